@@ -1,0 +1,131 @@
+"""Class tables: which label value means what, and in which colour it is drawn."""
+
+from __future__ import annotations
+
+import colorsys
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEX_COLOR = re.compile(r"#[0-9a-f]{6}")
+
+# Distinct under the common colour-vision deficiencies (Okabe and Ito 2008, then Tol 2021).
+_FIRST_COLORS = (
+    "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#332288",
+    "#88ccee", "#44aa99", "#117733", "#999933", "#ddcc77", "#cc6677", "#882255", "#aa4499",
+)  # fmt: skip
+
+
+def _palette() -> Iterator[str]:
+    yield from _FIRST_COLORS
+    golden_angle = 0.381966
+    for step in range(10**6):
+        rgb = colorsys.hsv_to_rgb((step * golden_angle) % 1.0, 0.45 + 0.4 * (step % 2), 0.9)
+        yield "#" + "".join(f"{round(255 * channel):02x}" for channel in rgb)
+
+
+@dataclass(frozen=True)
+class ClassTable:
+    """The classes of a label map: values, names and colours, in one order.
+
+    In the attributes of an array it is stored the CF way (`flag_values`, `flag_meanings`), with the
+    names as they are (`class_names`, because CF meanings have no blanks) and `flag_colors`.
+
+    Parameters
+    ----------
+    values : tuple of int
+        Label values, distinct and positive: 0 is reserved (no reference, rejected).
+    names : tuple of str
+        One name a value, distinct.
+    colors : tuple of str
+        One colour a value, as ``#rrggbb``.
+
+    Examples
+    --------
+    >>> table = ClassTable.from_names(["bare soil", "water"])
+    >>> table.values, table.to_attrs()["flag_meanings"]
+    ((1, 2), 'bare_soil water')
+    >>> ClassTable.from_attrs(table.to_attrs()) == table
+    True
+    """
+
+    values: tuple[int, ...]
+    names: tuple[str, ...]
+    colors: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.values) == len(self.names) == len(self.colors):
+            raise InputError(
+                f"A class table needs a name and a colour for each value (got {len(self.values)} "
+                f"values, {len(self.names)} names, {len(self.colors)} colours)."
+            )
+        if any(value <= 0 for value in self.values) or len(set(self.values)) < len(self.values):
+            raise InputError(
+                f"Class values must be positive and distinct (got {list(self.values)}); "
+                "0 is reserved for pixels without reference."
+            )
+        if len(set(self.names)) < len(self.names):
+            twice = sorted({name for name in self.names if self.names.count(name) > 1})
+            raise InputError(f"Class names must be distinct (given twice: {', '.join(twice)}).")
+        for color in self.colors:
+            if not _HEX_COLOR.fullmatch(color):
+                raise InputError(f"A class colour must look like '#1f77b4' (got '{color}').")
+
+    @classmethod
+    def from_names(
+        cls,
+        names: Sequence[str],
+        *,
+        values: Sequence[int] | None = None,
+        colors: Sequence[str] | None = None,
+    ) -> ClassTable:
+        """Return the table of `names`, numbered from 1 and coloured by the palette unless given."""
+        chosen = tuple(islice(_palette(), len(names))) if colors is None else tuple(colors)
+        numbers = range(1, len(names) + 1) if values is None else values
+        return cls(tuple(int(v) for v in numbers), tuple(names), tuple(c.lower() for c in chosen))
+
+    @classmethod
+    def plain(cls, values: Sequence[int]) -> ClassTable:
+        """Return the table of classes that have no name but their value."""
+        return cls.from_names([f"class {value}" for value in values], values=values)
+
+    @classmethod
+    def from_attrs(cls, attrs: Mapping[Any, Any]) -> ClassTable | None:
+        """Return the table stored in an array's attributes, or None if there is none."""
+        if "flag_values" not in attrs:
+            return None
+        values = [int(value) for value in np.atleast_1d(attrs["flag_values"])]
+        names = attrs.get("class_names")
+        if names is None and "flag_meanings" in attrs:
+            names = str(attrs["flag_meanings"]).split()
+        if names is None:
+            return cls.plain(values)
+        colors = str(attrs["flag_colors"]).split() if "flag_colors" in attrs else None
+        return cls.from_names([str(n) for n in np.atleast_1d(names)], values=values, colors=colors)
+
+    def to_attrs(self) -> dict[str, Any]:
+        """Return the attributes that store this table."""
+        return {
+            "flag_values": list(self.values),
+            "flag_meanings": " ".join(
+                re.sub(r"[^0-9A-Za-z_.+-]+", "_", name) for name in self.names
+            ),
+            "flag_colors": " ".join(self.colors),
+            "class_names": list(self.names),
+        }
+
+    def name_of(self, value: int) -> str:
+        """Return the name of a value; values outside the table are called by their number."""
+        return self.names[self.values.index(value)] if value in self.values else f"class {value}"
+
+    def __len__(self) -> int:
+        return len(self.values)

@@ -1,0 +1,36 @@
+"""The typer application and the list of its commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hsreject import __version__
+
+app = typer.Typer(
+    name="hsreject",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Land-cover maps from hyperspectral images that say where they do not know.",
+)
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hsreject {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=lambda wanted: _show_version(wanted=wanted), is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Land-cover maps from hyperspectral images that say where they do not know."""

@@ -1,0 +1,32 @@
+"""Exceptions and warnings of hsreject: one root, children that are also the matching builtin.
+
+Every message says what was given, what was expected and how to fix it.
+"""
+
+
+class HsrejectError(Exception):
+    """Root of every error that hsreject raises on purpose."""
+
+
+class InputError(HsrejectError, ValueError):
+    """An argument, array or table that does not fit what the function needs."""
+
+
+class FileError(HsrejectError, OSError):
+    """A file that is missing, unreadable, damaged or already there."""
+
+
+class ConfigError(HsrejectError, ValueError):
+    """A configuration with an unknown key, a wrong type or a missing value."""
+
+
+class HsrejectWarning(UserWarning):
+    """Root of every warning that hsreject gives."""
+
+
+class NotConvergedWarning(HsrejectWarning):
+    """A solver stopped at its iteration limit, above its tolerance."""
+
+
+class GuessWarning(HsrejectWarning):
+    """A file did not say something that had to be guessed."""

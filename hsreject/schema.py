@@ -1,0 +1,180 @@
+"""The data model: dimension names, class tables, nodata and the checks at the boundary.
+
+Nothing else in hsreject spells a dimension name or a special label value.
+
+==================== ====================== ==================================================
+object               dims                   special values
+==================== ====================== ==================================================
+cube                 (band, y, x)           NaN is no data (integer cubes have none)
+labels (reference)   (y, x) integer         0 is no reference
+probability          (category, y, x)       NaN is no data
+label                (y, x) integer         :func:`nodata_label` is no data
+label_with_rejection (y, x) integer         0 is rejected, :func:`nodata_label` is no data
+confidence           (y, x) float           NaN is no data
+rejected             (y, x) bool            False where there is no data
+==================== ====================== ==================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+BAND = "band"
+CATEGORY = "category"
+OPERATING_POINT = "operating_point"
+Y = "y"
+X = "x"
+
+CUBE_DIMS = (BAND, Y, X)
+FIELD_DIMS = (CATEGORY, Y, X)
+MAP_DIMS = (Y, X)
+
+WAVELENGTH = "wavelength"
+FWHM = "fwhm"
+GOOD_BAND = "good_band"
+CLASS_NAME = "class_name"
+
+NO_REFERENCE = 0
+REJECTED = 0
+
+
+def label_dtype(largest: int) -> np.dtype[Any]:
+    """Return the smallest unsigned type whose last value stays free for nodata.
+
+    Examples
+    --------
+    >>> label_dtype(16), label_dtype(255)
+    (dtype('uint8'), dtype('uint16'))
+    """
+    return np.dtype(np.uint8) if largest < np.iinfo(np.uint8).max else np.dtype(np.uint16)
+
+
+def nodata_label(dtype: DTypeLike) -> int:
+    """Return the label that says "no data": the largest value of an unsigned label type.
+
+    Examples
+    --------
+    >>> nodata_label("uint8")
+    255
+    """
+    return int(np.iinfo(np.dtype(dtype)).max)
+
+
+def good_bands(cube: xr.DataArray) -> NDArray[np.bool_]:
+    """Return which bands may be used: the `good_band` coordinate, or all."""
+    if GOOD_BAND in cube.coords:
+        return np.asarray(cube.coords[GOOD_BAND].values, dtype=bool)
+    return np.ones(cube.sizes[BAND], dtype=bool)
+
+
+def valid_pixels(array: xr.DataArray) -> xr.DataArray:
+    """Return the mask of pixels that have data.
+
+    A pixel of a cube has data when every good band has; a pixel of a field when every category
+    has; a pixel of a float map when it is not NaN. Bands marked bad do not count.
+
+    Parameters
+    ----------
+    array : DataArray
+        A cube (band, y, x), a field (category, y, x) or a float map (y, x).
+
+    Returns
+    -------
+    DataArray of bool, dims (y, x)
+        Lazy when `array` is.
+    """
+    if BAND in array.dims:
+        array = array.isel({BAND: np.flatnonzero(good_bands(array))})
+    has_data = array.notnull()
+    stacked = [dim for dim in array.dims if dim not in MAP_DIMS]
+    return has_data.all(stacked).rename("valid") if stacked else has_data.rename("valid")
+
+
+def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> xr.DataArray:
+    """Return `array` with its dimensions in the order `dims`, or say which are wrong."""
+    if not isinstance(array, xr.DataArray):
+        raise InputError(
+            f"{name} must be an xarray.DataArray with dims {_words(dims)} "
+            f"(got {type(array).__name__})."
+        )
+    if set(array.dims) != set(dims):
+        raise InputError(
+            f"{name} must have the dims {_words(dims)} (got {_words(array.dims)}). "
+            "Rename them with .rename(...) or drop the extra ones with .squeeze()."
+        )
+    return array.transpose(*dims)
+
+
+def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
+    """Return reference labels (y, x), or say why they are none."""
+    labels = check_dims(labels, MAP_DIMS, name=name)
+    if labels.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} must hold integers, 0 where there is no reference (got {labels.dtype}). "
+            "Convert them, for example with .fillna(0).astype('uint8')."
+        )
+    return labels
+
+
+def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[str, str]) -> None:
+    """Raise unless two maps have the same size and, where both say it, the same coordinates."""
+    shapes = [tuple(array.sizes[dim] for dim in MAP_DIMS) for array in (first, second)]
+    if shapes[0] != shapes[1]:
+        raise InputError(
+            f"{names[0]} has {_grid(shapes[0])} but {names[1]} has {_grid(shapes[1])}. "
+            f"Crop or resample {names[1]} onto the grid of {names[0]}."
+        )
+    for dim in MAP_DIMS:
+        if dim in first.coords and dim in second.coords:
+            apart = np.abs(first.coords[dim].values - second.coords[dim].values).max(initial=0)
+            step = np.abs(np.diff(first.coords[dim].values)).min(initial=np.inf)
+            if np.isfinite(step) and apart > 0.01 * step:
+                raise InputError(
+                    f"{names[0]} and {names[1]} lie on different grids: their '{dim}' coordinates "
+                    f"differ by up to {apart:g} (pixel size {step:g}). "
+                    f"Align {names[1]} with .rio.reproject_match({names[0]})."
+                )
+
+
+def attach_classes(array: xr.DataArray, classes: ClassTable) -> xr.DataArray:
+    """Return `array` with the class table in its attributes (and `class_name` along `category`)."""
+    array = array.assign_attrs(classes.to_attrs())
+    if CATEGORY in array.dims and CATEGORY in array.coords:
+        names = [classes.name_of(int(value)) for value in array.coords[CATEGORY].values]
+        array = array.assign_coords({CLASS_NAME: (CATEGORY, names)})
+    return array
+
+
+def class_table(array: xr.DataArray) -> ClassTable:
+    """Return the class table that `array` carries, or a plain one made from its values."""
+    table = ClassTable.from_attrs(array.attrs)
+    if table is not None:
+        return table
+    if CATEGORY in array.coords:
+        return ClassTable.plain([int(value) for value in array.coords[CATEGORY].values])
+    if array.dtype.kind not in "iu":
+        raise InputError(
+            f"No class table: the array has no flag_values attribute and holds {array.dtype}. "
+            "Attach one with hsreject.schema.attach_classes."
+        )
+    values = np.unique(np.asarray(array.values))
+    nodata = array.attrs.get("_FillValue")
+    return ClassTable.plain([int(v) for v in values if v not in {NO_REFERENCE, nodata}])
+
+
+def _words(dims: Sequence[Hashable]) -> str:
+    return "(" + ", ".join(str(dim) for dim in dims) + ")"
+
+
+def _grid(shape: tuple[int, ...]) -> str:
+    return f"{shape[0]} rows x {shape[1]} columns"

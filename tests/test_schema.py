@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+import xarray as xr
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+
+
+@pytest.fixture
+def cube() -> xr.DataArray:
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    values[0, 0, 0] = np.nan
+    values[1, 2, 3] = np.nan
+    return xr.DataArray(values, dims=schema.CUBE_DIMS)
+
+
+def test_a_pixel_needs_every_good_band(cube: xr.DataArray) -> None:
+    assert schema.valid_pixels(cube).values.sum() == 10
+    masked = cube.assign_coords(good_band=("band", [True, False]))
+    valid = schema.valid_pixels(masked)
+    assert valid.dims == schema.MAP_DIMS
+    assert valid.values.sum() == 11
+    assert valid.values[2, 3]
+
+
+def test_dims_are_put_in_order_or_refused(cube: xr.DataArray) -> None:
+    assert (
+        schema.check_dims(cube.transpose("x", "y", "band"), schema.CUBE_DIMS, name="cube").dims
+        == schema.CUBE_DIMS
+    )
+    with pytest.raises(
+        InputError,
+        match=r"probability must have the dims \(category, y, x\) \(got \(band, y, x\)\)",
+    ):
+        schema.check_dims(cube, schema.FIELD_DIMS, name="probability")
+    with pytest.raises(InputError, match=r"got ndarray"):
+        schema.check_dims(cube.values, schema.CUBE_DIMS, name="cube")
+
+
+def test_labels_must_be_integers(cube: xr.DataArray) -> None:
+    with pytest.raises(InputError, match="must hold integers"):
+        schema.check_labels(cube.isel(band=0))
+
+
+def test_grids_are_compared() -> None:
+    first = xr.DataArray(
+        np.zeros((2, 3)), dims=("y", "x"), coords={"y": [0.0, 1.0], "x": [0.0, 1.0, 2.0]}
+    )
+    schema.check_same_grid(first, first.copy(), names=("scene", "labels"))
+    with pytest.raises(
+        InputError, match="scene has 2 rows x 3 columns but labels has 2 rows x 2 columns"
+    ):
+        schema.check_same_grid(first, first.isel(x=slice(2)), names=("scene", "labels"))
+    with pytest.raises(InputError, match=r"differ by up to 0.5 \(pixel size 1\)"):
+        schema.check_same_grid(
+            first, first.assign_coords(x=first.x + 0.5), names=("scene", "labels")
+        )
+
+
+def test_class_table_travels_in_attributes() -> None:
+    table = ClassTable.from_names(
+        ["Corn-notill", "Grass pasture"], values=[3, 7], colors=["#FF0000", "#00ff00"]
+    )
+    field = xr.DataArray(np.zeros((2, 1, 1)), dims=schema.FIELD_DIMS, coords={"category": [3, 7]})
+    carried = schema.attach_classes(field, table)
+    assert list(carried.class_name.values) == ["Corn-notill", "Grass pasture"]
+    assert schema.class_table(carried) == table
+    assert carried.attrs["flag_meanings"] == "Corn-notill Grass_pasture"
+
+
+def test_classes_without_a_table_are_called_by_value() -> None:
+    labels = xr.DataArray(
+        np.array([[0, 2], [5, 255]], dtype=np.uint8), dims=("y", "x"), attrs={"_FillValue": 255}
+    )
+    assert schema.class_table(labels).names == ("class 2", "class 5")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": (1, 1)}, "positive and distinct"),
+        ({"values": (0, 1)}, "0 is reserved"),
+        ({"names": ("a", "a")}, "given twice: a"),
+        ({"names": ("a",)}, "2 values, 1 names"),
+        ({"colors": ("red", "#000000")}, "must look like"),
+    ],
+)
+def test_impossible_class_tables_are_refused(change, message) -> None:
+    good = {"values": (1, 2), "names": ("a", "b"), "colors": ("#000000", "#ffffff")}
+    with pytest.raises(InputError, match=message):
+        ClassTable(**(good | change))
+
+
+def test_palette_never_runs_out_or_repeats_early() -> None:
+    assert len(set(ClassTable.plain(range(1, 61)).colors)) == 60
