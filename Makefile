@@ -1,9 +1,11 @@
-# Every target works in a fresh clone: the first one makes .venv, later ones reuse it.
+# Every target works in a fresh clone: the first one makes .venv; later ones reuse it and install
+# again only when pyproject.toml has changed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Only one thing decides whether to install again: did pyproject.toml change since the last time?
 STAMP := $(VENV)/.installed
+BENCH := .venv-bench
+BENCH_STAMP := $(BENCH)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
 .PHONY: demo test lint bench format clean
@@ -19,23 +21,27 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(STAMP)
-	$(BIN)/python -m benchmarks
+# Benchmarks compare with other packages, which only they install. `make bench ONLY="curve context"`.
+bench: $(BENCH_STAMP)
+	$(BENCH)/bin/python -m benchmarks $(ONLY)
 
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(STAMP): pyproject.toml
+$(STAMP): WANTED = -e '.[datasets,distributed]' --group test --group lint
+$(BENCH_STAMP): WANTED = -e '.[datasets,distributed]' --group bench
+
+%/.installed: pyproject.toml
 ifdef UV
-	test -x $(BIN)/python || uv venv --python $(PYTHON) $(VENV)
-	uv pip install --python $(BIN)/python -e '.[datasets,distributed]' --group test --group lint
+	test -x $*/bin/python || uv venv --python $(PYTHON) $*
+	uv pip install --python $*/bin/python $(WANTED)
 else
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet -e '.[datasets,distributed]' --group test --group lint
+	test -x $*/bin/python || $(PYTHON) -m venv $*
+	$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$*/bin/python -m pip install --quiet $(WANTED)
 endif
-	touch $(STAMP)
+	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,48 @@
+"""Timing on a shared machine: best of several, one process, threads under control."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a benchmark table: what was measured, the figure, what is wanted of it."""
+
+    what: str
+    measured: str
+    wanted: str = ""
+
+
+def best_seconds(function: Callable[[], object], *, repeat: int = 5) -> float:
+    """Return the shortest of `repeat` run times: the one that others disturbed least."""
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def peak_bytes(code: str, *, environment: dict[str, str] | None = None) -> int:
+    """Return the peak resident memory of a fresh Python process that runs `code`."""
+    tail = (
+        "\nimport resource, sys\n"
+        "sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code + tail],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    return int(done.stderr.splitlines()[-1]) * 1024
