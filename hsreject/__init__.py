@@ -10,18 +10,21 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from hsreject.classes import ClassTable
+    from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.errors import HsrejectError
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
     "ClassTable": "hsreject.classes",
     "HsrejectError": "hsreject.errors",
+    "load_indian_pines": "hsreject.datasets.indian_pines",
 }
 
 __all__ = [
     "ClassTable",
     "HsrejectError",
     "__version__",
+    "load_indian_pines",
 ]
 
 

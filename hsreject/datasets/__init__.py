@@ -1,0 +1,1 @@
+"""Scenes that everybody compares on: Indian Pines offline, others by name and checksum."""

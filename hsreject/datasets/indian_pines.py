@@ -1,0 +1,134 @@
+"""Indian Pines: the AVIRIS scene that ships with the `tensorly` wheel, so that it loads offline."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.errors import FileError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CLASS_NAMES = (
+    "Alfalfa",
+    "Corn-notill",
+    "Corn-mintill",
+    "Corn",
+    "Grass-pasture",
+    "Grass-trees",
+    "Grass-pasture-mowed",
+    "Hay-windrowed",
+    "Oats",
+    "Soybean-notill",
+    "Soybean-mintill",
+    "Soybean-clean",
+    "Wheat",
+    "Woods",
+    "Buildings-Grass-Trees-Drives",
+    "Stone-Steel-Towers",
+)
+
+BAND_NUMBER = "band_number"
+
+# Water absorption and noise: the published 200-band scene leaves these bands of the 220 out.
+_DROPPED = (*range(104, 109), *range(150, 164), 220)
+_SHAPE = (145, 145, 200)
+
+_SOURCE = {
+    "title": "AVIRIS Indian Pines, 12 June 1992, 200 bands",
+    "references": "https://doi.org/10.4231/R7RX991C",
+    "license": "CC BY 3.0",
+}
+
+
+def load_indian_pines() -> tuple[xr.DataArray, xr.DataArray]:
+    """Return the Indian Pines scene and its reference labels.
+
+    145 x 145 pixels of 20 m, 200 bands of AVIRIS at-sensor values (scaled radiance, as published),
+    16 classes, 10,249 labelled pixels. The scene has no georeference. Nothing is downloaded: both
+    arrays ship with the wheel of `tensorly`, the extra ``hsreject[datasets]``.
+
+    Returns
+    -------
+    cube : DataArray of uint16, dims (band, y, x)
+        With the coordinates `wavelength` and `fwhm` in nm, from the band list published with the
+        scene, and `band_number`, the number of each band among the original 220. Wavelengths step
+        back where the instrument's spectrometers overlap.
+    labels : DataArray of uint8, dims (y, x)
+        0 where there is no reference, 1 to 16 with the class table in the attributes.
+
+    References
+    ----------
+    M. F. Baumgardner, L. L. Biehl, D. A. Landgrebe, "220 Band AVIRIS Hyperspectral Image Data Set:
+    June 12, 1992 Indian Pine Test Site 3", Purdue University, 2015, doi:10.4231/R7RX991C.
+
+    Examples
+    --------
+    >>> cube, labels = load_indian_pines()
+    >>> dict(cube.sizes), cube.dtype
+    ({'band': 200, 'y': 145, 'x': 145}, dtype('uint16'))
+    >>> labels.attrs["class_names"][13], int((labels == 14).sum())
+    ('Woods', 1265)
+    """
+    folder = _tensorly_data()
+    cube = xr.DataArray(
+        # on disk (y, x, band) in Fortran order; the file is mapped, so this is the only copy
+        np.ascontiguousarray(
+            _read(folder / "Indian_pines_corrected.npy", _SHAPE).transpose(2, 0, 1)
+        ),
+        dims=schema.CUBE_DIMS,
+        coords=corrected_bands(),
+        name="cube",
+        attrs=_SOURCE,
+    )
+    labels = xr.DataArray(
+        np.array(_read(folder / "Indian_pines_gt.npy", _SHAPE[:2])),
+        dims=schema.MAP_DIMS,
+        name="labels",
+        attrs=_SOURCE,
+    )
+    return cube, schema.attach_classes(labels, ClassTable.from_names(CLASS_NAMES))
+
+
+def corrected_bands() -> dict[str, Any]:
+    """Return the coordinates along `band` of the 200-band scene."""
+    lines = files("hsreject.datasets").joinpath("aviris_92av3c.csv").read_text("utf-8").splitlines()
+    table = np.loadtxt(lines, delimiter=",")
+    number, _, wavelength, fwhm = table[~np.isin(table[:, 0], _DROPPED)].T
+    return {
+        schema.BAND: np.arange(1, number.size + 1),
+        BAND_NUMBER: (schema.BAND, number.astype(int)),
+        schema.WAVELENGTH: (schema.BAND, wavelength, {"units": "nm"}),
+        schema.FWHM: (schema.BAND, fwhm, {"units": "nm"}),
+    }
+
+
+def _tensorly_data() -> Path:
+    # finding the package runs none of its code; importing it would take seconds and print
+    found = find_spec("tensorly")
+    if found is None or not found.submodule_search_locations:
+        raise FileError(
+            "Indian Pines ships with the package 'tensorly', which is not installed. "
+            "Install it with: pip install 'hsreject[datasets]'."
+        )
+    return Path(found.submodule_search_locations[0], "datasets", "data")
+
+
+def _read(path: Path, shape: tuple[int, ...]) -> NDArray[Any]:
+    if not path.is_file():
+        raise FileError(
+            f"The installed 'tensorly' has no {path.name} (looked in {path.parent}). "
+            "Install one that has it with: pip install --upgrade 'hsreject[datasets]'."
+        )
+    array: NDArray[Any] = np.load(path, mmap_mode="r")
+    if array.shape != shape:
+        raise FileError(f"{path} must hold an array of shape {shape} (got {array.shape}).")
+    return array
