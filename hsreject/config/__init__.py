@@ -1,0 +1,1 @@
+"""Configurations: TOML in, the objects that a Python user would build out."""

@@ -1,0 +1,105 @@
+"""A configuration as nested tables: reading TOML and applying settings."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from hsreject.errors import ConfigError, FileError
+from hsreject.registry import nearest
+
+Table = dict[str, Any]
+
+
+def read_document(path: str | Path) -> Table:
+    """Return the tables of a TOML file.
+
+    Raises
+    ------
+    FileError
+        When the file is missing or is not text.
+    ConfigError
+        When it is not TOML; the message says where.
+    """
+    path = Path(path)
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(
+            f"There is no configuration file '{path}'. Check the path; 'hsreject config list' "
+            "names the configurations that come with hsreject."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"The configuration '{path}' cannot be read as text: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"The configuration '{path}' is not valid TOML: {error}.") from None
+
+
+def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table:
+    """Return a copy of `document` with ``section.key=value`` settings applied.
+
+    The value is read as TOML where it is TOML and as text otherwise. In a list of tables
+    the step is a table's ``name`` or its number from 0.
+
+    Examples
+    --------
+    >>> document = {"features": [{"name": "mnf", "n_components": 15}], "context": {"weight": 2.0}}
+    >>> changed = with_settings(document, ["context.weight=4", "features.mnf.n_components=30"])
+    >>> changed["context"], changed["features"]
+    ({'weight': 4}, [{'name': 'mnf', 'n_components': 30}])
+    """
+    changed = deepcopy(dict(document))
+    for setting in settings:
+        address, equals, text = setting.partition("=")
+        steps = [step.strip() for step in address.split(".")]
+        if not equals or not all(steps):
+            raise ConfigError(
+                f"A setting must look like section.key=value (got '{setting}'). "
+                "For example: --set context.weight=4."
+            )
+        _set(changed, steps, _value(text.strip()), setting)
+    return changed
+
+
+def _set(table: Table, steps: list[str], value: object, setting: str) -> None:
+    place: Any = table
+    for step in steps[:-1]:
+        place = _step_into(place, step, setting)
+    last = steps[-1]
+    if isinstance(place, list):
+        raise ConfigError(
+            f"The setting '{setting}' ends at a list of tables. Name the table and then its key: "
+            f"{_names(place)}."
+        )
+    place[last] = value
+
+
+def _step_into(place: Any, step: str, setting: str) -> Any:
+    if isinstance(place, list):
+        for index, table in enumerate(place):
+            if step in {str(index), table.get("name")}:
+                return table
+        raise ConfigError(
+            f"The setting '{setting}' names '{step}', which is not in that list. "
+            f"There are: {_names(place)}.{nearest(step, [t.get('name', '') for t in place])}"
+        )
+    inside = place.setdefault(step, {})
+    if not isinstance(inside, dict | list):
+        raise ConfigError(
+            f"The setting '{setting}' goes through '{step}', which is a value and not a table."
+        )
+    return inside
+
+
+def _names(tables: list[Table]) -> str:
+    return ", ".join(str(table.get("name", index)) for index, table in enumerate(tables))
+
+
+def _value(text: str) -> object:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
