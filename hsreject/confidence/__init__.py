@@ -1,0 +1,45 @@
+"""Confidences: how sure the label of a pixel is. A new one is a file and a line here."""
+
+from hsreject.confidence.base import Confidence
+from hsreject.confidence.entropy import Entropy
+from hsreject.confidence.label import label_map
+from hsreject.confidence.margin import Margin
+from hsreject.confidence.maximum import Maximum
+from hsreject.confidence.posterior import Posterior
+from hsreject.confidence.tie_broken_maximum import TieBrokenMaximum
+from hsreject.registry import Registry
+
+CONFIDENCES: Registry[Confidence] = Registry(
+    "confidence",
+    {
+        "maximum": Maximum,
+        "tie_broken_maximum": TieBrokenMaximum,
+        "margin": Margin,
+        "entropy": Entropy,
+        "posterior": Posterior,
+    },
+)
+
+
+def named_confidence(confidence: str | Confidence) -> Confidence:
+    """Return the confidence of that name with its defaults, or the object itself.
+
+    Examples
+    --------
+    >>> named_confidence("margin")
+    Margin()
+    """
+    return CONFIDENCES.create(confidence) if isinstance(confidence, str) else confidence
+
+
+__all__ = [
+    "CONFIDENCES",
+    "Confidence",
+    "Entropy",
+    "Margin",
+    "Maximum",
+    "Posterior",
+    "TieBrokenMaximum",
+    "label_map",
+    "named_confidence",
+]

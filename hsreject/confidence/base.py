@@ -1,0 +1,166 @@
+"""The contract of a confidence: one number a pixel, larger where the label is surer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, overload
+
+import numpy as np
+import xarray as xr
+
+from hsreject.errors import InputError
+from hsreject.schema import CATEGORY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Confidence(ABC):
+    """How sure the label of a pixel is, read from its field; rejectors keep the largest.
+
+    A field has one number a category and pixel: class probabilities or the hidden field of the
+    context, nonnegative and with sum 1 over the categories. The label is the first category with
+    the largest value. Some confidences also look at the class probabilities from which a hidden
+    field was computed.
+
+    Subclasses implement :meth:`kernel` on plain arrays; calling the object takes care of NumPy,
+    xarray (coordinates kept, dask-backed arrays stay lazy) and pixels without data (NaN in, NaN
+    out). A line in ``hsreject/confidence/__init__.py`` makes it available by name and enrols it in
+    the property tests. Sum over the categories in a loop, as below: the rounding of ``np.sum`` and
+    ``np.einsum`` depends on the memory layout, and equal pixels must get equal confidences.
+
+    Examples
+    --------
+    The Gini purity, a confidence in a few lines:
+
+    >>> class Purity(Confidence):
+    ...     '''Sum of squares of the field: 1 where one category has everything.'''
+    ...
+    ...     def kernel(self, field, probability):
+    ...         return sum(plane * plane for plane in field)
+    >>> field = np.array([[[1.0, 0.5, np.nan]], [[0.0, 0.5, np.nan]]])  # (category, y, x)
+    >>> Purity()(field)
+    array([[1. , 0.5, nan]])
+    >>> Purity()(xr.DataArray(field, dims=("category", "y", "x"))).dims
+    ('y', 'x')
+    """
+
+    needs_probability: ClassVar[bool] = False
+    """Whether the confidence needs the class probabilities beside the field."""
+
+    @abstractmethod
+    def kernel(
+        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
+    ) -> NDArray[np.floating]:
+        """Return the confidence of every pixel.
+
+        Parameters
+        ----------
+        field : array (category, ...)
+            NaN in every category where there is no data: what comes out there is not used.
+        probability : array (category, ...) or None
+            Of the same shape; never None when `needs_probability` is true.
+
+        Returns
+        -------
+        array (...)
+            In the precision of `field`.
+        """
+
+    @overload
+    def __call__(
+        self, field: xr.DataArray, *, probability: xr.DataArray | NDArray[Any] | None = None
+    ) -> xr.DataArray: ...
+
+    @overload
+    def __call__(
+        self, field: NDArray[Any], *, probability: xr.DataArray | NDArray[Any] | None = None
+    ) -> NDArray[np.floating]: ...
+
+    def __call__(
+        self,
+        field: xr.DataArray | NDArray[Any],
+        *,
+        probability: xr.DataArray | NDArray[Any] | None = None,
+    ) -> xr.DataArray | NDArray[np.floating]:
+        """Return the confidence of every pixel, NaN where there is no data.
+
+        Parameters
+        ----------
+        field : DataArray with a dimension `category`, or array (category, ...)
+            Class probabilities or a hidden field, usually (category, y, x).
+        probability : the same, optional
+            The class probabilities from which a hidden field was computed.
+        """
+        if self.needs_probability and probability is None:
+            raise InputError(
+                f"The confidence {self!r} needs the class probabilities beside the field. "
+                "Pass probability=..., or choose 'maximum', 'margin' or 'entropy'."
+            )
+        if not self.needs_probability:
+            probability = None
+        if isinstance(field, xr.DataArray):
+            return self._labelled(field, probability)
+        beside = probability.values if isinstance(probability, xr.DataArray) else probability
+        return self._checked(np.asarray(field), None if beside is None else np.asarray(beside))
+
+    def _labelled(
+        self, field: xr.DataArray, probability: xr.DataArray | NDArray[Any] | None
+    ) -> xr.DataArray:
+        if CATEGORY not in field.dims:
+            raise InputError(
+                f"field must have the dimension '{CATEGORY}' "
+                f"(got {', '.join(map(str, field.dims))}). "
+                "Pass class probabilities or a hidden field with dims (category, y, x)."
+            )
+        arguments = [field]
+        if probability is not None:
+            if isinstance(probability, xr.DataArray):
+                probability = probability.transpose(*field.dims, missing_dims="ignore").data
+            _check_shapes(field.shape, np.shape(probability))
+            arguments.append(field.copy(data=probability))
+
+        def kernel(*arrays: NDArray[Any]) -> NDArray[np.floating]:
+            planes = [np.moveaxis(array, -1, 0) for array in arrays]  # apply_ufunc put it last
+            return self._checked(planes[0], planes[1] if len(planes) > 1 else None)
+
+        confidence: xr.DataArray = xr.apply_ufunc(
+            kernel,
+            *arguments,
+            input_core_dims=[[CATEGORY]] * len(arguments),
+            dask="parallelized",
+            output_dtypes=[_precision(field.dtype)],
+        )
+        return confidence.rename("confidence")
+
+    def _checked(
+        self, field: NDArray[Any], probability: NDArray[Any] | None
+    ) -> NDArray[np.floating]:
+        if field.ndim < 1 or len(field) == 0:
+            raise InputError(
+                f"field must have at least one category along its first axis (shape {field.shape})."
+            )
+        precision = _precision(field.dtype)
+        field = field.astype(precision, copy=False)
+        if probability is not None:
+            _check_shapes(field.shape, probability.shape)
+            probability = probability.astype(precision, copy=False)
+        with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
+            confidence = np.asarray(self.kernel(field, probability), dtype=precision)
+        missing = np.isnan(field).any(axis=0)
+        if probability is not None:
+            missing |= np.isnan(probability).any(axis=0)
+        return np.where(missing, precision.type(np.nan), confidence)
+
+
+def _precision(dtype: np.dtype[Any]) -> np.dtype[np.floating]:
+    """Return float32 for float32 and float16, float64 for everything else."""
+    return np.dtype(np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else np.float64)
+
+
+def _check_shapes(field: tuple[int, ...], probability: tuple[int, ...]) -> None:
+    if field != probability:
+        raise InputError(
+            f"probability must have the shape of field (got {probability} and {field}). "
+            "Pass the probabilities from which this hidden field was computed."
+        )

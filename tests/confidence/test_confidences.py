@@ -1,0 +1,188 @@
+"""Properties that every confidence of the registry has, and each formula by hand."""
+
+import math
+
+import dask.array
+import numpy as np
+import pytest
+import xarray as xr
+
+from hsreject import schema
+from hsreject.confidence import (
+    CONFIDENCES,
+    Confidence,
+    TieBrokenMaximum,
+    label_map,
+    named_confidence,
+)
+from hsreject.errors import ConfigError, InputError
+
+N_CLASSES = 5
+
+
+@pytest.fixture(params=list(CONFIDENCES))
+def confidence(request) -> Confidence:
+    return CONFIDENCES.create(request.param)
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def fields(request) -> tuple[np.ndarray, np.ndarray]:
+    """Return a hidden field and probabilities, (category, y, x), with two pixels without data."""
+    rng = np.random.default_rng(0)
+    pair = rng.dirichlet(np.full(N_CLASSES, 0.4), size=(2, 6, 7)).transpose(0, 3, 1, 2)
+    pair = np.ascontiguousarray(pair, dtype=request.param)
+    pair[:, :, 0, 0] = np.nan
+    pair[:, :, 3, 4] = np.nan
+    return pair[0], pair[1]
+
+
+def test_nodata_stays_nodata_and_precision_stays(confidence, fields) -> None:
+    field, probability = fields
+    found = confidence(field, probability=probability)
+    assert found.shape == field.shape[1:]
+    assert found.dtype == field.dtype
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(field[0]))
+
+
+def test_nodata_of_the_probability_counts(fields) -> None:
+    field, probability = fields
+    probability = probability.copy()
+    probability[2, 5, 5] = np.nan
+    assert np.isnan(named_confidence("posterior")(field, probability=probability)[5, 5])
+    assert not np.isnan(named_confidence("maximum")(field, probability=probability)[5, 5])
+
+
+@pytest.mark.parametrize("dims", [schema.FIELD_DIMS, ("y", "x", "category")])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_xarray_equals_numpy(confidence, fields, dims, lazy) -> None:
+    expected = confidence(fields[0], probability=fields[1])
+    labelled = [
+        xr.DataArray(array, dims=schema.FIELD_DIMS, coords={"y": np.arange(6.0)})
+        for array in fields
+    ]
+    field = labelled[0].transpose(*dims)
+    if lazy:
+        field = field.chunk({"y": 2, "x": 3})
+    found = confidence(field, probability=labelled[1])
+    assert isinstance(found.data, dask.array.Array) == lazy
+    assert found.dtype == expected.dtype
+    assert found.name == "confidence"
+    xr.testing.assert_equal(
+        found.compute(),
+        xr.DataArray(expected, dims=schema.MAP_DIMS, coords={"y": np.arange(6.0)}),
+    )
+
+
+def test_certain_is_surest_and_even_is_least_sure(confidence, fields) -> None:
+    field = fields[0].reshape(N_CLASSES, -1)
+    field = field[:, ~np.isnan(field[0])]
+    even = np.full_like(field, 1 / N_CLASSES)
+    certain = np.zeros_like(field)
+    certain[3] = 1
+    # With even class probabilities no confidence has anything but the field to go by.
+    between = confidence(field, probability=even)
+    tolerance = 4 * np.finfo(field.dtype).eps  # a sum of five rounded terms
+    assert (confidence(certain, probability=even) >= between - tolerance).all()
+    assert (confidence(even, probability=even) <= between + tolerance).all()
+
+
+def test_two_classes_are_ordered_alike_by_all(confidence) -> None:
+    first = np.linspace(0.5, 1.0, 50)
+    field = np.stack([1 - first, first])
+    found = confidence(field, probability=np.full_like(field, 0.5))
+    assert (np.diff(found) > 0).all()
+
+
+def test_order_of_classes_and_pixels_does_not_matter(confidence, fields) -> None:
+    field, probability = (array.reshape(N_CLASSES, -1) for array in fields)
+    expected = confidence(field, probability=probability)
+    classes = np.array([3, 0, 4, 1, 2])
+    np.testing.assert_allclose(
+        confidence(field[classes], probability=probability[classes]),
+        expected,
+        rtol=8 * np.finfo(field.dtype).eps,  # sums in another order
+        atol=8 * np.finfo(field.dtype).eps,
+    )
+    pixels = np.random.default_rng(1).permutation(field.shape[1])
+    np.testing.assert_array_equal(
+        confidence(field[:, pixels], probability=probability[:, pixels]), expected[pixels]
+    )
+
+
+def test_input_is_left_alone(confidence, fields) -> None:
+    before = [array.copy() for array in fields]
+    confidence(fields[0], probability=fields[1])
+    for array, copy in zip(fields, before, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("maximum", 0.5),
+        ("margin", 0.2),
+        ("entropy", 0.5 * math.log(0.5) + 0.3 * math.log(0.3) + 0.2 * math.log(0.2)),
+        ("posterior", 0.5 * 0.1 / (0.5 * 0.1 + 0.3 * 0.7 + 0.2 * 0.2)),
+        ("tie_broken_maximum", (0.5 + 1e-3 * 0.1) / 1.001),
+    ],
+)
+def test_formulas_by_hand(name, expected) -> None:
+    field, probability = np.array([0.3, 0.5, 0.2]), np.array([0.7, 0.1, 0.2])
+    assert named_confidence(name)(field, probability=probability) == pytest.approx(
+        expected, rel=1e-14
+    )
+
+
+def test_tie_break_orders_what_saturates_and_nothing_else() -> None:
+    rng = np.random.default_rng(2)
+    field = np.zeros((2, 1000), dtype=np.float32)
+    field[0] = np.where(np.arange(1000) < 500, 1, rng.uniform(0.5, 0.99, 1000))
+    field[1] = 1 - field[0]
+    probability = rng.dirichlet([1, 1], 1000).T.astype(np.float32)
+    found = TieBrokenMaximum()(field, probability=probability)
+    saturated = np.argsort(probability[0, :500], kind="stable")
+    assert (np.diff(found[saturated]) >= 0).all()
+    assert len(np.unique(found[:500])) > 480  # float32 leaves the probability four digits
+    assert found[500:].max() < found[:500].min()
+    with pytest.raises(InputError, match="weight must be above 0"):
+        TieBrokenMaximum(weight=0)
+
+
+def test_a_field_that_excludes_every_probable_class_is_not_trusted() -> None:
+    field, probability = np.array([[1.0], [0.0]]), np.array([[0.0], [1.0]])
+    assert named_confidence("posterior")(field, probability=probability) == [0.0]
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in CONFIDENCES if CONFIDENCES.create(n).needs_probability]
+)
+def test_missing_or_misshapen_probability_is_refused(name, fields) -> None:
+    with pytest.raises(InputError, match="needs the class probabilities"):
+        named_confidence(name)(fields[0])
+    with pytest.raises(InputError, match=r"got \(4, 6, 7\) and \(5, 6, 7\)"):
+        named_confidence(name)(fields[0], probability=fields[1][1:])
+
+
+def test_what_is_no_field_is_refused() -> None:
+    with pytest.raises(InputError, match="must have the dimension 'category'"):
+        named_confidence("maximum")(xr.DataArray(np.ones((2, 2)), dims=("y", "x")))
+    with pytest.raises(InputError, match="at least one category"):
+        named_confidence("maximum")(np.ones((0, 2, 2)))
+    with pytest.raises(ConfigError, match="Did you mean 'margin'"):
+        named_confidence("marign")
+
+
+def test_label_is_the_first_largest_category(fields) -> None:
+    field = xr.DataArray(fields[0], dims=schema.FIELD_DIMS)
+    label = label_map(field)
+    assert label.dtype == np.uint8
+    assert label.attrs["_FillValue"] == 255
+    missing = np.isnan(fields[0][0])
+    assert (label.values[missing] == 255).all()
+    for y, x in np.argwhere(~missing):
+        values = fields[0][:, y, x].tolist()
+        assert label.values[y, x] == values.index(max(values)) + 1
+    tied = xr.DataArray(np.full((3, 1, 1), 1 / 3), dims=schema.FIELD_DIMS)
+    assert label_map(tied).item() == 1
+    assert label_map(tied.assign_coords(category=[9, 4, 300])).dtype == np.uint16
+    assert (label_map(field.chunk({"y": 2})).compute() == label).all()
