@@ -12,17 +12,31 @@ if TYPE_CHECKING:
     from hsreject.classes import ClassTable
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.errors import HsrejectError
+    from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
+    from hsreject.plot.confidence_map import ConfidenceMapDisplay
+    from hsreject.plot.false_color import FalseColorDisplay
+    from hsreject.plot.outcome_map import OutcomeMapDisplay
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
+    "ClassMapDisplay": "hsreject.plot.class_map",
     "ClassTable": "hsreject.classes",
+    "ConfidenceMapDisplay": "hsreject.plot.confidence_map",
+    "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
+    "OutcomeMapDisplay": "hsreject.plot.outcome_map",
+    "RejectMapDisplay": "hsreject.plot.class_map",
     "load_indian_pines": "hsreject.datasets.indian_pines",
 }
 
 __all__ = [
+    "ClassMapDisplay",
     "ClassTable",
+    "ConfidenceMapDisplay",
+    "FalseColorDisplay",
     "HsrejectError",
+    "OutcomeMapDisplay",
+    "RejectMapDisplay",
     "__version__",
     "load_indian_pines",
 ]

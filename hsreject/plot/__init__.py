@@ -1,0 +1,23 @@
+"""Pictures in the manner of scikit-learn: a display keeps its data and draws when asked.
+
+``display.plot(ax)`` draws on the given axes and returns them; without axes it makes a pyplot
+figure, as notebooks expect. To save without a display use :func:`new_figure` and
+:func:`save_figure`.
+"""
+
+from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
+from hsreject.plot.confidence_map import ConfidenceMapDisplay
+from hsreject.plot.false_color import FalseColorDisplay
+from hsreject.plot.outcome_map import OutcomeMapDisplay
+from hsreject.plot.style import new_figure, print_style, save_figure
+
+__all__ = [
+    "ClassMapDisplay",
+    "ConfidenceMapDisplay",
+    "FalseColorDisplay",
+    "OutcomeMapDisplay",
+    "RejectMapDisplay",
+    "new_figure",
+    "print_style",
+    "save_figure",
+]

@@ -1,0 +1,159 @@
+"""The look of every picture: sizes in print, colours that all eyes tell apart, and saving.
+
+Pictures are drawn for print first: 8 point text at the width of one journal column (3.5 inches) or
+of two (7.16 inches). Series differ by line style and marker as well as by colour.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from hsreject.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from matplotlib.axes import Axes
+
+COLUMN_WIDTH = 3.5
+PAGE_WIDTH = 7.16
+
+BETTER = "#009e73"
+WORSE = "#e69f00"
+REFERENCE = "#000000"
+
+# matplotlib types the keys as a list of literals that differs between its versions
+_PRINT: dict[Any, Any] = {
+    "axes.grid": False,
+    "axes.labelsize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 8,
+    "figure.dpi": 150,
+    "font.size": 8,
+    "hatch.linewidth": 0.5,
+    "legend.fontsize": 7,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "pdf.fonttype": 42,  # embedded as TrueType, so that journals accept and editors can edit it
+    "savefig.dpi": 300,
+    "svg.hashsalt": "hsreject",  # else every SVG has other identifiers
+    "xtick.labelsize": 7,
+    "xtick.major.width": 0.6,
+    "ytick.labelsize": 7,
+    "ytick.major.width": 0.6,
+}
+
+
+@dataclass(frozen=True)
+class LineLook:
+    """How one series is drawn: distinct by colour, by dashes and by marker."""
+
+    color: str
+    dashes: str | tuple[int, tuple[float, ...]]
+    marker: str
+
+
+# Okabe and Ito (2008), the two that differ most first
+_LOOKS = (
+    LineLook("#0072b2", "-", "o"),
+    LineLook("#d55e00", (0, (5.0, 1.6)), "s"),
+    LineLook("#009e73", (0, (5.0, 1.4, 1.0, 1.4)), "^"),
+    LineLook("#cc79a7", (0, (1.2, 1.2)), "D"),
+    LineLook("#56b4e9", (0, (8.0, 2.0)), "v"),
+    LineLook("#332288", (0, (3.0, 1.2, 1.0, 1.2, 1.0, 1.2)), "P"),
+)
+
+
+def line_looks(count: int) -> list[LineLook]:
+    """Return the looks of `count` series, in a fixed order.
+
+    Examples
+    --------
+    >>> [look.color for look in line_looks(2)]
+    ['#0072b2', '#d55e00']
+    """
+    return list(islice(cycle(_LOOKS), count))
+
+
+def print_style() -> AbstractContextManager[None]:
+    """Return a context in which matplotlib draws in the style of hsreject."""
+    return mpl.rc_context(_PRINT)
+
+
+def new_figure(width: float = COLUMN_WIDTH, height: float = 2.6) -> Figure:
+    """Return an empty figure (inches) that no window system or pyplot state knows of.
+
+    Made for saving: it works without a display and needs no closing. Draw into it with
+    ``display.plot(figure.add_subplot())``.
+    """
+    with print_style():
+        return Figure(figsize=(width, height), layout="constrained")
+
+
+def shown_axes(width: float = COLUMN_WIDTH, height: float = 2.6) -> Axes:
+    """Return new axes of a pyplot figure: what a display without given axes draws on."""
+    return shown_row(1, width, height)[0]
+
+
+def shown_row(count: int, width: float = PAGE_WIDTH, height: float = 2.6) -> list[Axes]:
+    """Return `count` new axes side by side in a pyplot figure."""
+    from matplotlib import pyplot as plt  # noqa: PLC0415 (it picks a backend; savers need none)
+
+    with print_style():
+        _, axes = plt.subplots(
+            1, count, figsize=(width, height), layout="constrained", squeeze=False
+        )
+    return list(axes[0])
+
+
+def save_figure(
+    figure: Figure, path: str | Path, *, formats: Sequence[str] = ("png",), dpi: float = 300
+) -> list[Path]:
+    """Save a figure, byte for byte the same each time, and return the files.
+
+    Parameters
+    ----------
+    figure : Figure
+        Any matplotlib figure.
+    path : path
+        Where to; its suffix is replaced by each of the formats.
+    formats : sequence of str
+        File formats, of those that matplotlib writes ("png", "pdf", "svg").
+    dpi : float
+        Dots per inch of the raster formats and of maps inside the others.
+
+    Returns
+    -------
+    list of Path
+        The written files, one a format.
+    """
+    files = []
+    for name in formats:
+        # drawn completely before the file is opened: a failure leaves no half-written file
+        drawn = io.BytesIO()
+        with print_style():
+            figure.savefig(drawn, format=name, dpi=dpi, metadata=_timeless(name))
+        file = Path(path).with_suffix(f".{name}")
+        try:
+            file.write_bytes(drawn.getvalue())
+        except OSError as error:
+            raise FileError(f"Cannot write {file}: {error.strerror}.") from error
+        files.append(file)
+    return files
+
+
+def _timeless(format_name: str) -> dict[str, Any]:
+    """Return metadata without the date, which would make each file differ."""
+    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "ps": {"CreationDate": None}}
+    return dates.get(format_name, {})

@@ -1,0 +1,221 @@
+"""Maps: what is drawn where, in which colour, and what the legend says."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.plot import (
+    ClassMapDisplay,
+    ConfidenceMapDisplay,
+    FalseColorDisplay,
+    OutcomeMapDisplay,
+    RejectMapDisplay,
+    new_figure,
+)
+from hsreject.plot.categories import color_distance, no_reference_color, rejected_color
+from hsreject.plot.false_color import INFRARED
+from hsreject.plot.grid import thinned
+from hsreject.plot.outcome_map import OUTCOMES
+
+NODATA = 255
+
+
+@pytest.fixture
+def ax() -> Axes:
+    return new_figure().add_subplot()
+
+
+def pixels(ax: Axes) -> np.ndarray:
+    return np.asarray(ax.get_images()[0].get_array())
+
+
+def legend(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def as_bytes(color: str) -> list[int]:
+    return [round(255 * channel) for channel in to_rgb(color)]
+
+
+def test_class_map_draws_each_class_in_its_own_colour(ax: Axes) -> None:
+    table = ClassTable.from_names(["soil", "water"], colors=["#aa5500", "#0033cc"])
+    labels = np.array([[1, 2, 0, NODATA]], dtype=np.uint8)
+    drawn = pixels(ClassMapDisplay.from_labels(labels, classes=table).plot(ax))
+    assert drawn[0, 0].tolist() == [*as_bytes("#aa5500"), 255]
+    assert drawn[0, 1].tolist() == [*as_bytes("#0033cc"), 255]
+    assert drawn[0, 2].tolist() == [255, 255, 255, 255]
+    assert drawn[0, 3, 3] == 0, "no data is transparent"
+    assert legend(ax) == ["soil", "water", "no reference", "no data"]
+
+
+def test_class_map_shows_only_what_occurs(ax: Axes) -> None:
+    table = ClassTable.from_names(["soil", "water", "roof"])
+    ClassMapDisplay.from_labels(np.array([[3, 3]]), classes=table).plot(ax)
+    assert legend(ax) == ["roof"]
+
+
+def test_class_map_names_labels_outside_its_table(ax: Axes) -> None:
+    ClassMapDisplay.from_labels(np.array([[1, 9]]), classes=ClassTable.from_names(["a"])).plot(ax)
+    assert legend(ax) == ["a", "not in the class table"]
+
+
+def test_plain_table_has_no_class_for_nodata() -> None:
+    display = ClassMapDisplay.from_labels(np.array([[1, 2, NODATA]], dtype=np.uint8))
+    assert display.classes.values == (1, 2)
+
+
+def test_class_table_comes_with_the_labels(ax: Axes) -> None:
+    table = ClassTable.from_names(["soil", "water"])
+    labels = xr.DataArray(np.array([[1, 2]]), dims=("y", "x"), attrs=table.to_attrs())
+    assert ClassMapDisplay.from_labels(labels).classes == table
+
+
+def test_rejected_no_data_and_classes_are_told_apart(ax: Axes) -> None:
+    label = np.array([[1, 2, 2, NODATA]], dtype=np.uint8)
+    rejected = np.array([[True, False, False, True]])  # a mask may say True where there is no data
+    display = RejectMapDisplay.from_maps(label, rejected)
+    drawn = pixels(display.plot(ax))
+    assert drawn[0, 0].tolist() == [0, 0, 0, 255]
+    assert drawn[0, 3, 3] == 0
+    assert display.rejected_fraction == pytest.approx(1 / 3)
+    assert legend(ax) == ["class 2", "rejected (33.3 %)", "no data"]
+
+
+def test_reject_map_from_label_with_rejection_is_the_same_map() -> None:
+    both = RejectMapDisplay.from_maps(np.array([[1, 2]]), np.array([[True, False]]))
+    one = RejectMapDisplay.from_labels(np.array([[0, 2]]), classes=both.classes)
+    xr.testing.assert_equal(both.label_with_rejection, one.label_with_rejection)
+
+
+@pytest.mark.parametrize("number", [2, 16, 40])
+def test_rejected_colour_differs_from_every_palette_colour(number: int) -> None:
+    colors = ClassTable.plain(range(1, number + 1)).colors
+    chosen = rejected_color([*colors, "#ffffff"])
+    assert min(color_distance(chosen, color) for color in colors) > 20
+
+
+def test_rejected_colour_avoids_a_black_class() -> None:
+    chosen = rejected_color(["#000000", "#ffffff"])
+    assert color_distance(chosen, "#000000") > 25
+    assert color_distance(chosen, "#ffffff") > 25
+
+
+def test_no_reference_avoids_a_white_class() -> None:
+    assert no_reference_color(["#ffffff"]) != "#ffffff"
+
+
+def test_maps_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(
+        InputError, match="label has 1 rows x 2 columns but rejected has 1 rows x 3"
+    ):
+        RejectMapDisplay.from_maps(np.array([[1, 2]]), np.zeros((1, 3), dtype=bool))
+    with pytest.raises(InputError, match="two dimensions"):
+        ClassMapDisplay.from_labels(np.array([1, 2]))
+
+
+def test_outcome_codes_by_hand(ax: Axes) -> None:
+    label = np.array([[1, 2, 1, 2, 1, NODATA]], dtype=np.uint8)
+    reference = np.array([[1, 1, 1, 1, 0, 1]], dtype=np.uint8)
+    rejected = np.array([[False, False, True, True, False, False]])
+    display = OutcomeMapDisplay.from_maps(label, reference, rejected)
+    assert display.outcome.values.tolist() == [[1, 2, 3, 4, 0, -1]]
+    display.plot(ax)
+    assert legend(ax) == [
+        "accurate, kept (25.0 %)",
+        "misclassified, kept (25.0 %)",
+        "accurate, rejected (25.0 %)",
+        "misclassified, rejected (25.0 %)",
+        "no reference",
+        "no data",
+    ]
+
+
+def test_outcome_colours_differ_also_in_grey() -> None:
+    # relative luminance (ITU-R BT.709), what a grey printer leaves of a colour
+    grey = sorted(np.dot(to_rgb(outcome.color), [0.2126, 0.7152, 0.0722]) for outcome in OUTCOMES)
+    assert np.diff(grey).min() > 0.05
+
+
+def test_confidence_map_keeps_nan_transparent_and_marks_clipped_ends(ax: Axes) -> None:
+    confidence = np.array([[0.1, 0.6, 0.9, np.nan]])
+    ConfidenceMapDisplay.from_confidence(confidence, limits=(0.5, 1.0)).plot(ax)
+    image = ax.get_images()[0]
+    assert np.ma.getmaskarray(image.get_array()).tolist() == [[False, False, False, True]]
+    assert image.get_clim() == (0.5, 1.0)
+    bar = image.colorbar
+    assert bar is not None
+    assert bar.extend == "min"
+    assert bar.ax.get_ylabel() == "confidence"
+
+
+def test_confidence_without_values_is_refused() -> None:
+    with pytest.raises(InputError, match="no finite value"):
+        ConfidenceMapDisplay.from_confidence(np.full((2, 2), np.nan))
+
+
+def scene() -> xr.DataArray:
+    values = np.random.default_rng(0).uniform(100, 200, (4, 20, 30)).astype(np.float32)
+    values[:, 0, 0] = np.nan
+    values[1, 5, 5] = 1e6  # one hot pixel must not darken the rest
+    return xr.DataArray(
+        values,
+        dims=("band", "y", "x"),
+        coords={
+            "wavelength": ("band", [470.0, 550.0, 640.0, 860.0]),
+            "x": 100.0 + 10 * np.arange(30),
+            "y": 900.0 - 10 * np.arange(20),
+        },
+    )
+
+
+def test_false_colour_chooses_by_wavelength() -> None:
+    assert FalseColorDisplay.from_cube(scene()).bands == (2, 1, 0)
+    shown = FalseColorDisplay.from_cube(scene(), wavelengths=INFRARED)
+    assert shown.bands == (3, 2, 1)
+    assert shown.wavelengths == (860.0, 640.0, 550.0)
+
+
+def test_false_colour_passes_over_bad_and_empty_bands() -> None:
+    cube = scene().assign_coords(good_band=("band", [True, False, True, True]))
+    assert 1 not in FalseColorDisplay.from_cube(cube).bands
+    empty = scene()
+    empty[2] = np.nan
+    assert 2 not in FalseColorDisplay.from_cube(empty).bands
+
+
+def test_false_colour_without_wavelengths_spreads_the_bands() -> None:
+    bands = FalseColorDisplay.from_cube(scene().drop_vars("wavelength")).bands
+    assert len(set(bands)) == 3
+
+
+def test_false_colour_stretch_is_robust_and_keeps_nodata_transparent() -> None:
+    picture = FalseColorDisplay.from_cube(scene()).picture.values
+    assert picture[0, 0].tolist() == [0, 0, 0, 0]
+    assert picture[1:, :, 3].min() == 255
+    assert 100 < np.median(picture[..., 1]) < 155, "the hot pixel took the whole range"
+
+
+def test_false_colour_of_integers_and_of_one_value() -> None:
+    constant = xr.DataArray(np.full((3, 2, 2), 7, dtype=np.uint16), dims=("band", "y", "x"))
+    picture = FalseColorDisplay.from_cube(constant).picture.values
+    assert np.unique(picture[..., :3]).tolist() == [128]
+
+
+def test_false_colour_refuses_bands_that_are_not_there() -> None:
+    with pytest.raises(InputError, match="within the 4 bands"):
+        FalseColorDisplay.from_cube(scene(), bands=(0, 1, 4))
+
+
+def test_maps_are_drawn_where_they_lie(ax: Axes) -> None:
+    FalseColorDisplay.from_cube(scene()).plot(ax)
+    assert ax.get_images()[0].get_extent() == [95.0, 395.0, 705.0, 905.0]
+
+
+def test_large_maps_are_thinned_before_they_are_drawn() -> None:
+    large = xr.DataArray(np.zeros((10, 4500), dtype=np.uint8), dims=("y", "x"))
+    assert thinned(large).shape == (4, 1500)
+    assert thinned(large[:, :2000]).shape == (10, 2000)
