@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
     from hsreject.plot.false_color import FalseColorDisplay
     from hsreject.plot.outcome_map import OutcomeMapDisplay
+    from hsreject.sampling.blocks import sample_blocks
+    from hsreject.sampling.classwise import sample_fraction, sample_per_class
+    from hsreject.sampling.split import given_split
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
@@ -26,7 +29,11 @@ _HOME = {
     "HsrejectError": "hsreject.errors",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
     "RejectMapDisplay": "hsreject.plot.class_map",
+    "given_split": "hsreject.sampling.split",
     "load_indian_pines": "hsreject.datasets.indian_pines",
+    "sample_blocks": "hsreject.sampling.blocks",
+    "sample_fraction": "hsreject.sampling.classwise",
+    "sample_per_class": "hsreject.sampling.classwise",
 }
 
 __all__ = [
@@ -38,7 +45,11 @@ __all__ = [
     "OutcomeMapDisplay",
     "RejectMapDisplay",
     "__version__",
+    "given_split",
     "load_indian_pines",
+    "sample_blocks",
+    "sample_fraction",
+    "sample_per_class",
 ]
 
 

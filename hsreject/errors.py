@@ -30,3 +30,7 @@ class NotConvergedWarning(HsrejectWarning):
 
 class GuessWarning(HsrejectWarning):
     """A file did not say something that had to be guessed."""
+
+
+class EmptyClassWarning(HsrejectWarning):
+    """A class was left without a training or a test pixel."""
