@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from hsreject.classes import ClassTable
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.errors import HsrejectError
+    from hsreject.measures.curve import rejection_curve
+    from hsreject.measures.optimality import relative_optimality
+    from hsreject.measures.point import OperatingPoint, operating_point
     from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
     from hsreject.plot.false_color import FalseColorDisplay
@@ -27,10 +30,14 @@ _HOME = {
     "ConfidenceMapDisplay": "hsreject.plot.confidence_map",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
+    "OperatingPoint": "hsreject.measures.point",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
     "RejectMapDisplay": "hsreject.plot.class_map",
     "given_split": "hsreject.sampling.split",
     "load_indian_pines": "hsreject.datasets.indian_pines",
+    "operating_point": "hsreject.measures.point",
+    "rejection_curve": "hsreject.measures.curve",
+    "relative_optimality": "hsreject.measures.optimality",
     "sample_blocks": "hsreject.sampling.blocks",
     "sample_fraction": "hsreject.sampling.classwise",
     "sample_per_class": "hsreject.sampling.classwise",
@@ -42,11 +49,15 @@ __all__ = [
     "ConfidenceMapDisplay",
     "FalseColorDisplay",
     "HsrejectError",
+    "OperatingPoint",
     "OutcomeMapDisplay",
     "RejectMapDisplay",
     "__version__",
     "given_split",
     "load_indian_pines",
+    "operating_point",
+    "rejection_curve",
+    "relative_optimality",
     "sample_blocks",
     "sample_fraction",
     "sample_per_class",

@@ -1,0 +1,146 @@
+"""Rejection curves: every operating point that a threshold on the confidence can reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.measures import counts, inputs
+from hsreject.measures.ranking import Groups, group_ties, group_weighted_ties
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_MEANING = {
+    "rejected_fraction": "share of samples rejected (r)",
+    "nonrejected_accuracy": "share of accurate samples among the kept (A)",
+    "classification_quality": "share of right decisions (Q)",
+    "rejection_quality": "odds of an error among the rejected over those among all (phi)",
+    "threshold": "samples with a confidence below it are rejected",
+    "accurate_kept": "accurate samples kept",
+    "misclassified_kept": "misclassified samples kept",
+    "accurate_rejected": "accurate samples rejected",
+    "misclassified_rejected": "misclassified samples rejected",
+}
+
+
+def rejection_curve(
+    correct: ArrayLike | xr.DataArray,
+    confidence: ArrayLike | xr.DataArray,
+    *,
+    weights: ArrayLike | xr.DataArray | None = None,
+) -> xr.Dataset:
+    """Return every operating point that a threshold on the confidence can reach.
+
+    A threshold cannot tell equal confidences apart, so they are rejected together: d distinct
+    confidences give d + 1 points, from nothing rejected to everything rejected. The result does
+    not depend on the order of the samples. One sort and one pass.
+
+    Parameters
+    ----------
+    correct : array of bool, any shape
+        Whether each sample was classified accurately.
+    confidence : array of float, same shape
+        Larger is surer; finite. Maps have NaN where there is no data, and
+        :func:`hsreject.evaluation_samples` leaves those pixels out.
+    weights : array of float, same shape, optional
+        What each sample stands for (area, inverse sampling probability); samples of weight 0 take
+        no part. 1 when not given.
+
+    Returns
+    -------
+    Dataset over `operating_point`, rejected fraction ascending from 0 to 1
+        `rejected_fraction`, `nonrejected_accuracy`, `classification_quality`, `rejection_quality`,
+        `threshold`, `accurate_kept`, `misclassified_kept`, `accurate_rejected`,
+        `misclassified_rejected`. A point rejects the samples with ``confidence < threshold``: the
+        first threshold is the lowest confidence, the last one infinite. Degenerate values are
+        those of :mod:`hsreject.measures.counts`.
+
+    Examples
+    --------
+    >>> curve = rejection_curve([True, False, True, False], [0.9, 0.2, 0.6, 0.6])
+    >>> curve.rejected_fraction.values
+    array([0.  , 0.25, 0.75, 1.  ])
+    >>> curve.classification_quality.values
+    array([0.5 , 0.75, 0.75, 0.5 ])
+    >>> curve.threshold.values
+    array([0.2, 0.6, 0.9, inf])
+    """
+    arrays = {"correct": correct, "confidence": confidence}
+    if weights is not None:
+        arrays["weights"] = weights
+    plain = [np.asarray(array) for array in inputs.same_layout(arrays)]
+    accurate = inputs.correct_values(plain[0]).ravel()
+    values = inputs.confidence_values(plain[1])
+    if weights is None:
+        return curve_of_groups(group_ties(accurate, values))
+    return curve_of_groups(
+        group_weighted_ties(accurate, values, inputs.weight_values(plain[2])), weighted=True
+    )
+
+
+def curve_of_groups(groups: Groups, *, weighted: bool = False) -> xr.Dataset:
+    """Return the curve whose points reject the groups one after the other."""
+    threshold = np.append(groups.confidence, np.inf)
+    return curve_of_counts(
+        threshold,
+        *_running_sums(groups.accurate),
+        *_running_sums(groups.misclassified),
+        weighted=weighted,
+    )
+
+
+def curve_of_counts(
+    threshold: NDArray[np.float64],
+    accurate_rejected: NDArray[Any],
+    accurate_kept: NDArray[Any],
+    misclassified_rejected: NDArray[Any],
+    misclassified_kept: NDArray[Any],
+    *,
+    weighted: bool = False,
+) -> xr.Dataset:
+    """Return the curve of given counts, with all measures; the first point rejects nothing."""
+    kept = accurate_kept + misclassified_kept
+    rejected = accurate_rejected + misclassified_rejected
+    accurate, misclassified = accurate_kept[0], misclassified_kept[0]
+    n = accurate + misclassified
+    variables = {
+        "rejected_fraction": counts.rejected_fraction(kept, rejected),
+        "nonrejected_accuracy": counts.nonrejected_accuracy(accurate_kept, kept),
+        "classification_quality": counts.classification_quality(
+            accurate_kept, misclassified_rejected, n
+        ),
+        "rejection_quality": counts.rejection_quality(
+            accurate_rejected, misclassified_rejected, accurate, misclassified
+        ),
+        "threshold": threshold,
+        "accurate_kept": accurate_kept,
+        "misclassified_kept": misclassified_kept,
+        "accurate_rejected": accurate_rejected,
+        "misclassified_rejected": misclassified_rejected,
+    }
+    return xr.Dataset(
+        {
+            name: (schema.OPERATING_POINT, values, {"long_name": _MEANING[name]})
+            for name, values in variables.items()
+        },
+        attrs={"weighted": int(weighted)},
+    )
+
+
+def _running_sums(steps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what is rejected and what is kept before the first step and after each one.
+
+    Weights are added up from both ends: a difference from the total would leave rounding noise
+    where nothing is kept.
+    """
+    rejected = np.zeros(steps.size + 1, dtype=steps.dtype)
+    np.cumsum(steps, out=rejected[1:])
+    if steps.dtype.kind == "i":
+        return rejected, rejected[-1] - rejected
+    kept = np.zeros_like(rejected)
+    np.cumsum(steps[::-1], out=kept[-2::-1])
+    return rejected, kept

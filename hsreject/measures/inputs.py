@@ -1,0 +1,149 @@
+"""What the measures accept: checks at the boundary, one clear sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+LARGEST_EXACT_INTEGER = 2**53  # beyond it float64 merges neighbouring integers
+
+
+def is_lazy(array: object) -> bool:
+    """Return whether an array is dask-backed, without importing dask."""
+    return hasattr(array, "__dask_graph__")
+
+
+def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray]) -> list[Any]:
+    """Return the plain (NumPy or dask) arrays behind `arrays`, all of one shape and order.
+
+    DataArrays are brought to the dimension order of the first one; maps must share their grid.
+    """
+    plain: list[Any] = []
+    first_name, first = next(iter(arrays.items()))
+    for name, array in arrays.items():
+        if isinstance(first, xr.DataArray) and isinstance(array, xr.DataArray):
+            ordered = _like(first, array, names=(first_name, name))
+            plain.append(ordered.variable.data)
+        else:
+            values = array.variable.data if isinstance(array, xr.DataArray) else array
+            plain.append(values if is_lazy(values) else np.asarray(values))
+        if plain[-1].shape != plain[0].shape:
+            raise InputError(
+                f"{first_name} has shape {plain[0].shape} but {name} has shape "
+                f"{plain[-1].shape}. Both must describe the same samples in the same order."
+            )
+    if plain[0].size == 0:
+        raise InputError(f"{first_name} is empty. The measures need at least one sample.")
+    return plain
+
+
+def _like(first: xr.DataArray, other: xr.DataArray, *, names: tuple[str, str]) -> xr.DataArray:
+    if set(first.dims) != set(other.dims):
+        raise InputError(
+            f"{names[0]} has the dims {_words(first.dims)} but {names[1]} has "
+            f"{_words(other.dims)}. Rename or squeeze one of them."
+        )
+    other = other.transpose(*first.dims)
+    if set(schema.MAP_DIMS) <= set(first.dims):
+        schema.check_same_grid(first, other, names=names)
+    return other
+
+
+def boolean(array: Any, *, name: str, remedy: str) -> Any:
+    """Return a boolean array unchanged, or say what would make it one."""
+    if array.dtype != np.bool_:
+        raise InputError(f"{name} must be boolean (got {array.dtype}). {remedy}")
+    return array
+
+
+def correct_values(array: Any, *, name: str = "correct") -> Any:
+    """Return the accuracy vector of the paper, or say how to make one."""
+    return boolean(array, name=name, remedy="Compare the maps: correct = label == reference.")
+
+
+def rejected_values(array: Any, *, name: str = "rejected") -> Any:
+    """Return the rejection vector of the paper, or say how to make one."""
+    return boolean(array, name=name, remedy="Use rejected = confidence < threshold.")
+
+
+def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.float64]:
+    """Return confidences as a flat float64 copy without negative zeros, all finite."""
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
+    flat = array.ravel()
+    if flat.dtype.kind in "iu" and flat.dtype.itemsize == 8 and _beyond_exact(flat):
+        raise InputError(
+            f"{name} holds integers beyond 2**53, which float64 cannot tell apart. "
+            "Replace them by their ranks."
+        )
+    values = flat.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0: both zeros are one confidence
+    if not np.isfinite(values).all():
+        n_nan, n_infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
+        raise InputError(
+            f"{name} must be finite (found {n_nan} NaN and {n_infinite} infinite of {values.size} "
+            "values). Leave pixels without data out, for example with "
+            "hsreject.evaluation_samples(reference, label, confidence)."
+        )
+    return values
+
+
+def _beyond_exact(integers: NDArray[Any]) -> bool:
+    return bool(
+        integers.max() > LARGEST_EXACT_INTEGER or int(integers.min()) < -LARGEST_EXACT_INTEGER
+    )
+
+
+def weight_values(array: NDArray[Any], *, name: str = "weights") -> NDArray[Any]:
+    """Return sample weights, flat: int64 if they are integers, else float64."""
+    if array.dtype.kind not in "iuf":
+        raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
+    flat = array.ravel()
+    values = flat.astype(np.float64 if flat.dtype.kind == "f" else np.int64)
+    if not np.isfinite(values).all() or values.min() < 0:
+        raise InputError(
+            f"{name} must be finite and not negative (found values from {values.min()} to "
+            f"{values.max()}). Give weight 0 to samples that must not count."
+        )
+    if not values.any():
+        raise InputError(f"{name} are all 0, so there is no sample. Give some sample a weight.")
+    return values
+
+
+def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
+    """Return rejection costs as float64, all in [0, 1]."""
+    values = np.asarray(rejection_cost, dtype=np.float64)
+    if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
+        raise InputError(
+            f"rejection_cost must lie in [0, 1], the cost of a misclassification being 1 "
+            f"(got {_shown(values)}). Divide the cost of a rejection by that of an error."
+        )
+    return values
+
+
+def fraction_values(fractions: ArrayLike, *, name: str) -> NDArray[np.float64]:
+    """Return fractions as float64, all in [0, 1]."""
+    values = np.asarray(fractions, dtype=np.float64)
+    if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
+        raise InputError(f"{name} must lie in [0, 1] (got {_shown(values)}). Write 10 % as 0.1.")
+    return values
+
+
+def _shown(values: NDArray[np.float64]) -> str:
+    if values.size == 0:
+        return "nothing"
+    if values.ndim == 0:
+        return f"{float(values):g}"
+    return f"values from {values.min():g} to {values.max():g}"
+
+
+def _words(dims: tuple[Hashable, ...]) -> str:
+    return "(" + ", ".join(str(dim) for dim in dims) + ")"

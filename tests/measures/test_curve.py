@@ -1,0 +1,140 @@
+"""Rejection curves: every reachable point, ties together, any order, weights, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hsreject as hr
+from hsreject.errors import InputError
+from tests.measures import slow
+from tests.measures.strategies import samples
+
+COUNTS = slow.Counts._fields
+MEASURES = (
+    "rejected_fraction",
+    "nonrejected_accuracy",
+    "classification_quality",
+    "rejection_quality",
+)
+Samples = tuple[np.ndarray, np.ndarray]
+
+
+@given(samples())
+def test_curve_agrees_with_the_slow_loop(drawn: Samples) -> None:
+    correct, confidence = drawn
+    expected = slow.curve(correct, confidence)
+    curve = hr.rejection_curve(correct, confidence)
+    found = list(zip(*(curve[name].values for name in COUNTS), strict=True))
+    assert found == [tuple(point) for point in expected]
+    for index in range(len(expected)):
+        point = hr.OperatingPoint.from_curve(curve, index)
+        for name in MEASURES:
+            np.testing.assert_equal(curve[name].values[index], getattr(point, name))
+
+
+@given(samples())
+def test_each_threshold_reaches_its_point(drawn: Samples) -> None:
+    correct, confidence = drawn
+    curve = hr.rejection_curve(correct, confidence)
+    for index, threshold in enumerate(curve.threshold.values):
+        point = hr.operating_point(correct, confidence < threshold)
+        assert point == hr.OperatingPoint.from_curve(curve, index)
+
+
+@given(samples(), st.randoms(use_true_random=False))
+def test_order_of_samples_never_matters(drawn: Samples, random: object) -> None:
+    correct, confidence = drawn
+    order = list(range(correct.size))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    weights = np.linspace(0.1, 1, correct.size)
+    for extra, moved in ((None, None), (weights, weights[order])):
+        first = hr.rejection_curve(correct, confidence, weights=extra)
+        second = hr.rejection_curve(correct[order], confidence[order], weights=moved)
+        xr.testing.assert_identical(first, second)
+
+
+@given(samples(), st.data())
+def test_integer_weights_count_like_repeated_samples(drawn: Samples, data: st.DataObject) -> None:
+    correct, confidence = drawn
+    n = correct.size
+    weights = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
+    if not weights.any():
+        weights[0] = 1
+    repeated = hr.rejection_curve(np.repeat(correct, weights), np.repeat(confidence, weights))
+    weighted = hr.rejection_curve(correct, confidence, weights=weights)
+    halved = hr.rejection_curve(correct, confidence, weights=weights / 2)
+    for name in (*MEASURES, *COUNTS, "threshold"):
+        np.testing.assert_array_equal(weighted[name], repeated[name])
+    for name in (*MEASURES, "threshold"):  # halves are exact in binary: not even rounding differs
+        np.testing.assert_array_equal(halved[name], repeated[name])
+
+
+def test_weights_leave_no_rounding_noise_where_nothing_is_kept() -> None:
+    rng = np.random.default_rng(0)
+    confidence, weights = rng.random(1000), rng.random(1000)
+    curve = hr.rejection_curve(confidence > 0.5, confidence, weights=weights)
+    assert curve.accurate_kept[-1] == curve.misclassified_kept[-1] == 0
+    assert curve.rejected_fraction[0] == 0
+    assert curve.rejected_fraction[-1] == 1
+    assert (np.diff(curve.rejected_fraction) > 0).all()
+
+
+def test_public_names_dims_and_ends() -> None:
+    curve = hr.rejection_curve([True, False, True], [0.3, 0.2, 0.2])
+    assert set(curve.data_vars) == {*COUNTS, *MEASURES, "threshold"}
+    assert all(curve[name].dims == ("operating_point",) for name in curve)
+    assert curve.sizes["operating_point"] == 3
+    assert curve.rejected_fraction.values[[0, -1]].tolist() == [0.0, 1.0]
+    assert curve.threshold.values.tolist() == [0.2, 0.3, np.inf]
+    assert all("long_name" in curve[name].attrs for name in curve)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int16", "uint8", "bool"])
+def test_other_number_types_give_the_same_curve(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    confidence = rng.integers(0, 2, 50).astype(dtype)
+    correct = rng.random(50) < 0.6
+    xr.testing.assert_identical(
+        hr.rejection_curve(correct, confidence),
+        hr.rejection_curve(correct, confidence.astype(float)),
+    )
+
+
+def test_labelled_maps_give_the_same_curve() -> None:
+    rng = np.random.default_rng(2)
+    confidence, correct = rng.random((5, 4)), rng.random((5, 4)) < 0.7
+    maps = [xr.DataArray(array, dims=("y", "x")) for array in (correct, confidence)]
+    xr.testing.assert_identical(
+        hr.rejection_curve(maps[0], maps[1].transpose("x", "y")),
+        hr.rejection_curve(correct, confidence),
+    )
+
+
+def test_curve_survives_a_netcdf_file(tmp_path: object) -> None:
+    curve = hr.rejection_curve([True, False, True], [0.3, 0.2, 0.2])
+    path = f"{tmp_path}/curve.nc"
+    curve.to_netcdf(path, engine="h5netcdf")
+    with xr.open_dataset(path, engine="h5netcdf") as again:
+        xr.testing.assert_identical(again.load(), curve)
+
+
+@pytest.mark.parametrize(
+    ("correct", "confidence", "message"),
+    [
+        ([True, False], [0.1], "correct has shape .* but confidence has shape"),
+        ([1.0, 0.0], [0.1, 0.2], "correct must be boolean"),
+        ([True, False], [0.1, np.nan], "must be finite .found 1 NaN and 0 infinite of 2"),
+        ([True, False], [0.1, -np.inf], "must be finite .found 0 NaN and 1 infinite of 2"),
+        ([True, False], ["a", "b"], "confidence must hold real numbers"),
+        ([True, False], [1j, 2j], "confidence must hold real numbers"),
+        ([True, False], [2**60, 1], "beyond 2"),
+        ([], [], "correct is empty"),
+    ],
+)
+def test_bad_input_has_one_clear_error(correct: list, confidence: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hr.rejection_curve(correct, confidence)

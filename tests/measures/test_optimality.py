@@ -1,0 +1,96 @@
+"""Relative optimality: formula, symmetry, cost relation, edges."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import hsreject as hr
+from tests.measures import slow
+from tests.measures.strategies import rejections
+
+Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def exact_beta(one: slow.Counts, zero: slow.Counts) -> Fraction:
+    """The paper's equation, case by case, over exact fractions."""
+    gain = Fraction(one.accurate_kept, sum(one)) - Fraction(zero.accurate_kept, sum(zero))
+    r1, r0 = slow.fraction(one), slow.fraction(zero)
+    if r1 > r0:
+        return 2 * gain / (r1 - r0) + 1
+    return -2 * gain / (r1 - r0) - 1
+
+
+def beta_of(one: hr.OperatingPoint, zero: hr.OperatingPoint) -> float:
+    value = hr.relative_optimality(
+        one.nonrejected_accuracy,
+        one.rejected_fraction,
+        zero.nonrejected_accuracy,
+        zero.rejected_fraction,
+    )
+    assert isinstance(value, float)
+    return value
+
+
+@given(rejections())
+def test_equation_symmetry_and_sign(drawn: Drawn) -> None:
+    correct, rejected_1, rejected_0 = drawn
+    counts = slow.count(correct, rejected_1), slow.count(correct, rejected_0)
+    assume(slow.fraction(counts[0]) != slow.fraction(counts[1]))
+    one, zero = (hr.OperatingPoint(*c) for c in counts)
+    expected = exact_beta(*counts)
+    # inputs are rounded to 1e-16 and divided by a step of at least 1/16
+    assert beta_of(one, zero) == pytest.approx(float(expected), abs=1e-13)
+    assert beta_of(one, zero) == -beta_of(zero, one)
+    assert (expected >= 0) == (slow.quality(counts[0]) >= slow.quality(counts[1]))
+
+
+@given(rejections(), st.fractions(0, 1, max_denominator=50))
+def test_theorem_1_and_its_mirror(drawn: Drawn, rho: Fraction) -> None:
+    """The sign of the difference of costs, for r1 > r0 and for r1 < r0."""
+    correct, rejected_1, rejected_0 = drawn
+    one, zero = slow.count(correct, rejected_1), slow.count(correct, rejected_0)
+    r1, r0 = slow.fraction(one), slow.fraction(zero)
+    assume(r1 != r0)
+    beta = exact_beta(one, zero)
+    saving = slow.cost(zero, rho) - slow.cost(one, rho)
+    relation = (beta + 1) / 2 - rho if r1 > r0 else rho - (1 - beta) / 2
+    assert np.sign(saving) == np.sign(relation)
+    # and the function returns that beta
+    assert beta_of(hr.OperatingPoint(*one), hr.OperatingPoint(*zero)) == pytest.approx(float(beta))
+
+
+def test_equal_fractions() -> None:
+    assert hr.relative_optimality(0.8, 0.3, 0.7, 0.3) == np.inf
+    assert hr.relative_optimality(0.7, 0.3, 0.8, 0.3) == -np.inf
+    assert hr.relative_optimality(0.7, 0.3, 0.7, 0.3) == 0
+    assert hr.relative_optimality(np.nan, 1.0, np.nan, 1.0) == 0
+
+
+def test_everything_rejected_needs_no_accuracy() -> None:
+    assert hr.relative_optimality(np.nan, 1.0, 0.75, 0.0) == pytest.approx(1 - 2 * 0.75)
+    assert np.isnan(hr.relative_optimality(np.nan, 0.5, 0.75, 0.0))
+
+
+def test_broadcasts_over_numpy_and_xarray() -> None:
+    accuracy, fraction = np.array([0.55, 0.625, 0.7]), np.array([0.0, 0.2, 0.4])
+    table = hr.relative_optimality(
+        accuracy[:, None], fraction[:, None], accuracy[None, :], fraction[None, :]
+    )
+    assert table.shape == (3, 3)
+    np.testing.assert_array_equal(table, -table.T)
+    labelled = xr.DataArray(accuracy, dims="operating_point", coords={"operating_point": [4, 5, 6]})
+    row = hr.relative_optimality(labelled, fraction, 0.55, 0.0)
+    assert isinstance(row, xr.DataArray)
+    np.testing.assert_array_equal(row, table[:, 0])
+    assert row.operating_point.values.tolist() == [4, 5, 6]
+
+
+def test_worked_example_against_no_rejection() -> None:
+    # of 20 newly rejected samples 15 are errors: (15 - 5) / 20
+    assert hr.relative_optimality(0.625, 0.2, 0.55, 0.0) == pytest.approx(0.5)
