@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
     from hsreject.plot.false_color import FalseColorDisplay
     from hsreject.plot.outcome_map import OutcomeMapDisplay
+    from hsreject.rejection.calibration import Calibration
+    from hsreject.rejection.pixelwise import PixelwiseRejector
     from hsreject.sampling.blocks import sample_blocks
     from hsreject.sampling.classwise import sample_fraction, sample_per_class
     from hsreject.sampling.split import given_split
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
+    "Calibration": "hsreject.rejection.calibration",
     "ClassMapDisplay": "hsreject.plot.class_map",
     "ClassTable": "hsreject.classes",
     "ConfidenceMapDisplay": "hsreject.plot.confidence_map",
@@ -32,6 +35,7 @@ _HOME = {
     "HsrejectError": "hsreject.errors",
     "OperatingPoint": "hsreject.measures.point",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
+    "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "RejectMapDisplay": "hsreject.plot.class_map",
     "given_split": "hsreject.sampling.split",
     "load_indian_pines": "hsreject.datasets.indian_pines",
@@ -44,6 +48,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Calibration",
     "ClassMapDisplay",
     "ClassTable",
     "ConfidenceMapDisplay",
@@ -51,6 +56,7 @@ __all__ = [
     "HsrejectError",
     "OperatingPoint",
     "OutcomeMapDisplay",
+    "PixelwiseRejector",
     "RejectMapDisplay",
     "__version__",
     "given_split",

@@ -67,6 +67,10 @@ class Confidence(ABC):
             In the precision of `field`.
         """
 
+    def lowest(self, n_categories: int) -> float:
+        """Return a bound below every confidence of a field of that many categories."""
+        return 0.0
+
     @overload
     def __call__(
         self, field: xr.DataArray, *, probability: xr.DataArray | NDArray[Any] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,10 @@ class Entropy(Confidence):
     >>> Entropy()(np.array([[1.0, 0.5], [0.0, 0.5]])).round(4)  # (category, pixel)
     array([ 0.    , -0.6931])
     """
+
+    def lowest(self, n_categories: int) -> float:
+        """Return -log K, the confidence of equal categories."""
+        return -math.log(n_categories)
 
     def kernel(
         self, field: NDArray[np.floating], probability: NDArray[np.floating] | None

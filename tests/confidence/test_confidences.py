@@ -84,6 +84,7 @@ def test_certain_is_surest_and_even_is_least_sure(confidence, fields) -> None:
     tolerance = 4 * np.finfo(field.dtype).eps  # a sum of five rounded terms
     assert (confidence(certain, probability=even) >= between - tolerance).all()
     assert (confidence(even, probability=even) <= between + tolerance).all()
+    assert (between >= confidence.lowest(N_CLASSES) - tolerance).all()
 
 
 def test_two_classes_are_ordered_alike_by_all(confidence) -> None:

@@ -1,0 +1,96 @@
+"""The contract of a rejector: maps for what the user wants, operating points for an evaluator."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from hsreject.progress import ProgressCallback, no_progress
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from hsreject.rejection.calibration import Calibration
+
+
+class Rejector(ABC):
+    """What decides which pixels of a map get no label.
+
+    A rejector keeps the pixels of the largest confidence and rejects the others; equal confidences
+    share one fate. It is addressed by what the user wants: a rejected fraction, an accuracy of the
+    kept pixels or a cost of a rejection. The last two need calibration pixels.
+
+    Most rejectors threshold a confidence: they derive from
+    :class:`~hsreject.rejection.RankedRejector`, whose docstring holds a complete one. Only a
+    rejector whose labels change with the rejected fraction, like
+    :class:`~hsreject.rejection.JointRejector`, implements this class itself. One line in
+    ``hsreject/rejection/__init__.py`` makes a rejector available by name and enrols it in the
+    property tests.
+    """
+
+    @abstractmethod
+    def reject(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        *,
+        fraction: float | None = None,
+        accuracy: float | None = None,
+        rejection_cost: float | None = None,
+        calibration: Calibration | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.Dataset:
+        """Return the maps of one rejection.
+
+        Parameters
+        ----------
+        maps : Dataset, DataArray or array
+            Class probabilities (category, y, x), or a Dataset with `probability` and, optionally,
+            `hidden_field` and `novelty_p_value`.
+        fraction : float in [0, 1], optional
+            Wanted share of rejected pixels; the nearest share that can be reached is taken.
+        accuracy : float in [0, 1], optional
+            Wanted share of right labels among the kept pixels, as measured on the calibration
+            pixels; the smallest rejected fraction that reaches it is taken.
+        rejection_cost : float in [0, 1], optional
+            Cost of a rejected pixel, a misclassified one being 1; the operating point that is
+            cheapest on the calibration pixels is taken.
+        calibration : Calibration, optional
+            Pixels of known class that were not used for training.
+        progress : callable
+            Called with (stage, done, total) during long work.
+
+        Returns
+        -------
+        Dataset
+            `label`, `confidence`, `rejected` and `label_with_rejection` (y, x). Its attributes say
+            what was reached: `rejected_fraction` of the `n_pixels` with data, `threshold` (the
+            smallest confidence kept) and, for a wanted fraction, `reachable_fractions`: the nearest
+            ones below and above it.
+        """
+
+    @abstractmethod
+    def operating_points(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.Dataset:
+        """Return the operating points of this rejector on reference pixels.
+
+        Parameters
+        ----------
+        maps : Dataset, DataArray or array
+            As for :meth:`reject`.
+        reference : DataArray or array of int (y, x)
+            Reference labels of the pixels to evaluate on, 0 elsewhere.
+        progress : callable
+            Called with (stage, done, total) during long work.
+
+        Returns
+        -------
+        Dataset over `operating_point`, rejected fraction ascending
+            The variables of :func:`hsreject.rejection_curve`, and `overall_accuracy`: the accuracy
+            of the same labels with nothing rejected.
+        """

@@ -1,0 +1,83 @@
+"""What a rejector looks at: class probabilities and what else is known of the pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject.errors import InputError
+from hsreject.schema import CATEGORY, FIELD_DIMS, MAP_DIMS, check_dims
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PROBABILITY = "probability"
+HIDDEN_FIELD = "hidden_field"
+NOVELTY_P_VALUE = "novelty_p_value"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The maps of one scene that rejectors look at, checked and in the order of the schema.
+
+    Parameters
+    ----------
+    probability : DataArray (category, y, x)
+        Class probabilities.
+    hidden_field : DataArray (category, y, x), optional
+        The solution of the context, where it is known already.
+    novelty_p_value : DataArray (y, x), optional
+        How well the pixel fits what the classifier was trained on (:class:`hsreject.Novelty`).
+    """
+
+    probability: xr.DataArray
+    hidden_field: xr.DataArray | None = None
+    novelty_p_value: xr.DataArray | None = None
+
+    @classmethod
+    def of(cls, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> Evidence:
+        """Return the evidence in a Dataset, or in class probabilities alone.
+
+        Parameters
+        ----------
+        maps : Dataset, DataArray or array
+            A Dataset with the variable `probability` and, optionally, `hidden_field` and
+            `novelty_p_value`; or class probabilities (category, y, x).
+        """
+        if not isinstance(maps, xr.Dataset):
+            return cls(_field(maps, name=PROBABILITY))
+        if PROBABILITY not in maps:
+            raise InputError(
+                f"A rejector needs the variable '{PROBABILITY}' (category, y, x) "
+                f"(the Dataset has: {', '.join(map(str, maps)) or 'nothing'})."
+            )
+        probability = _field(maps[PROBABILITY], name=PROBABILITY)
+        hidden_field = (
+            _field(maps[HIDDEN_FIELD], name=HIDDEN_FIELD) if HIDDEN_FIELD in maps else None
+        )
+        if hidden_field is not None and hidden_field.shape != probability.shape:
+            raise InputError(
+                f"hidden_field must have the shape of probability "
+                f"(got {hidden_field.shape} and {probability.shape})."
+            )
+        novelty = None
+        if NOVELTY_P_VALUE in maps:
+            novelty = check_dims(maps[NOVELTY_P_VALUE], MAP_DIMS, name=NOVELTY_P_VALUE)
+        return cls(probability, hidden_field, novelty)
+
+
+def _field(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
+    if not isinstance(values, xr.DataArray):
+        plain = np.asarray(values)
+        if plain.ndim != len(FIELD_DIMS):
+            raise InputError(
+                f"{name} must have the dims (category, y, x) (got an array of shape {plain.shape})."
+            )
+        values = xr.DataArray(plain, dims=FIELD_DIMS)
+    field = check_dims(values, FIELD_DIMS, name=name)
+    if CATEGORY not in field.coords:
+        field = field.assign_coords({CATEGORY: np.arange(1, field.sizes[CATEGORY] + 1)})
+    return field

@@ -1,0 +1,59 @@
+"""What a user asks of a rejector: a fraction, an accuracy, a cost, or its own dial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FRACTION = "fraction"
+ACCURACY = "accuracy"
+REJECTION_COST = "rejection_cost"
+
+_MEANING = {
+    FRACTION: "the share of pixels to reject",
+    ACCURACY: "the share of kept pixels that must be right",
+    REJECTION_COST: "the cost of a rejected pixel in units of a misclassified one",
+}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One wish: its name and value, both checked.
+
+    Examples
+    --------
+    >>> Goal.one_of({"fraction": 0.1, "threshold": None})
+    Goal(name='fraction', value=0.1)
+    >>> Goal.one_of({"fraction": None, "threshold": None})
+    Traceback (most recent call last):
+    hsreject.errors.InputError: Ask for exactly one of fraction, threshold (got none of them).
+    """
+
+    name: str
+    value: float
+
+    @classmethod
+    def one_of(cls, wishes: Mapping[str, float | None]) -> Goal:
+        """Return the only wish that is not None; fractions, accuracies and costs lie in [0, 1]."""
+        given = {name: value for name, value in wishes.items() if value is not None}
+        if len(given) != 1:
+            raise InputError(
+                f"Ask for exactly one of {', '.join(wishes)} "
+                f"(got {' and '.join(given) or 'none of them'})."
+            )
+        ((name, value),) = given.items()
+        if name in _MEANING and not 0 <= value <= 1:
+            raise InputError(
+                f"{name} is {_MEANING[name]} and lies in [0, 1] (got {value:g}). Write 10 % as 0.1."
+            )
+        return cls(name, float(value))
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether only pixels with a known class can tell how to reach it."""
+        return self.name in {ACCURACY, REJECTION_COST}

@@ -1,0 +1,159 @@
+"""Rejectors that rank the pixels by a confidence and reject the lowest ones."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject.errors import InputError
+from hsreject.measures.curve import rejection_curve
+from hsreject.progress import ProgressCallback, no_progress
+from hsreject.rejection.base import Rejector
+from hsreject.rejection.choice import calibrated_index, needed_calibration
+from hsreject.rejection.class_balance import Thresholds, equal_accuracy, equal_rejection
+from hsreject.rejection.evidence import Evidence
+from hsreject.rejection.goal import FRACTION, Goal
+from hsreject.rejection.maps import rejection_maps
+from hsreject.rejection.reference import reference_pixels
+from hsreject.rejection.threshold import threshold_for_fraction
+from hsreject.schema import nodata_label
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.rejection.calibration import Calibration
+
+
+class RankedRejector(Rejector):
+    """A rejector with one label map and one confidence: every operating point by one sort.
+
+    Subclasses implement :meth:`label_and_confidence`. Pixels with a confidence below a threshold
+    are rejected; the threshold follows from what the user wants, or is given.
+
+    Attributes
+    ----------
+    thresholds : {"common", "equal_rejection", "equal_accuracy"}
+        One threshold for all pixels, or one a class: such that every class loses the same share of
+        its pixels, or such that every class is kept as accurately on the calibration pixels. In the
+        last two cases the returned `confidence` is the one on the scale common to the classes.
+
+    Examples
+    --------
+    A complete rejector, which trusts pixels whose neighbours look alike:
+
+    >>> from hsreject.confidence import label_map
+    >>> class NeighbourRejector(RankedRejector):
+    ...     '''Rejects pixels whose probability differs from that of their left neighbour.'''
+    ...
+    ...     def label_and_confidence(self, evidence, progress):
+    ...         difference = evidence.probability - evidence.probability.shift(x=1)
+    ...         return label_map(evidence.probability), -abs(difference).max("category").fillna(0)
+    >>> probability = np.array([[[0.9, 0.9, 0.2, 0.1]], [[0.1, 0.1, 0.8, 0.9]]])
+    >>> NeighbourRejector().reject(probability, fraction=0.25).label_with_rejection.values
+    array([[1, 1, 0, 2]], dtype=uint8)
+    """
+
+    thresholds: Thresholds = "common"
+
+    @abstractmethod
+    def label_and_confidence(
+        self, evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[xr.DataArray, xr.DataArray]:
+        """Return the label and the confidence of every pixel, both (y, x).
+
+        Without data the label is ``schema.nodata_label`` and the confidence NaN.
+        """
+
+    def rank(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        *,
+        calibration: Calibration | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.Dataset:
+        """Return `label` and `confidence` (y, x): all that every rejection follows from."""
+        label, confidence = self.label_and_confidence(Evidence.of(maps), progress)
+        ranking = xr.Dataset({"label": label, "confidence": confidence}).compute()
+        if self.thresholds == "common":
+            return ranking
+        values = ranking["label"].values
+        has_data = values != nodata_label(values.dtype)
+        sure = ranking["confidence"].values[has_data]
+        balanced = np.full(values.shape, np.nan)
+        if self.thresholds == "equal_rejection":
+            balanced[has_data] = equal_rejection(values[has_data], sure)
+        else:
+            calibration = needed_calibration(calibration, "thresholds='equal_accuracy'")
+            used, correct = calibration.pixels(ranking["label"])
+            balanced[has_data] = equal_accuracy(
+                values[has_data], sure, used=used[has_data], correct=correct
+            )
+        return ranking.assign(confidence=ranking["confidence"].copy(data=balanced))
+
+    def reject(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        *,
+        fraction: float | None = None,
+        threshold: float | None = None,
+        accuracy: float | None = None,
+        rejection_cost: float | None = None,
+        calibration: Calibration | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.Dataset:
+        """Return the maps of one rejection (see :meth:`hsreject.rejection.Rejector.reject`).
+
+        `threshold` rejects the pixels with a confidence below it.
+        """
+        goal = Goal.one_of(
+            {
+                "fraction": fraction,
+                "threshold": threshold,
+                "accuracy": accuracy,
+                "rejection_cost": rejection_cost,
+            }
+        )
+        if goal.needs_calibration:
+            needed_calibration(calibration, goal.name)
+        ranking = self.rank(maps, calibration=calibration, progress=progress)
+        return reject_ranked(ranking, goal, calibration=calibration, rejector=repr(self))
+
+    def operating_points(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        calibration: Calibration | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.Dataset:
+        """Return every operating point that a threshold can reach on reference pixels."""
+        ranking = self.rank(maps, calibration=calibration, progress=progress)
+        used, correct = reference_pixels(ranking["label"], reference)
+        points = rejection_curve(correct, ranking["confidence"].values[used])
+        accuracy = xr.full_like(points["nonrejected_accuracy"], correct.mean())
+        accuracy.attrs["long_name"] = "accuracy with nothing rejected"
+        return points.assign(overall_accuracy=accuracy)
+
+
+def reject_ranked(
+    ranking: xr.Dataset, goal: Goal, *, calibration: Calibration | None, rejector: str
+) -> xr.Dataset:
+    """Return the maps of the rejection that `goal` asks for, given label and confidence."""
+    attrs: dict[str, Any] = {"rejector": rejector, goal.name: goal.value}
+    confidence = ranking["confidence"]
+    sure = confidence.values[~np.isnan(confidence.values)]
+    if sure.size == 0:
+        raise InputError("No pixel of the scene has data, so there is nothing to reject or keep.")
+    threshold = goal.value
+    if goal.name == FRACTION:
+        found = threshold_for_fraction(sure, goal.value)
+        threshold = found.value
+        attrs["reachable_fractions"] = [found.reachable_below, found.reachable_above]
+    elif goal.needs_calibration:
+        used, correct = needed_calibration(calibration, goal.name).pixels(ranking["label"])
+        points = rejection_curve(correct, confidence.values[used])
+        threshold = points["threshold"].values[calibrated_index(points, goal)].item()
+    return rejection_maps(ranking["label"], confidence, threshold=threshold, attrs=attrs)

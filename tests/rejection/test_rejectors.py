@@ -1,0 +1,173 @@
+"""Properties that every rejector of the registry has."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hsreject import schema
+from hsreject.errors import InputError
+from hsreject.measures.optimality import relative_optimality
+from hsreject.rejection import REJECTORS, Calibration, Rejector
+from tests.rejection.scene import Scene, make_scene
+
+NODATA = 255
+
+
+@pytest.fixture(scope="module")
+def scene() -> Scene:
+    return make_scene()
+
+
+@pytest.fixture(params=list(REJECTORS), scope="module")
+def rejector(request) -> Rejector:
+    return REJECTORS.create(request.param)
+
+
+@pytest.fixture(scope="module")
+def calibration(scene) -> Calibration:
+    return Calibration(scene.calibration, training=scene.training)
+
+
+@pytest.fixture(scope="module", params=["fraction", "accuracy", "rejection_cost"])
+def maps(request, rejector, scene, calibration) -> xr.Dataset:
+    wanted = {"fraction": 0.3, "accuracy": 0.7, "rejection_cost": 0.3}[request.param]
+    return rejector.reject(scene.probability, **{request.param: wanted}, calibration=calibration)
+
+
+def test_nodata_is_neither_rejected_nor_kept(maps, scene) -> None:
+    missing = np.isnan(scene.probability.values[0])
+    assert missing.sum() == 6
+    assert (maps.label.values[missing] == NODATA).all()
+    assert (maps.label_with_rejection.values[missing] == NODATA).all()
+    assert not maps.rejected.values[missing].any()
+    assert np.isnan(maps.confidence.values[missing]).all()
+    assert maps.attrs["n_pixels"] == (~missing).sum()
+
+
+def test_lower_confidences_go_first_and_equal_ones_together(maps, scene) -> None:
+    has_data = ~np.isnan(scene.probability.values[0])
+    rejected = maps.rejected.values[has_data]
+    confidence = maps.confidence.values[has_data]
+    assert 0 < rejected.sum() < rejected.size
+    np.testing.assert_array_equal(rejected, confidence < maps.attrs["threshold"])
+    assert maps.attrs["rejected_fraction"] == rejected.mean()
+
+
+def test_maps_carry_classes_and_coordinates(maps, scene) -> None:
+    assert set(np.unique(maps.label_with_rejection)) == {0, 2, 5, 9, NODATA}
+    kept = ~maps.rejected.values
+    np.testing.assert_array_equal(maps.label_with_rejection.values[kept], maps.label.values[kept])
+    assert (maps.label_with_rejection.values[~kept] == schema.REJECTED).all()
+    assert maps.rejected.dtype == bool
+    for name in ("label", "confidence", "rejected", "label_with_rejection"):
+        assert maps[name].dims == schema.MAP_DIMS
+        xr.testing.assert_equal(maps[name].y, scene.probability.y)
+    assert schema.class_table(maps.label_with_rejection).names == ("soil", "water", "wood")
+    assert maps.label.attrs["_FillValue"] == NODATA
+
+
+def test_fraction_0_and_1_are_exact(rejector, scene) -> None:
+    nothing = rejector.reject(scene.probability, fraction=0.0)
+    assert not nothing.rejected.any()
+    assert nothing.attrs["rejected_fraction"] == 0
+    everything = rejector.reject(scene.probability, fraction=1.0)
+    assert (everything.rejected == scene.probability.notnull().all("category")).all()
+    assert everything.attrs["rejected_fraction"] == 1
+    assert set(np.unique(everything.label_with_rejection)) == {0, NODATA}
+
+
+def test_plain_arrays_give_the_same_and_stay_untouched(rejector, scene) -> None:
+    expected = rejector.reject(scene.probability, fraction=0.2)
+    plain = scene.probability.values.copy()
+    found = rejector.reject(plain, fraction=0.2)
+    np.testing.assert_array_equal(plain, scene.probability.values)
+    np.testing.assert_array_equal(found.rejected.values, expected.rejected.values)
+    assert set(np.unique(found.label)) == {1, 2, 3, NODATA}
+
+
+def test_repeating_gives_the_same(rejector, scene) -> None:
+    first, second = (rejector.reject(scene.probability, fraction=0.2) for _ in range(2))
+    xr.testing.assert_identical(first, second)
+
+
+def test_operating_points_are_those_of_the_maps(rejector, scene) -> None:
+    points = rejector.operating_points(scene.probability, scene.test)
+    fraction = points.rejected_fraction.values
+    assert fraction[0] == 0
+    assert fraction[-1] == 1
+    assert (np.diff(fraction) >= 0).all()
+    n = points.accurate_kept + points.misclassified_kept
+    n = n + points.accurate_rejected + points.misclassified_rejected
+    used = (scene.test > 0) & scene.probability.notnull().all("category")
+    assert (n == int(used.sum())).all()
+    np.testing.assert_allclose(
+        points.overall_accuracy, (points.accurate_kept + points.accurate_rejected) / n, rtol=1e-12
+    )
+    quality = points.accurate_kept + points.misclassified_rejected
+    np.testing.assert_allclose(points.classification_quality, quality / n, rtol=1e-12)
+    kept = fraction < 1
+    beta = relative_optimality(
+        points.nonrejected_accuracy.values[kept],
+        fraction[kept],
+        points.overall_accuracy[0].item(),
+        0.0,
+    )
+    assert beta.shape == (kept.sum(),)
+
+
+def test_novelty_lowers_confidence_where_it_is_significant(rejector, scene) -> None:
+    p_value = xr.full_like(scene.probability.isel(category=0, drop=True), 0.5)
+    p_value[8:11, 6:9] = 0.001
+    evidence = xr.Dataset({"probability": scene.probability, "novelty_p_value": p_value})
+    novel = (p_value < 0.05).values
+    plain = rejector.reject(scene.probability, fraction=0.2)
+    assert not plain.rejected.values[novel].all()
+    found = rejector.reject(evidence, fraction=0.2)
+    assert found.rejected.values[novel].all()
+    indifferent = evidence.assign(novelty_p_value=p_value * 0 + 0.05)
+    np.testing.assert_array_equal(
+        rejector.reject(indifferent, fraction=0.2).rejected, plain.rejected
+    )
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"fraction": 1.5}, r"lies in \[0, 1\] \(got 1.5\)"),
+        ({"fraction": -0.1}, r"lies in \[0, 1\] \(got -0.1\)"),
+        ({"fraction": float("nan")}, r"lies in \[0, 1\] \(got nan\)"),
+        ({"accuracy": 90}, r"lies in \[0, 1\] \(got 90\). Write 10 % as 0.1"),
+        ({"accuracy": 0.9}, "accuracy needs calibration pixels"),
+        ({"rejection_cost": 0.2}, "rejection_cost needs calibration pixels"),
+        ({}, "Ask for exactly one of fraction, .* none of them"),
+        ({"fraction": 0.1, "accuracy": 0.9}, "fraction and accuracy"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(rejector, scene, wish, message) -> None:
+    with pytest.raises(InputError, match=message):
+        rejector.reject(scene.probability, **wish)
+
+
+def test_unreachable_accuracy_says_the_best(rejector, scene) -> None:
+    wrong = scene.calibration.copy(data=np.where(scene.calibration > 0, 77, 0))
+    with pytest.raises(InputError, match=r"best reachable is 0\.0000"):
+        rejector.reject(
+            scene.probability, accuracy=0.9, calibration=Calibration(wrong, training=None)
+        )
+
+
+def test_what_is_no_evidence_is_refused(rejector, scene) -> None:
+    with pytest.raises(InputError, match="needs the variable 'probability'"):
+        rejector.reject(scene.test.to_dataset(name="label"), fraction=0.1)
+    with pytest.raises(InputError, match=r"got an array of shape \(3, 14\)"):
+        rejector.reject(scene.probability.values[:, :, 0], fraction=0.1)
+    bad = xr.Dataset(
+        {
+            "probability": scene.probability,
+            "novelty_p_value": scene.probability.isel(category=0, drop=True) * 0 + 2,
+        }
+    )
+    with pytest.raises(InputError, match=r"novelty_p_value must lie in \[0, 1\]"):
+        rejector.reject(bad, fraction=0.1)
+    with pytest.raises(InputError, match="no pixel to compare with"):
+        rejector.operating_points(scene.probability, scene.test * 0)
