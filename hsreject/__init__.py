@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
     from hsreject.plot.false_color import FalseColorDisplay
+    from hsreject.plot.operating_set import OperatingSetDisplay
     from hsreject.plot.outcome_map import OutcomeMapDisplay
+    from hsreject.plot.rejection_curve import RejectionCurveDisplay
+    from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
     from hsreject.rejection.calibration import Calibration
     from hsreject.rejection.pixelwise import PixelwiseRejector
     from hsreject.sampling.blocks import sample_blocks
@@ -34,9 +37,12 @@ _HOME = {
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
     "OperatingPoint": "hsreject.measures.point",
+    "OperatingSetDisplay": "hsreject.plot.operating_set",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "RejectMapDisplay": "hsreject.plot.class_map",
+    "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
+    "RelativeOptimalityDisplay": "hsreject.plot.relative_optimality",
     "given_split": "hsreject.sampling.split",
     "load_indian_pines": "hsreject.datasets.indian_pines",
     "operating_point": "hsreject.measures.point",
@@ -55,9 +61,12 @@ __all__ = [
     "FalseColorDisplay",
     "HsrejectError",
     "OperatingPoint",
+    "OperatingSetDisplay",
     "OutcomeMapDisplay",
     "PixelwiseRejector",
     "RejectMapDisplay",
+    "RejectionCurveDisplay",
+    "RelativeOptimalityDisplay",
     "__version__",
     "given_split",
     "load_indian_pines",

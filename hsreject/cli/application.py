@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hsreject import __version__
+from hsreject.cli.figure import figure
 
 app = typer.Typer(
     name="hsreject",
@@ -34,3 +35,6 @@ def root(
     ] = False,
 ) -> None:
     """Land-cover maps from hyperspectral images that say where they do not know."""
+
+
+app.command()(figure)

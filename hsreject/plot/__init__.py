@@ -8,16 +8,23 @@ figure, as notebooks expect. To save without a display use :func:`new_figure` an
 from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
 from hsreject.plot.confidence_map import ConfidenceMapDisplay
 from hsreject.plot.false_color import FalseColorDisplay
+from hsreject.plot.operating_set import OperatingSetDisplay
 from hsreject.plot.outcome_map import OutcomeMapDisplay
-from hsreject.plot.style import new_figure, print_style, save_figure
+from hsreject.plot.rejection_curve import RejectionCurveDisplay
+from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
+from hsreject.plot.style import new_figure, new_row, print_style, save_figure
 
 __all__ = [
     "ClassMapDisplay",
     "ConfidenceMapDisplay",
     "FalseColorDisplay",
+    "OperatingSetDisplay",
     "OutcomeMapDisplay",
     "RejectMapDisplay",
+    "RejectionCurveDisplay",
+    "RelativeOptimalityDisplay",
     "new_figure",
+    "new_row",
     "print_style",
     "save_figure",
 ]

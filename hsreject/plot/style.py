@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from hsreject.errors import FileError
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
 COLUMN_WIDTH = 3.5
 PAGE_WIDTH = 7.16
@@ -101,6 +104,15 @@ def new_figure(width: float = COLUMN_WIDTH, height: float = 2.6) -> Figure:
         return Figure(figsize=(width, height), layout="constrained")
 
 
+def new_row(
+    count: int, width: float = PAGE_WIDTH, height: float = 2.3
+) -> tuple[Figure, list[Axes]]:
+    """Return a new figure for saving and `count` axes side by side in it, in print style."""
+    figure = new_figure(width, height)
+    with print_style():
+        return figure, list(figure.subplots(1, count, squeeze=False)[0])
+
+
 def shown_axes(width: float = COLUMN_WIDTH, height: float = 2.6) -> Axes:
     """Return new axes of a pyplot figure: what a display without given axes draws on."""
     return shown_row(1, width, height)[0]
@@ -115,6 +127,21 @@ def shown_row(count: int, width: float = PAGE_WIDTH, height: float = 2.6) -> lis
             1, count, figsize=(width, height), layout="constrained", squeeze=False
         )
     return list(axes[0])
+
+
+def legend_above(ax: Axes, handles: Sequence[Patch | Line2D]) -> None:
+    """Write one legend for all axes of a figure into one row above them."""
+    figure = ax.figure
+    # only the constrained layout makes room outside the axes
+    constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+    figure.legend(
+        handles=handles,
+        loc="outside upper center" if constrained else "upper center",
+        ncols=len(handles),
+        columnspacing=1.4,
+        handlelength=1.8,
+        borderaxespad=0.2,
+    )
 
 
 def save_figure(

@@ -1,0 +1,21 @@
+"""The paper's experiments, made again. A new figure is a file and a line in `FIGURES`."""
+
+from hsreject.experiments.figure_2 import operating_set_figure
+from hsreject.experiments.figure_3 import samples_figure
+from hsreject.experiments.figure_4 import curves_figure
+from hsreject.experiments.figure_5 import optimality_figure
+from hsreject.experiments.four_gaussians import FourGaussians
+from hsreject.experiments.paper_figure import PaperFigure
+from hsreject.registry import Registry
+
+FIGURES: Registry[PaperFigure] = Registry(
+    "figure",
+    {
+        "2": operating_set_figure,
+        "3": samples_figure,
+        "4": curves_figure,
+        "5": optimality_figure,
+    },
+)
+
+__all__ = ["FIGURES", "FourGaussians", "PaperFigure"]

@@ -1,0 +1,57 @@
+"""The three measures as axes: names, symbols, limits and the lines that give them meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+ACCURACY = "nonrejected_accuracy"
+QUALITY = "classification_quality"
+REJECTION_QUALITY = "rejection_quality"
+FRACTION = "rejected_fraction"
+MEASURES = (ACCURACY, QUALITY, REJECTION_QUALITY)
+
+FRACTION_LABEL = "rejected fraction $r$"
+LABELS = {
+    ACCURACY: "nonrejected accuracy $A$",
+    QUALITY: "classification quality $Q$",
+    REJECTION_QUALITY: r"rejection quality $\varphi$",
+}
+_SETTLED = 0.02
+
+
+def label_axes(ax: Axes, measure: str) -> None:
+    """Write the names of the rejected fraction and of a measure on axes."""
+    ax.set(xlim=(0, 1), xlabel=FRACTION_LABEL, ylabel=LABELS[measure])
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
+
+
+def guide(ax: Axes, height: float, text: str, *, at_left: bool = False) -> None:
+    """Draw the thin level line that a measure is read against, named at one of its ends."""
+    ax.axhline(height, color="0.55", linewidth=0.6, linestyle=(0, (2, 2)), zorder=0)
+    ax.annotate(
+        text,
+        (0 if at_left else 1, height),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, -2) if at_left else (-1, 1.5),
+        textcoords="offset points",
+        ha="left" if at_left else "right",
+        va="top" if at_left else "bottom",
+        fontsize=6,
+        color="0.35",
+    )
+
+
+def settled_limit(fraction: NDArray[np.floating], quality: NDArray[np.floating]) -> float:
+    """Return the upper limit for rejection quality once enough samples are rejected.
+
+    With a handful of samples rejected the quality jumps between 0 and infinity; those points
+    must not flatten the rest of the curve.
+    """
+    settled = quality[(fraction >= _SETTLED) & np.isfinite(quality)]
+    return 1.12 * float(settled.max(initial=1.0))

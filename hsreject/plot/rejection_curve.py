@@ -1,0 +1,197 @@
+"""The three measure curves of one or several rejectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from hsreject.errors import InputError
+from hsreject.measures.point import OperatingPoint
+from hsreject.plot.measure_axes import (
+    FRACTION,
+    MEASURES,
+    QUALITY,
+    REJECTION_QUALITY,
+    guide,
+    label_axes,
+    settled_limit,
+)
+from hsreject.plot.style import PAGE_WIDTH, LineLook, line_looks, print_style, shown_row
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+_DRAWN_POINTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class RejectionCurveDisplay:
+    """Nonrejected accuracy, classification quality and rejection quality over rejected fraction.
+
+    Figures 4 and 7 of the paper. Marked operating points are filled symbols; a rejector that has
+    isolated operating points (joint rejection: one solve each) is drawn as open symbols joined by
+    a thin line, because nothing is known between them.
+
+    Parameters
+    ----------
+    curves : mapping of str to Dataset
+        Names of the rejectors and their curves from :func:`hsreject.rejection_curve`.
+    marked : mapping of str to sequence of OperatingPoint
+        Operating points to mark, for any of the names.
+    bands : mapping of str to Dataset
+        Confidence bands, for any of the names: for each measure the variables ``<measure>_lower``
+        and ``<measure>_upper`` over ``rejected_fraction``.
+    isolated : frozenset of str
+        Names whose curves have isolated points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hsreject.measures.curve import rejection_curve
+    >>> from hsreject.plot.style import new_figure
+    >>> curve = rejection_curve(np.array([True, False, True]), np.array([0.9, 0.2, 0.6]))
+    >>> display = RejectionCurveDisplay.from_curves({"maximum": curve})
+    >>> axes = display.plot(new_figure().subplots(1, 3))
+    >>> [ax.get_ylabel() for ax in axes][0]
+    'nonrejected accuracy $A$'
+    """
+
+    curves: Mapping[str, xr.Dataset]
+    marked: Mapping[str, Sequence[OperatingPoint]] = field(default_factory=dict)
+    bands: Mapping[str, xr.Dataset] = field(default_factory=dict)
+    isolated: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not self.curves:
+            raise InputError("There is no curve to draw: give at least one, as {name: curve}.")
+        for name in (*self.marked, *self.bands, *self.isolated):
+            if name not in self.curves:
+                raise InputError(
+                    f"There is no curve named '{name}'. There are: {', '.join(self.curves)}."
+                )
+
+    @classmethod
+    def from_curves(
+        cls,
+        curves: Mapping[str, xr.Dataset] | xr.Dataset,
+        *,
+        marked: Mapping[str, Sequence[OperatingPoint]] | None = None,
+        bands: Mapping[str, xr.Dataset] | None = None,
+        isolated: Sequence[str] = (),
+    ) -> RejectionCurveDisplay:
+        """Return the display of curves; unless told otherwise the largest Q of each is marked."""
+        named = {"": curves} if isinstance(curves, xr.Dataset) else dict(curves)
+        if marked is None:
+            marked = {name: [_largest_quality(curve)] for name, curve in named.items()}
+        return cls(named, dict(marked), dict(bands or {}), frozenset(isolated))
+
+    def plot(
+        self, axes: Sequence[Axes] | None = None, *, measures: Sequence[str] = MEASURES
+    ) -> list[Axes]:
+        """Draw one panel a measure, on `axes` (new pyplot axes unless given); return the axes.
+
+        Parameters
+        ----------
+        axes : sequence of Axes, optional
+            One for each of `measures`.
+        measures : sequence of str
+            Which measures, in which order.
+        """
+        looks = dict(zip(self.curves, line_looks(len(self.curves)), strict=True))
+        with print_style():
+            panels = shown_row(len(measures), PAGE_WIDTH, 2.3) if axes is None else list(axes)
+            if len(panels) != len(measures):
+                raise InputError(
+                    f"{len(measures)} measures need {len(measures)} axes (got {len(panels)})."
+                )
+            for ax, measure in zip(panels, measures, strict=True):
+                self._panel(ax, measure, looks)
+            if any(self.curves):
+                panels[0].legend(loc="best", handlelength=2.6)
+        return panels
+
+    def _panel(self, ax: Axes, measure: str, looks: Mapping[str, LineLook]) -> None:
+        label_axes(ax, measure)
+        highest = 1.0
+        for name, curve in self.curves.items():
+            fraction, values = _line(curve, measure)
+            if name in self.bands:
+                band = self.bands[name]
+                lower, upper = band[f"{measure}_lower"].values, band[f"{measure}_upper"].values
+                ax.fill_between(
+                    band[FRACTION].values, lower, upper, color=looks[name].color, alpha=0.2, lw=0
+                )
+            _draw_curve(ax, name, fraction, values, looks[name], isolated=name in self.isolated)
+            for point in self.marked.get(name, ()):
+                _draw_mark(ax, point, measure, looks[name])
+            highest = max(highest, settled_limit(fraction, values))
+        if measure == QUALITY and len(self.curves) == 1:
+            (curve,) = self.curves.values()
+            guide(ax, float(curve[QUALITY][0]), "no rejection")
+        if measure == REJECTION_QUALITY:
+            ax.set_ylim(0, highest)
+            guide(ax, 1.0, "no better than chance", at_left=True)
+
+
+def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return what is drawn: at most a thousand of the points, and only finite values."""
+    fraction = np.asarray(curve[FRACTION].values, dtype=float)
+    values = np.asarray(curve[measure].values, dtype=float)
+    if fraction.size > _DRAWN_POINTS:
+        wanted = np.linspace(fraction[0], fraction[-1], _DRAWN_POINTS)
+        chosen = np.unique(np.searchsorted(fraction, wanted).clip(max=fraction.size - 1))
+        fraction, values = fraction[chosen], values[chosen]
+    values = np.where(np.isfinite(values), values, np.nan)
+    if measure == REJECTION_QUALITY:
+        values = np.where(fraction == 0, np.nan, values)  # 1 there is a convention, not a limit
+    return fraction, values
+
+
+def _draw_curve(
+    ax: Axes,
+    name: str,
+    fraction: NDArray[np.float64],
+    values: NDArray[np.float64],
+    look: LineLook,
+    *,
+    isolated: bool,
+) -> None:
+    if isolated:
+        ax.plot(
+            fraction,
+            values,
+            color=look.color,
+            linestyle=look.dashes,
+            linewidth=0.7,
+            marker=look.marker,
+            markerfacecolor="white",
+            label=name,
+        )
+    else:
+        ax.plot(fraction, values, color=look.color, linestyle=look.dashes, label=name)
+
+
+def _draw_mark(ax: Axes, point: OperatingPoint, measure: str, look: LineLook) -> None:
+    height = getattr(point, measure)
+    if np.isfinite(height):
+        ax.plot(
+            [point.rejected_fraction],
+            [height],
+            color=look.color,
+            marker=look.marker,
+            markersize=5.5,
+            markeredgecolor="black",
+            markeredgewidth=0.6,
+            linestyle="none",
+            zorder=5,
+            label="_marked",  # an underscore keeps it out of the legend
+        )
+
+
+def _largest_quality(curve: xr.Dataset) -> OperatingPoint:
+    return OperatingPoint.from_curve(curve, int(np.argmax(curve[QUALITY].values)))

@@ -1,0 +1,116 @@
+"""Relative optimality between all pairs of operating points of a curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hsreject.errors import InputError
+from hsreject.measures.optimality import relative_optimality
+from hsreject.plot.measure_axes import ACCURACY, FRACTION, QUALITY
+from hsreject.plot.style import COLUMN_WIDTH, print_style, shown_axes
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+_MAP = "PuOr_r"  # diverging, and purple against orange is safe for every common colour blindness
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeOptimalityDisplay:
+    """Heat map of relative optimality: figures 5 and 8 (a, b) of the paper.
+
+    Each column is a reference point, each row a point compared with it. Orange: the point makes
+    more right decisions than the reference; purple: fewer. The row of the largest
+    classification quality is marked; it is nowhere purple.
+
+    Parameters
+    ----------
+    fraction : array (point,)
+        Rejected fractions of the points, ascending.
+    optimality : array (point, point)
+        Relative optimality of the row's point with respect to the column's point.
+    best : float
+        Rejected fraction of the point of largest classification quality.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hsreject.measures.curve import rejection_curve
+    >>> curve = rejection_curve(np.array([True, False, True]), np.array([0.9, 0.2, 0.6]))
+    >>> display = RelativeOptimalityDisplay.from_curve(curve)
+    >>> bool(np.allclose(display.optimality, -display.optimality.T))
+    True
+    >>> round(display.best, 3)
+    0.333
+    """
+
+    fraction: NDArray[np.float64]
+    optimality: NDArray[np.float64]
+    best: float
+
+    @classmethod
+    def from_curve(cls, curve: xr.Dataset, *, size: int = 250) -> RelativeOptimalityDisplay:
+        """Return the display of a curve, with at most `size` of its points, evenly spaced in r."""
+        fraction = np.asarray(curve[FRACTION].values, dtype=float)
+        quality = np.asarray(curve[QUALITY].values, dtype=float)
+        if fraction.size < 2:
+            raise InputError("A curve of one operating point has no pair to compare.")
+        top = int(np.argmax(quality))
+        chosen = np.arange(fraction.size)
+        if fraction.size > size:
+            wanted = np.linspace(fraction[0], fraction[-1], size)
+            found = np.searchsorted(fraction, wanted).clip(max=fraction.size - 1)
+            chosen = np.unique(np.append(found, top))
+        r, accuracy = fraction[chosen], np.asarray(curve[ACCURACY].values, dtype=float)[chosen]
+        optimality = relative_optimality(
+            accuracy[:, np.newaxis], r[:, np.newaxis], accuracy[np.newaxis], r[np.newaxis]
+        )
+        return cls(r, optimality, float(fraction[top]))
+
+    def plot(self, ax: Axes | None = None, *, colorbar: bool = True) -> Axes:
+        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        beyond = np.nanmax(np.abs(self.optimality)) > 1 + 1e-9
+        with print_style():
+            ax = shown_axes(COLUMN_WIDTH, 0.86 * COLUMN_WIDTH) if ax is None else ax
+            mesh = ax.pcolormesh(
+                self.fraction,
+                self.fraction,
+                self.optimality,
+                cmap=_MAP,
+                vmin=-1,
+                vmax=1,
+                shading="nearest",
+                rasterized=True,
+            )
+            ax.axhline(self.best, color="black", linewidth=0.8, linestyle=(0, (4, 2)))
+            low = self.best > 0.85
+            ax.annotate(
+                f"largest $Q$, at $r$ = {self.best:.2f}",
+                (0.98, self.best),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, -3 if low else 2.5),
+                textcoords="offset points",
+                ha="right",
+                va="top" if low else "bottom",
+                fontsize=7,
+            )
+            ax.set(
+                xlim=(0, 1),
+                ylim=(0, 1),
+                aspect="equal",
+                xlabel="reference rejected fraction $r_0$",
+                ylabel="rejected fraction $r_1$",
+            )
+            if colorbar:
+                beside = ax.inset_axes((1.04, 0.0, 0.05, 1.0))
+                extend = "both" if beyond else "neither"
+                bar = ax.figure.colorbar(mesh, cax=beside, extend=extend)
+                bar.set_label(r"relative optimality $\beta(r_1 | r_0)$")
+                bar.set_ticks([-1, -0.5, 0, 0.5, 1])
+                bar.outline.set_linewidth(0.5)
+        return ax
