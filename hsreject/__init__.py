@@ -12,8 +12,22 @@ if TYPE_CHECKING:
     from hsreject.classes import ClassTable
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.errors import HsrejectError
-    from hsreject.measures.curve import rejection_curve
-    from hsreject.measures.optimality import relative_optimality
+    from hsreject.measures.choosing import (
+        cheapest_operating_point,
+        highest_quality_point,
+        point_for_accuracy,
+        point_for_fraction,
+    )
+    from hsreject.measures.comparison import Comparison, Verdict, compare
+    from hsreject.measures.cost import (
+        break_even_cost,
+        cost_curve,
+        cost_envelope,
+        minimum_cost_without_rejection,
+    )
+    from hsreject.measures.curve import curve_of_points, rejection_curve
+    from hsreject.measures.operating_set import operating_set
+    from hsreject.measures.optimality import relative_optimality, relative_optimality_pairs
     from hsreject.measures.point import OperatingPoint, operating_point
     from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
@@ -33,6 +47,7 @@ _HOME = {
     "Calibration": "hsreject.rejection.calibration",
     "ClassMapDisplay": "hsreject.plot.class_map",
     "ClassTable": "hsreject.classes",
+    "Comparison": "hsreject.measures.comparison",
     "ConfidenceMapDisplay": "hsreject.plot.confidence_map",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
@@ -43,11 +58,24 @@ _HOME = {
     "RejectMapDisplay": "hsreject.plot.class_map",
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
     "RelativeOptimalityDisplay": "hsreject.plot.relative_optimality",
+    "Verdict": "hsreject.measures.comparison",
+    "break_even_cost": "hsreject.measures.cost",
+    "cheapest_operating_point": "hsreject.measures.choosing",
+    "compare": "hsreject.measures.comparison",
+    "cost_curve": "hsreject.measures.cost",
+    "cost_envelope": "hsreject.measures.cost",
+    "curve_of_points": "hsreject.measures.curve",
     "given_split": "hsreject.sampling.split",
+    "highest_quality_point": "hsreject.measures.choosing",
     "load_indian_pines": "hsreject.datasets.indian_pines",
+    "minimum_cost_without_rejection": "hsreject.measures.cost",
     "operating_point": "hsreject.measures.point",
+    "operating_set": "hsreject.measures.operating_set",
+    "point_for_accuracy": "hsreject.measures.choosing",
+    "point_for_fraction": "hsreject.measures.choosing",
     "rejection_curve": "hsreject.measures.curve",
     "relative_optimality": "hsreject.measures.optimality",
+    "relative_optimality_pairs": "hsreject.measures.optimality",
     "sample_blocks": "hsreject.sampling.blocks",
     "sample_fraction": "hsreject.sampling.classwise",
     "sample_per_class": "hsreject.sampling.classwise",
@@ -57,6 +85,7 @@ __all__ = [
     "Calibration",
     "ClassMapDisplay",
     "ClassTable",
+    "Comparison",
     "ConfidenceMapDisplay",
     "FalseColorDisplay",
     "HsrejectError",
@@ -67,12 +96,25 @@ __all__ = [
     "RejectMapDisplay",
     "RejectionCurveDisplay",
     "RelativeOptimalityDisplay",
+    "Verdict",
     "__version__",
+    "break_even_cost",
+    "cheapest_operating_point",
+    "compare",
+    "cost_curve",
+    "cost_envelope",
+    "curve_of_points",
     "given_split",
+    "highest_quality_point",
     "load_indian_pines",
+    "minimum_cost_without_rejection",
     "operating_point",
+    "operating_set",
+    "point_for_accuracy",
+    "point_for_fraction",
     "rejection_curve",
     "relative_optimality",
+    "relative_optimality_pairs",
     "sample_blocks",
     "sample_fraction",
     "sample_per_class",

@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 BAND = "band"
+BORDER = "border"
 CATEGORY = "category"
 OPERATING_POINT = "operating_point"
+REFERENCE_POINT = "reference_point"
+REJECTED_FRACTION = "rejected_fraction"
+REJECTION_COST = "rejection_cost"
 Y = "y"
 X = "x"
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from hsreject import schema
+from hsreject.errors import InputError
 from hsreject.measures import counts, inputs
+from hsreject.measures.point import OperatingPoint
 from hsreject.measures.ranking import Groups, group_ties, group_weighted_ties
 
 if TYPE_CHECKING:
@@ -82,6 +86,40 @@ def rejection_curve(
     )
 
 
+def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
+    """Return separate operating points as a Dataset like that of :func:`rejection_curve`.
+
+    For rejectors that no threshold drives, such as joint classification and rejection, where each
+    point is a computation of its own. Points are put in ascending order of rejected fraction,
+    then of nonrejected accuracy; `threshold` is NaN.
+
+    Parameters
+    ----------
+    points : sequence of OperatingPoint
+        At least one.
+
+    Examples
+    --------
+    >>> curve = curve_of_points([OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0)])
+    >>> curve.rejected_fraction.values
+    array([0. , 0.2])
+    """
+    if not points:
+        raise InputError("There are no operating points. Give at least one.")
+    ordered = sorted(points, key=lambda point: (point.rejected_fraction, point.accurate_kept))
+    table = np.array([astuple(point) for point in ordered]).T
+    accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected = table
+    return curve_of_counts(
+        np.full(len(ordered), np.nan),
+        accurate_rejected,
+        accurate_kept,
+        misclassified_rejected,
+        misclassified_kept,
+        totals=(accurate_kept + accurate_rejected, misclassified_kept + misclassified_rejected),
+        weighted=table.dtype.kind == "f",
+    )
+
+
 def curve_of_groups(groups: Groups, *, weighted: bool = False) -> xr.Dataset:
     """Return the curve whose points reject the groups one after the other."""
     threshold = np.append(groups.confidence, np.inf)
@@ -100,21 +138,26 @@ def curve_of_counts(
     misclassified_rejected: NDArray[Any],
     misclassified_kept: NDArray[Any],
     *,
+    totals: tuple[Any, Any] | None = None,
     weighted: bool = False,
 ) -> xr.Dataset:
-    """Return the curve of given counts, with all measures; the first point rejects nothing."""
+    """Return the curve of given counts, with all measures.
+
+    `totals` are the accurate and the misclassified samples; those of the first point, which
+    rejects nothing, when not given.
+    """
     kept = accurate_kept + misclassified_kept
     rejected = accurate_rejected + misclassified_rejected
-    accurate, misclassified = accurate_kept[0], misclassified_kept[0]
-    n = accurate + misclassified
+    if totals is None:
+        totals = (accurate_kept[0], misclassified_kept[0])
     variables = {
         "rejected_fraction": counts.rejected_fraction(kept, rejected),
         "nonrejected_accuracy": counts.nonrejected_accuracy(accurate_kept, kept),
         "classification_quality": counts.classification_quality(
-            accurate_kept, misclassified_rejected, n
+            accurate_kept, misclassified_rejected, totals[0] + totals[1]
         ),
         "rejection_quality": counts.rejection_quality(
-            accurate_rejected, misclassified_rejected, accurate, misclassified
+            accurate_rejected, misclassified_rejected, *totals
         ),
         "threshold": threshold,
         "accurate_kept": accurate_kept,

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject import schema
+from hsreject.errors import InputError
+
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 
 def relative_optimality(
@@ -62,6 +65,70 @@ def relative_optimality(
     return float(values) if values.ndim == 0 else values
 
 
+def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None) -> xr.DataArray:
+    """Return beta of every point of a curve with respect to every other (paper, figures 5 and 8).
+
+    Computed from the counts row by row: signs are exact, and nothing larger than the answer is
+    allocated.
+
+    Parameters
+    ----------
+    curve : Dataset
+        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
+    n_points : int, optional
+        Use the points nearest to this many equally spaced rejected fractions (fewer when two of
+        them have the same nearest point) instead of all.
+
+    Returns
+    -------
+    DataArray, dims (operating_point, reference_point)
+        With the rejected fractions of both as coordinates. The diagonal is 0.
+
+    Examples
+    --------
+    >>> from hsreject import rejection_curve
+    >>> curve = rejection_curve([True, True, False], [0.9, 0.8, 0.1])
+    >>> relative_optimality_pairs(curve).values[1]
+    array([1., 0., 1., 1.])
+    """
+    index = np.arange(curve.sizes[schema.OPERATING_POINT])
+    if n_points is not None:
+        index = nearest_points(curve["rejected_fraction"].values, n_points)
+    fraction = curve["rejected_fraction"].values[index]
+    kept = curve["accurate_kept"].values[index]
+    rejected = (
+        curve["accurate_rejected"].values[index] + curve["misclassified_rejected"].values[index]
+    )
+    n = kept + curve["misclassified_kept"].values[index] + rejected
+    if (n != n[0]).any():  # points of different samples: compare shares
+        kept, rejected = kept / n, rejected / n
+    beta = np.empty((index.size, index.size))
+    for row, (own_kept, own_rejected) in zip(beta, zip(kept, rejected, strict=True), strict=True):
+        step = own_rejected - rejected
+        np.copyto(row, _beta(own_kept - kept, step))
+    return xr.DataArray(
+        beta,
+        dims=(schema.OPERATING_POINT, schema.REFERENCE_POINT),
+        coords={
+            "rejected_fraction": (schema.OPERATING_POINT, fraction),
+            "reference_fraction": (schema.REFERENCE_POINT, fraction),
+        },
+        name="relative_optimality",
+    )
+
+
+def nearest_points(fraction: NDArray[np.float64], n_points: int) -> NDArray[np.intp]:
+    """Return the points of an ascending `fraction` nearest to equally spaced fractions."""
+    if n_points < 2:
+        raise InputError(f"n_points must be at least 2, for the two ends (got {n_points}).")
+    wanted = np.linspace(fraction[0], fraction[-1], n_points)
+    above = np.clip(np.searchsorted(fraction, wanted), 1, max(fraction.size - 1, 1))
+    above = np.minimum(above, fraction.size - 1)
+    below = np.maximum(above - 1, 0)
+    nearer_below = wanted - fraction[below] <= fraction[above] - wanted
+    return np.unique(np.where(nearer_below, below, above))
+
+
 def kept_accurate_share(accuracy: Any, fraction: Any) -> Any:
     """Return A (1 - r), the accurate kept samples per sample: 0 where everything is rejected."""
     return np.where(np.equal(fraction, 1), 0.0, np.multiply(accuracy, np.subtract(1, fraction)))
@@ -70,8 +137,11 @@ def kept_accurate_share(accuracy: Any, fraction: Any) -> Any:
 def _relative_optimality(accuracy_1: Any, fraction_1: Any, accuracy_0: Any, fraction_0: Any) -> Any:
     share = kept_accurate_share(accuracy_1, fraction_1)
     gain = share - kept_accurate_share(accuracy_0, fraction_0)
-    step = np.subtract(fraction_1, fraction_0)
+    return _beta(gain, np.subtract(fraction_1, fraction_0))
+
+
+def _beta(gain: Any, step: Any) -> Any:
+    """Return beta of a change in accurate kept and in rejected samples, both in one unit."""
     with np.errstate(divide="ignore", invalid="ignore"):
         beta = (2 * gain + step) / np.abs(step)
-    same_fraction = (step == 0) & (gain == 0)
-    return np.where(same_fraction, 0.0, beta)
+    return np.where((step == 0) & (gain == 0), 0.0, beta)

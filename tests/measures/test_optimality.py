@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -11,8 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hsreject as hr
+from hsreject.errors import InputError
 from tests.measures import slow
-from tests.measures.strategies import rejections
+from tests.measures.strategies import rejections, samples
 
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -94,3 +96,49 @@ def test_broadcasts_over_numpy_and_xarray() -> None:
 def test_worked_example_against_no_rejection() -> None:
     # of 20 newly rejected samples 15 are errors: (15 - 5) / 20
     assert hr.relative_optimality(0.625, 0.2, 0.55, 0.0) == pytest.approx(0.5)
+
+
+@given(samples())
+def test_all_pairs_of_a_curve(drawn: tuple[np.ndarray, np.ndarray]) -> None:
+    curve = hr.rejection_curve(*drawn)
+    table = hr.relative_optimality_pairs(curve)
+    assert table.dims == ("operating_point", "reference_point")
+    points = slow.curve(*drawn)
+    for i, one in enumerate(points):
+        for j, zero in enumerate(points):
+            expected = Fraction(0) if i == j else exact_beta(one, zero)
+            assert float(table[i, j]) == float(expected)  # integers divided once: exact rounding
+
+
+@given(samples())
+def test_maximum_quality_is_never_relatively_worse(drawn: tuple[np.ndarray, np.ndarray]) -> None:
+    curve = hr.rejection_curve(*drawn)
+    best = int(hr.highest_quality_point(curve).index)
+    assert (hr.relative_optimality_pairs(curve)[best] >= 0).all()
+
+
+def test_pairs_on_a_grid_use_the_nearest_points() -> None:
+    rng = np.random.default_rng(8)
+    confidence = rng.random(1000)
+    curve = hr.rejection_curve(rng.random(1000) < confidence, confidence)
+    grid = hr.relative_optimality_pairs(curve, n_points=11)
+    assert grid.shape == (11, 11)
+    np.testing.assert_allclose(grid.rejected_fraction, np.linspace(0, 1, 11), atol=5e-4)
+    whole = hr.relative_optimality_pairs(curve)
+    index = np.searchsorted(whole.rejected_fraction, grid.rejected_fraction)
+    np.testing.assert_array_equal(grid, whole.values[np.ix_(index, index)])
+    few = hr.rejection_curve([True, False], [0.5, 0.5])
+    assert hr.relative_optimality_pairs(few, n_points=50).shape == (2, 2)
+    with pytest.raises(InputError, match="n_points must be at least 2"):
+        hr.relative_optimality_pairs(few, n_points=1)
+
+
+def test_pairs_allocate_little_more_than_the_answer() -> None:
+    rng = np.random.default_rng(9)
+    confidence = rng.random(2000)
+    curve = hr.rejection_curve(rng.random(2000) < confidence, confidence)
+    tracemalloc.start()
+    answer = hr.relative_optimality_pairs(curve)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.05 * answer.nbytes

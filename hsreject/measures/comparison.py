@@ -1,0 +1,169 @@
+"""Comparison of two operating points, with a rejection cost or whatever the cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from hsreject.measures import inputs
+from hsreject.measures.cost import break_even_cost
+from hsreject.measures.optimality import relative_optimality
+from hsreject.measures.point import OperatingPoint
+
+
+class Verdict(StrEnum):
+    """How one operating point stands to another."""
+
+    OUTPERFORMS = "outperforms"
+    OUTPERFORMED = "is outperformed"
+    EQUAL = "is equal"
+    DEPENDS = "depends on the cost"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What can be said about point 1 against the reference point 0.
+
+    Attributes
+    ----------
+    verdict : Verdict
+        Whatever the rejection cost in [0, 1], or at the cost that was given.
+    reason : str
+        The rule behind the verdict, in words.
+    relative_optimality : float
+        Beta of point 1 with respect to point 0.
+    break_even_cost : float
+        The rejection cost at which both cost the same; NaN at equal rejected fractions.
+    cheaper_between : tuple of two floats, or None
+        The range of rejection costs within [0, 1], ends excluded, in which point 1 is cheaper.
+    saving : float or None
+        Cost per sample of point 0 minus that of point 1; None when no cost was given.
+    """
+
+    verdict: Verdict
+    reason: str
+    relative_optimality: float
+    break_even_cost: float
+    cheaper_between: tuple[float, float] | None
+    saving: float | None = None
+
+
+def compare(
+    point_1: OperatingPoint, point_0: OperatingPoint, *, rejection_cost: float | None = None
+) -> Comparison:
+    r"""Return how an operating point stands to a reference point.
+
+    The cost :math:`MN (1-\rho) - AN \rho + n \rho` is linear in :math:`\rho`, so that point 1 is
+    never costlier for any :math:`\rho` in [0, 1] exactly when it keeps **at least as many accurate
+    and at most as many misclassified samples** (shares, if the numbers of samples differ). That is
+    the general rule behind the three cases of the paper's section II-B: same number rejected and
+    more accurate kept; same accurate kept and more rejected; same misclassified kept and fewer
+    rejected, where point 1 outperforms point 0 (the paper's text says R1 outperforms R1).
+
+    Parameters
+    ----------
+    point_1, point_0 : OperatingPoint
+        Point 0 is the reference.
+    rejection_cost : float, optional
+        In [0, 1]; decides where the comparison otherwise depends on it.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> compare(OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0)).verdict.value
+    'depends on the cost'
+    >>> at_cost = compare(OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0),
+    ...                   rejection_cost=0.5)
+    >>> at_cost.verdict.value, round(at_cost.saving, 3)
+    ('outperforms', 0.05)
+    """
+    accurate = _sign_of_difference(point_1, point_0, "accurate_kept")
+    misclassified = _sign_of_difference(point_1, point_0, "misclassified_kept")
+    rejected = _sign_of_difference(point_1, point_0, "rejected")
+    verdict, reason = _verdict(accurate, misclassified, rejected)
+    measures = (
+        point_1.nonrejected_accuracy,
+        point_1.rejected_fraction,
+        point_0.nonrejected_accuracy,
+        point_0.rejected_fraction,
+    )
+    even = break_even_cost(*measures)
+    saving = None
+    if rejection_cost is not None:
+        rho = float(inputs.cost_values(rejection_cost))
+        saving = _saving(point_1, point_0, rho)
+        verdict, reason = _verdict_at(saving), f"rejection cost {rho:g}"
+    return Comparison(
+        verdict=verdict,
+        reason=reason,
+        relative_optimality=relative_optimality(*measures),
+        break_even_cost=even,
+        cheaper_between=_cheaper_between(accurate, misclassified, rejected, even),
+        saving=saving,
+    )
+
+
+def _sign_of_difference(point_1: OperatingPoint, point_0: OperatingPoint, name: str) -> int:
+    """Return the sign of the difference of two shares: exact for counts, rounded for weights."""
+    values: list[Any] = [getattr(point, name) for point in (point_1, point_0)]
+    first, second = (
+        Fraction(values[0]) / Fraction(point_1.n),
+        Fraction(values[1]) / Fraction(point_0.n),
+    )
+    weighted = any(isinstance(value, float) for value in values)
+    # sums of float64 weights agree to about 1e-16 times the square root of their number
+    if first == second or (weighted and math.isclose(first, second, rel_tol=0, abs_tol=1e-12)):
+        return 0
+    return 1 if first > second else -1
+
+
+def _verdict(accurate: int, misclassified: int, rejected: int) -> tuple[Verdict, str]:
+    if accurate == misclassified == 0:
+        return Verdict.EQUAL, "same accurate and misclassified samples kept"
+    if accurate * misclassified > 0:
+        both = _more(accurate)
+        return Verdict.DEPENDS, f"{both} accurate but also {both} misclassified kept"
+    better = accurate > 0 or misclassified < 0
+    verdict = Verdict.OUTPERFORMS if better else Verdict.OUTPERFORMED
+    if rejected == 0:
+        return verdict, f"same number rejected, {_more(accurate)} accurate kept"
+    if accurate == 0:
+        return verdict, f"same accurate kept, {_more(rejected)} rejected"
+    if misclassified == 0:
+        return verdict, f"same misclassified kept, {_more(rejected)} rejected"
+    return verdict, f"{_more(accurate)} accurate and {_more(misclassified)} misclassified kept"
+
+
+def _more(sign: int) -> str:
+    return "more" if sign > 0 else "fewer"
+
+
+def _saving(point_1: OperatingPoint, point_0: OperatingPoint, rho: float) -> float:
+    def exact(point: OperatingPoint) -> Fraction:
+        cost = Fraction(point.misclassified_kept) + Fraction(rho) * Fraction(point.rejected)
+        return cost / Fraction(point.n)
+
+    difference = float(exact(point_0) - exact(point_1))
+    # a decimal cost such as 0.3 is itself rounded: differences of that size say nothing
+    return 0.0 if abs(difference) < 1e-15 else difference
+
+
+def _verdict_at(saving: float) -> Verdict:
+    if saving == 0:
+        return Verdict.EQUAL
+    return Verdict.OUTPERFORMS if saving > 0 else Verdict.OUTPERFORMED
+
+
+def _cheaper_between(
+    accurate: int, misclassified: int, rejected: int, even: float
+) -> tuple[float, float] | None:
+    if accurate * misclassified > 0:
+        return (0.0, even) if rejected > 0 else (even, 1.0)
+    outperforms = accurate > 0 or misclassified < 0
+    return (0.0, 1.0) if outperforms else None

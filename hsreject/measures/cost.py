@@ -1,0 +1,198 @@
+r"""Costs: what a rejection may cost before it stops paying, and which point is cheapest when.
+
+With 1 the cost of an error that is kept and :math:`\rho` in [0, 1] that of a rejection, an
+operating point costs :math:`L_\rho = (1-r)(1-A) + \rho r` per sample (paper, section IV-C).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.measures import counts, inputs
+from hsreject.measures.optimality import kept_accurate_share
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def break_even_cost(
+    accuracy_1: ArrayLike | xr.DataArray,
+    fraction_1: ArrayLike | xr.DataArray,
+    accuracy_0: ArrayLike | xr.DataArray,
+    fraction_0: ArrayLike | xr.DataArray,
+) -> Any:
+    r"""Return the rejection cost at which two operating points cost the same.
+
+    .. math:: \rho^* = 1 + \frac{A_1 (1-r_1) - A_0 (1-r_0)}{r_1 - r_0}
+
+    which is :math:`(\beta+1)/2` for :math:`r_1 > r_0` and :math:`(1-\beta)/2` for
+    :math:`r_1 < r_0`, the same value whichever point comes first. The point that rejects more is
+    cheaper exactly when the rejection cost is below it (paper, theorem 1). A value above 1 or below
+    0 means that one point outperforms the other whatever the cost. NaN at equal rejected fractions.
+
+    Parameters
+    ----------
+    accuracy_1, fraction_1, accuracy_0, fraction_0 : float or array
+        As in :func:`hsreject.relative_optimality`.
+
+    Returns
+    -------
+    float, ndarray or DataArray
+        Of the broadcast shape; a DataArray when an argument is one.
+
+    Examples
+    --------
+    >>> round(break_even_cost(0.625, 0.2, 0.55, 0.0), 3)
+    0.75
+    """
+    arguments = (accuracy_1, fraction_1, accuracy_0, fraction_0)
+    if any(isinstance(argument, xr.DataArray) for argument in arguments):
+        return xr.apply_ufunc(_break_even_cost, *arguments, dask="parallelized")
+    values = _break_even_cost(*(np.asarray(a, dtype=np.float64) for a in arguments))
+    return float(values) if values.ndim == 0 else values
+
+
+def _break_even_cost(accuracy_1: Any, fraction_1: Any, accuracy_0: Any, fraction_0: Any) -> Any:
+    share = kept_accurate_share(accuracy_1, fraction_1)
+    gain = share - kept_accurate_share(accuracy_0, fraction_0)
+    step = np.subtract(fraction_1, fraction_0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(step == 0, np.nan, 1 + gain / step)
+
+
+def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
+    r"""Return the smallest rejection cost for which not rejecting is as good as each point.
+
+    The break-even cost with the reference at r = 0 (paper, figure 8 c and d):
+    :math:`(\beta + 1)/2 = MR / (AR + MR)`, the share of errors among the rejected samples. NaN
+    where nothing is rejected.
+
+    Parameters
+    ----------
+    curve : Dataset
+        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
+
+    Returns
+    -------
+    DataArray over `operating_point`
+
+    Examples
+    --------
+    >>> from hsreject import rejection_curve
+    >>> curve = rejection_curve([True, True, False], [0.9, 0.5, 0.1])
+    >>> minimum_cost_without_rejection(curve).values
+    array([ nan, 1. , 0.5 , 0.33333333])
+    """
+    errors = curve["misclassified_rejected"]
+    share = errors / (errors + curve["accurate_rejected"])
+    return share.rename("minimum_cost_without_rejection")
+
+
+def cost_curve(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr.DataArray:
+    """Return the cost per sample of each point of a curve.
+
+    Parameters
+    ----------
+    curve : Dataset
+        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
+    rejection_cost : float or sequence of float
+        In [0, 1].
+
+    Returns
+    -------
+    DataArray over `operating_point`, or (rejection_cost, operating_point) for several costs
+
+    Examples
+    --------
+    >>> from hsreject import rejection_curve
+    >>> curve = rejection_curve([True, True, False, False], [0.9, 0.5, 0.5, 0.1])
+    >>> cost_curve(curve, 0.5).values
+    array([0.5  , 0.375, 0.375, 0.5  ])
+    """
+    rho = inputs.cost_values(rejection_cost)
+    dims = (schema.REJECTION_COST,) * rho.ndim
+    costs = xr.DataArray(rho, dims=dims, coords={schema.REJECTION_COST: (dims, rho)})
+    rejected = curve["accurate_rejected"] + curve["misclassified_rejected"]
+    n = rejected + curve["accurate_kept"] + curve["misclassified_kept"]
+    values: xr.DataArray = counts.cost(curve["misclassified_kept"], rejected, n, costs)
+    return values.transpose(*dims, schema.OPERATING_POINT).rename("cost")
+
+
+def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
+    r"""Return which operating point is cheapest for which range of rejection costs.
+
+    The cost of a point is a line in :math:`\rho`; the cheapest points for :math:`\rho` in [0, 1]
+    are the corners of the lower convex hull of the kept errors over r (the same corners as those of
+    the upper concave envelope of the accurate kept samples). Neighbouring ranges share their end,
+    where both points cost the same; points that win at a single cost only are left out.
+
+    Parameters
+    ----------
+    curve : Dataset
+        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
+
+    Returns
+    -------
+    Dataset over `operating_point`
+        The rows of `curve` that win somewhere, rejected fraction ascending, with their `index` in
+        the curve, `lowest_cost` and `highest_cost`, the range of rejection costs they win.
+
+    Examples
+    --------
+    >>> from hsreject import rejection_curve
+    >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
+    >>> envelope = cost_envelope(curve)
+    >>> envelope.index.values, envelope.lowest_cost.values, envelope.highest_cost.values
+    (array([0, 2]), array([0.5, 0. ]), array([1. , 0.5]))
+    """
+    rejected = (curve["accurate_rejected"] + curve["misclassified_rejected"]).values
+    errors = curve["misclassified_kept"].values
+    n = rejected + errors + curve["accurate_kept"].values
+    if (n != n[0]).any():
+        rejected, errors = rejected / n, errors / n
+    corners = lower_hull(rejected, errors)
+    breaks = -np.diff(errors[corners]) / np.diff(rejected[corners])
+    lowest = np.clip(np.append(breaks, 0.0), 0, 1)
+    highest = np.clip(np.concatenate([[1.0], breaks]), 0, 1)
+    wins = lowest < highest
+    index = corners[wins]
+    return curve.isel({schema.OPERATING_POINT: index}).assign(
+        index=(schema.OPERATING_POINT, index),
+        lowest_cost=(schema.OPERATING_POINT, lowest[wins]),
+        highest_cost=(schema.OPERATING_POINT, highest[wins]),
+    )
+
+
+def lower_hull(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the corners of the lower convex hull of points with ascending `x`.
+
+    Points on or above the line through their current neighbours are dropped all at once while that
+    removes many, the few that are left one by one. Exact for integers (below about 2**31).
+    """
+    index = np.lexsort((y, x))
+    index = index[np.concatenate([[True], np.diff(x[index]) > 0])]
+    while index.size > 2:
+        left = _is_corner(x[index], y[index])
+        dropped = index.size - np.count_nonzero(left)
+        index = index[left]
+        if dropped * 10 < index.size:
+            break
+    hull: list[int] = []
+    for point in index.tolist():
+        while len(hull) > 1 and not _turns_left(x, y, hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    return np.array(hull, dtype=np.intp)
+
+
+def _is_corner(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
+    dx, dy = np.diff(x), np.diff(y)
+    return np.concatenate([[True], dx[:-1] * dy[1:] > dy[:-1] * dx[1:], [True]])
+
+
+def _turns_left(x: NDArray[Any], y: NDArray[Any], a: int, b: int, c: int) -> bool:
+    return bool((x[b] - x[a]) * (y[c] - y[b]) > (y[b] - y[a]) * (x[c] - x[b]))

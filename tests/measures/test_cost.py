@@ -1,0 +1,125 @@
+"""Costs of a curve: cheapest points, the envelope, the cost at which rejecting stops paying."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hsreject as hr
+from hsreject.errors import InputError
+from hsreject.measures.cost import lower_hull
+from tests.measures import slow
+from tests.measures.strategies import rejections, samples
+
+Samples = tuple[np.ndarray, np.ndarray]
+RHO = st.fractions(0, 1, max_denominator=64)
+
+
+@given(samples(), RHO)
+def test_envelope_answers_every_cost(drawn: Samples, rho: Fraction) -> None:
+    exact = [slow.cost(point, rho) for point in slow.curve(*drawn)]
+    envelope = hr.cost_envelope(hr.rejection_curve(*drawn))
+    covers = (envelope.lowest_cost <= float(rho)) & (float(rho) <= envelope.highest_cost)
+    winners = envelope.index.values[covers.values]
+    assert 1 <= winners.size <= 2
+    for winner in winners:  # two at a shared end, which is rounded: both as cheap as can be
+        assert float(exact[winner]) == pytest.approx(float(min(exact)), abs=1e-15)
+
+
+@given(samples())
+def test_envelope_ranges_tile_the_unit_interval(drawn: Samples) -> None:
+    envelope = hr.cost_envelope(hr.rejection_curve(*drawn))
+    assert envelope.highest_cost[0] == 1
+    assert envelope.lowest_cost[-1] == 0
+    np.testing.assert_array_equal(envelope.highest_cost[1:], envelope.lowest_cost[:-1])
+    assert (envelope.lowest_cost < envelope.highest_cost).all()
+    assert (np.diff(envelope.rejected_fraction) > 0).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=40))
+def test_hull_agrees_with_the_definition(points: list[tuple[int, int]]) -> None:
+    """A corner is a point strictly below every segment between points on both sides of it."""
+    points = sorted(points)
+    x, y = (np.array(values) for values in zip(*points, strict=True))
+    lowest = {a: min(q for p, q in points if p == a) for a, _ in points}
+    corners = {
+        a
+        for a, b in lowest.items()
+        if not any(
+            left < a < right
+            and (b - lowest[left]) * (right - left) >= (lowest[right] - lowest[left]) * (a - left)
+            for left in lowest
+            for right in lowest
+        )
+    }
+    found = lower_hull(x, y)
+    assert {int(x[i]) for i in found} == corners
+    assert all(y[i] == lowest[int(x[i])] for i in found)
+
+
+def test_hull_of_a_long_curve_agrees_with_one_by_one_removal() -> None:
+    rng = np.random.default_rng(5)
+    confidence = rng.random(5000)
+    curve = hr.rejection_curve(rng.random(5000) < confidence, confidence)
+    x = (curve.accurate_rejected + curve.misclassified_rejected).values
+    y = curve.misclassified_kept.values
+    hull: list[int] = []
+    for i in range(x.size):
+        while len(hull) > 1 and (x[hull[-1]] - x[hull[-2]]) * (y[i] - y[hull[-1]]) <= (
+            y[hull[-1]] - y[hull[-2]]
+        ) * (x[i] - x[hull[-1]]):
+            hull.pop()
+        hull.append(i)
+    assert lower_hull(x, y).tolist() == hull
+
+
+@given(samples())
+def test_minimum_cost_without_rejection(drawn: Samples) -> None:
+    """At that cost the point and no rejection cost the same; beta of the paper says it too."""
+    curve = hr.rejection_curve(*drawn)
+    found = hr.minimum_cost_without_rejection(curve)
+    assert found.dims == ("operating_point",)
+    assert np.isnan(found[0])
+    points = slow.curve(*drawn)
+    for value, point in zip(found.values[1:], points[1:], strict=True):
+        share = Fraction(point.misclassified_rejected, sum(point[2:]))
+        assert value == float(share)
+        assert slow.cost(point, share) == slow.cost(points[0], share)
+    beta = hr.relative_optimality(
+        curve.nonrejected_accuracy,
+        curve.rejected_fraction,
+        curve.nonrejected_accuracy[0],
+        curve.rejected_fraction[0],
+    )
+    np.testing.assert_allclose(found[1:], (beta[1:] + 1) / 2, atol=1e-13)
+
+
+def test_cost_curve_for_one_and_for_several_costs() -> None:
+    curve = hr.rejection_curve([True, True, False, False], [0.9, 0.5, 0.5, 0.1])
+    several = hr.cost_curve(curve, [0.0, 0.5])
+    assert several.dims == ("rejection_cost", "operating_point")
+    np.testing.assert_array_equal(several[1], hr.cost_curve(curve, 0.5))
+    for index in range(curve.sizes["operating_point"]):
+        point = hr.OperatingPoint.from_curve(curve, index)
+        assert float(several[1, index]) == point.cost(0.5)
+    with pytest.raises(InputError, match="rejection_cost"):
+        hr.cost_curve(curve, 2)
+
+
+@given(st.lists(rejections(), min_size=1, max_size=6), RHO)
+def test_envelope_of_separate_points(
+    drawn: list[tuple[np.ndarray, np.ndarray, np.ndarray]], rho: Fraction
+) -> None:
+    """Points of different classifiers and numbers of samples, as joint rejection gives them."""
+    points = [slow.count(correct, rejected) for correct, rejected, _ in drawn]
+    curve = hr.curve_of_points([hr.OperatingPoint(*point) for point in points])
+    envelope = hr.cost_envelope(curve)
+    covers = (envelope.lowest_cost <= float(rho)) & (float(rho) <= envelope.highest_cost)
+    winner = int(envelope.index.values[covers.values][0])
+    cheapest = float(min(slow.cost(point, rho) for point in points))
+    found = hr.OperatingPoint.from_curve(curve, winner).cost(float(rho))
+    assert found == pytest.approx(cheapest, abs=1e-12)
