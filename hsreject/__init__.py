@@ -10,6 +10,16 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from hsreject.classes import ClassTable
+    from hsreject.classify.features.coordinates import Coordinates
+    from hsreject.classify.features.mnf import MNF
+    from hsreject.classify.features.normalize import Normalize
+    from hsreject.classify.features.pca import PCA
+    from hsreject.classify.features.resample_bands import ResampleBands
+    from hsreject.classify.features.scale import Scale
+    from hsreject.classify.features.select_bands import SelectBands
+    from hsreject.classify.features.smooth import Smooth
+    from hsreject.classify.nearest_neighbour import NearestNeighbour
+    from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.errors import HsrejectError
     from hsreject.measures.choosing import (
@@ -49,15 +59,25 @@ _HOME = {
     "ClassTable": "hsreject.classes",
     "Comparison": "hsreject.measures.comparison",
     "ConfidenceMapDisplay": "hsreject.plot.confidence_map",
+    "Coordinates": "hsreject.classify.features.coordinates",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
+    "MNF": "hsreject.classify.features.mnf",
+    "NearestNeighbour": "hsreject.classify.nearest_neighbour",
+    "Normalize": "hsreject.classify.features.normalize",
     "OperatingPoint": "hsreject.measures.point",
     "OperatingSetDisplay": "hsreject.plot.operating_set",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
+    "PCA": "hsreject.classify.features.pca",
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "RejectMapDisplay": "hsreject.plot.class_map",
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
     "RelativeOptimalityDisplay": "hsreject.plot.relative_optimality",
+    "ResampleBands": "hsreject.classify.features.resample_bands",
+    "Scale": "hsreject.classify.features.scale",
+    "SceneClassifier": "hsreject.classify.scene_classifier",
+    "SelectBands": "hsreject.classify.features.select_bands",
+    "Smooth": "hsreject.classify.features.smooth",
     "Verdict": "hsreject.measures.comparison",
     "break_even_cost": "hsreject.measures.cost",
     "cheapest_operating_point": "hsreject.measures.choosing",
@@ -82,13 +102,18 @@ _HOME = {
 }
 
 __all__ = [
+    "MNF",
+    "PCA",
     "Calibration",
     "ClassMapDisplay",
     "ClassTable",
     "Comparison",
     "ConfidenceMapDisplay",
+    "Coordinates",
     "FalseColorDisplay",
     "HsrejectError",
+    "NearestNeighbour",
+    "Normalize",
     "OperatingPoint",
     "OperatingSetDisplay",
     "OutcomeMapDisplay",
@@ -96,6 +121,11 @@ __all__ = [
     "RejectMapDisplay",
     "RejectionCurveDisplay",
     "RelativeOptimalityDisplay",
+    "ResampleBands",
+    "Scale",
+    "SceneClassifier",
+    "SelectBands",
+    "Smooth",
     "Verdict",
     "__version__",
     "break_even_cost",

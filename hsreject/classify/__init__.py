@@ -1,0 +1,1 @@
+"""From scenes to class probabilities: features, classifiers and the models that hold both."""

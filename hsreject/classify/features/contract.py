@@ -1,0 +1,206 @@
+"""The contract of features: fitted on one scene, applied to any other, chunk by chunk."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import xarray as xr
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hsreject import schema
+from hsreject.classify.moments import Moments, cube_moments
+from hsreject.classify.pixels import feature_dtype, map_pixels, on_the_grid_of
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """A step from a cube (band, y, x) to another cube of features on the same grid.
+
+    Bands marked bad (`good_band` False) are left out when fitted and stay left out; a pixel without
+    data in any other band is NaN in every feature and takes part in nothing. Dask-backed cubes give
+    dask-backed features: nothing is computed before it is asked for, except what `fit` learns.
+
+    A subclass sets its options in ``__init__`` the scikit-learn way and writes two methods, which
+    see a cube that has only the bands in use:
+
+    - ``_learn_scene(cube)`` sets the learned attributes, whose names end in ``_``;
+    - ``_transform_scene(cube)`` returns the features as a DataArray (band, y, x).
+
+    Examples
+    --------
+    A whole transformer: every band minus its darkest value in the scene it was fitted on.
+
+    >>> class SubtractDarkest(SceneTransformer):
+    ...     def _learn_scene(self, cube):
+    ...         self.darkest_ = cube.min(("y", "x")).values
+    ...
+    ...     def _transform_scene(self, cube):
+    ...         return cube - xr.DataArray(self.darkest_, dims="band")
+    >>> scene = xr.DataArray(np.arange(3.0, 11.0).reshape(2, 2, 2), dims=("band", "y", "x"))
+    >>> SubtractDarkest().fit(scene).transform(scene).values.max()
+    np.float64(3.0)
+    """
+
+    n_features_in_: int
+    bands_used_: NDArray[np.intp]
+
+    @abstractmethod
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        """Set the learned attributes from a cube of good bands."""
+
+    @abstractmethod
+    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
+        """Return the features of a cube that has the bands in use."""
+
+    def fit(self, X: xr.DataArray, y: object = None) -> Self:
+        """Learn from a scene.
+
+        Parameters
+        ----------
+        X : DataArray (band, y, x)
+            The scene.
+        y : ignored
+            Here because scikit-learn's pipelines pass it.
+        """
+        cube = schema.check_dims(X, schema.CUBE_DIMS, name="cube")
+        bands = np.flatnonzero(schema.good_bands(cube))
+        if not bands.size:
+            raise InputError(
+                f"{type(self).__name__} needs at least one good band (all "
+                f"{cube.sizes[schema.BAND]} are marked bad). Correct the coordinate "
+                "'good_band' of the cube."
+            )
+        self.n_features_in_ = cube.sizes[schema.BAND]
+        self.bands_used_ = bands
+        self._learn_scene(self._in_use(cube))
+        return self
+
+    def transform(self, X: xr.DataArray) -> xr.DataArray:
+        """Return the features of a scene.
+
+        Parameters
+        ----------
+        X : DataArray (band, y, x)
+            A scene with the bands of the one that was fitted.
+
+        Returns
+        -------
+        DataArray (band, y, x)
+            The features, NaN where there is no data; lazy when the scene is.
+        """
+        check_is_fitted(self, "n_features_in_")
+        cube = schema.check_dims(X, schema.CUBE_DIMS, name="cube")
+        if cube.sizes[schema.BAND] != self.n_features_in_:
+            raise InputError(
+                f"{type(self).__name__} was fitted on {self.n_features_in_} bands but the cube has "
+                f"{cube.sizes[schema.BAND]}. Select or resample its bands (hsreject.ResampleBands)."
+            )
+        return self._transform_scene(self._in_use(cube))
+
+    def fit_transform(self, X: xr.DataArray, y: object = None) -> xr.DataArray:
+        """Fit to a scene and return its features."""
+        return self.fit(X, y).transform(X)
+
+    def _in_use(self, cube: xr.DataArray) -> xr.DataArray:
+        if self.bands_used_.size < self.n_features_in_:
+            cube = cube.isel({schema.BAND: self.bands_used_})
+        return cube.drop_vars(schema.GOOD_BAND, errors="ignore")
+
+
+class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[misc]  # same reason
+    """A feature of each spectrum by itself: a scene transformer that also takes plain samples.
+
+    Given an array (n_samples, n_features) it is an ordinary scikit-learn transformer, fit for
+    pipelines; given a cube it gives a cube. A subclass writes ``_learn(moments)``, where
+    ``moments`` is called only by those that need mean and covariance, and
+    ``_transform_samples(samples)``.
+    """
+
+    @abstractmethod
+    def _learn(self, moments: Callable[[], Moments]) -> None:
+        """Set the learned attributes, from the moments of the samples if they are needed."""
+
+    @abstractmethod
+    def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
+        """Return the features (n_samples, n_outputs) of samples (n_samples, n_bands_in_use)."""
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.bands_used_)
+
+    def _band_coords(self, cube: xr.DataArray) -> dict[str, Any]:
+        """Return the coordinates of the features: those of the bands, unless overridden."""
+        return {
+            str(name): coord for name, coord in cube.coords.items() if schema.BAND in coord.dims
+        }
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Learn from a scene (band, y, x) or from samples (n_samples, n_features)."""
+        if isinstance(X, xr.DataArray):
+            return super().fit(X)
+        samples = validate_data(self, X, dtype=(np.float64, np.float32))
+        self.bands_used_ = np.arange(samples.shape[1])
+        self._learn(lambda: Moments.of(samples))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of a scene (band, y, x), or of samples (n_samples, n_features)."""
+        if isinstance(X, xr.DataArray):
+            return super().transform(X)
+        check_is_fitted(self, "n_features_in_")
+        samples = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        features = self._transform_samples(samples[:, self.bands_used_].astype(np.float64))
+        return features.astype(samples.dtype, copy=False)
+
+    def fit_transform(self, X: Any, y: object = None) -> Any:
+        """Fit to a scene or to samples and return their features."""
+        return self.fit(X, y).transform(X)
+
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        self._learn(lambda: pixel_moments(cube, needed_by=type(self).__name__))
+
+    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
+        data = map_pixels(
+            cube,
+            self._transform_samples,
+            n_outputs=self._n_outputs,
+            dtype=feature_dtype(cube.dtype),
+        )
+        return on_the_grid_of(cube, data, dim=schema.BAND, coords=self._band_coords(cube))
+
+
+def pixel_moments(cube: xr.DataArray, *, needed_by: str) -> Moments:
+    """Return the moments of the pixels that have data, of which there must be two."""
+    moments = cube_moments(cube)
+    if moments.count < 2:
+        raise InputError(
+            f"{needed_by} needs at least two pixels with data in every good band (found "
+            f"{moments.count}). Mark bands without data as bad with the coordinate 'good_band'."
+        )
+    return moments
+
+
+def component_coords(n_components: int) -> dict[str, Any]:
+    """Return the coordinates of features that are no bands: they are numbered from 1."""
+    return {schema.BAND: np.arange(1, n_components + 1)}
+
+
+def fix_signs(components: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return components (rows) turned so that the largest entry of each is positive.
+
+    Examples
+    --------
+    >>> fix_signs(np.array([[0.1, -2.0], [3.0, 1.0]]))
+    array([[-0.1,  2. ],
+           [ 3. ,  1. ]])
+    """
+    largest = np.abs(components).argmax(axis=1)
+    signs = np.sign(components[np.arange(len(components)), largest])
+    return components * np.where(signs == 0, 1.0, signs)[:, None]

@@ -1,0 +1,85 @@
+"""Spatial smoothing of features that knows where the scene ends."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from hsreject import schema
+from hsreject.classify.features.contract import SceneTransformer
+from hsreject.classify.pixels import feature_dtype, on_the_grid_of
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from numpy.typing import NDArray
+
+_TRUNCATE = 4.0
+
+
+class Smooth(SceneTransformer):
+    r"""Gaussian smoothing of every band over the pixels that have data.
+
+    Normalised convolution: with the Gaussian g and the mask m of pixels that have data,
+
+    .. math:: \tilde f = \frac{g * (m f)}{g * m} \quad \text{where } m = 1
+
+    so that the weights of the pixels that count always sum to one: a constant stays constant at the
+    border of the scene and around holes, pixels without data stay NaN, and their values never reach
+    a neighbour.
+
+    Parameters
+    ----------
+    sigma : float, default 1.0
+        Standard deviation in pixels; 0 changes nothing. The kernel ends at 4 sigma.
+
+    References
+    ----------
+    H. Knutsson and C.-F. Westin, "Normalized and differential convolution", Conference on Computer
+    Vision and Pattern Recognition, 1993.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> values = np.array([[[5.0, 5.0, np.nan, 5.0]]])
+    >>> Smooth(sigma=2.0).fit_transform(xr.DataArray(values, dims=("band", "y", "x"))).values
+    array([[[ 5.,  5., nan,  5.]]])
+    """
+
+    def __init__(self, sigma: float = 1.0) -> None:
+        self.sigma = sigma
+
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        if not (np.isfinite(self.sigma) and self.sigma >= 0):
+            raise InputError(f"sigma must be a number of pixels from 0 (got {self.sigma}).")
+
+    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
+        dtype = feature_dtype(cube.dtype)
+        kernel = partial(_smooth_block, sigma=self.sigma, dtype=dtype)
+        coords = {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
+        data: Any = cube.data
+        if cube.chunks is None:
+            return on_the_grid_of(cube, kernel(data), dim=schema.BAND, coords=coords)
+        reach = int(_TRUNCATE * self.sigma + 0.5)
+        smoothed = data.rechunk({0: -1}).map_overlap(
+            kernel,
+            depth={0: 0, 1: reach, 2: reach},
+            boundary="none",
+            dtype=dtype,
+            meta=np.empty((0, 0, 0), dtype=dtype),
+        )
+        return on_the_grid_of(cube, smoothed, dim=schema.BAND, coords=coords)
+
+
+def _smooth_block(values: NDArray[Any], *, sigma: float, dtype: np.dtype[Any]) -> NDArray[Any]:
+    valid = np.isfinite(values).all(axis=0)
+    gaussian = partial(gaussian_filter, sigma=sigma, mode="constant", truncate=_TRUNCATE)
+    total = gaussian(valid.astype(np.float64))
+    smoothed = np.full(values.shape, np.nan, dtype=dtype)
+    for band, plane in enumerate(values):
+        weighted = gaussian(np.where(valid, plane, 0).astype(np.float64))
+        smoothed[band, valid] = weighted[valid] / total[valid]
+    return smoothed

@@ -1,0 +1,187 @@
+"""Any scikit-learn classifier on scenes: cube and labels in, class probabilities out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.classify.bands import BandRequirements
+from hsreject.classify.classifiers import CLASSIFIERS
+from hsreject.classify.features import FEATURES, SceneTransformer
+from hsreject.classify.pixels import map_pixels, on_the_grid_of
+from hsreject.classify.training import training_samples
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from numpy.typing import NDArray
+
+
+class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier of samples that works on scenes, with the features it needs.
+
+    Fitting passes the scene through the features, one after the other, and fits the classifier to
+    the labelled pixels that have data. Predicting does the same with another scene and returns
+    probabilities with classes and coordinates. Pixels without data are never classified.
+
+    Parameters
+    ----------
+    classifier : scikit-learn classifier or str
+        Anything with ``fit``, ``predict_proba`` and ``classes_``, or a name in
+        `hsreject.classify.CLASSIFIERS`. It is cloned, never changed. Steps that work on samples
+        (scaling to the training pixels, say) go into a scikit-learn pipeline with it.
+    features : sequence of scene transformers or str, default ()
+        What is done to the cube first: objects such as ``hr.MNF(15)``, or names in
+        `hsreject.classify.features.FEATURES`. They learn from the whole scene, not only from its
+        labelled pixels; labels are not shown to them.
+
+    Attributes
+    ----------
+    classes_ : ndarray of int
+        The label values that had a training pixel with data, ascending. A class of the label map
+        without one is unknown to the model: it has no category and no probability.
+    class_table_ : ClassTable
+        Their names and colours.
+    classifier_, features_ : the fitted classifier and list of transformers
+    band_requirements_ : BandRequirements
+        The bands that a scene must have.
+    n_training_pixels_ : int
+        Number of labelled pixels that had data.
+
+    Examples
+    --------
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+    >>> import xarray as xr
+    >>> values = np.random.default_rng(0).normal(size=(3, 8, 8)).astype("float32")
+    >>> values[0, :, 4:] += 9.0
+    >>> cube = xr.DataArray(values, dims=("band", "y", "x"))
+    >>> labels = xr.zeros_like(cube[0], dtype="uint8")
+    >>> labels[:, 0], labels[:, 7] = 1, 2
+    >>> model = SceneClassifier(LinearDiscriminantAnalysis()).fit(cube, labels)
+    >>> probability = model.predict_proba(cube)
+    >>> probability.dims, probability.category.values
+    (('category', 'y', 'x'), array([1, 2]))
+    >>> bool((probability.sel(category=2)[:, 4:] > 0.99).all())
+    True
+    """
+
+    def __init__(self, classifier: Any, *, features: Sequence[SceneTransformer | str] = ()) -> None:
+        self.classifier = classifier
+        self.features = features
+
+    def fit(self, cube: xr.DataArray, labels: xr.DataArray) -> Self:
+        """Fit the features to the scene and the classifier to its labelled pixels.
+
+        Parameters
+        ----------
+        cube : DataArray (band, y, x)
+            The scene; NaN is no data. A dask-backed scene is read chunk by chunk.
+        labels : DataArray (y, x) of integers
+            The training pixels, 0 where there is none. Names and colours of the classes are taken
+            from its class table.
+        """
+        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
+        labels = schema.check_labels(labels)
+        schema.check_same_grid(cube, labels, names=("cube", "labels"))
+        classifier = _new_classifier(self.classifier)
+        self.features_ = [_new_feature(feature) for feature in self.features]
+        features = cube
+        for transformer in self.features_:
+            features = transformer.fit(features).transform(features)
+        samples, values = training_samples(_good(features), labels)
+        self.classifier_ = classifier.fit(samples, values)
+        self.classes_ = np.asarray(self.classifier_.classes_)
+        self.class_table_ = _trained_classes(schema.class_table(labels), self.classes_)
+        self.band_requirements_ = BandRequirements.of(cube)
+        self.n_training_pixels_ = len(values)
+        return self
+
+    def predict_proba(
+        self,
+        cube: xr.DataArray,
+        *,
+        match_bands: str = "exact",
+        tolerance: float | None = None,
+    ) -> xr.DataArray:
+        """Return the class probabilities of a scene.
+
+        Parameters
+        ----------
+        cube : DataArray (band, y, x)
+            A scene with the bands of the training scene.
+        match_bands : {"exact", "nearest", "interpolate"}, default "exact"
+            What to do when its wavelengths differ from those of the training scene: refuse it, take
+            the nearest band, or interpolate between neighbouring bands.
+        tolerance : float, optional
+            How far (nm) a matched wavelength may lie from the wanted one; see
+            :class:`hsreject.ResampleBands`.
+
+        Returns
+        -------
+        DataArray (category, y, x) of float32
+            On the grid of `cube`, NaN where it has no data, lazy when it is; `category` holds the
+            label values, `class_name` their names, the attributes the class table.
+        """
+        check_is_fitted(self, "classifier_")
+        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
+        features = self.band_requirements_.match(cube, how=match_bands, tolerance=tolerance)
+        for transformer in self.features_:
+            features = transformer.transform(features)
+        data = map_pixels(
+            _good(features),
+            self.classifier_.predict_proba,
+            n_outputs=len(self.classes_),
+            dtype=np.float32,
+        )
+        coords = {schema.CATEGORY: self.classes_}
+        probability = on_the_grid_of(cube, data, dim=schema.CATEGORY, coords=coords)
+        return schema.attach_classes(probability, self.class_table_).rename("probability")
+
+
+def _good(features: xr.DataArray) -> xr.DataArray:
+    return features.isel({schema.BAND: np.flatnonzero(schema.good_bands(features))})
+
+
+def _new_classifier(classifier: Any) -> Any:
+    if isinstance(classifier, str):
+        return CLASSIFIERS.create(classifier)
+    missing = [name for name in ("fit", "predict_proba") if not hasattr(classifier, name)]
+    if missing:
+        raise InputError(
+            f"The classifier {type(classifier).__name__} has no {' and no '.join(missing)}. Pass "
+            "one that gives probabilities; sklearn.calibration.CalibratedClassifierCV makes one."
+        )
+    return clone(classifier)
+
+
+def _new_feature(feature: SceneTransformer | str) -> SceneTransformer:
+    if isinstance(feature, str):
+        return FEATURES.create(feature)
+    if not isinstance(feature, SceneTransformer):
+        raise InputError(
+            f"A feature must be a scene transformer such as hsreject.MNF(15), or the name of one "
+            f"(got {type(feature).__name__}). Put transformers of samples into a pipeline with the "
+            "classifier: sklearn.pipeline.make_pipeline(transformer, classifier)."
+        )
+    return clone(feature)  # type: ignore[no-any-return]  # scikit-learn has no types
+
+
+def _trained_classes(table: ClassTable, values: NDArray[Any]) -> ClassTable:
+    unknown = sorted({int(value) for value in values} - set(table.values))
+    if unknown:
+        raise InputError(
+            f"labels hold the values {unknown}, which their class table does not list (it has "
+            f"{list(table.values)}). Add them to flag_values, or set these pixels to 0."
+        )
+    rows = [table.values.index(int(value)) for value in values]
+    return ClassTable(
+        tuple(table.values[row] for row in rows),
+        tuple(table.names[row] for row in rows),
+        tuple(table.colors[row] for row in rows),
+    )

@@ -1,0 +1,218 @@
+import dask
+import numpy as np
+import pytest
+import xarray as xr
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.classify.classifiers import CLASSIFIERS
+from hsreject.classify.features import MNF, Smooth
+from hsreject.classify.nearest_neighbour import NearestNeighbour
+from hsreject.classify.scene_classifier import SceneClassifier
+from hsreject.datasets.synthetic import synthetic_scene
+from hsreject.errors import ConfigError, InputError
+from hsreject.sampling.classwise import sample_per_class
+
+
+@pytest.fixture(scope="module")
+def scene() -> tuple[xr.DataArray, xr.DataArray]:
+    return synthetic_scene(rows=40, columns=44, n_classes=4, n_bands=12, seed=2)
+
+
+@pytest.fixture(scope="module")
+def cube(scene) -> xr.DataArray:
+    return scene[0]
+
+
+@pytest.fixture(scope="module")
+def train(scene) -> xr.DataArray:
+    return sample_per_class(scene[1], 12, seed=0)[0]
+
+
+@pytest.fixture(scope="module")
+def model(cube, train) -> SceneClassifier:
+    features = [MNF(5), Smooth(1.0)]
+    return SceneClassifier(LinearDiscriminantAnalysis(), features=features).fit(cube, train)
+
+
+def test_is_the_classifier_itself_on_the_labelled_pixels(cube, train, model) -> None:
+    features = cube
+    for transformer in (MNF(5), Smooth(1.0)):
+        features = transformer.fit_transform(features)
+    labelled = (train.values > 0) & schema.valid_pixels(cube).values
+    direct = LinearDiscriminantAnalysis().fit(
+        features.values[:, labelled].T.astype(np.float64), train.values[labelled]
+    )
+    valid = schema.valid_pixels(cube).values
+    expected = direct.predict_proba(features.values[:, valid].T.astype(np.float64))
+    found = model.predict_proba(cube)
+    np.testing.assert_allclose(found.values[:, valid].T, expected, atol=1e-6)
+    assert np.isnan(found.values[:, ~valid]).all()
+    assert model.n_training_pixels_ == labelled.sum()
+
+
+def test_probability_says_what_it_is(cube, train, model) -> None:
+    probability = model.predict_proba(cube)
+    assert probability.dims == schema.FIELD_DIMS
+    assert probability.dtype == np.float32
+    assert list(probability.category.values) == [1, 2, 3, 4]
+    assert schema.class_table(probability) == schema.class_table(train)
+    assert list(probability.class_name.values) == list(schema.class_table(train).names)
+    for name in ("y", "x", "spatial_ref"):
+        assert probability.coords[name].variable.identical(cube.coords[name].variable)
+    assert "wavelength" not in probability.coords
+    assert probability.rio.crs == cube.rio.crs
+
+
+@pytest.mark.parametrize("chunks", [{"band": 5, "y": 13, "x": 9}, {"y": 40}])
+def test_chunks_change_nothing_but_rounding(cube, train, model, chunks) -> None:
+    lazy = cube.copy(data=cube.chunk(chunks).data)
+    expected = model.predict_proba(cube)
+
+    def refuse(dsk, keys, **options):
+        raise AssertionError("computed too early")
+
+    with dask.config.set(scheduler=refuse):
+        probability = model.predict_proba(lazy)
+    xr.testing.assert_allclose(probability.compute(), expected, atol=1e-6)
+    refitted = clone(model).fit(lazy, train).predict_proba(lazy)
+    # float32 features that differ in the last digit move probabilities by about as much
+    xr.testing.assert_allclose(refitted.compute(), expected, atol=1e-4)
+
+
+def test_values_of_pixels_without_data_change_nothing(cube, train, model) -> None:
+    garbage = cube.copy(deep=True)
+    garbage.values[1:, ~schema.valid_pixels(cube).values] = -1e8
+    refitted = clone(model).fit(garbage, train)
+    np.testing.assert_array_equal(
+        refitted.predict_proba(garbage).values, model.predict_proba(cube).values
+    )
+
+
+def test_bad_bands_of_the_training_scene_stay_out(cube, train) -> None:
+    good = np.ones(12, dtype=bool)
+    good[[0, 6]] = False
+    marked = cube.assign_coords(good_band=("band", good))
+    model = SceneClassifier("lda").fit(marked.where(marked.good_band), train)
+    assert model.classifier_.n_features_in_ == 10
+    expected = SceneClassifier("lda").fit(cube.isel(band=good), train)
+    np.testing.assert_allclose(
+        model.predict_proba(cube).values,
+        expected.predict_proba(cube.isel(band=good)).values,
+        atol=1e-6,
+    )
+
+
+def test_a_class_without_a_training_pixel_has_no_category(cube, train) -> None:
+    without = train.where(train != 2, 0).astype(train.dtype)
+    probability = SceneClassifier("lda").fit(cube, without).predict_proba(cube)
+    assert list(probability.category.values) == [1, 3, 4]
+    assert schema.class_table(probability).values == (1, 3, 4)
+    names = schema.class_table(train).names
+    assert schema.class_table(probability).names == (names[0], names[2], names[3])
+
+
+@pytest.mark.parametrize("name", list(CLASSIFIERS))
+def test_every_named_classifier_gives_probabilities(cube, train, name) -> None:
+    features = ["coordinates"] if name == "nearest_neighbour" else [MNF(5)]
+    probability = SceneClassifier(name, features=features).fit(cube, train).predict_proba(cube)
+    valid = schema.valid_pixels(cube)
+    total = probability.sum("category", skipna=False).values
+    np.testing.assert_allclose(total[valid.values], 1, atol=1e-5)
+    labelled = (train.values > 0) & valid.values
+    best = probability.category.values[np.nan_to_num(probability.values).argmax(axis=0)]
+    assert (best == train.values)[labelled].mean() > 0.9
+
+
+@pytest.mark.parametrize("name", list(CLASSIFIERS))
+def test_named_classifiers_are_repeatable(cube, train, name) -> None:
+    first, second = (SceneClassifier(name).fit(cube, train).predict_proba(cube) for _ in range(2))
+    np.testing.assert_array_equal(first.values, second.values)
+
+
+def change(train: xr.DataArray, old: int, new: int) -> xr.DataArray:
+    return train.where(train != old, new).astype(train.dtype)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (xr.zeros_like, "no training pixel: all are 0"),
+        (lambda t: t.where(t == 1, 0).astype(t.dtype), r"a single class \(1\)"),
+        (lambda t: change(t, 4, 9), r"hold the values \[9\], which their class table does not"),
+        (lambda t: change(t.astype(int), 4, -3), "must be positive"),
+        (lambda t: t.astype(float), "must hold integers"),
+        (
+            lambda t: t.isel(x=slice(20)),
+            "cube has 40 rows x 44 columns but labels has 40 rows x 20",
+        ),
+        (lambda t: t.assign_coords(x=t.x + 15), "lie on different grids"),
+        (lambda t: t.expand_dims("time"), r"labels must have the dims \(y, x\)"),
+    ],
+)
+def test_impossible_labels_are_refused(cube, train, labels, message) -> None:
+    with pytest.raises(InputError, match=message):
+        SceneClassifier("lda").fit(cube, labels(train))
+
+
+def test_labels_without_data_are_refused_and_few_are_skipped(cube, train) -> None:
+    with pytest.raises(InputError, match=r"None of the .* labelled pixels has data"):
+        SceneClassifier("lda").fit(cube.where(train == 0), train)
+    first = np.argwhere(train.values > 0)[0]
+    holed = cube.copy(deep=True)
+    holed.values[3, first[0], first[1]] = np.nan
+    whole = SceneClassifier("lda").fit(cube, train)
+    assert SceneClassifier("lda").fit(holed, train).n_training_pixels_ == (
+        whole.n_training_pixels_ - int(schema.valid_pixels(cube).values[tuple(first)])
+    )
+
+
+def test_fill_values_are_no_labels(cube, train) -> None:
+    filled = train.where(train > 0, 255).astype("uint8").assign_attrs(train.attrs, _FillValue=255)
+    expected = SceneClassifier("lda").fit(cube, train).predict_proba(cube)
+    found = SceneClassifier("lda").fit(cube, filled).predict_proba(cube)
+    np.testing.assert_array_equal(found.values, expected.values)
+
+
+def test_impossible_parts_are_refused(cube, train) -> None:
+    with pytest.raises(InputError, match="LinearSVC has no predict_proba"):
+        SceneClassifier(LinearSVC()).fit(cube, train)
+    with pytest.raises(InputError, match="Put transformers of samples into a pipeline"):
+        SceneClassifier("lda", features=[StandardScaler()]).fit(cube, train)
+    with pytest.raises(ConfigError, match=r"Unknown classifier 'ldaa'.*Did you mean 'lda'"):
+        SceneClassifier("ldaa").fit(cube, train)
+    with pytest.raises(ConfigError, match=r"Unknown feature 'mnff'"):
+        SceneClassifier("lda", features=["mnff"]).fit(cube, train)
+    with pytest.raises(InputError, match=r"must be an xarray\.DataArray"):
+        SceneClassifier("lda").fit(cube.values, train)
+
+
+def test_plain_labels_get_plain_names(cube, train) -> None:
+    bare = xr.DataArray(train.values, dims=schema.MAP_DIMS)
+    probability = SceneClassifier("lda").fit(cube, bare).predict_proba(cube)
+    assert schema.class_table(probability) == ClassTable.plain([1, 2, 3, 4])
+
+
+def test_nearest_neighbour_is_an_honest_classifier() -> None:
+    check_estimator(NearestNeighbour(), on_skip=None)
+
+
+def test_nearest_neighbour_is_scikit_learns_with_graded_probabilities() -> None:
+    random = np.random.default_rng(0)
+    samples, targets = random.normal(size=(60, 2)), random.integers(0, 5, 60)
+    queries = random.normal(size=(300, 2))
+    reference = KNeighborsClassifier(1).fit(samples, targets)
+    model = NearestNeighbour().fit(samples, targets)
+    np.testing.assert_array_equal(model.predict(queries), reference.predict(queries))
+    distance = np.array(
+        [np.linalg.norm(queries[:, None] - samples[targets == k], axis=2).min(1) for k in range(5)]
+    )
+    expected = distance**-2 / (distance**-2).sum(axis=0)
+    np.testing.assert_allclose(model.predict_proba(queries), expected.T, rtol=1e-10)
+    np.testing.assert_array_equal(model.predict_proba(samples).max(axis=1), 1.0)
