@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.errors import HsrejectError
+    from hsreject.io.map_writer import write_map, write_maps
+    from hsreject.io.netcdf import open_dataset, write_dataset
     from hsreject.measures.choosing import (
         cheapest_operating_point,
         highest_quality_point,
@@ -89,6 +91,7 @@ _HOME = {
     "highest_quality_point": "hsreject.measures.choosing",
     "load_indian_pines": "hsreject.datasets.indian_pines",
     "minimum_cost_without_rejection": "hsreject.measures.cost",
+    "open_dataset": "hsreject.io.netcdf",
     "operating_point": "hsreject.measures.point",
     "operating_set": "hsreject.measures.operating_set",
     "point_for_accuracy": "hsreject.measures.choosing",
@@ -99,6 +102,9 @@ _HOME = {
     "sample_blocks": "hsreject.sampling.blocks",
     "sample_fraction": "hsreject.sampling.classwise",
     "sample_per_class": "hsreject.sampling.classwise",
+    "write_dataset": "hsreject.io.netcdf",
+    "write_map": "hsreject.io.map_writer",
+    "write_maps": "hsreject.io.map_writer",
 }
 
 __all__ = [
@@ -138,6 +144,7 @@ __all__ = [
     "highest_quality_point",
     "load_indian_pines",
     "minimum_cost_without_rejection",
+    "open_dataset",
     "operating_point",
     "operating_set",
     "point_for_accuracy",
@@ -148,6 +155,9 @@ __all__ = [
     "sample_blocks",
     "sample_fraction",
     "sample_per_class",
+    "write_dataset",
+    "write_map",
+    "write_maps",
 ]
 
 

@@ -48,8 +48,13 @@ FWHM = "fwhm"
 GOOD_BAND = "good_band"
 CLASS_NAME = "class_name"
 
+LABEL_WITH_REJECTION = "label_with_rejection"
+
 NO_REFERENCE = 0
 REJECTED = 0
+
+# Attribute of a label map that says what 0 means in it, in words.
+ZERO_MEANING = "zero_meaning"
 
 
 def label_dtype(largest: int) -> np.dtype[Any]:
@@ -148,6 +153,18 @@ def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[s
                     f"differ by up to {apart:g} (pixel size {step:g}). "
                     f"Align {names[1]} with .rio.reproject_match({names[0]})."
                 )
+
+
+def zero_meaning(labels: xr.DataArray) -> str:
+    """Return what 0 means in a label map: its attribute `zero_meaning`, or what its name implies.
+
+    Examples
+    --------
+    >>> zero_meaning(xr.DataArray(0, name="label_with_rejection")), zero_meaning(xr.DataArray(0))
+    ('rejected', 'no reference')
+    """
+    default = "rejected" if labels.name == LABEL_WITH_REJECTION else "no reference"
+    return str(labels.attrs.get(ZERO_MEANING, default))
 
 
 def attach_classes(array: xr.DataArray, classes: ClassTable) -> xr.DataArray:

@@ -1,0 +1,118 @@
+"""Write maps: the ending of the name chooses the format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+import xarray as xr
+
+from hsreject.errors import InputError
+from hsreject.io import envi_map, geotiff_map
+from hsreject.io.block_store import store
+from hsreject.io.raster import Raster
+from hsreject.io.replace import replacing
+from hsreject.progress import ProgressCallback, no_progress
+
+
+@dataclass(frozen=True)
+class _Format:
+    side_files: Callable[[Path], list[str]]
+    finish: Callable[[Raster, Path, Path], None]
+
+
+_FORMATS = {
+    **dict.fromkeys(
+        geotiff_map.SUFFIXES, _Format(geotiff_map.side_files, geotiff_map.finish_geotiff)
+    ),
+    **dict.fromkeys(envi_map.SUFFIXES, _Format(envi_map.side_files, envi_map.finish_envi)),
+}
+
+
+def write_map(
+    array: xr.DataArray,
+    path: str | PathLike[str],
+    *,
+    overwrite: bool = False,
+    progress: ProgressCallback = no_progress,
+) -> None:
+    """Write a map that GIS programs open with its classes, colours and place.
+
+    A name that ends in ``.tif`` makes a Cloud-Optimised GeoTIFF (tiled, compressed, with overviews;
+    the names of the classes stand in the side file ``.tif.aux.xml``, where GDAL and QGIS look for
+    them); ``.img``, ``.dat`` or ``.bsq`` an ENVI file with a header. The file appears under its
+    name only when it is complete.
+
+    Parameters
+    ----------
+    array : DataArray, dims (y, x) or (category, y, x)
+        Integers are labels: the class table in the attributes gives names and colours, 0 is called
+        what `schema.zero_meaning` says (rejected, no reference), `schema.nodata_label` is no data
+        and transparent. Booleans are written as 0 and 1. Floats (confidence, probability) have NaN
+        for no data. Lazy arrays are computed and written block by block.
+    path : path
+        The file to make; its folder must exist.
+    overwrite : bool
+        Replace a file that is already there.
+    progress : ProgressCallback
+        Called as blocks of a lazy array are done.
+
+    Examples
+    --------
+    >>> import numpy as np, rasterio, tempfile
+    >>> from hsreject.schema import attach_classes
+    >>> from hsreject.classes import ClassTable
+    >>> labels = xr.DataArray(np.array([[1, 2]], dtype="uint8"), dims=("y", "x"))
+    >>> labels = attach_classes(labels, ClassTable.from_names(["soil", "water"]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_map(labels.rio.write_crs("EPSG:32633"), f"{folder}/map.tif")
+    ...     with rasterio.open(f"{folder}/map.tif") as file:
+    ...         file.crs.to_epsg(), file.nodata, file.read(1).tolist()
+    (32633, 255.0, [[1, 2]])
+    """
+    write_maps({path: array}, overwrite=overwrite, progress=progress)
+
+
+def write_maps(
+    maps: Mapping[str | PathLike[str], xr.DataArray],
+    *,
+    overwrite: bool = False,
+    progress: ProgressCallback = no_progress,
+) -> None:
+    """Write several maps in one pass over their blocks: what they share is computed once.
+
+    Parameters
+    ----------
+    maps : mapping of path to DataArray
+        As for :func:`write_map`. None of them appears before all are complete.
+    overwrite : bool
+        Replace files that are already there.
+    progress : ProgressCallback
+        Called as blocks of lazy arrays are done.
+    """
+    targets = [Path(path) for path in maps]
+    formats = [_format(path) for path in targets]
+    rasters = [Raster.from_array(array) for array in maps.values()]
+    with ExitStack() as stack:
+        finals = [
+            stack.enter_context(
+                replacing(path, side_files=form.side_files(path), overwrite=overwrite)
+            )
+            for path, form in zip(targets, formats, strict=True)
+        ]
+        plain = [path.with_name("plain.tmp") for path in finals]
+        store(rasters, plain, progress=progress)
+        for raster, source, path, form in zip(rasters, plain, finals, formats, strict=True):
+            form.finish(raster, source, path)
+
+
+def _format(path: Path) -> _Format:
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(
+            f"Cannot tell the format of '{path.name}'. A map may end in: {', '.join(_FORMATS)}; "
+            "write a whole dataset (.nc) with write_dataset."
+        )
+    return _FORMATS[path.suffix.lower()]

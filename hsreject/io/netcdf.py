@@ -1,0 +1,148 @@
+"""A whole dataset as NetCDF, and back: every array, attribute, class table and the place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.errors import FileError, InputError
+from hsreject.io.georeference import georeference
+from hsreject.io.replace import replacing
+
+SUFFIXES = (".nc", ".nc4")
+
+_GRID_MAPPING = "spatial_ref"
+
+
+def write_dataset(
+    dataset: xr.Dataset, path: str | PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write a dataset as NetCDF that follows the CF conventions.
+
+    Class tables become CF flags, CRS and transform a grid mapping, the nodata of label maps the
+    fill value. Lazy arrays are computed and written block by block. The file appears under its name
+    only when it is complete. Read it with :func:`open_dataset`, or with any NetCDF program.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Result maps, fields or cubes with the dims of `hsreject.schema`.
+    path : path
+        The file to make, ending in ``.nc``; its folder must exist.
+    overwrite : bool
+        Replace a file that is already there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> labels = xr.DataArray(np.array([[1, 255]], dtype="uint8"), dims=("y", "x"), name="label")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_dataset(labels.to_dataset(), f"{folder}/result.nc")
+    ...     open_dataset(f"{folder}/result.nc")["label"].values
+    array([[  1, 255]], dtype=uint8)
+    """
+    target = Path(path)
+    if not isinstance(dataset, xr.Dataset):
+        raise InputError(
+            f"write_dataset takes an xarray.Dataset (got {type(dataset).__name__}). "
+            "Make one with .to_dataset(name=...)."
+        )
+    if target.suffix.lower() not in SUFFIXES:
+        raise InputError(f"A dataset is written as NetCDF: '{target.name}' must end in .nc.")
+    ready = _with_grid_mapping(dataset)
+    ready = ready.assign({name: _with_flags(array) for name, array in ready.data_vars.items()})
+    ready.attrs = {"Conventions": "CF-1.11", **_plain(dataset.attrs, "the dataset")}
+    encoding = {str(name): _encoding(ready[name]) for name in ready.data_vars}
+    with replacing(target, overwrite=overwrite) as work:
+        ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
+
+
+def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:
+    """Open a dataset that :func:`write_dataset` wrote, as it was.
+
+    Labels stay integers with their nodata value, which xarray's own reader would turn into floats.
+
+    Parameters
+    ----------
+    path : path
+        A NetCDF file.
+    chunks : optional
+        As for :func:`xarray.open_dataset`: None loads nothing until it is used; ``"auto"`` or sizes
+        by dimension make lazy dask arrays.
+    """
+    if not Path(path).is_file():
+        raise FileError(f"There is no file {path}.")
+    try:
+        dataset = xr.open_dataset(
+            path, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
+        )
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path} is not a NetCDF file that can be read: {error}") from error
+    for variable in dataset.data_vars.values():
+        fill = variable.attrs.pop("_FillValue", None)
+        if fill is not None and variable.dtype.kind == "f" and not np.isnan(fill):
+            raise FileError(
+                f"'{variable.name}' in {path} marks missing values by {fill}, not by NaN: hsreject "
+                "did not write it. Open it with xarray.open_dataset."
+            )
+    return dataset
+
+
+def _with_grid_mapping(dataset: xr.Dataset) -> xr.Dataset:
+    maps = [
+        array for array in dataset.data_vars.values() if set(schema.MAP_DIMS) <= set(array.dims)
+    ]
+    place = georeference(maps[0]) if maps else None
+    if place is None or (place.crs is None and place.transform.is_identity):
+        return dataset
+    placed: xr.Dataset = dataset.rio.write_transform(
+        place.transform, grid_mapping_name=_GRID_MAPPING
+    )
+    if place.crs is not None:
+        placed = placed.rio.write_crs(place.crs, grid_mapping_name=_GRID_MAPPING)
+    if schema.X in placed.coords:
+        placed = placed.rio.write_coordinate_system()
+    return placed
+
+
+def _with_flags(array: xr.DataArray) -> xr.DataArray:
+    attrs = _plain(array.attrs, f"'{array.name}'")
+    if "flag_values" in attrs and array.dtype.kind in "iu":
+        # CF wants flags in the type of the variable
+        attrs["flag_values"] = np.asarray(attrs["flag_values"], dtype=array.dtype)
+    for name in ("_FillValue", "grid_mapping"):  # the encoding says these
+        attrs.pop(name, None)
+    flagged = array.copy(deep=False)
+    flagged.attrs = attrs
+    return flagged
+
+
+def _encoding(array: xr.DataArray) -> dict[str, Any]:
+    encoding: dict[str, Any] = {"zlib": True, "complevel": 4} if array.ndim > 1 else {}
+    if array.dims == schema.MAP_DIMS and array.dtype.kind == "u":
+        encoding["_FillValue"] = array.dtype.type(schema.nodata_label(array.dtype))
+    if _GRID_MAPPING in array.coords and set(schema.MAP_DIMS) <= set(array.dims):
+        encoding["grid_mapping"] = _GRID_MAPPING
+    return encoding
+
+
+def _plain(attrs: Mapping[Any, Any], owner: str) -> dict[str, Any]:
+    """Return attributes in types that NetCDF has: truth values become 0 and 1."""
+    plain: dict[str, Any] = {}
+    for name, value in attrs.items():
+        if isinstance(value, bool | np.bool_):
+            plain[str(name)] = int(value)
+        elif isinstance(value, str | int | float | list | tuple | np.ndarray | np.number):
+            plain[str(name)] = value
+        else:
+            raise InputError(
+                f"NetCDF cannot hold the attribute '{name}' of {owner}: it is a "
+                f"{type(value).__name__}. Turn it into text, for example with json.dumps."
+            )
+    return plain

@@ -1,0 +1,234 @@
+"""Written maps, read back with rasterio, spectral and GDAL's own side-file parser."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import rasterio
+import spectral
+import xarray as xr
+from rio_cogeo.cogeo import cog_validate
+
+import hsreject as hr
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from tests.io.written_maps import (
+    CLASSES,
+    NORTH_UP,
+    ROTATED,
+    SHEARED,
+    confidence_map,
+    placed,
+    probability_field,
+    reject_map,
+)
+
+
+@pytest.mark.parametrize("transform", [NORTH_UP, ROTATED, SHEARED], ids=["north", "rot", "shear"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_geotiff_keeps_values_place_and_nodata_exactly(tmp_path, transform, dtype) -> None:
+    labels = placed(reject_map(dtype=dtype), transform)
+    hr.write_map(labels, tmp_path / "map.tif")
+    with rasterio.open(tmp_path / "map.tif") as file:
+        np.testing.assert_array_equal(file.read(1), labels.values)
+        assert file.dtypes == (dtype,)
+        assert file.transform == transform  # equal, not near
+        assert file.crs.to_epsg() == 32633
+        assert file.nodata == schema.nodata_label(dtype)
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (1, 1), (700, 1300)])
+@pytest.mark.parametrize("make", [reject_map, confidence_map])
+def test_geotiffs_are_valid_cloud_optimised(tmp_path, make, shape) -> None:
+    hr.write_map(make(shape), tmp_path / "map.tif")
+    valid, errors, warned = cog_validate(tmp_path / "map.tif", strict=True, quiet=True)
+    assert (valid, errors, warned) == (True, [], [])
+    with rasterio.open(tmp_path / "map.tif") as file:
+        assert file.profile["tiled"] or max(shape) < 512
+        assert file.compression is not None
+        assert bool(file.overviews(1)) == (max(shape) > 512)
+
+
+def test_overviews_show_only_classes_that_are_there(tmp_path) -> None:
+    labels = reject_map((1100, 1100))
+    labels.values[:] = 2
+    labels.values[::2, ::2] = 0  # one pixel of four
+    labels.values[:64] = 255
+    hr.write_map(labels, tmp_path / "map.tif")
+    with rasterio.open(tmp_path / "map.tif", overview_level=0) as file:
+        small = file.read(1)
+    assert set(np.unique(small)) <= {0, 2, 255}  # the mean of 0 and 2 would be 1
+    assert (small[40:] == 2).all()
+    assert (small[:32] == 255).all()
+
+
+def test_gdal_finds_names_and_colours(tmp_path) -> None:
+    hr.write_map(reject_map(), tmp_path / "map.tif")
+    with rasterio.open(tmp_path / "map.tif") as file:
+        colors, tags = file.colormap(1), file.tags(1)
+        assert file.descriptions == ("label_with_rejection",)
+        assert file.files == [str(tmp_path / "map.tif"), str(tmp_path / "map.tif.aux.xml")]
+    assert colors[0] == (0, 0, 0, 255)
+    assert colors[1] == (0x00, 0x72, 0xB2, 255)
+    assert colors[255][3] == 0  # no data is transparent
+    assert tags["zero_meaning"] == "rejected"
+    assert ClassTable.from_attrs(
+        {"flag_values": tags["flag_values"].split(), "flag_meanings": tags["flag_meanings"]}
+    ).values == (1, 2)
+    assert gdal_categories(tmp_path / "map.tif", tmp_path) == ["rejected", *CLASSES.names]
+
+
+def gdal_categories(path, folder) -> list[str]:
+    """Return the category names as GDAL understood them: it writes them into a VRT."""
+    from xml.etree import ElementTree as ET  # noqa: PLC0415
+
+    rasterio.shutil.copy(path, folder / "copy.vrt", driver="VRT")
+    band = ET.parse(folder / "copy.vrt").getroot().find("VRTRasterBand")
+    return [category.text for category in band.find("CategoryNames")]
+
+
+def test_zero_is_named_by_what_the_map_is(tmp_path) -> None:
+    reference = reject_map().rename("labels")
+    reference.values[reference.values == 255] = 0
+    hr.write_map(reference, tmp_path / "reference.tif")
+    assert gdal_categories(tmp_path / "reference.tif", tmp_path)[0] == "no reference"
+    with rasterio.open(tmp_path / "reference.tif") as file:
+        assert file.colormap(1)[0] == (255, 255, 255, 255)
+        assert file.nodata == 255  # no reference is not the same as no data
+
+
+def test_sparse_class_values_keep_their_names(tmp_path) -> None:
+    table = ClassTable.from_names(["a", "b"], values=[3, 9])
+    labels = xr.DataArray(np.array([[0, 3, 9]]), dims=schema.MAP_DIMS)
+    hr.write_map(placed(schema.attach_classes(labels, table)), tmp_path / "map.tif")
+    names = gdal_categories(tmp_path / "map.tif", tmp_path)
+    assert (names[3], names[9], names[5]) == ("a", "b", None)
+    with rasterio.open(tmp_path / "map.tif") as file:
+        assert file.dtypes == ("uint8",)
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".img"])
+def test_floats_and_fields_survive(tmp_path, suffix) -> None:
+    maps = {"confidence": confidence_map(), "probability": probability_field()}
+    hr.write_maps({tmp_path / f"{name}{suffix}": array for name, array in maps.items()})
+    for name, array in maps.items():
+        with rasterio.open(tmp_path / f"{name}{suffix}") as file:
+            np.testing.assert_array_equal(file.read().squeeze(), array.values)
+            assert np.isnan(file.nodata)
+            assert file.dtypes[0] == array.dtype
+            assert file.descriptions == (CLASSES.names if file.count == 2 else ("confidence",))
+
+
+def test_truth_maps_are_written_as_two_categories(tmp_path) -> None:
+    rejected = (reject_map() == 0).rename("rejected")
+    hr.write_map(rejected, tmp_path / "rejected.tif")
+    with rasterio.open(tmp_path / "rejected.tif") as file:
+        np.testing.assert_array_equal(file.read(1), rejected.values)
+    assert gdal_categories(tmp_path / "rejected.tif", tmp_path) == ["not rejected", "rejected"]
+
+
+@pytest.mark.parametrize("transform", [NORTH_UP, ROTATED], ids=["north", "rot"])
+def test_envi_classification_is_read_by_spectral_and_gdal(tmp_path, transform) -> None:
+    labels = placed(reject_map(), transform)
+    hr.write_map(labels, tmp_path / "map.img")
+    image = spectral.envi.open(tmp_path / "map.hdr")
+    np.testing.assert_array_equal(np.asarray(image.load()).squeeze(), labels.values)
+    header = image.metadata
+    assert header["file type"] == "ENVI Classification"
+    assert header["classes"] == "3"
+    assert header["class names"] == ["rejected", *CLASSES.names]
+    assert header["class lookup"][3:6] == ["0", "114", "178"]
+    assert header["data ignore value"] == "255"
+    with rasterio.open(tmp_path / "map.img") as file:
+        assert file.transform == transform
+        assert file.crs.to_epsg() == 32633
+        assert file.nodata == 255
+        assert file.colormap(1)[1] == (0x00, 0x72, 0xB2, 255)
+    assert gdal_categories(tmp_path / "map.img", tmp_path) == ["rejected", *CLASSES.names]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.vrt", "map.hdr", "map.img"]
+
+
+def test_envi_says_what_it_cannot_hold(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"sheared or flipped.*GeoTIFF"):
+        hr.write_map(placed(reject_map(), SHEARED), tmp_path / "map.img")
+    named = schema.attach_classes(reject_map(), ClassTable.from_names(["wood, wet", "water"]))
+    with pytest.raises(InputError, match="class name 'wood, wet'"):
+        hr.write_map(named, tmp_path / "map.img")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("suffix", [".tif", ".img"])
+def test_scenes_that_lie_nowhere_can_be_written(tmp_path, suffix) -> None:
+    _, labels = hr.load_indian_pines()
+    hr.write_map(labels, tmp_path / f"labels{suffix}")
+    with rasterio.open(tmp_path / f"labels{suffix}") as file:
+        assert file.crs is None
+        np.testing.assert_array_equal(file.read(1), labels.values)
+
+
+def test_wide_integers_shrink_and_their_nodata_follows(tmp_path) -> None:
+    labels = reject_map().astype(np.int64)
+    labels.values[0, 0] = np.iinfo(np.int64).max
+    labels.values[labels.values == 255] = -1
+    hr.write_map(labels.assign_attrs(_FillValue=-1).where(labels < 255, 0), tmp_path / "map.tif")
+    with rasterio.open(tmp_path / "map.tif") as file:
+        assert file.dtypes == ("uint8",)
+        assert ((file.read(1) == 255) == (labels.values == -1)).all()
+
+
+def test_values_without_a_name_are_refused(tmp_path) -> None:
+    labels = reject_map()
+    labels.values[5, 5] = 7
+    with pytest.raises(InputError, match="holds the value 7, which its class table does not name"):
+        hr.write_map(labels, tmp_path / "map.tif")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_map_without_a_table_gets_plain_names(tmp_path) -> None:
+    labels = xr.DataArray(np.array([[0, 1, 4]]), dims=schema.MAP_DIMS)
+    hr.write_map(placed(labels), tmp_path / "map.tif")
+    assert gdal_categories(tmp_path / "map.tif", tmp_path)[4] == "class 4"
+
+
+@pytest.mark.parametrize(
+    ("array", "name", "message"),
+    [
+        (reject_map(), "map.jpg", "may end in: .tif"),
+        (reject_map(), "map", "Cannot tell the format"),
+        (reject_map().astype(complex), "map.tif", "complex128"),
+        (reject_map().expand_dims("time"), "map.tif", "must have the dims"),
+        (reject_map().isel(x=slice(0)), "map.tif", "is empty"),
+    ],
+)
+def test_what_is_no_map_is_refused(tmp_path, array, name, message) -> None:
+    with pytest.raises(InputError, match=message):
+        hr.write_map(array, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lazy_maps_are_computed_once_and_block_by_block(tmp_path) -> None:
+    computed: list[tuple[int, ...]] = []
+
+    def classify(block: np.ndarray) -> np.ndarray:
+        computed.append(block.shape)
+        return block
+
+    labels = reject_map((600, 700))
+    shared = da.from_array(labels.values, chunks=(130, 256)).map_blocks(
+        classify, dtype=np.uint8, meta=np.empty((0, 0), np.uint8)
+    )
+    lazy = labels.copy(data=shared)
+    told: list[tuple[float, float | None]] = []
+    hr.write_maps(
+        {tmp_path / "label.tif": lazy, tmp_path / "half.tif": (lazy / 2).rename("half")},
+        progress=lambda stage, done, total: told.append((done, total)),
+    )
+    assert len(computed) == 5 * 3  # one call a block, for two maps
+    assert max(computed) <= (130, 256)
+    with rasterio.open(tmp_path / "label.tif") as file:
+        np.testing.assert_array_equal(file.read(1), labels.values)
+    with rasterio.open(tmp_path / "half.tif") as file:
+        np.testing.assert_array_equal(file.read(1), labels.values / 2)
+    assert told[-1][0] == told[-1][1]
+    assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -1,0 +1,135 @@
+"""No half file under a final name, nothing replaced unasked, nothing left behind."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+import rasterio
+
+import hsreject as hr
+from hsreject.errors import FileError, InputError
+from hsreject.io.replace import replacing
+from tests.io.written_maps import confidence_map, reject_map
+
+NAMES = ["map.tif", "map.img"]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_existing_files_are_replaced_only_when_asked(tmp_path, name) -> None:
+    hr.write_map(reject_map(), tmp_path / name)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(FileError, match=f"{name} is already there. Pass overwrite=True"):
+        hr.write_map(confidence_map(), tmp_path / name)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    hr.write_map(confidence_map(), tmp_path / name, overwrite=True)
+    with rasterio.open(tmp_path / name) as file:
+        assert file.dtypes == ("float32",)
+
+
+def test_names_of_the_old_map_do_not_outlive_it(tmp_path) -> None:
+    hr.write_map(reject_map(), tmp_path / "map.tif")
+    assert names(tmp_path) == ["map.tif", "map.tif.aux.xml"]
+    hr.write_map(confidence_map(), tmp_path / "map.tif", overwrite=True)
+    assert names(tmp_path) == ["map.tif"]
+
+
+@pytest.mark.parametrize("side", ["map.tif.aux.xml", "map.tif.ovr"])
+def test_a_stray_side_file_is_not_taken_over(tmp_path, side) -> None:
+    (tmp_path / side).write_text("somebody's")
+    with pytest.raises(FileError, match=f"{side} is already there"):
+        hr.write_map(reject_map(), tmp_path / "map.tif")
+    assert (tmp_path / side).read_text() == "somebody's"
+
+
+def failing(labels):
+    def fail(block: np.ndarray, block_info=None) -> np.ndarray:
+        if block_info and block_info[0]["chunk-location"] == (2, 1):
+            raise InputError("this block cannot be computed")
+        return block
+
+    lazy = da.from_array(labels.values, chunks=(10, 10)).map_blocks(fail, dtype=labels.dtype)
+    return labels.copy(data=lazy)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "map.nc"])
+def test_a_failing_write_leaves_things_as_they_were(tmp_path, name) -> None:
+    def write(array, *, overwrite: bool = False) -> None:
+        if name.endswith(".nc"):
+            hr.write_dataset(array.to_dataset(), tmp_path / name, overwrite=overwrite)
+        else:
+            hr.write_map(array, tmp_path / name, overwrite=overwrite)
+
+    with pytest.raises(InputError, match="cannot be computed"):
+        write(failing(reject_map()))
+    assert names(tmp_path) == []
+    write(reject_map())
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match="cannot be computed"):
+        write(failing(reject_map()), overwrite=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_killed_process_leaves_no_file_under_the_final_name(tmp_path) -> None:
+    code = """
+import os, sys
+import dask.array as da
+import hsreject as hr
+from tests.io.written_maps import reject_map
+labels = reject_map()
+def die(block, block_info=None):
+    if block_info and block_info[0]["chunk-location"] == (3, 4):
+        os._exit(9)
+    return block
+lazy = da.from_array(labels.values, chunks=(10, 10)).map_blocks(die, dtype="uint8")
+hr.write_map(labels.copy(data=lazy), sys.argv[1])
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "map.tif")],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        check=False,
+    )
+    assert done.returncode == 9
+    left = names(tmp_path)
+    assert len(left) == 1  # the hidden work folder: nobody was there to clear it away
+    assert left[0].startswith(".map.tif.")
+    hr.write_map(reject_map(), tmp_path / "map.tif")  # and it is in nobody's way
+
+
+def test_impossible_places_are_named(tmp_path) -> None:
+    with pytest.raises(FileError, match="there is no folder"):
+        hr.write_map(reject_map(), tmp_path / "nowhere" / "map.tif")
+    (tmp_path / "map.tif").mkdir()
+    with pytest.raises(FileError, match="it is a folder"):
+        hr.write_map(reject_map(), tmp_path / "map.tif", overwrite=True)
+
+
+def test_errors_of_the_system_become_ours(tmp_path) -> None:
+    def write() -> None:
+        with replacing(tmp_path / "out.txt", overwrite=False) as path:
+            path.write_text("half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(FileError, match=r"Could not write .*out.txt: .*No space left"):
+        write()
+    assert names(tmp_path) == []
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path) -> None:
+    def write() -> None:
+        with replacing(tmp_path / "out.txt", overwrite=False) as path:
+            path.write_text("mine")
+            (tmp_path / "out.txt").write_text("theirs")
+
+    with pytest.raises(FileError, match="already there"):
+        write()
+    assert (tmp_path / "out.txt").read_text() == "theirs"

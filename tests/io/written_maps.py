@@ -1,0 +1,42 @@
+"""Maps to write: every special value, on grids that are hard to store."""
+
+import numpy as np
+import rioxarray  # noqa: F401 - registers the .rio accessor
+import xarray as xr
+from affine import Affine
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+
+NORTH_UP = Affine(30.1, 0.0, 500000.123456789, 0.0, -1 / 3, 5800000.987654321)
+ROTATED = Affine.translation(5e5, 5.8e6) * Affine.rotation(17) * Affine.scale(30, -30)
+SHEARED = Affine(27.0, 3.0, 5e5, 4.0, -27.0, 5.8e6)
+CLASSES = ClassTable.from_names(["Grünland feucht", "water & <ice>"])
+
+
+def placed(
+    array: xr.DataArray, transform: Affine = NORTH_UP, crs: str = "EPSG:32633"
+) -> xr.DataArray:
+    return array.rio.write_crs(crs).rio.write_transform(transform)
+
+
+def reject_map(shape=(40, 50), dtype=np.uint8) -> xr.DataArray:
+    """Two classes, rejected pixels and pixels without data."""
+    nodata = schema.nodata_label(dtype)
+    values = np.random.default_rng(1).choice(np.array([0, 1, 2, nodata], dtype=dtype), size=shape)
+    labels = xr.DataArray(values, dims=schema.MAP_DIMS, name=schema.LABEL_WITH_REJECTION)
+    return placed(schema.attach_classes(labels, CLASSES))
+
+
+def confidence_map(shape=(40, 50)) -> xr.DataArray:
+    values = np.random.default_rng(2).random(shape).astype(np.float32)
+    values[3:7, :5] = np.nan
+    return placed(xr.DataArray(values, dims=schema.MAP_DIMS, name="confidence"))
+
+
+def probability_field(shape=(12, 17)) -> xr.DataArray:
+    values = np.random.default_rng(3).dirichlet([1.0, 1.0], size=shape).transpose(2, 0, 1)
+    field = xr.DataArray(
+        values, dims=schema.FIELD_DIMS, coords={"category": [1, 2]}, name="probability"
+    )
+    return placed(schema.attach_classes(field, CLASSES))
