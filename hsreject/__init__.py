@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     from hsreject.measures.operating_set import operating_set
     from hsreject.measures.optimality import relative_optimality, relative_optimality_pairs
     from hsreject.measures.point import OperatingPoint, operating_point
+    from hsreject.plot.break_even_cost import BreakEvenCostDisplay
     from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
+    from hsreject.plot.cost_envelope import CostEnvelopeDisplay
     from hsreject.plot.false_color import FalseColorDisplay
     from hsreject.plot.operating_set import OperatingSetDisplay
     from hsreject.plot.outcome_map import OutcomeMapDisplay
@@ -56,12 +58,14 @@ if TYPE_CHECKING:
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
+    "BreakEvenCostDisplay": "hsreject.plot.break_even_cost",
     "Calibration": "hsreject.rejection.calibration",
     "ClassMapDisplay": "hsreject.plot.class_map",
     "ClassTable": "hsreject.classes",
     "Comparison": "hsreject.measures.comparison",
     "ConfidenceMapDisplay": "hsreject.plot.confidence_map",
     "Coordinates": "hsreject.classify.features.coordinates",
+    "CostEnvelopeDisplay": "hsreject.plot.cost_envelope",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
     "MNF": "hsreject.classify.features.mnf",
@@ -110,12 +114,14 @@ _HOME = {
 __all__ = [
     "MNF",
     "PCA",
+    "BreakEvenCostDisplay",
     "Calibration",
     "ClassMapDisplay",
     "ClassTable",
     "Comparison",
     "ConfidenceMapDisplay",
     "Coordinates",
+    "CostEnvelopeDisplay",
     "FalseColorDisplay",
     "HsrejectError",
     "NearestNeighbour",

@@ -27,7 +27,7 @@ def operating_set_figure(
         n=1.0,
     )
     figure, axes = new_row(3, PAGE_WIDTH, 2.45)
-    OperatingSetDisplay(reference).plot(axes)
+    OperatingSetDisplay.from_point(reference).plot(axes)
     return PaperFigure(
         2,
         figure,

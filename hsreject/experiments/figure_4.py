@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hsreject.confidence import named_confidence
 from hsreject.experiments.figure_3 import REJECTORS
 from hsreject.experiments.four_gaussians import FourGaussians
 from hsreject.experiments.paper_figure import PaperFigure
+from hsreject.measures.choosing import highest_quality_point
 from hsreject.measures.curve import rejection_curve
-from hsreject.plot.measure_axes import FRACTION, QUALITY
 from hsreject.plot.rejection_curve import RejectionCurveDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_row
 
@@ -50,8 +48,8 @@ def curves_figure(n_per_class: int = 10_000, seed: int = 0) -> PaperFigure:
     RejectionCurveDisplay.from_curves(curves).plot(axes)
     largest = []
     for name, curve in curves.items():
-        top = int(np.argmax(curve[QUALITY].values))
-        quality, fraction = float(curve[QUALITY][top]), float(curve[FRACTION][top])
+        best = highest_quality_point(curve)
+        quality, fraction = float(best["classification_quality"]), float(best["rejected_fraction"])
         largest.append(f"{quality:.3f} at r = {fraction:.2f} ({name})")
     return PaperFigure(
         4,

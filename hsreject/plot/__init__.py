@@ -5,8 +5,10 @@ figure, as notebooks expect. To save without a display use :func:`new_figure` an
 :func:`save_figure`.
 """
 
+from hsreject.plot.break_even_cost import BreakEvenCostDisplay
 from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
 from hsreject.plot.confidence_map import ConfidenceMapDisplay
+from hsreject.plot.cost_envelope import CostEnvelopeDisplay
 from hsreject.plot.false_color import FalseColorDisplay
 from hsreject.plot.operating_set import OperatingSetDisplay
 from hsreject.plot.outcome_map import OutcomeMapDisplay
@@ -15,8 +17,10 @@ from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
 from hsreject.plot.style import new_figure, new_row, print_style, save_figure
 
 __all__ = [
+    "BreakEvenCostDisplay",
     "ClassMapDisplay",
     "ConfidenceMapDisplay",
+    "CostEnvelopeDisplay",
     "FalseColorDisplay",
     "OperatingSetDisplay",
     "OutcomeMapDisplay",

@@ -27,7 +27,19 @@ _SETTLED = 0.02
 
 def label_axes(ax: Axes, measure: str) -> None:
     """Write the names of the rejected fraction and of a measure on axes."""
-    ax.set(xlim=(0, 1), xlabel=FRACTION_LABEL, ylabel=LABELS[measure])
+    label_fraction(ax)
+    ax.set_ylabel(LABELS[measure])
+
+
+def label_fraction(ax: Axes) -> None:
+    """Make the horizontal axis that of the rejected fraction."""
+    ax.set_xlabel(FRACTION_LABEL)
+    from_zero_to_one(ax)
+
+
+def from_zero_to_one(ax: Axes) -> None:
+    """Let the horizontal axis run from 0 to 1, with ticks that never collide."""
+    ax.set_xlim(0, 1)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
 
 

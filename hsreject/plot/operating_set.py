@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from hsreject.errors import InputError
-from hsreject.measures import counts
-from hsreject.plot.measure_axes import ACCURACY, MEASURES, QUALITY, REJECTION_QUALITY, label_axes
+from hsreject.measures.operating_set import operating_set
+from hsreject.plot.measure_axes import MEASURES, REJECTION_QUALITY, label_axes
 from hsreject.plot.style import (
     BETTER,
     PAGE_WIDTH,
@@ -21,79 +21,60 @@ from hsreject.plot.style import (
     print_style,
     shown_row,
 )
+from hsreject.schema import BORDER, REJECTED_FRACTION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import xarray as xr
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from hsreject.measures.point import OperatingPoint
 
 _OUT_OF_REACH = "0.87"
-_COLUMNS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class OperatingSetDisplay:
-    r"""The measures around a reference point, with the regions that need no cost: figure 2.
+    """The measures around a reference point, with the regions that need no cost: figure 2.
 
-    At every rejected fraction :math:`r_1` the relative optimality with respect to the reference
-    fixes the accurate samples kept, :math:`A_1(1-r_1) = A_0(1-r_0) + (\pm\beta - 1)(r_1-r_0)/2`
-    (plus for :math:`r_1 > r_0`). Above :math:`\beta = 1` a point outperforms the reference for
-    every rejection cost in [0, 1], below :math:`\beta = -1` it is outperformed; between, it
-    depends on the cost.
+    Green: outperforms the reference for every rejection cost in [0, 1]; orange: is outperformed;
+    white: depends on the cost. The black line has as many right decisions as the reference.
 
     Parameters
     ----------
     reference : OperatingPoint
         The reference point.
+    borders : Dataset, dims (border, rejected_fraction)
+        From :func:`hsreject.operating_set`.
     largest_rejection_quality : float
         Where the axis of rejection quality, which has no bound, ends.
 
     Examples
     --------
-    >>> from hsreject.measures.point import OperatingPoint
-    >>> from hsreject.plot.style import new_figure
-    >>> display = OperatingSetDisplay(OperatingPoint(50, 30, 5, 15))
-    >>> axes = display.plot(new_figure().subplots(1, 3))
-    >>> display.border("nonrejected_accuracy", 1.0, 0.5)  # only errors newly rejected
-    array(1.)
+    >>> from hsreject import OperatingPoint
+    >>> from hsreject.plot import new_row
+    >>> figure, axes = new_row(3)
+    >>> drawn = OperatingSetDisplay.from_point(OperatingPoint(50, 30, 5, 15)).plot(axes)
+    >>> [ax.get_xlabel() for ax in drawn][0]
+    'rejected fraction $r$'
     """
 
     reference: OperatingPoint
+    borders: xr.Dataset
     largest_rejection_quality: float = 10.0
 
-    def __post_init__(self) -> None:
-        if not 0 < self.reference.overall_accuracy < 1:
+    @classmethod
+    def from_point(cls, reference: OperatingPoint) -> OperatingSetDisplay:
+        """Return the display of a reference point."""
+        if not 0 < reference.overall_accuracy < 1:
             raise InputError(
                 "An operating set needs a classifier with right and wrong labels "
-                f"(got overall accuracy {self.reference.overall_accuracy:g})."
+                f"(got overall accuracy {reference.overall_accuracy:g})."
             )
-
-    def border(
-        self, measure: str, optimality: float, fraction: float | NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return a measure at rejected fractions where the relative optimality is given.
-
-        Infinite optimality gives the limits of what this classifier can reach: it has only so many
-        accurate and misclassified samples to keep. Borders beyond those limits lie on them.
-        """
-        r = np.asarray(fraction, dtype=float)
-        accurate = self.reference.overall_accuracy
-        lowest, highest = np.maximum(0, accurate - r), np.minimum(accurate, 1 - r)
-        if np.isinf(optimality):
-            kept = highest if optimality > 0 else lowest
-        else:
-            step = r - self.reference.rejected_fraction
-            kept = self.reference.accurate_kept / self.reference.n
-            kept = np.clip(kept + (optimality * np.abs(step) - step) / 2, lowest, highest)
-        rejected = accurate - kept, r - (accurate - kept)
-        if measure == ACCURACY:
-            return np.asarray(counts.nonrejected_accuracy(kept, 1 - r))
-        if measure == QUALITY:
-            return np.asarray(counts.classification_quality(kept, rejected[1], 1.0))
-        return np.asarray(counts.rejection_quality(*rejected, accurate, 1 - accurate))
+        # not the two ends, where accuracy or rejection quality have no value
+        fraction = np.union1d(np.linspace(1e-4, 1 - 1e-4, 1000), reference.rejected_fraction)
+        return cls(reference, operating_set(reference, rejected_fraction=fraction))
 
     def plot(
         self,
@@ -113,17 +94,16 @@ class OperatingSetDisplay:
 
     def _panel(self, ax: Axes, measure: str) -> None:
         top = self.largest_rejection_quality if measure == REJECTION_QUALITY else 1.0
-        r = np.linspace(1e-4, 1 - 1e-4, _COLUMNS)
-        best, worst, middle, highest, lowest = (
-            np.minimum(self.border(measure, optimality, r), top)
-            for optimality in (1.0, -1.0, 0.0, np.inf, -np.inf)
+        r = self.borders[REJECTED_FRACTION].values
+        lowest, worst, middle, best, highest = (
+            np.minimum(self.borders[measure].sel({BORDER: border}).values, top)
+            for border in ("lowest", "worst", "middle", "best", "highest")
         )
         ax.fill_between(r, highest, top, color=_OUT_OF_REACH, linewidth=0)
         ax.fill_between(r, 0, lowest, color=_OUT_OF_REACH, linewidth=0)
         ax.fill_between(r, best, highest, color=BETTER, alpha=0.55, linewidth=0)
         ax.fill_between(r, lowest, worst, color=WORSE, alpha=0.6, linewidth=0)
-        inside = (middle > lowest) & (middle < highest) & (middle < top)
-        ax.plot(r, np.where(inside, middle, np.nan), color=REFERENCE, linewidth=1.0)
+        ax.plot(r, np.where(middle < top, middle, np.nan), color=REFERENCE, linewidth=1.0)
         ax.plot(
             [self.reference.rejected_fraction],
             [getattr(self.reference, measure)],

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
+from hsreject.measures.choosing import highest_quality_point
 from hsreject.measures.point import OperatingPoint
 from hsreject.plot.measure_axes import (
     FRACTION,
@@ -20,13 +21,12 @@ from hsreject.plot.measure_axes import (
     label_axes,
     settled_limit,
 )
+from hsreject.plot.series import draw_series, named_curves, thinned_index
 from hsreject.plot.style import PAGE_WIDTH, LineLook, line_looks, print_style, shown_row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
-
-_DRAWN_POINTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +67,7 @@ class RejectionCurveDisplay:
     isolated: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if not self.curves:
-            raise InputError("There is no curve to draw: give at least one, as {name: curve}.")
-        for name in (*self.marked, *self.bands, *self.isolated):
-            if name not in self.curves:
-                raise InputError(
-                    f"There is no curve named '{name}'. There are: {', '.join(self.curves)}."
-                )
+        named_curves(self.curves, mentioned=(*self.marked, *self.bands, *self.isolated))
 
     @classmethod
     def from_curves(
@@ -85,7 +79,7 @@ class RejectionCurveDisplay:
         isolated: Sequence[str] = (),
     ) -> RejectionCurveDisplay:
         """Return the display of curves; unless told otherwise the largest Q of each is marked."""
-        named = {"": curves} if isinstance(curves, xr.Dataset) else dict(curves)
+        named = named_curves(curves)
         if marked is None:
             marked = {name: [_largest_quality(curve)] for name, curve in named.items()}
         return cls(named, dict(marked), dict(bands or {}), frozenset(isolated))
@@ -126,7 +120,9 @@ class RejectionCurveDisplay:
                 ax.fill_between(
                     band[FRACTION].values, lower, upper, color=looks[name].color, alpha=0.2, lw=0
                 )
-            _draw_curve(ax, name, fraction, values, looks[name], isolated=name in self.isolated)
+            draw_series(
+                ax, fraction, values, looks[name], name=name, isolated=name in self.isolated
+            )
             for point in self.marked.get(name, ()):
                 _draw_mark(ax, point, measure, looks[name])
             highest = max(highest, settled_limit(fraction, values))
@@ -139,41 +135,13 @@ class RejectionCurveDisplay:
 
 
 def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what is drawn: at most a thousand of the points, and only finite values."""
-    fraction = np.asarray(curve[FRACTION].values, dtype=float)
-    values = np.asarray(curve[measure].values, dtype=float)
-    if fraction.size > _DRAWN_POINTS:
-        wanted = np.linspace(fraction[0], fraction[-1], _DRAWN_POINTS)
-        chosen = np.unique(np.searchsorted(fraction, wanted).clip(max=fraction.size - 1))
-        fraction, values = fraction[chosen], values[chosen]
+    """Return what is drawn of a curve: only finite values, and not phi where it is a convention."""
+    drawn = thinned_index(curve[FRACTION].values)
+    fraction, values = curve[FRACTION].values[drawn], curve[measure].values[drawn]
     values = np.where(np.isfinite(values), values, np.nan)
     if measure == REJECTION_QUALITY:
-        values = np.where(fraction == 0, np.nan, values)  # 1 there is a convention, not a limit
+        values = np.where(fraction == 0, np.nan, values)
     return fraction, values
-
-
-def _draw_curve(
-    ax: Axes,
-    name: str,
-    fraction: NDArray[np.float64],
-    values: NDArray[np.float64],
-    look: LineLook,
-    *,
-    isolated: bool,
-) -> None:
-    if isolated:
-        ax.plot(
-            fraction,
-            values,
-            color=look.color,
-            linestyle=look.dashes,
-            linewidth=0.7,
-            marker=look.marker,
-            markerfacecolor="white",
-            label=name,
-        )
-    else:
-        ax.plot(fraction, values, color=look.color, linestyle=look.dashes, label=name)
 
 
 def _draw_mark(ax: Axes, point: OperatingPoint, measure: str, look: LineLook) -> None:
@@ -194,4 +162,4 @@ def _draw_mark(ax: Axes, point: OperatingPoint, measure: str, look: LineLook) ->
 
 
 def _largest_quality(curve: xr.Dataset) -> OperatingPoint:
-    return OperatingPoint.from_curve(curve, int(np.argmax(curve[QUALITY].values)))
+    return OperatingPoint.from_curve(curve, int(highest_quality_point(curve)["index"]))

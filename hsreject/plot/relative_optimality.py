@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hsreject.errors import InputError
-from hsreject.measures.optimality import relative_optimality
-from hsreject.plot.measure_axes import ACCURACY, FRACTION, QUALITY
+from hsreject.measures.choosing import highest_quality_point
+from hsreject.measures.optimality import nearest_points, relative_optimality_pairs
+from hsreject.plot.measure_axes import FRACTION
 from hsreject.plot.style import COLUMN_WIDTH, print_style, shown_axes
+from hsreject.schema import OPERATING_POINT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,22 +57,15 @@ class RelativeOptimalityDisplay:
 
     @classmethod
     def from_curve(cls, curve: xr.Dataset, *, size: int = 250) -> RelativeOptimalityDisplay:
-        """Return the display of a curve, with at most `size` of its points, evenly spaced in r."""
-        fraction = np.asarray(curve[FRACTION].values, dtype=float)
-        quality = np.asarray(curve[QUALITY].values, dtype=float)
-        if fraction.size < 2:
+        """Return the display of a curve, with about `size` of its points, evenly spaced in r."""
+        if curve.sizes[OPERATING_POINT] < 2:
             raise InputError("A curve of one operating point has no pair to compare.")
-        top = int(np.argmax(quality))
-        chosen = np.arange(fraction.size)
-        if fraction.size > size:
-            wanted = np.linspace(fraction[0], fraction[-1], size)
-            found = np.searchsorted(fraction, wanted).clip(max=fraction.size - 1)
-            chosen = np.unique(np.append(found, top))
-        r, accuracy = fraction[chosen], np.asarray(curve[ACCURACY].values, dtype=float)[chosen]
-        optimality = relative_optimality(
-            accuracy[:, np.newaxis], r[:, np.newaxis], accuracy[np.newaxis], r[np.newaxis]
-        )
-        return cls(r, optimality, float(fraction[top]))
+        best = highest_quality_point(curve)
+        if curve.sizes[OPERATING_POINT] > size:
+            spaced = nearest_points(curve[FRACTION].values, size)
+            curve = curve.isel({OPERATING_POINT: np.union1d(spaced, int(best["index"]))})
+        pairs = relative_optimality_pairs(curve)
+        return cls(pairs[FRACTION].values, pairs.values, float(best[FRACTION]))
 
     def plot(self, ax: Axes | None = None, *, colorbar: bool = True) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
