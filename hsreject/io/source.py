@@ -1,0 +1,140 @@
+"""What kind of file a path leads to, decided by content first and by name second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hsreject.errors import FileError
+from hsreject.io import envi_header, esri_header
+from hsreject.io.pairing import data_of, header_of, is_header
+
+if TYPE_CHECKING:
+    import os
+
+_TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_NUMPY = b"\x93NUMPY"
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"}
+
+
+class Kind(Enum):
+    """The kinds of files that hsreject opens."""
+
+    RASTER = "raster"
+    NUMPY = "numpy"
+    MATLAB = "matlab"
+    MATLAB_HDF5 = "matlab-hdf5"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True)
+class RasterSource:
+    """A raster file, the GDAL driver that reads it, and the ENVI header beside it.
+
+    Parameters
+    ----------
+    path : Path
+        The data file.
+    driver : str
+        Name of the GDAL driver.
+    header : Path or None
+        The header file, if the format has one.
+    fields : dict
+        Fields of the ENVI header.
+    guesses : tuple of str
+        What was decided without the user saying it.
+    """
+
+    path: Path
+    driver: str
+    header: Path | None = None
+    fields: dict[str, str] = field(default_factory=dict)
+    guesses: tuple[str, ...] = ()
+
+
+def existing(path: str | os.PathLike[str]) -> Path:
+    """Return the path of a file that is there and may be read."""
+    found = Path(path)
+    try:
+        if found.is_dir():
+            raise FileError(f"{found} is a folder. Give the file inside it.")
+        with found.open("rb"):
+            return found
+    except FileNotFoundError:
+        raise FileError(f"{found} does not exist. Check the path.") from None
+    except OSError as error:
+        raise FileError(f"{found} cannot be opened: {error.strerror or error}.") from None
+
+
+def file_kind(path: Path) -> Kind:
+    """Return the kind of an existing file."""
+    with path.open("rb") as stream:
+        start = stream.read(16)
+    suffix = path.suffix.lower()
+    if start.startswith(_NUMPY):
+        return Kind.NUMPY
+    if suffix == ".npy":
+        raise FileError(f"{path} is not a NumPy file: it does not start with '\\x93NUMPY'.")
+    if suffix == ".mat":
+        # HDF5 files by MATLAB start with 512 bytes of their own.
+        return Kind.MATLAB_HDF5 if _is_hdf5(path) else Kind.MATLAB
+    return Kind.VECTOR if suffix in _VECTOR_SUFFIXES else Kind.RASTER
+
+
+def _is_hdf5(path: Path) -> bool:
+    with path.open("rb") as stream:
+        starts = []
+        for offset in (0, 512):
+            stream.seek(offset)
+            starts.append(stream.read(len(_HDF5)))
+    return _HDF5 in starts
+
+
+def raster_source(path: Path) -> RasterSource:
+    """Return how to open a raster, after checking what can be checked before GDAL opens it."""
+    if is_header(path):
+        return _from_header(path)
+    with path.open("rb") as stream:
+        start = stream.read(16)
+    if start.startswith(_TIFF):
+        return RasterSource(path, "GTiff")
+    if path.suffix.lower() == ".vrt":
+        return RasterSource(path, "VRT")
+    header = header_of(path)
+    if header is None:
+        raise FileError(
+            f"{path} is neither a GeoTIFF nor a .mat or .npy file, and has no header beside it: "
+            f"looked for {path.name}.hdr and {path.stem}.hdr."
+        )
+    return _pair(path, header, (f"The header is {header.name}, found beside {path.name}.",))
+
+
+def _from_header(header: Path) -> RasterSource:
+    text = envi_header.read_text(header)
+    length = None
+    if text.startswith("ENVI"):
+        fields = envi_header.parse_fields(text, path=header)
+        length = envi_header.data_length(fields, path=header)
+    data = data_of(header, length=length)
+    guess = f"The data file is {data.name}, found beside {header.name}."
+    used = header_of(data)
+    if used is not None and used != header:
+        raise FileError(
+            f"{data} has two headers, {header.name} and {used.name}, and the second comes first. "
+            f"Remove one of them."
+        )
+    return _pair(data, header, (guess,))
+
+
+def _pair(data: Path, header: Path, guesses: tuple[str, ...]) -> RasterSource:
+    """Return the source of a data file and its header, which must fit each other."""
+    text = envi_header.read_text(header)
+    if not text.startswith("ENVI") and esri_header.is_esri_header(text):
+        esri_header.check_length(text, header=header, data=data)
+        return RasterSource(data, "EHdr", header, guesses=guesses)
+    fields = envi_header.parse_fields(text, path=header)
+    noted = envi_header.check_length(fields, header=header, data=data)
+    return RasterSource(data, "ENVI", header, fields, (*guesses, *noted))
