@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.errors import HsrejectError
+    from hsreject.io.labels import open_labels
     from hsreject.io.map_writer import write_map, write_maps
     from hsreject.io.netcdf import open_dataset, write_dataset
+    from hsreject.io.scene import open_scene
     from hsreject.measures.choosing import (
         cheapest_operating_point,
         highest_quality_point,
@@ -96,6 +98,8 @@ _HOME = {
     "load_indian_pines": "hsreject.datasets.indian_pines",
     "minimum_cost_without_rejection": "hsreject.measures.cost",
     "open_dataset": "hsreject.io.netcdf",
+    "open_labels": "hsreject.io.labels",
+    "open_scene": "hsreject.io.scene",
     "operating_point": "hsreject.measures.point",
     "operating_set": "hsreject.measures.operating_set",
     "point_for_accuracy": "hsreject.measures.choosing",
@@ -151,6 +155,8 @@ __all__ = [
     "load_indian_pines",
     "minimum_cost_without_rejection",
     "open_dataset",
+    "open_labels",
+    "open_scene",
     "operating_point",
     "operating_set",
     "point_for_accuracy",

@@ -87,7 +87,7 @@ def _lazy(array: StoredArray, order: tuple[int, ...], chunks: Any) -> Any:
     blocks = block_sizes(chunks, shape=shape, dtype=array.dtype)
     stored_blocks = tuple(blocks[order.index(axis)] for axis in range(3))
     meta = np.empty((0, 0, 0), dtype=array.dtype)
-    if array.kind is Kind.MATLAB:  # compressed as one piece: read once, cut afterwards
-        whole = da.from_array(array, chunks=array.shape, meta=meta)
-        return whole.rechunk(stored_blocks).transpose(order)
-    return da.from_array(array, chunks=stored_blocks, meta=meta).transpose(order)
+    # An old .mat file is compressed as one piece: read once, cut afterwards.
+    at_once = array.shape if array.kind is Kind.MATLAB else stored_blocks
+    lazy = da.from_array(array, chunks=at_once, meta=meta)  # type: ignore[no-untyped-call]
+    return lazy.rechunk(stored_blocks).transpose(order)
