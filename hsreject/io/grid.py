@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import rioxarray  # noqa: F401  registers the .rio accessor
 import xarray as xr
 from affine import Affine
 
+from hsreject.io.georeference import georeference
 from hsreject.schema import MAP_DIMS, X, Y
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from rasterio.crs import CRS
 
 # Coordinates that differ by less than this part of a pixel are the same.
@@ -45,16 +44,8 @@ class Grid:
     def of(cls, array: xr.DataArray) -> Grid:
         """Return the grid of an array with the dims y and x."""
         height, width = (array.sizes[dim] for dim in MAP_DIMS)
-        a, b, c, d, e, f = _stored_transform(array)[:6]
-        # Coordinates follow a crop, the stored transform does not; its pixel size is the exact one.
-        if X in array.coords and Y in array.coords:
-            a, c = _line(array.coords[X].values, a)
-            e, f = _line(array.coords[Y].values, e)
-        elif _ROTATED_X in array.coords and _ROTATED_Y in array.coords:
-            first = dict.fromkeys(MAP_DIMS, 0)
-            c = float(array.coords[_ROTATED_X].isel(first)) - 0.5 * (a + b)
-            f = float(array.coords[_ROTATED_Y].isel(first)) - 0.5 * (d + e)
-        return cls(height, width, Affine(a, b, c, d, e, f), array.rio.crs)
+        place = georeference(array)
+        return cls(height, width, place.transform, place.crs)
 
     @property
     def georeferenced(self) -> bool:
@@ -115,22 +106,6 @@ class Grid:
         pixel = f"pixels of {np.hypot(a, d):.10g} x {np.hypot(b, e):.10g}"
         askew = ", rotated" if self.rotated else ""
         return f"{size}, {pixel} from ({c:.12g}, {f:.12g}){askew}, in {crs_name(self.crs)}"
-
-
-def _stored_transform(array: xr.DataArray) -> Affine:
-    spatial_ref = array.coords.get("spatial_ref")
-    words = "" if spatial_ref is None else str(spatial_ref.attrs.get("GeoTransform", ""))
-    numbers = [float(word) for word in words.split()]
-    return Affine.from_gdal(*numbers) if len(numbers) == 6 else Affine.identity()
-
-
-def _line(centres: NDArray[np.float64], step: float) -> tuple[float, float]:
-    """Return the pixel size and the outer edge of the first pixel of a line of pixel centres."""
-    if centres.size > 1:
-        measured = float(centres[-1] - centres[0]) / (centres.size - 1)
-        if abs(measured - step) * centres.size > _TOLERANCE * abs(measured):
-            step = measured
-    return step, float(centres[0]) - 0.5 * step
 
 
 def same_crs(first: CRS, second: CRS) -> bool:
