@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hsreject.io.map_writer import write_map, write_maps
     from hsreject.io.netcdf import open_dataset, write_dataset
     from hsreject.io.scene import open_scene
+    from hsreject.measures.by_class import rejection_curve_by_class
     from hsreject.measures.choosing import (
         cheapest_operating_point,
         highest_quality_point,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         point_for_fraction,
     )
     from hsreject.measures.comparison import Comparison, Verdict, compare
+    from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
     from hsreject.measures.cost import (
         break_even_cost,
         cost_curve,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from hsreject.measures.operating_set import operating_set
     from hsreject.measures.optimality import relative_optimality, relative_optimality_pairs
     from hsreject.measures.point import OperatingPoint, operating_point
+    from hsreject.measures.samples import EvaluationSamples, evaluation_samples
+    from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
     from hsreject.plot.break_even_cost import BreakEvenCostDisplay
     from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
@@ -60,6 +64,9 @@ if TYPE_CHECKING:
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
+    "MNF": "hsreject.classify.features.mnf",
+    "PCA": "hsreject.classify.features.pca",
+    "Agreement": "hsreject.measures.confusion",
     "BreakEvenCostDisplay": "hsreject.plot.break_even_cost",
     "Calibration": "hsreject.rejection.calibration",
     "ClassMapDisplay": "hsreject.plot.class_map",
@@ -68,15 +75,14 @@ _HOME = {
     "ConfidenceMapDisplay": "hsreject.plot.confidence_map",
     "Coordinates": "hsreject.classify.features.coordinates",
     "CostEnvelopeDisplay": "hsreject.plot.cost_envelope",
+    "EvaluationSamples": "hsreject.measures.samples",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
-    "MNF": "hsreject.classify.features.mnf",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
     "Normalize": "hsreject.classify.features.normalize",
     "OperatingPoint": "hsreject.measures.point",
     "OperatingSetDisplay": "hsreject.plot.operating_set",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
-    "PCA": "hsreject.classify.features.pca",
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "RejectMapDisplay": "hsreject.plot.class_map",
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
@@ -87,14 +93,20 @@ _HOME = {
     "SelectBands": "hsreject.classify.features.select_bands",
     "Smooth": "hsreject.classify.features.smooth",
     "Verdict": "hsreject.measures.comparison",
+    "accuracy_at": "hsreject.measures.summary",
+    "aurc": "hsreject.measures.summary",
     "break_even_cost": "hsreject.measures.cost",
     "cheapest_operating_point": "hsreject.measures.choosing",
     "compare": "hsreject.measures.comparison",
+    "confusion_matrix": "hsreject.measures.confusion",
     "cost_curve": "hsreject.measures.cost",
     "cost_envelope": "hsreject.measures.cost",
     "curve_of_points": "hsreject.measures.curve",
+    "evaluation_samples": "hsreject.measures.samples",
+    "excess_aurc": "hsreject.measures.summary",
     "given_split": "hsreject.sampling.split",
     "highest_quality_point": "hsreject.measures.choosing",
+    "kept_agreement": "hsreject.measures.confusion",
     "load_indian_pines": "hsreject.datasets.indian_pines",
     "minimum_cost_without_rejection": "hsreject.measures.cost",
     "open_dataset": "hsreject.io.netcdf",
@@ -105,6 +117,7 @@ _HOME = {
     "point_for_accuracy": "hsreject.measures.choosing",
     "point_for_fraction": "hsreject.measures.choosing",
     "rejection_curve": "hsreject.measures.curve",
+    "rejection_curve_by_class": "hsreject.measures.by_class",
     "relative_optimality": "hsreject.measures.optimality",
     "relative_optimality_pairs": "hsreject.measures.optimality",
     "sample_blocks": "hsreject.sampling.blocks",
@@ -118,6 +131,7 @@ _HOME = {
 __all__ = [
     "MNF",
     "PCA",
+    "Agreement",
     "BreakEvenCostDisplay",
     "Calibration",
     "ClassMapDisplay",
@@ -126,6 +140,7 @@ __all__ = [
     "ConfidenceMapDisplay",
     "Coordinates",
     "CostEnvelopeDisplay",
+    "EvaluationSamples",
     "FalseColorDisplay",
     "HsrejectError",
     "NearestNeighbour",
@@ -144,14 +159,20 @@ __all__ = [
     "Smooth",
     "Verdict",
     "__version__",
+    "accuracy_at",
+    "aurc",
     "break_even_cost",
     "cheapest_operating_point",
     "compare",
+    "confusion_matrix",
     "cost_curve",
     "cost_envelope",
     "curve_of_points",
+    "evaluation_samples",
+    "excess_aurc",
     "given_split",
     "highest_quality_point",
+    "kept_agreement",
     "load_indian_pines",
     "minimum_cost_without_rejection",
     "open_dataset",
@@ -162,6 +183,7 @@ __all__ = [
     "point_for_accuracy",
     "point_for_fraction",
     "rejection_curve",
+    "rejection_curve_by_class",
     "relative_optimality",
     "relative_optimality_pairs",
     "sample_blocks",

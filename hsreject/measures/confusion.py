@@ -1,0 +1,165 @@
+"""Confusion matrices that know rejection, and the agreement of what was kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.measures import inputs
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def confusion_matrix(
+    reference: ArrayLike | xr.DataArray,
+    label: ArrayLike | xr.DataArray,
+    *,
+    rejected: ArrayLike | xr.DataArray | None = None,
+    weights: ArrayLike | xr.DataArray | None = None,
+    classes: ClassTable | None = None,
+) -> xr.DataArray:
+    """Return how often each class was called what, with a column for rejected samples.
+
+    Parameters
+    ----------
+    reference, label : arrays of int, same shape
+        True and assigned class of each sample (see :func:`hsreject.evaluation_samples`).
+    rejected : array of bool, same shape, optional
+        Which samples are rejected; none when not given.
+    weights : array of float, same shape, optional
+        What each sample stands for; 1 when not given.
+    classes : ClassTable, optional
+        Which classes the matrix shows, in which order; all that occur when not given.
+
+    Returns
+    -------
+    DataArray, dims (reference, decision)
+        Coordinates are class values; decision 0, the last column, is rejected. With `class_name`
+        along `reference` when `classes` are given.
+
+    Examples
+    --------
+    >>> matrix = confusion_matrix([1, 1, 2, 2], [1, 2, 2, 2], rejected=[False, True, False, False])
+    >>> matrix.values
+    array([[1, 0, 1],
+           [0, 2, 0]])
+    >>> matrix.decision.values
+    array([1, 2, 0])
+    """
+    named = {"reference": reference, "label": label, "rejected": rejected, "weights": weights}
+    given = {name: array for name, array in named.items() if array is not None}
+    plain = dict(zip(given, map(np.asarray, inputs.same_layout(given)), strict=True))
+    truth, decision = _classes_of(plain, "reference"), _classes_of(plain, "label")
+    values = (
+        np.union1d(truth, decision) if classes is None else np.array(classes.values, dtype=np.int64)
+    )
+    row, column = _places(truth, values, "reference"), _places(decision, values, "label")
+    if rejected is not None:
+        gone = inputs.rejected_values(plain["rejected"]).ravel()
+        column = np.where(gone, values.size, column)
+    shape = (values.size, values.size + 1)
+    cell = np.ravel_multi_index((row, column), shape)
+    weight = inputs.weight_values(plain["weights"]) if weights is not None else None
+    matrix = np.bincount(cell, weights=weight, minlength=shape[0] * shape[1]).reshape(shape)
+    coords: dict[str, Any] = {
+        schema.REFERENCE: values,
+        schema.DECISION: np.append(values, schema.REJECTED),
+    }
+    if classes is not None:
+        coords[schema.CLASS_NAME] = (schema.REFERENCE, list(classes.names))
+    return xr.DataArray(
+        matrix, dims=(schema.REFERENCE, schema.DECISION), coords=coords, name="confusion_matrix"
+    )
+
+
+def _classes_of(plain: dict[str, NDArray[Any]], name: str) -> NDArray[np.int64]:
+    array = plain[name]
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
+    if array.min() <= 0:
+        raise InputError(
+            f"{name} holds {array.min()}, which is no class: classes start at 1. Leave pixels "
+            "without reference out with hsreject.evaluation_samples, and give rejected ones as "
+            "'rejected'."
+        )
+    return array.ravel().astype(np.int64)
+
+
+def _places(classes: NDArray[np.int64], values: NDArray[np.int64], name: str) -> NDArray[np.intp]:
+    order = np.argsort(values)
+    place = order[np.minimum(np.searchsorted(values, classes, sorter=order), values.size - 1)]
+    unknown = np.unique(classes[values[place] != classes])
+    if unknown.size:
+        raise InputError(
+            f"{name} holds classes that are not in the class table: {unknown.tolist()[:10]}. "
+            "Give a table with all classes, or none."
+        )
+    return place
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of the kept samples with the reference.
+
+    Attributes
+    ----------
+    n_kept : float
+        Number (or weight) of samples kept.
+    overall_accuracy : float
+        Share of kept samples that are accurate: the paper's A. NaN when nothing is kept.
+    average_accuracy : float
+        Mean over the classes of the share of their kept samples that are accurate. Classes of which
+        nothing is kept have no share and are left out; `unkept_classes` lists them.
+    kappa : float
+        Cohen's kappa of the kept samples; NaN when chance alone would agree completely.
+    unkept_classes : tuple of int
+        Classes that occur in the reference but were rejected completely.
+    """
+
+    n_kept: float
+    overall_accuracy: float
+    average_accuracy: float
+    kappa: float
+    unkept_classes: tuple[int, ...]
+
+
+def kept_agreement(matrix: xr.DataArray) -> Agreement:
+    """Return overall accuracy, average accuracy and kappa of the kept samples.
+
+    Parameters
+    ----------
+    matrix : DataArray, dims (reference, decision)
+        Of :func:`confusion_matrix`.
+
+    Examples
+    --------
+    >>> matrix = confusion_matrix([1, 1, 2, 2], [1, 2, 2, 2], rejected=[False, True, False, False])
+    >>> kept_agreement(matrix).kappa
+    1.0
+    """
+    counts = matrix.transpose(schema.REFERENCE, schema.DECISION).values
+    kept = counts[:, :-1]
+    n = kept.sum()
+    per_reference, per_decision = kept.sum(axis=1), kept.sum(axis=0)
+    accurate = np.diagonal(kept)
+    occurs = per_reference > 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        observed = np.true_divide(accurate.sum(), n)
+        by_chance = np.true_divide(per_reference, n) @ np.true_divide(per_decision, n)
+        kappa = np.where(by_chance < 1, (observed - by_chance) / (1 - by_chance), np.nan)
+    shares = accurate[occurs] / per_reference[occurs]
+    unkept = matrix[schema.REFERENCE].values[~occurs & (counts.sum(axis=1) > 0)]
+    return Agreement(
+        n_kept=n.item(),
+        overall_accuracy=float(observed),
+        average_accuracy=float(shares.mean()) if shares.size else float("nan"),
+        kappa=float(kappa),
+        unkept_classes=tuple(int(value) for value in unkept),
+    )

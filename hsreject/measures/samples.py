@@ -1,0 +1,154 @@
+"""From maps to samples: the pixels that have both a reference and data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.errors import InputError
+from hsreject.measures import inputs
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class EvaluationSamples:
+    """The pixels of a map that can be evaluated, as flat arrays in row order.
+
+    Attributes
+    ----------
+    reference, label : ndarray of int, shape (n,)
+        True and assigned class.
+    confidence : ndarray of float, shape (n,), or None
+        None when no confidence map was given.
+    rejected : ndarray of bool, shape (n,), or None
+        None when no rejection map was given.
+    row, column : ndarray of int, shape (n,)
+        Where the pixels lie: what spatial resampling needs.
+    n_without_data : int
+        Pixels with a reference that were left out because they have no data.
+    """
+
+    reference: NDArray[Any]
+    label: NDArray[Any]
+    confidence: NDArray[Any] | None
+    rejected: NDArray[np.bool_] | None
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    n_without_data: int
+
+    @property
+    def correct(self) -> NDArray[np.bool_]:
+        """The paper's accuracy vector a."""
+        return np.asarray(self.reference == self.label)
+
+    def at(self, field: ArrayLike | xr.DataArray) -> NDArray[Any]:
+        """Return the values of another (y, x) map, such as area weights, at these pixels."""
+        if isinstance(field, xr.DataArray):
+            field = schema.check_dims(field, schema.MAP_DIMS, name="map")
+        return np.asarray(field)[self.row, self.column]
+
+
+def evaluation_samples(
+    reference: ArrayLike | xr.DataArray,
+    label: ArrayLike | xr.DataArray,
+    confidence: ArrayLike | xr.DataArray | None = None,
+    *,
+    rejected: ArrayLike | xr.DataArray | None = None,
+    label_nodata: int | None = None,
+) -> EvaluationSamples:
+    """Return the pixels that have a reference and data, ready for the measures.
+
+    Parameters
+    ----------
+    reference : (y, x) array of int
+        True classes; 0 where there is no reference.
+    label : (y, x) array of int
+        Assigned classes *before* rejection: the class of a rejected pixel decides whether its
+        rejection was right.
+    confidence : (y, x) array of float, optional
+        Larger is surer; NaN where there is no data.
+    rejected : (y, x) array of bool, optional
+        Where the map rejects.
+    label_nodata : int, optional
+        The label that means "no data"; the largest value of an unsigned label type when not given.
+
+    Returns
+    -------
+    EvaluationSamples
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = np.array([[1, 2], [0, 2]])
+    >>> label = np.array([[1, 1], [1, 2]], dtype="uint8")
+    >>> samples = evaluation_samples(reference, label, np.array([[0.9, 0.4], [0.8, np.nan]]))
+    >>> samples.correct, samples.confidence, samples.n_without_data
+    (array([ True, False]), array([0.9, 0.4]), 1)
+    """
+    maps = {"reference": reference, "label": label}
+    optional = {"confidence": confidence, "rejected": rejected}
+    maps |= {name: array for name, array in optional.items() if array is not None}
+    plain = dict(zip(maps, map(np.asarray, inputs.same_layout(maps)), strict=True))
+    _check(plain)
+    has_reference = plain["reference"] != schema.NO_REFERENCE
+    if not has_reference.any():
+        raise InputError(
+            "There are no reference pixels: reference is 0 everywhere. Give a reference map with "
+            "class values from 1."
+        )
+    used = has_reference & _has_data(plain, label_nodata)
+    if not used.any():
+        raise InputError(
+            f"None of the {np.count_nonzero(has_reference)} reference pixels has data. Check that "
+            "the maps show the same place and which value means no data."
+        )
+    _check_not_rejected(plain["label"][used])
+    row, column = np.nonzero(used)
+    return EvaluationSamples(
+        reference=plain["reference"][used],
+        label=plain["label"][used],
+        confidence=plain["confidence"][used] if "confidence" in plain else None,
+        rejected=plain["rejected"][used] if "rejected" in plain else None,
+        row=row,
+        column=column,
+        n_without_data=int(np.count_nonzero(has_reference) - row.size),
+    )
+
+
+def _check(plain: dict[str, NDArray[Any]]) -> None:
+    if plain["reference"].ndim != 2:
+        raise InputError(f"reference must be a map (y, x) (got shape {plain['reference'].shape}).")
+    for name in ("reference", "label"):
+        if plain[name].dtype.kind not in "iu":
+            raise InputError(
+                f"{name} must hold integer classes (got {plain[name].dtype}). Convert it, for "
+                "example with .fillna(0).astype('uint8')."
+            )
+    if "rejected" in plain:
+        inputs.rejected_values(plain["rejected"])
+
+
+def _has_data(plain: dict[str, NDArray[Any]], label_nodata: int | None) -> NDArray[np.bool_]:
+    label = plain["label"]
+    if label_nodata is None and label.dtype.kind == "u":
+        label_nodata = schema.nodata_label(label.dtype)
+    has_data = np.ones(label.shape, dtype=bool) if label_nodata is None else label != label_nodata
+    if "confidence" in plain:
+        has_data &= ~np.isnan(plain["confidence"])
+    return np.asarray(has_data)
+
+
+def _check_not_rejected(label: NDArray[Any]) -> None:
+    n_rejected = np.count_nonzero(label == schema.REJECTED)
+    if n_rejected:
+        raise InputError(
+            f"label is 0 at {n_rejected} reference pixels. If 0 means rejected, give the labels "
+            "before rejection and the rejection as 'rejected'; if it means no data, say "
+            "label_nodata=0."
+        )

@@ -1,0 +1,178 @@
+r"""Summaries that people quote: AURC, excess AURC, the accuracy at a given rejected fraction.
+
+Integration convention. The risk at coverage k/n is the share of errors among the k most confident
+samples, and AURC is its mean over k = 1..n (Geifman and El-Yaniv 2017). Samples of equal confidence
+have no order, so the mean is also taken over all orders of theirs: within a tie the expected number
+of errors grows in a straight line. A tie of g samples with m errors after k samples with e errors
+therefore adds
+
+.. math:: \sum_{j=1}^{g} \frac{e + m j / g}{k + j}
+          = m + \left(e - \frac{m k}{g}\right) (H_{k+g} - H_k)
+
+with harmonic numbers H. Weighted curves have no k; there AURC is the integral of the risk over the
+coverage, the same expression with the logarithm in place of H.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.errors import InputError
+from hsreject.measures import inputs
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+_TABLE_SIZE = 128
+
+
+def aurc(curve: xr.Dataset) -> float:
+    """Return the area under the risk-coverage curve: the mean risk over all coverages.
+
+    0 is perfect; a confidence that knows nothing has the error rate of the classifier.
+    :mod:`hsreject.measures.summary` states the integration convention.
+
+    Parameters
+    ----------
+    curve : Dataset
+        Of :func:`hsreject.rejection_curve`, from nothing to everything rejected.
+
+    Examples
+    --------
+    >>> from hsreject import rejection_curve
+    >>> curve = rejection_curve([True, False, True], [0.9, 0.5, 0.1])
+    >>> round(aurc(curve), 4)  # (0 + 1/2 + 1/3) / 3
+    0.2778
+    """
+    kept, errors, weighted = _kept_and_errors(curve)
+    return _mean_risk(kept, errors, weighted=weighted)
+
+
+def excess_aurc(curve: xr.Dataset) -> float:
+    """Return AURC minus that of the best confidence for the same classifier: errors last.
+
+    0 means that no accurate sample is less confident than an error (Geifman et al. 2019, with the
+    exact sum in place of their logarithm).
+
+    Parameters
+    ----------
+    curve : Dataset
+        Of :func:`hsreject.rejection_curve`, from nothing to everything rejected.
+
+    Examples
+    --------
+    >>> from hsreject import rejection_curve
+    >>> round(excess_aurc(rejection_curve([True, False, True], [0.9, 0.5, 0.1])), 4)  # 1/6
+    0.1667
+    """
+    kept, errors, weighted = _kept_and_errors(curve)
+    best_kept = np.array([0, kept[-1] - errors[-1], kept[-1]])
+    best_errors = np.array([0, 0, errors[-1]])
+    best = _mean_risk(best_kept, best_errors, weighted=weighted)
+    return _mean_risk(kept, errors, weighted=weighted) - best
+
+
+def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray:
+    """Return the nonrejected accuracy at given rejected fractions.
+
+    Where no operating point rejects exactly that fraction, the counts of the two neighbours are
+    interpolated in a straight line: the expected accuracy when the samples between them, which the
+    confidence cannot tell apart, are rejected at random. The coordinate `reached` tells which
+    fractions are operating points.
+
+    Parameters
+    ----------
+    curve : Dataset
+        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
+    rejected_fraction : float or sequence of float
+        In [0, 1].
+
+    Returns
+    -------
+    DataArray over `rejected_fraction`
+        NaN where everything is rejected and outside the fractions of the curve.
+
+    Examples
+    --------
+    >>> from hsreject import rejection_curve
+    >>> curve = rejection_curve([True, False, True, True], [0.1, 0.1, 0.6, 0.9])
+    >>> accuracy = accuracy_at(curve, [0, 0.25, 0.5])
+    >>> accuracy.values.round(3), accuracy.reached.values
+    (array([0.75 , 0.833, 1. ]), array([ True, False, True]))
+    """
+    wanted = np.atleast_1d(inputs.fraction_values(rejected_fraction, name="rejected_fraction"))
+    fraction = curve["rejected_fraction"].values
+    n = sum(curve[name].values for name in _COUNTS)
+    share = np.interp(
+        wanted, fraction, curve["accurate_kept"].values / n, left=np.nan, right=np.nan
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        accuracy = np.where(wanted < 1, share / (1 - wanted), np.nan)
+    reached = np.isin(wanted, fraction)
+    exact = np.searchsorted(fraction, wanted[reached])
+    accuracy[reached] = curve["nonrejected_accuracy"].values[exact]
+    return xr.DataArray(
+        accuracy,
+        dims=schema.REJECTED_FRACTION,
+        coords={
+            schema.REJECTED_FRACTION: wanted,
+            "reached": (schema.REJECTED_FRACTION, reached),
+        },
+        name="nonrejected_accuracy",
+    )
+
+
+_COUNTS = ("accurate_kept", "misclassified_kept", "accurate_rejected", "misclassified_rejected")
+
+
+def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], bool]:
+    """Return kept samples and errors among them, ascending from none kept, and if weighted."""
+    fraction = curve["rejected_fraction"].values
+    if fraction[0] != 0 or fraction[-1] != 1:
+        raise InputError(
+            "AURC needs a whole curve, from nothing to everything rejected (this one covers "
+            f"rejected fractions from {fraction[0]:g} to {fraction[-1]:g}). Use the result of "
+            "rejection_curve."
+        )
+    errors = curve["misclassified_kept"].values[::-1]
+    kept = curve["accurate_kept"].values[::-1] + errors
+    return kept, errors, bool(curve.attrs.get("weighted", 0))
+
+
+def _mean_risk(kept: NDArray[Any], errors: NDArray[Any], *, weighted: bool) -> float:
+    new = np.diff(kept) > 0
+    before, errors_before = kept[:-1][new], errors[:-1][new]
+    size, new_errors = np.diff(kept)[new], np.diff(errors)[new]
+    slope = errors_before - new_errors * (before / size)
+    growth = _log_ratio(before, size) if weighted else _harmonic_difference(before, size)
+    return float((new_errors + slope * growth).sum() / kept[-1])
+
+
+def _log_ratio(start: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:
+    """Return log((start + size) / start); 0 at start 0, where its factor is 0 as well."""
+    with np.errstate(divide="ignore"):
+        return np.where(start > 0, np.log1p(size / np.where(start > 0, start, 1)), 0.0)
+
+
+def _harmonic_difference(start: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:
+    """Return H(start + size) - H(start) to full relative accuracy.
+
+    Sums up to `_TABLE_SIZE`, then the asymptotic series of the digamma function, whose first
+    neglected term is below 1e-19 there.
+    """
+    table = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, _TABLE_SIZE + 1))])
+    end = start + size
+    low, high = (np.minimum(k, _TABLE_SIZE).astype(np.intp) for k in (start, end))
+    far = np.maximum(start, _TABLE_SIZE) + 0.5
+    beyond = np.maximum(end, _TABLE_SIZE) + 0.5
+    tail = np.log1p((beyond - far) / far) + _digamma_rest(beyond) - _digamma_rest(far)
+    return np.asarray(table[high] - table[low] + tail)
+
+
+def _digamma_rest(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return digamma(x + 1/2) - log(x) for large x."""
+    return 1 / (24 * x**2) - 7 / (960 * x**4) + 31 / (8064 * x**6)

@@ -1,0 +1,66 @@
+"""Evaluation samples: which pixels of which maps take part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.errors import InputError
+
+REFERENCE = np.array([[1, 2, 0], [2, 1, 2]])
+LABEL = np.array([[1, 1, 2], [2, 255, 2]], dtype="uint8")
+CONFIDENCE = np.array([[0.9, 0.4, 0.8], [0.7, 0.6, np.nan]])
+
+
+def test_only_pixels_with_reference_and_data_take_part() -> None:
+    samples = hr.evaluation_samples(REFERENCE, LABEL, CONFIDENCE, rejected=CONFIDENCE < 0.5)
+    assert samples.reference.tolist() == [1, 2, 2]
+    assert samples.label.tolist() == [1, 1, 2]
+    assert samples.correct.tolist() == [True, False, True]
+    assert samples.confidence.tolist() == [0.9, 0.4, 0.7]
+    assert samples.rejected.tolist() == [False, True, False]
+    assert (samples.row.tolist(), samples.column.tolist()) == ([0, 0, 1], [0, 1, 0])
+    assert samples.n_without_data == 2
+    areas = np.arange(6).reshape(2, 3)
+    assert samples.at(areas).tolist() == [0, 1, 3]
+    assert samples.at(xr.DataArray(areas.T, dims=("x", "y"))).tolist() == [0, 1, 3]
+
+
+def test_labelled_maps_in_any_dimension_order() -> None:
+    maps = [xr.DataArray(array, dims=("y", "x")) for array in (REFERENCE, LABEL, CONFIDENCE)]
+    samples = hr.evaluation_samples(maps[0], maps[1].transpose("x", "y"), maps[2])
+    assert samples.label.tolist() == [1, 1, 2]
+    assert samples.rejected is None
+
+
+def test_another_label_may_mean_no_data() -> None:
+    samples = hr.evaluation_samples(REFERENCE, LABEL, label_nodata=1)
+    assert samples.label.tolist() == [2, 255, 2]
+    assert samples.confidence is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "label", "message"),
+    [
+        (np.zeros((2, 3), int), LABEL, "There are no reference pixels"),
+        (REFERENCE, np.full((2, 3), 255, "uint8"), "None of the 5 reference pixels has data"),
+        (REFERENCE, np.zeros((2, 3), "uint8"), "label is 0 at 5 reference pixels"),
+        (REFERENCE, LABEL[:, :2], "reference has shape .* but label has shape"),
+        (REFERENCE * 1.0, LABEL, "reference must hold integer classes"),
+        (REFERENCE[0], LABEL[0], "reference must be a map"),
+    ],
+)
+def test_bad_maps_have_one_clear_error(
+    reference: np.ndarray, label: np.ndarray, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        hr.evaluation_samples(reference, label)
+
+
+def test_maps_on_different_grids_are_refused() -> None:
+    first = xr.DataArray(REFERENCE, dims=("y", "x"), coords={"x": [0.0, 10.0, 20.0]})
+    second = xr.DataArray(LABEL, dims=("y", "x"), coords={"x": [3.0, 13.0, 23.0]})
+    with pytest.raises(InputError, match="different grids"):
+        hr.evaluation_samples(first, second)
