@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from hsreject.plot.rejection_curve import RejectionCurveDisplay
     from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
     from hsreject.rejection.calibration import Calibration
+    from hsreject.rejection.novelty import Novelty
     from hsreject.rejection.pixelwise import PixelwiseRejector
     from hsreject.sampling.blocks import sample_blocks
     from hsreject.sampling.classwise import sample_fraction, sample_per_class
@@ -80,6 +81,7 @@ _HOME = {
     "HsrejectError": "hsreject.errors",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
     "Normalize": "hsreject.classify.features.normalize",
+    "Novelty": "hsreject.rejection.novelty",
     "OperatingPoint": "hsreject.measures.point",
     "OperatingSetDisplay": "hsreject.plot.operating_set",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
@@ -145,6 +147,7 @@ __all__ = [
     "HsrejectError",
     "NearestNeighbour",
     "Normalize",
+    "Novelty",
     "OperatingPoint",
     "OperatingSetDisplay",
     "OutcomeMapDisplay",

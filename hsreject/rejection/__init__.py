@@ -3,6 +3,7 @@
 from hsreject.registry import Registry
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.calibration import Calibration
+from hsreject.rejection.novelty import Novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.ranked import RankedRejector
 
@@ -16,6 +17,7 @@ REJECTORS: Registry[Rejector] = Registry(
 __all__ = [
     "REJECTORS",
     "Calibration",
+    "Novelty",
     "PixelwiseRejector",
     "RankedRejector",
     "Rejector",

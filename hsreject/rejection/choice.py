@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hsreject.errors import InputError
-from hsreject.rejection.goal import ACCURACY, REJECTION_COST, Goal
+from hsreject.measures.choosing import cheapest_operating_point, point_for_accuracy
+from hsreject.rejection.goal import ACCURACY, Goal
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -36,20 +35,6 @@ def calibrated_index(points: xr.Dataset, goal: Goal) -> int:
         `accuracy`: the smallest rejected fraction that reaches it. `rejection_cost`: the smallest
         mean cost; of equally cheap points the one that rejects least.
     """
-    fraction = points["rejected_fraction"].values
-    if goal.name == REJECTION_COST:
-        n = points["accurate_kept"].values + points["misclassified_kept"].values
-        n = n + points["accurate_rejected"].values + points["misclassified_rejected"].values
-        cost = points["misclassified_kept"].values / n + goal.value * fraction
-        return int(np.lexsort((fraction, cost))[0])
-    if goal.name != ACCURACY:
-        raise InputError(f"{goal.name} is not reached through calibration.")
-    accuracy = points["nonrejected_accuracy"].values
-    reached = np.flatnonzero(accuracy >= goal.value)
-    if reached.size == 0:
-        best = int(np.nanargmax(accuracy))
-        raise InputError(
-            f"No operating point keeps an accuracy of {goal.value:g} on the calibration pixels. "
-            f"The best reachable is {accuracy[best]:.4f}, with {fraction[best]:.1%} rejected."
-        )
-    return int(reached[np.argmin(fraction[reached])])
+    if goal.name == ACCURACY:
+        return int(point_for_accuracy(points, goal.value)["index"])
+    return int(cheapest_operating_point(points, goal.value)["index"])

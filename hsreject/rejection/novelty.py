@@ -1,0 +1,171 @@
+"""Novelty: how likely it is that a pixel belongs to any class the classifier was trained on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import xarray as xr
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from hsreject import schema
+from hsreject.classify.pixels import map_pixels, on_the_grid_of
+from hsreject.classify.training import training_samples
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    r"""Conformal p-value of the distance to the nearest training samples in feature space.
+
+    Class probabilities say which of the known classes a pixel resembles most, not whether it
+    resembles any: pixels of a class without training samples are as probable as others. Their
+    features, however, lie far from all training samples.
+
+    Let :math:`d` be the distance of a pixel to its `n_neighbors`-th nearest training sample, and
+    :math:`e_1, ..., e_n` the same for each training sample with itself left out. The conformal
+    p-value of the pixel is
+
+    .. math:: p(d) = (1 + \#\{i : e_i \ge d\}) / (n + 1)
+
+    If the pixel comes from the classes of the training samples, p is at most :math:`\alpha` with
+    a probability of at most :math:`\alpha`, whatever the distribution of the features (Vovk,
+    Gammerman and Shafer 2005; Laxhammar and Falkman 2010 for nearest neighbours). Small values
+    mean: like no training sample. Between the :math:`e_i` the step function is interpolated
+    linearly, and beyond the largest it is :math:`(1 + \max e / d) / (n + 1)`: never below the step
+    function, so the guarantee stays, and strictly decreasing, so pixels can be ranked.
+
+    The samples of all classes are pooled: with ten samples a class, a p-value for each class could
+    not fall below 1/11.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Which nearest training sample counts; 1 separated unknown classes best on Indian Pines.
+
+    Attributes
+    ----------
+    samples_ : ndarray (n_samples, n_features)
+        The training samples.
+    distances_ : ndarray (n_samples,)
+        The distances :math:`e_i`, ascending.
+
+    Examples
+    --------
+    >>> values = np.random.default_rng(0).normal(size=(2, 6, 6))
+    >>> values[:, 0, 0] = 30.0  # like nothing else
+    >>> features = xr.DataArray(values, dims=("band", "y", "x"))
+    >>> training = xr.zeros_like(features[0], dtype="uint8")
+    >>> training[:, 3], training[:, 5] = 1, 2
+    >>> p_value = Novelty().fit(features, training).p_value(features)
+    >>> p_value.dims, bool(p_value[0, 0] == p_value.min()), bool(p_value.max() <= 1)
+    (('y', 'x'), True, True)
+    """
+
+    def __init__(self, *, n_neighbors: int = 1) -> None:
+        self.n_neighbors = n_neighbors
+
+    def fit(self, features: xr.DataArray, labels: xr.DataArray) -> Self:
+        """Keep the training samples and the distances between them.
+
+        Parameters
+        ----------
+        features : DataArray (band, y, x)
+            The features that the classifier sees.
+        labels : DataArray (y, x) of integers
+            The training pixels, 0 elsewhere.
+        """
+        features = _usable(features)
+        labels = schema.check_labels(labels, name="training labels")
+        schema.check_same_grid(features, labels, names=("features", "training labels"))
+        samples, _ = training_samples(features, labels)
+        return self.fit_samples(samples)
+
+    def fit_samples(self, samples: NDArray[np.floating]) -> Self:
+        """Keep training samples (n_samples, n_features) and the distances between them."""
+        samples = np.asarray(samples, dtype=np.float64)
+        if self.n_neighbors < 1 or len(samples) <= self.n_neighbors:
+            raise InputError(
+                f"n_neighbors must be at least 1 and below the number of training samples "
+                f"(got {self.n_neighbors} and {len(samples)} samples)."
+            )
+        self.samples_ = samples
+        # The nearest sample of each is itself, at distance 0.
+        self.distances_ = np.sort(neighbor_distance(samples, samples, self.n_neighbors + 1))
+        return self
+
+    def p_value(self, features: xr.DataArray) -> xr.DataArray:
+        """Return the p-value of every pixel, small where it is like no training sample.
+
+        Parameters
+        ----------
+        features : DataArray (band, y, x)
+            Features of this or another scene; lazy when dask-backed.
+
+        Returns
+        -------
+        DataArray of float32 (y, x)
+            Named `novelty_p_value`, in (0, 1], NaN where there is no data.
+        """
+        check_is_fitted(self, "samples_")
+        features = _usable(features)
+        if features.sizes[schema.BAND] != self.samples_.shape[1]:
+            raise InputError(
+                f"The novelty was fitted on {self.samples_.shape[1]} features but is given "
+                f"{features.sizes[schema.BAND]}. Pass the features of the same transformers."
+            )
+        data = map_pixels(
+            features,
+            lambda samples: self.sample_p_value(samples)[:, None],
+            n_outputs=1,
+            dtype=np.float32,
+        )
+        stacked = on_the_grid_of(features, data, dim=schema.BAND, coords={})
+        return stacked.isel({schema.BAND: 0}, drop=True).rename("novelty_p_value")
+
+    def sample_p_value(self, samples: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return the p-value of samples (n_samples, n_features)."""
+        check_is_fitted(self, "samples_")
+        distance = neighbor_distance(np.asarray(samples), self.samples_, self.n_neighbors)
+        return conformal_p_value(distance, self.distances_)
+
+
+def _usable(features: xr.DataArray) -> xr.DataArray:
+    features = schema.check_dims(features, schema.CUBE_DIMS, name="features")
+    return features.isel({schema.BAND: np.flatnonzero(schema.good_bands(features))})
+
+
+def neighbor_distance(
+    queries: NDArray[np.floating], samples: NDArray[np.floating], rank: int
+) -> NDArray[np.float64]:
+    """Return the Euclidean distance of each query (n, d) to its `rank`-th nearest sample (m, d)."""
+    # Pair by pair, not through a matrix product, whose rounding depends on the blocks.
+    distances: NDArray[Any] = cdist(queries, samples)
+    if rank == 1:
+        nearest: NDArray[np.float64] = distances.min(axis=1)
+        return nearest
+    ranked: NDArray[np.float64] = np.partition(distances, rank - 1, axis=1)[:, rank - 1]
+    return ranked
+
+
+def conformal_p_value(
+    distance: NDArray[np.float64], calibrating: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the interpolated conformal p-value of distances, given ascending calibrating ones.
+
+    Examples
+    --------
+    >>> conformal_p_value(np.array([0.0, 1.0, 1.5, 2.0, 4.0]), np.array([1.0, 2.0, 2.0]))
+    array([1.   , 1.   , 0.875, 0.75 , 0.5  ])
+    """
+    n = calibrating.size
+    knots, first = np.unique(calibrating, return_index=True)
+    inside = np.interp(distance, knots, (1 + n - first) / (n + 1))
+    at_end = 1 + n - first[-1]  # the samples that share the largest distance count together
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = (1 + (at_end - 1) * knots[-1] / distance) / (n + 1)
+    return np.where(distance > knots[-1], beyond, inside)
