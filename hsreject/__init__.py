@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hsreject.classify.nearest_neighbour import NearestNeighbour
     from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.datasets.indian_pines import load_indian_pines
+    from hsreject.datasets.scenes import fetch_scene, load_scene
     from hsreject.errors import HsrejectError
     from hsreject.io.labels import open_labels
     from hsreject.io.map_writer import write_map, write_maps
@@ -65,8 +66,6 @@ if TYPE_CHECKING:
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
-    "MNF": "hsreject.classify.features.mnf",
-    "PCA": "hsreject.classify.features.pca",
     "Agreement": "hsreject.measures.confusion",
     "BreakEvenCostDisplay": "hsreject.plot.break_even_cost",
     "Calibration": "hsreject.rejection.calibration",
@@ -79,12 +78,14 @@ _HOME = {
     "EvaluationSamples": "hsreject.measures.samples",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
+    "MNF": "hsreject.classify.features.mnf",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
     "Normalize": "hsreject.classify.features.normalize",
     "Novelty": "hsreject.rejection.novelty",
     "OperatingPoint": "hsreject.measures.point",
     "OperatingSetDisplay": "hsreject.plot.operating_set",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
+    "PCA": "hsreject.classify.features.pca",
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "RejectMapDisplay": "hsreject.plot.class_map",
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
@@ -106,10 +107,12 @@ _HOME = {
     "curve_of_points": "hsreject.measures.curve",
     "evaluation_samples": "hsreject.measures.samples",
     "excess_aurc": "hsreject.measures.summary",
+    "fetch_scene": "hsreject.datasets.scenes",
     "given_split": "hsreject.sampling.split",
     "highest_quality_point": "hsreject.measures.choosing",
     "kept_agreement": "hsreject.measures.confusion",
     "load_indian_pines": "hsreject.datasets.indian_pines",
+    "load_scene": "hsreject.datasets.scenes",
     "minimum_cost_without_rejection": "hsreject.measures.cost",
     "open_dataset": "hsreject.io.netcdf",
     "open_labels": "hsreject.io.labels",
@@ -173,10 +176,12 @@ __all__ = [
     "curve_of_points",
     "evaluation_samples",
     "excess_aurc",
+    "fetch_scene",
     "given_split",
     "highest_quality_point",
     "kept_agreement",
     "load_indian_pines",
+    "load_scene",
     "minimum_cost_without_rejection",
     "open_dataset",
     "open_labels",

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hsreject import __version__
+from hsreject.cli.fetch import fetch
 from hsreject.cli.figure import figure
 
 app = typer.Typer(
@@ -37,4 +38,5 @@ def root(
     """Land-cover maps from hyperspectral images that say where they do not know."""
 
 
+app.command()(fetch)
 app.command()(figure)

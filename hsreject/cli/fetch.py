@@ -1,0 +1,53 @@
+"""``hsreject fetch``: well-known scenes, downloaded and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def fetch(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Scenes to fetch; none lists what there is."),
+    ] = None,
+    *,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where to keep them. [default: $HSREJECT_DATA or the user's cache]"),
+    ] = None,
+) -> None:
+    """Download scenes with reference labels, checked by SHA-256, for `load_scene` in Python."""
+    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
+
+    from hsreject.cli.progress import progress_on  # noqa: PLC0415
+    from hsreject.datasets.scenes import fetch_scene  # noqa: PLC0415
+
+    if not names:
+        _list(folder)
+        return
+    with progress_on(Console(stderr=True)) as progress:
+        fetched = [fetch_scene(name, folder=folder, progress=progress) for name in names]
+    for files in fetched:
+        for file in files:
+            typer.echo(file)
+
+
+def _list(folder: Path | None) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from hsreject.datasets.download import data_folder  # noqa: PLC0415
+    from hsreject.datasets.scenes import scenes  # noqa: PLC0415
+
+    place = folder or data_folder()
+    table = Table("name", "scene", "MB", "there")
+    for name, scene in scenes().items():
+        there = all((place / file.name).exists() for file in (scene.cube, scene.labels))
+        size = (scene.cube.size + scene.labels.size) / 1e6
+        table.add_row(name, scene.title, f"{size:.1f}", "yes" if there else "no")
+    console = Console()
+    console.print(table)
+    console.print(f"Files are kept in {place}", highlight=False, soft_wrap=True)
