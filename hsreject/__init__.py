@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hsreject.classify.features.smooth import Smooth
     from hsreject.classify.nearest_neighbour import NearestNeighbour
     from hsreject.classify.scene_classifier import SceneClassifier
+    from hsreject.classify.smlr import SparseMultinomialRegression
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.datasets.scenes import fetch_scene, load_scene
     from hsreject.errors import HsrejectError
@@ -95,6 +96,7 @@ _HOME = {
     "SceneClassifier": "hsreject.classify.scene_classifier",
     "SelectBands": "hsreject.classify.features.select_bands",
     "Smooth": "hsreject.classify.features.smooth",
+    "SparseMultinomialRegression": "hsreject.classify.smlr",
     "Verdict": "hsreject.measures.comparison",
     "accuracy_at": "hsreject.measures.summary",
     "aurc": "hsreject.measures.summary",
@@ -163,6 +165,7 @@ __all__ = [
     "SceneClassifier",
     "SelectBands",
     "Smooth",
+    "SparseMultinomialRegression",
     "Verdict",
     "__version__",
     "accuracy_at",

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from hsreject.classify.nearest_neighbour import NearestNeighbour
+from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.registry import Registry
 
 
@@ -49,6 +50,7 @@ def logistic_regression(*, penalty_strength: float = 1.0, max_iterations: int = 
 CLASSIFIERS: Registry[Any] = Registry(
     "classifier",
     {
+        "sparse_regression": SparseMultinomialRegression,
         "random_forest": random_forest,
         "lda": linear_discriminant_analysis,
         "logistic_regression": logistic_regression,

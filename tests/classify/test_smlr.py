@@ -1,0 +1,235 @@
+"""The sparse regression as a scikit-learn classifier."""
+
+import pickle
+
+import numpy as np
+import pytest
+import skops.io
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from hsreject.classify.smlr import SparseMultinomialRegression
+from hsreject.errors import InputError, NotConvergedWarning
+
+
+def clouds(*, n_classes=3, per_class=15, spread=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_classes * per_class) % n_classes
+    return rng.standard_normal((n_classes, 4))[y] * 2 + spread * rng.standard_normal((len(y), 4)), y
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SparseMultinomialRegression(),
+        SparseMultinomialRegression(sparsity=0.1, kernel="linear"),
+        SparseMultinomialRegression(n_centers=5, precision="single"),
+    ],
+    ids=["rbf", "linear", "centres"],
+)
+def test_the_contract_of_scikit_learn(estimator) -> None:
+    check_estimator(estimator, on_skip=None)
+
+
+def test_same_optimum_as_scikit_learn_run_long() -> None:
+    X, y = clouds(spread=2.0)
+    sparsity = 2.0
+    # scikit-learn's C multiplies the sum of losses; saga leaves the intercept free, as we do
+    theirs = LogisticRegression(
+        C=1 / sparsity, l1_ratio=1.0, solver="saga", tol=1e-10, max_iter=200_000, random_state=0
+    ).fit(X, y)
+    ours = SparseMultinomialRegression(sparsity, kernel="linear", tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_probabilities_follow_from_the_attributes(kernel, n_classes) -> None:
+    X, y = clouds(n_classes=n_classes)
+    model = SparseMultinomialRegression(0.1, kernel=kernel).fit(X, y)
+    functions = X
+    if kernel == "rbf":
+        squared = ((X[:, None] - model.centers_[None]) ** 2).sum(axis=2)
+        assert model.gamma_ == pytest.approx(1 / ((X[:, None] - X[None]) ** 2).sum(axis=2).mean())
+        functions = np.exp(-model.gamma_ * squared)
+    scores = functions @ model.coef_.T + model.intercept_
+    expected = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-9)
+    loss = -np.log(expected[np.arange(len(y)), y]).sum() + 0.1 * np.abs(model.coef_).sum()
+    assert model.objective_ == pytest.approx(loss, rel=1e-9)
+    assert 0 <= model.duality_gap_ <= 1e-4 * model.objective_
+    assert model.n_iter_ > 1
+
+
+def test_every_type_of_class_and_order_of_samples() -> None:
+    X, y = clouds()
+    numbers = SparseMultinomialRegression().fit(X, y)
+    turned = np.random.default_rng(3).permutation(len(y))
+    again = SparseMultinomialRegression().fit(X[turned], y[turned])
+    np.testing.assert_array_equal(again.coef_, numbers.coef_)
+    for names in (np.array(["oak", "pine", "ash"]), np.array([30, 7, 255], dtype=np.uint8)):
+        named = SparseMultinomialRegression().fit(X, names[y])
+        assert set(named.predict(X)) <= set(names)
+        assert named.classes_.dtype == names.dtype
+        order = np.searchsorted(named.classes_, names)
+        # another class order: the optimum is the same, the way to it is not
+        np.testing.assert_allclose(
+            named.predict_proba(X)[:, order], numbers.predict_proba(X), atol=2e-2
+        )
+
+
+def test_repeated_samples_are_weights() -> None:
+    X, y = clouds()
+    counts = np.random.default_rng(1).integers(0, 4, len(y))
+    repeated = SparseMultinomialRegression().fit(np.repeat(X, counts, 0), np.repeat(y, counts))
+    weighted = SparseMultinomialRegression().fit(X, y, sample_weight=counts)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-9)
+
+
+def test_class_weight_weighs_classes() -> None:
+    X, y = clouds(spread=3.0)
+    X, y = X[5:], np.where(y == 2, 1, y)[5:]
+    by_class = SparseMultinomialRegression(class_weight={1: 0.5}).fit(X, y)
+    by_sample = SparseMultinomialRegression().fit(X, y, sample_weight=np.where(y == 1, 0.5, 1.0))
+    balanced = SparseMultinomialRegression(class_weight="balanced").fit(X, y)
+    np.testing.assert_allclose(balanced.training_prior_, [0.5, 0.5])
+    # the width of the functions follows the samples, not the classes
+    assert by_class.gamma_ == pytest.approx(SparseMultinomialRegression().fit(X, y).gamma_)
+    np.testing.assert_allclose(by_class.training_prior_, by_sample.training_prior_)
+
+
+def test_a_prior_moves_probabilities_by_bayes_rule() -> None:
+    X, y = clouds(spread=2.0)
+    plain = SparseMultinomialRegression().fit(X, y)
+    prior = np.array([0.7, 0.2, 0.1])
+    moved = SparseMultinomialRegression(class_prior=prior).fit(X, y)
+    expected = plain.predict_proba(X) * prior / plain.class_prior_
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(moved.predict_proba(X), expected, rtol=1e-9)
+    by_name = SparseMultinomialRegression(class_prior={0: 7, 2: 1, 1: 2}).fit(X, y)
+    np.testing.assert_allclose(by_name.class_prior_, prior)
+    # the likelihood is what the prior leaves alone
+    np.testing.assert_allclose(moved.predict_likelihood(X), plain.predict_likelihood(X), rtol=1e-9)
+    likelihood = moved.predict_proba(X) / prior
+    likelihood /= likelihood.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(moved.predict_likelihood(X), likelihood, rtol=1e-9)
+
+
+def test_temperature_is_learned_from_held_out_samples() -> None:
+    X, y = clouds(n_classes=4, per_class=40, spread=3.0)
+    train = np.arange(len(y)) < 80
+    sharp = SparseMultinomialRegression(1e-3).fit(X[train], y[train])
+    calm = SparseMultinomialRegression(1e-3, temperature="cv").fit(X[train], y[train])
+    assert calm.temperature_ > 1.2
+    assert (calm.predict(X) == sharp.predict(X)).all()
+    rows = np.arange((~train).sum())
+
+    def loss(model):
+        return -np.log(model.predict_proba(X[~train])[rows, y[~train]]).mean()
+
+    assert loss(calm) < 0.8 * loss(sharp)
+    given = SparseMultinomialRegression(1e-3, temperature=calm.temperature_).fit(X[train], y[train])
+    np.testing.assert_allclose(given.predict_proba(X), calm.predict_proba(X))
+
+
+def test_few_centres_represent_many_samples() -> None:
+    X, y = clouds(per_class=100)
+    every = SparseMultinomialRegression().fit(X, y)
+    few = SparseMultinomialRegression(n_centers=30).fit(X, y)
+    assert few.centers_.shape == (30, 4)
+    assert len(np.unique(few.centers_, axis=0)) == 30
+    assert few.score(X, y) > every.score(X, y) - 0.03
+
+
+def test_single_precision_agrees_and_blocks_do_not_matter() -> None:
+    X, y = clouds(spread=2.0)
+    scene = np.random.default_rng(1).standard_normal((20_000, 4))
+    double = SparseMultinomialRegression().fit(X, y)
+    single = clone(double).set_params(precision="single").fit(X, y)
+    probability = double.predict_proba(scene)
+    assert single.predict_proba(scene).dtype == np.float32
+    np.testing.assert_allclose(single.predict_proba(scene), probability, atol=2e-4)
+    np.testing.assert_allclose(double.predict_proba(scene[:7]), probability[:7], rtol=1e-9)
+
+
+def test_pickle_pipeline_search_and_safe_storage() -> None:
+    X, y = clouds()
+    names = np.array(["a", "b", "c"])[y]
+    model = make_pipeline(StandardScaler(), SparseMultinomialRegression())
+    search = GridSearchCV(model, {"sparsemultinomialregression__sparsity": [0.01, 1.0]}, cv=3)
+    fitted = search.fit(X, names).best_estimator_
+    expected = fitted.predict_proba(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict_proba(X), expected)
+    stored = skops.io.dumps(fitted)
+    assert skops.io.get_untrusted_types(data=stored) == [
+        "hsreject.classify.smlr.SparseMultinomialRegression"
+    ]
+    loaded = skops.io.loads(stored, trusted=skops.io.get_untrusted_types(data=stored))
+    np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sparsity": -1}, r"sparsity must be a number at least 0 \(got -1\)"),
+        ({"sparsity": np.nan}, "sparsity must be"),
+        ({"sparsity": "small"}, "sparsity must be"),
+        (
+            {"kernel": "rbff"},
+            r"kernel must be one of rbf, linear \(got 'rbff'\). Did you mean 'rbf'",
+        ),
+        ({"gamma": 0}, "gamma must be a number above 0"),
+        ({"solver": "saga"}, "solver must be one of proximal_newton, lorsal"),
+        ({"precision": "half"}, "precision must be one of double, single"),
+        ({"temperature": 0}, "temperature must be a number above 0"),
+        ({"n_centers": 0}, "n_centers must be a number at least 1"),
+        ({"tol": 0}, "tol must be a number above 0"),
+        ({"max_iter": 0}, "max_iter must be a number at least 1"),
+        ({"class_weight": {7: 1}}, r"class_weight names the class 7, .* Classes: \[0, 1, 2\]"),
+        ({"class_weight": "equal"}, "class_weight must be None, 'balanced' or"),
+        ({"class_prior": [0.5, 0.5]}, "positive frequency for each of the 3 classes"),
+        ({"class_prior": {0: 0.5}}, "positive frequency for each of the 3 classes"),
+        ({"class_prior": [1, 1, 0]}, "positive frequency"),
+    ],
+)
+def test_wrong_parameters_are_named(options, message) -> None:
+    X, y = clouds()
+    with pytest.raises(InputError, match=message):
+        SparseMultinomialRegression(**options).fit(X, y)
+
+
+def test_wrong_samples_are_named() -> None:
+    X, y = clouds()
+    broken = X.copy()
+    broken[3, 1] = np.nan
+    model = SparseMultinomialRegression()
+    with pytest.raises(InputError, match=r"must be finite \(found NaN in 1 of 45 samples\)"):
+        model.fit(broken, y)
+    with pytest.raises(InputError, match="at least two classes"):
+        model.fit(X, np.ones(len(y)))
+    with pytest.raises(InputError, match=r"weight is zero in all samples of class 2\)"):
+        model.fit(X, y, sample_weight=y != 2)
+    with pytest.raises(InputError, match="must be finite and not negative"):
+        model.fit(X, y, sample_weight=-np.ones(len(y)))
+    with pytest.raises(InputError, match=r"one weight for each of the 45 samples \(got the shape"):
+        model.fit(X, y, sample_weight=[1.0])
+    with pytest.raises(InputError, match="every class has one"):
+        model.set_params(temperature="cv").fit(X[:3], y[:3])
+    model.set_params(temperature=1.0).fit(X, y)
+    broken[3, 1] = np.inf
+    with pytest.raises(InputError, match="found inf in 1 of 45 samples"):
+        model.predict_proba(broken)
+    with pytest.raises(ValueError, match=r"3 features, but .* expecting 4"):
+        model.predict(X[:, :3])
+
+
+def test_stopping_early_warns_at_the_callers_line() -> None:
+    X, y = clouds()
+    with pytest.warns(NotConvergedWarning, match="Raise max_iter") as seen:
+        SparseMultinomialRegression(max_iter=2).fit(X, y)
+    assert seen[0].filename == __file__

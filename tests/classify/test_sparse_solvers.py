@@ -1,0 +1,156 @@
+"""The solvers reach the optimum, and the duality gap never flatters them."""
+
+import numpy as np
+import pytest
+
+from hsreject.classify.duality import duality_gap
+from hsreject.classify.multinomial import MultinomialProblem
+from hsreject.classify.proximal_newton import proximal_newton
+from hsreject.classify.solvers import SOLVERS, solve
+from hsreject.errors import NotConvergedWarning
+from tests.classify import regression_problems
+from tests.classify.regression_problems import CASES, objective, optimum, problem
+
+SHARES = (0.5, 0.1, 0.01)  # of the smallest sparsity that zeroes all weights
+# Interior-point answers are good to about 1e-9 of the objective; the gap may miss by as much.
+ORACLE_ERROR = 1e-8
+
+
+@pytest.fixture(params=[(name, share) for name in CASES for share in SHARES], ids=str)
+def case(request):
+    name, share = request.param
+    return name, share * problem(name).largest_sparsity()
+
+
+def test_same_objective_as_a_conic_solver(case) -> None:
+    name, sparsity = case
+    solution = proximal_newton(problem(name), sparsity, tol=1e-7, max_iter=200)
+    assert solution.converged
+    assert solution.objective == pytest.approx(optimum(name, sparsity), rel=1e-6)
+    restored = problem(name).restore(solution)
+    assert objective(name, restored.coef, restored.intercept, sparsity) == pytest.approx(
+        solution.objective, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_gap_bounds_the_true_distance_on_the_way(case, solver) -> None:
+    name, sparsity = case
+    lowest = optimum(name, sparsity)
+    for max_iter in (1, 2, 3, 5, 8, 13, 50):
+        found = SOLVERS[solver](problem(name), sparsity, tol=1e-12, max_iter=max_iter)
+        distance = found.objective - lowest
+        assert found.duality_gap >= distance - ORACLE_ERROR * lowest
+
+
+def test_the_gap_bounds_the_true_distance_anywhere(case) -> None:
+    """Intercepts far from their best are where a careless dual point would not be feasible."""
+    name, sparsity = case
+    rng = np.random.default_rng(0)
+    it = problem(name)
+    for scale in (1e-8, 1e-3, 0.1, 3.0):
+        coef = scale * rng.standard_normal((len(it.features), it.target.shape[1]))
+        intercept = it.null_intercept + scale * rng.standard_normal(len(it.null_intercept))
+        probability, loss = it.probability_and_loss(it.scores(coef, intercept))
+        value = loss + sparsity * np.abs(coef).sum()
+        gap = duality_gap(
+            it, probability, it.gradient(probability), objective=value, sparsity=sparsity
+        )
+        assert value - optimum(name, sparsity) <= gap + ORACLE_ERROR * value
+        assert gap <= value  # zero is always a lower bound
+
+
+@pytest.mark.parametrize("name", ["overlapping", "weighted_and_uneven", "two_classes"])
+def test_the_reference_solver_agrees(name) -> None:
+    sparsity = 0.1 * problem(name).largest_sparsity()
+    reference = SOLVERS["lorsal"](problem(name), sparsity, tol=1e-6, max_iter=20000)
+    assert reference.converged
+    assert reference.objective == pytest.approx(optimum(name, sparsity), rel=1e-6)
+
+
+def test_all_weights_are_zero_from_the_largest_sparsity_on() -> None:
+    it = problem("overlapping")
+    largest = it.largest_sparsity()
+    assert not proximal_newton(it, largest * 1.0001, tol=1e-8, max_iter=50).coef.any()
+    below = proximal_newton(it, largest * 0.999, tol=1e-10, max_iter=50)
+    assert below.coef.any()
+    assert it.null_objective() == pytest.approx(
+        proximal_newton(it, largest, tol=1e-8, max_iter=50).objective
+    )
+
+
+def test_a_thousand_features_and_160_samples() -> None:
+    """Too large for the conic solver: check the optimality conditions themselves."""
+    rng = np.random.default_rng(2)
+    codes = np.arange(160) % 16
+    walk = rng.standard_normal((16, 1000)).cumsum(axis=1)[codes]
+    walk += rng.standard_normal((160, 1000)).cumsum(axis=1)
+    it = MultinomialProblem.from_samples(walk / walk.std(axis=0), codes)
+    sparsity = 0.01 * it.largest_sparsity()
+    found = proximal_newton(it, sparsity, tol=1e-6, max_iter=100)
+    assert found.converged
+    probability, _ = it.probability_and_loss(it.scores(found.coef, found.intercept))
+    gradient = it.gradient(probability)
+    assert np.abs(gradient).max() <= sparsity * (1 + 1e-4)
+    nonzero = found.coef != 0
+    np.testing.assert_allclose(
+        gradient[nonzero], -sparsity * np.sign(found.coef[nonzero]), rtol=1e-3
+    )
+    assert np.abs(it.weight @ (probability - it.target)).max() < 1e-4
+
+
+def test_adding_a_constant_to_all_scores_changes_nothing() -> None:
+    it = problem("overlapping")
+    sparsity = 0.1 * it.largest_sparsity()
+    plain = proximal_newton(it, sparsity, tol=1e-9, max_iter=100)
+    probability, loss = it.probability_and_loss(it.scores(plain.coef, plain.intercept))
+    shifted, shifted_loss = it.probability_and_loss(it.scores(plain.coef, plain.intercept + 700))
+    np.testing.assert_allclose(shifted, probability, rtol=1e-9)
+    assert shifted_loss == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("name", ["overlapping", "collinear", "weighted_and_uneven"])
+def test_class_order_does_not_matter(name) -> None:
+    features, codes, weight = regression_problems.samples(name)
+    order = np.array([2, 0, 1])
+    turned = MultinomialProblem.from_samples(features, order[codes], weight)
+    sparsity = 0.1 * turned.largest_sparsity()
+    one = proximal_newton(problem(name), sparsity, tol=1e-10, max_iter=100)
+    two = proximal_newton(turned, sparsity, tol=1e-10, max_iter=100)
+    np.testing.assert_allclose(
+        turned.probability_and_loss(turned.scores(two.coef, two.intercept))[0][:, order],
+        problem(name).probability_and_loss(problem(name).scores(one.coef, one.intercept))[0],
+        atol=1e-5,  # probabilities follow the square root of the gap
+    )
+
+
+def test_without_sparsity_overlapping_classes_have_a_certified_optimum() -> None:
+    found = proximal_newton(problem("overlapping"), 0.0, tol=1e-6, max_iter=500)
+    assert found.converged
+    assert found.objective == pytest.approx(optimum("overlapping", 0.0), rel=1e-5)
+
+
+def test_without_sparsity_separable_classes_stop_at_a_negligible_loss() -> None:
+    found = proximal_newton(problem("separable"), 0.0, tol=1e-4, max_iter=500)
+    assert found.converged
+    assert found.objective <= 1e-6 * problem("separable").null_objective()
+    assert np.isfinite(found.coef).all()
+
+
+def test_a_start_near_the_optimum_saves_iterations() -> None:
+    it = problem("more_features_than_samples")
+    sparsity = 0.01 * it.largest_sparsity()
+    cold = proximal_newton(it, sparsity, tol=1e-6, max_iter=100)
+    warm = proximal_newton(it, 0.9 * sparsity, tol=1e-6, max_iter=100, start=cold)
+    again = proximal_newton(it, 0.9 * sparsity, tol=1e-6, max_iter=100)
+    assert warm.n_iterations < again.n_iterations
+    assert warm.objective == pytest.approx(again.objective, rel=1e-6)
+
+
+def test_an_uncertified_answer_warns_with_the_gap_and_the_knob() -> None:
+    it = problem("overlapping")
+    with pytest.warns(
+        NotConvergedWarning, match=r"gap of .* \(tol=1e-06\). Raise max_iter"
+    ) as seen:
+        solve(it, 0.1, solver="proximal_newton", tol=1e-6, max_iter=2)
+    assert len(seen) == 1
