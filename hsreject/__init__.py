@@ -10,6 +10,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from hsreject.classes import ClassTable
+    from hsreject.classify.features.contract import SampleTransformer, SceneTransformer
     from hsreject.classify.features.coordinates import Coordinates
     from hsreject.classify.features.mnf import MNF
     from hsreject.classify.features.normalize import Normalize
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from hsreject.classify.features.scale import Scale
     from hsreject.classify.features.select_bands import SelectBands
     from hsreject.classify.features.smooth import Smooth
+    from hsreject.classify.model_file import load_model, save_model
     from hsreject.classify.nearest_neighbour import NearestNeighbour
     from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.classify.smlr import SparseMultinomialRegression
+    from hsreject.classify.support_vector_machine import SupportVectorMachine
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.datasets.scenes import fetch_scene, load_scene
     from hsreject.errors import HsrejectError
@@ -92,11 +95,14 @@ _HOME = {
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
     "RelativeOptimalityDisplay": "hsreject.plot.relative_optimality",
     "ResampleBands": "hsreject.classify.features.resample_bands",
+    "SampleTransformer": "hsreject.classify.features.contract",
     "Scale": "hsreject.classify.features.scale",
     "SceneClassifier": "hsreject.classify.scene_classifier",
+    "SceneTransformer": "hsreject.classify.features.contract",
     "SelectBands": "hsreject.classify.features.select_bands",
     "Smooth": "hsreject.classify.features.smooth",
     "SparseMultinomialRegression": "hsreject.classify.smlr",
+    "SupportVectorMachine": "hsreject.classify.support_vector_machine",
     "Verdict": "hsreject.measures.comparison",
     "accuracy_at": "hsreject.measures.summary",
     "aurc": "hsreject.measures.summary",
@@ -114,6 +120,7 @@ _HOME = {
     "highest_quality_point": "hsreject.measures.choosing",
     "kept_agreement": "hsreject.measures.confusion",
     "load_indian_pines": "hsreject.datasets.indian_pines",
+    "load_model": "hsreject.classify.model_file",
     "load_scene": "hsreject.datasets.scenes",
     "minimum_cost_without_rejection": "hsreject.measures.cost",
     "open_dataset": "hsreject.io.netcdf",
@@ -130,6 +137,7 @@ _HOME = {
     "sample_blocks": "hsreject.sampling.blocks",
     "sample_fraction": "hsreject.sampling.classwise",
     "sample_per_class": "hsreject.sampling.classwise",
+    "save_model": "hsreject.classify.model_file",
     "write_dataset": "hsreject.io.netcdf",
     "write_map": "hsreject.io.map_writer",
     "write_maps": "hsreject.io.map_writer",
@@ -161,11 +169,14 @@ __all__ = [
     "RejectionCurveDisplay",
     "RelativeOptimalityDisplay",
     "ResampleBands",
+    "SampleTransformer",
     "Scale",
     "SceneClassifier",
+    "SceneTransformer",
     "SelectBands",
     "Smooth",
     "SparseMultinomialRegression",
+    "SupportVectorMachine",
     "Verdict",
     "__version__",
     "accuracy_at",
@@ -184,6 +195,7 @@ __all__ = [
     "highest_quality_point",
     "kept_agreement",
     "load_indian_pines",
+    "load_model",
     "load_scene",
     "minimum_cost_without_rejection",
     "open_dataset",
@@ -200,6 +212,7 @@ __all__ = [
     "sample_blocks",
     "sample_fraction",
     "sample_per_class",
+    "save_model",
     "write_dataset",
     "write_map",
     "write_maps",

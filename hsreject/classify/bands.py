@@ -22,7 +22,7 @@ _SAME_WAVELENGTH = 0.1
 _REMEDY = "Pass match_bands='nearest' or 'interpolate' to match bands by wavelength."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BandRequirements:
     """Number, wavelengths and widths of the bands of a training scene.
 

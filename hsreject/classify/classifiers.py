@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from hsreject.classify.nearest_neighbour import NearestNeighbour
 from hsreject.classify.smlr import SparseMultinomialRegression
+from hsreject.classify.support_vector_machine import SupportVectorMachine
 from hsreject.registry import Registry
 
 
@@ -50,7 +51,8 @@ def logistic_regression(*, penalty_strength: float = 1.0, max_iterations: int = 
 CLASSIFIERS: Registry[Any] = Registry(
     "classifier",
     {
-        "sparse_regression": SparseMultinomialRegression,
+        "smlr": SparseMultinomialRegression,
+        "svm": SupportVectorMachine,
         "random_forest": random_forest,
         "lda": linear_discriminant_analysis,
         "logistic_regression": logistic_regression,

@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from hsreject import schema
+from hsreject import __version__, schema
 from hsreject.classes import ClassTable
 from hsreject.classify.bands import BandRequirements
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.features import FEATURES, SceneTransformer
+from hsreject.classify.labelled_pixels import labelled_samples
 from hsreject.classify.pixels import map_pixels, on_the_grid_of
-from hsreject.classify.training import training_samples
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         The bands that a scene must have.
     n_training_pixels_ : int
         Number of labelled pixels that had data.
+    hsreject_version_ : str
+        The version of hsreject that fitted it.
 
     Examples
     --------
@@ -94,12 +96,13 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         features = cube
         for transformer in self.features_:
             features = transformer.fit(features).transform(features)
-        samples, values = training_samples(_good(features), labels)
+        samples, values = labelled_samples(_good(features), labels)
         self.classifier_ = classifier.fit(samples, values)
         self.classes_ = np.asarray(self.classifier_.classes_)
         self.class_table_ = _trained_classes(schema.class_table(labels), self.classes_)
         self.band_requirements_ = BandRequirements.of(cube)
         self.n_training_pixels_ = len(values)
+        self.hsreject_version_ = __version__
         return self
 
     def predict_proba(

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import schema
+from hsreject.classify.labelled_pixels import labelled_samples
 from hsreject.classify.pixels import map_pixels, on_the_grid_of
-from hsreject.classify.training import training_samples
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         features = _usable(features)
         labels = schema.check_labels(labels, name="training labels")
         schema.check_same_grid(features, labels, names=("features", "training labels"))
-        samples, _ = training_samples(features, labels)
+        samples, _ = labelled_samples(features, labels)
         return self.fit_samples(samples)
 
     def fit_samples(self, samples: NDArray[np.floating]) -> Self:

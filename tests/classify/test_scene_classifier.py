@@ -3,10 +3,13 @@ import numpy as np
 import pytest
 import xarray as xr
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from hsreject import schema
@@ -15,6 +18,7 @@ from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.features import MNF, Smooth
 from hsreject.classify.nearest_neighbour import NearestNeighbour
 from hsreject.classify.scene_classifier import SceneClassifier
+from hsreject.classify.support_vector_machine import SupportVectorMachine
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import ConfigError, InputError
 from hsreject.sampling.classwise import sample_per_class
@@ -216,3 +220,23 @@ def test_nearest_neighbour_is_scikit_learns_with_graded_probabilities() -> None:
     expected = distance**-2 / (distance**-2).sum(axis=0)
     np.testing.assert_allclose(model.predict_proba(queries), expected.T, rtol=1e-10)
     np.testing.assert_array_equal(model.predict_proba(samples).max(axis=1), 1.0)
+
+
+def test_support_vector_machine_is_an_honest_classifier() -> None:
+    check_estimator(SupportVectorMachine(), on_skip=None)
+
+
+def test_support_vector_machine_is_scikit_learns() -> None:
+    random = np.random.default_rng(0)
+    targets = np.repeat([0, 1, 2], [20, 30, 3])
+    samples = random.normal(size=(53, 4)) + targets[:, None]
+    machines = OneVsRestClassifier(SVC(C=10.0))
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)  # the rarest class has 3
+    reference = CalibratedClassifierCV(machines, ensemble=False, cv=folds).fit(samples, targets)
+    model = SupportVectorMachine().fit(samples, targets)
+    np.testing.assert_array_equal(model.predict_proba(samples), reference.predict_proba(samples))
+
+
+def test_a_class_of_one_sample_cannot_be_calibrated() -> None:
+    with pytest.raises(InputError, match="at least two samples of every class; class 7 has one"):
+        SupportVectorMachine().fit(np.eye(5), [1, 1, 2, 2, 7])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def training_samples(
+def labelled_samples(
     features: xr.DataArray, labels: xr.DataArray
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the features and label values of the labelled pixels that have data.
