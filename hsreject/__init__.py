@@ -51,8 +51,10 @@ if TYPE_CHECKING:
     from hsreject.measures.operating_set import operating_set
     from hsreject.measures.optimality import relative_optimality, relative_optimality_pairs
     from hsreject.measures.point import OperatingPoint, operating_point
+    from hsreject.measures.resampling import Resampling
     from hsreject.measures.samples import EvaluationSamples, evaluation_samples
     from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
+    from hsreject.measures.uncertainty import bootstrap_curve, bootstrap_difference
     from hsreject.plot.break_even_cost import BreakEvenCostDisplay
     from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
@@ -71,6 +73,8 @@ if TYPE_CHECKING:
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
+    "MNF": "hsreject.classify.features.mnf",
+    "PCA": "hsreject.classify.features.pca",
     "Agreement": "hsreject.measures.confusion",
     "BreakEvenCostDisplay": "hsreject.plot.break_even_cost",
     "Calibration": "hsreject.rejection.calibration",
@@ -83,19 +87,18 @@ _HOME = {
     "EvaluationSamples": "hsreject.measures.samples",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
-    "MNF": "hsreject.classify.features.mnf",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
     "Normalize": "hsreject.classify.features.normalize",
     "Novelty": "hsreject.rejection.novelty",
     "OperatingPoint": "hsreject.measures.point",
     "OperatingSetDisplay": "hsreject.plot.operating_set",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
-    "PCA": "hsreject.classify.features.pca",
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "RejectMapDisplay": "hsreject.plot.class_map",
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
     "RelativeOptimalityDisplay": "hsreject.plot.relative_optimality",
     "ResampleBands": "hsreject.classify.features.resample_bands",
+    "Resampling": "hsreject.measures.resampling",
     "SampleTransformer": "hsreject.classify.features.contract",
     "Scale": "hsreject.classify.features.scale",
     "SceneClassifier": "hsreject.classify.scene_classifier",
@@ -107,6 +110,8 @@ _HOME = {
     "Verdict": "hsreject.measures.comparison",
     "accuracy_at": "hsreject.measures.summary",
     "aurc": "hsreject.measures.summary",
+    "bootstrap_curve": "hsreject.measures.uncertainty",
+    "bootstrap_difference": "hsreject.measures.uncertainty",
     "break_even_cost": "hsreject.measures.cost",
     "cheapest_operating_point": "hsreject.measures.choosing",
     "compare": "hsreject.measures.comparison",
@@ -171,6 +176,7 @@ __all__ = [
     "RejectionCurveDisplay",
     "RelativeOptimalityDisplay",
     "ResampleBands",
+    "Resampling",
     "SampleTransformer",
     "Scale",
     "SceneClassifier",
@@ -183,6 +189,8 @@ __all__ = [
     "__version__",
     "accuracy_at",
     "aurc",
+    "bootstrap_curve",
+    "bootstrap_difference",
     "break_even_cost",
     "cheapest_operating_point",
     "compare",

@@ -1,0 +1,101 @@
+"""Where the paper's text and its mathematics disagree: the printed formula fails, ours holds.
+
+Each test states the printed formula, shows a case in which it contradicts the definitions, and
+checks ours on the same case.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hsreject as hr
+
+WORKED = hr.OperatingPoint(50, 30, 5, 15)  # the paper's example, with n = 100
+
+
+def test_1_accuracy_is_divided_by_the_number_kept() -> None:
+    """Section III-A prints ||a_N|| / (n - k), with k samples kept."""
+    n, k = 100, 80
+    printed = WORKED.accurate_kept / (n - k)
+    assert printed > 1  # no accuracy at all
+    assert WORKED.nonrejected_accuracy == WORKED.accurate_kept / k == 0.625
+
+
+def test_2_reconstruction_matrix() -> None:
+    """Theorem 2 prints AR = n (Q + A(1-r)) and MR = n (r - Q + A(1-r))."""
+    printed = np.array([[0, 0, 0, 1], [1, -1, 0, -1], [0, 0, 1, 1], [0, 1, -1, 1]])
+    corrected = np.array([[0, 0, 0, 1], [1, -1, 0, -1], [0, 1, -1, 1], [0, 0, 1, -1]])
+    measures = np.array([1, 0.2, 0.65, 0.625 * 0.8])
+    counts = np.array([50, 30, 5, 15])
+    assert 100 * (printed @ measures).sum() == pytest.approx(200)  # 200 samples out of 100
+    np.testing.assert_allclose(100 * corrected @ measures, counts)
+    assert np.linalg.matrix_rank(corrected) == 4  # what the theorem needs
+    rebuilt = hr.OperatingPoint.from_measures(
+        nonrejected_accuracy=0.625, classification_quality=0.65, rejected_fraction=0.2, n=100
+    )
+    assert rebuilt == WORKED
+
+
+def test_3_rejection_quality_fails_without_accurate_rejected_samples() -> None:
+    """Section III-C says it is undefined without *misclassified* rejected samples."""
+    no_misclassified = hr.OperatingPoint(50, 45, 5, 0)
+    assert no_misclassified.rejection_quality == 0  # perfectly well defined: the minimum
+    no_accurate = hr.OperatingPoint(55, 30, 0, 15)
+    with pytest.raises(ZeroDivisionError):
+        _ = (15 / no_accurate.accurate_rejected) / (45 / 55)
+    assert no_accurate.rejection_quality == np.inf
+
+
+def test_4_best_and_worst_accuracy_at_a_larger_fraction() -> None:
+    """The appendix says in words: best A0 (1-r0)/(1-r1) + (r1-r0)/(1-r1), worst without the sum."""
+    r0, r1, a0 = 0.2, 0.4, 0.625
+    ratio, step = (1 - r0) / (1 - r1), (r1 - r0) / (1 - r1)
+    printed_best, printed_worst = a0 * ratio + step, a0 * ratio
+    assert printed_best > 1  # cannot be
+    # reject 20 more, all of them errors: nothing can do better, and the words call it the worst
+    best = hr.OperatingPoint(50, 10, 5, 35)
+    worst = hr.OperatingPoint(30, 30, 25, 15)
+    assert best.nonrejected_accuracy == pytest.approx(printed_worst)
+    assert hr.compare(best, WORKED).relative_optimality == pytest.approx(1)
+    assert hr.compare(worst, WORKED).relative_optimality == pytest.approx(-1)
+    borders = hr.operating_set(WORKED, rejected_fraction=[r1]).nonrejected_accuracy
+    assert borders.sel(border="best").item() == pytest.approx(best.nonrejected_accuracy)
+    assert borders.sel(border="worst").item() == pytest.approx(worst.nonrejected_accuracy)
+    for beta in (-1.0, 0.0, 0.5, 1.0):  # the formula below the words is right
+        accuracy = a0 * ratio + (beta - 1) / 2 * step
+        assert hr.relative_optimality(accuracy, r1, a0, r0) == pytest.approx(beta)
+
+
+def test_5_smaller_confidences_are_rejected_first() -> None:
+    """Section II-A: "all the samples j with smaller confidence c_i < c_j are also rejected"."""
+    correct = np.ones(3, dtype=bool)
+    confidence = np.array([0.2, 0.5, 0.8])
+    curve = hr.rejection_curve(correct, confidence)
+    rejected = confidence < curve.threshold.values[2]  # two of three
+    i = 1  # a rejected sample
+    printed = confidence > confidence[i]  # the j with c_i < c_j
+    assert not rejected[printed].any()
+    assert rejected[confidence < confidence[i]].all()
+
+
+def test_6_extremes_and_the_third_case() -> None:
+    """Property IV prints a_N = 0, a_R = 1 for the maximum; case 3 prints "R1 outperforms R1"."""
+    correct = np.array([True, True, False])
+    printed = hr.operating_point(correct, correct)  # a_R all 1, a_N all 0
+    assert printed.classification_quality == 0  # the minimum
+    ours = hr.operating_point(correct, ~correct)
+    assert ours.classification_quality == 1
+    assert (ours.accurate_rejected, ours.misclassified_kept) == (0, 0)
+    one, two = hr.OperatingPoint(53, 30, 2, 15), hr.OperatingPoint(50, 30, 5, 15)
+    assert hr.compare(one, one).verdict == hr.Verdict.EQUAL
+    assert hr.compare(one, two).verdict == hr.Verdict.OUTPERFORMS
+
+
+def test_7_quality_from_the_number_of_accurate_samples() -> None:
+    """The appendix prints n Q = n - A(0) + |N| - 2 ||1 - a_N||, with A(0) for ||a||."""
+    n, kept, misclassified_kept = WORKED.n, WORKED.kept, WORKED.misclassified_kept
+    printed = n - WORKED.overall_accuracy + kept - 2 * misclassified_kept
+    ours = n - WORKED.accurate + kept - 2 * misclassified_kept
+    assert printed / n > 1
+    assert ours / n == WORKED.classification_quality

@@ -1,0 +1,231 @@
+"""Bootstrap bands: against the binomial law, blocks of copies, the slow way, any order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+import hsreject as hr
+from hsreject.errors import InputError
+
+MEASURES = ("nonrejected_accuracy", "classification_quality", "rejection_quality")
+
+
+def scene(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    confidence = np.round(rng.random(n), 2)  # ties
+    return rng.random(n) < 0.5 + confidence / 2, confidence
+
+
+def test_estimates_are_those_of_the_curve() -> None:
+    correct, confidence = scene(300, 0)
+    fractions = np.array([0.0, 0.1, 1 / 3, 0.5, 0.99, 1.0])
+    bands = hr.bootstrap_curve(
+        correct, confidence, rejected_fraction=fractions, resampling=hr.Resampling(n_resamples=2)
+    )
+    curve = hr.rejection_curve(correct, confidence)
+    expected = hr.accuracy_at(curve, fractions)
+    np.testing.assert_allclose(bands.nonrejected_accuracy, expected, rtol=1e-12)
+    at_ends = curve.isel(operating_point=[0, -1])
+    for name in MEASURES:
+        ends = bands[name].isel(rejected_fraction=[0, -1])
+        np.testing.assert_allclose(ends, at_ends[name], rtol=1e-12)
+
+
+def test_band_without_rejection_is_that_of_the_binomial_law() -> None:
+    """At r = 0 the number of accurate samples of a resample is binomial(n, A)."""
+    correct, confidence = scene(400, 1)
+    bands = hr.bootstrap_curve(
+        correct,
+        confidence,
+        rejected_fraction=[0.0],
+        resampling=hr.Resampling(n_resamples=4000, level=0.9, seed=3),
+    )
+    law = stats.binom(400, correct.mean())
+    # the 5 % rank of 4000 draws scatters by about 0.35 % in probability: one or two counts
+    assert bands.nonrejected_accuracy_lower.item() == pytest.approx(
+        law.ppf(0.05) / 400, abs=2 / 400
+    )
+    assert bands.nonrejected_accuracy_upper.item() == pytest.approx(
+        law.ppf(0.95) / 400, abs=2 / 400
+    )
+
+
+def test_blocks_of_copies_count_as_one_sample_each() -> None:
+    """25 identical pixels a block: the band is that of the blocks, five times as wide."""
+    rng = np.random.default_rng(5)
+    block = np.arange(100)
+    correct_of_block, confidence_of_block = rng.random(100) < 0.7, rng.random(100)
+    inside = np.arange(25)
+    row = (5 * (block // 10)[:, None] + inside[None, :] // 5).ravel()
+    column = (5 * (block % 10)[:, None] + inside[None, :] % 5).ravel()
+    correct, confidence = np.repeat(correct_of_block, 25), np.repeat(confidence_of_block, 25)
+    options = {"n_resamples": 4000, "level": 0.9, "seed": 1}
+    blocked = hr.bootstrap_curve(
+        correct,
+        confidence,
+        rejected_fraction=[0.0],
+        resampling=hr.Resampling(coordinates=(row, column), block_size=5, **options),
+    )
+    law = stats.binom(100, correct_of_block.mean())
+    assert blocked.attrs["n_blocks"] == 100
+    assert blocked.nonrejected_accuracy_lower.item() == pytest.approx(
+        law.ppf(0.05) / 100, abs=0.011
+    )
+    assert blocked.nonrejected_accuracy_upper.item() == pytest.approx(
+        law.ppf(0.95) / 100, abs=0.011
+    )
+    naive = hr.bootstrap_curve(
+        correct, confidence, rejected_fraction=[0.0], resampling=hr.Resampling(**options)
+    )
+    widths = [
+        (b.nonrejected_accuracy_upper - b.nonrejected_accuracy_lower).item()
+        for b in (blocked, naive)
+    ]
+    assert widths[0] / widths[1] == pytest.approx(5, rel=0.15)
+
+
+def test_each_resample_is_the_curve_of_the_drawn_samples() -> None:
+    """With one resample both bounds are that resample: draw it the slow way."""
+    correct, confidence = scene(60, 7)
+    order = np.lexsort((correct, confidence))
+    resampling = hr.Resampling(n_resamples=1, seed=9)
+    bands = hr.bootstrap_curve(
+        correct, confidence, rejected_fraction=[0.0, 0.3, 0.6], resampling=resampling
+    )
+    weights = next(resampling.weights(None, 60))
+    drawn = np.repeat(order, weights)
+    assert drawn.size == 60
+    expected = hr.accuracy_at(
+        hr.rejection_curve(correct[drawn], confidence[drawn]), [0.0, 0.3, 0.6]
+    )
+    np.testing.assert_allclose(bands.nonrejected_accuracy_lower, expected, rtol=1e-12)
+    np.testing.assert_allclose(bands.nonrejected_accuracy_upper, expected, rtol=1e-12)
+
+
+def test_bands_cover_the_truth_about_as_often_as_they_say() -> None:
+    """A(0.5) of confidence ~ U(0, 1), P(correct) = confidence, is 3/4."""
+    rng = np.random.default_rng(2)
+    covered = 0
+    for repetition in range(200):
+        confidence = rng.random(200)
+        correct = rng.random(200) < confidence
+        bands = hr.bootstrap_curve(
+            correct,
+            confidence,
+            rejected_fraction=[0.5],
+            resampling=hr.Resampling(n_resamples=100, level=0.8, seed=repetition),
+        )
+        low, high = bands.nonrejected_accuracy_lower, bands.nonrejected_accuracy_upper
+        covered += low.item() <= 0.75 <= high.item()
+    # 160 +- 4 standard deviations (5.7) of a binomial count
+    assert 137 <= covered <= 183
+
+
+def test_order_of_samples_never_matters_and_seeds_do() -> None:
+    correct, confidence = scene(200, 4)
+    other = np.round(confidence + np.random.default_rng(1).random(200), 1)
+    where = np.random.default_rng(2).integers(0, 20, (2, 200))
+    mix = np.random.default_rng(3).permutation(200)
+
+    def run(pick: np.ndarray, seed: int) -> list[xr.Dataset]:
+        spatial = hr.Resampling(
+            n_resamples=20, seed=seed, coordinates=(where[0][pick], where[1][pick]), block_size=6
+        )
+        plain = hr.Resampling(n_resamples=20, seed=seed)
+        samples = correct[pick], confidence[pick]
+        return [
+            hr.bootstrap_curve(*samples, resampling=plain),
+            hr.bootstrap_curve(*samples, resampling=spatial),
+            hr.bootstrap_difference(*samples, correct[pick], other[pick], resampling=plain),
+            hr.bootstrap_difference(*samples, correct[pick], other[pick], resampling=spatial),
+        ]
+
+    same, moved, reseeded = run(np.arange(200), 0), run(mix, 0), run(np.arange(200), 1)
+    for first, second, third in zip(same, moved, reseeded, strict=True):
+        xr.testing.assert_identical(first, second)
+        assert not first.drop_attrs().equals(third.drop_attrs())
+
+
+def test_difference_of_a_rejector_with_itself_is_nothing() -> None:
+    correct, confidence = scene(200, 6)
+    gain = hr.bootstrap_difference(
+        correct, confidence, correct, confidence, resampling=hr.Resampling(n_resamples=30)
+    )
+    for name in ("nonrejected_accuracy", "classification_quality"):
+        for ending in ("", "_lower", "_upper"):
+            assert (gain[name + ending].isel(rejected_fraction=slice(-1)) == 0).all()
+
+
+def test_difference_is_paired() -> None:
+    """Two nearly equal rejectors: the paired band is far narrower than the bands themselves."""
+    correct, confidence = scene(500, 8)
+    nearly = confidence + 0.001 * np.random.default_rng(0).random(500)
+    resampling = hr.Resampling(n_resamples=200)
+    gain = hr.bootstrap_difference(
+        correct, nearly, correct, confidence, rejected_fraction=[0.3], resampling=resampling
+    )
+    alone = hr.bootstrap_curve(correct, confidence, rejected_fraction=[0.3], resampling=resampling)
+    width = [
+        (b.nonrejected_accuracy_upper - b.nonrejected_accuracy_lower).item() for b in (gain, alone)
+    ]
+    assert width[0] < width[1] / 4
+    curves = [hr.rejection_curve(correct, c) for c in (nearly, confidence)]
+    expected = hr.accuracy_at(curves[0], 0.3) - hr.accuracy_at(curves[1], 0.3)
+    assert gain.nonrejected_accuracy.item() == pytest.approx(expected.item(), abs=1e-12)
+
+
+def test_infinite_and_undefined_rejection_quality() -> None:
+    """One error, first to go: most resamples reject only errors; those without it have none."""
+    correct, confidence = np.array([False] + [True] * 9), np.arange(10) / 10
+    bands = hr.bootstrap_curve(
+        correct, confidence, rejected_fraction=[0.1], resampling=hr.Resampling(n_resamples=300)
+    )
+    assert bands.rejection_quality.item() == np.inf
+    assert bands.rejection_quality_upper.item() == np.inf
+    assert not np.isnan(bands.rejection_quality_lower)
+    perfect = hr.bootstrap_curve(
+        [True] * 5, np.arange(5), rejected_fraction=[0.4], resampling=hr.Resampling(n_resamples=5)
+    )
+    assert np.isnan(perfect.rejection_quality_lower)
+
+
+def test_progress_moves() -> None:
+    seen: list[tuple[str, float, float | None]] = []
+    correct, confidence = scene(20, 0)
+    hr.bootstrap_curve(
+        correct,
+        confidence,
+        resampling=hr.Resampling(n_resamples=5),
+        progress=lambda *report: seen.append(report),
+    )
+    assert [done for _, done, _ in seen] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_resamples": 0}, "n_resamples must be at least 1"),
+        ({"level": 95}, "level must lie between 0 and 1"),
+        ({"coordinates": ([0], [0])}, "needs both coordinates and block_size"),
+        ({"block_size": 3}, "needs both coordinates and block_size"),
+        ({"coordinates": ([0], [0]), "block_size": -1}, "block_size must be positive"),
+    ],
+)
+def test_bad_resampling_is_refused(options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        hr.Resampling(**options)
+
+
+def test_bad_coordinates_are_refused() -> None:
+    correct, confidence = scene(4, 0)
+    for coordinates, message in (
+        (([0, 1], [0, 1]), "each of the 4 samples"),
+        (([0, 1, 2, np.nan], [0, 1, 2, 3]), "finite row and column"),
+        (([0, 1, 0, 1], [0, 0, 1, 1]), "All samples lie in one block"),
+    ):
+        resampling = hr.Resampling(coordinates=coordinates, block_size=10)
+        with pytest.raises(InputError, match=message):
+            hr.bootstrap_curve(correct, confidence, resampling=resampling)
