@@ -1,0 +1,1 @@
+"""Pages and tables that a person reads."""

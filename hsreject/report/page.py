@@ -1,0 +1,83 @@
+"""A page that a person opens: one HTML file with its pictures inside, no other files needed."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from hsreject import __version__
+from hsreject.io.replace import replacing
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG file with the words that go under it."""
+
+    file: Path
+    title: str
+    caption: str = ""
+
+    @property
+    def encoded(self) -> str:
+        """The file's bytes as base64 text."""
+        return base64.b64encode(self.file.read_bytes()).decode("ascii")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text cells; the first column names the rows."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a title, a few words, then tables, pictures and foldable listings."""
+
+    title: str
+    text: str = ""
+    tables: tuple[Table, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    listings: tuple[tuple[str, str], ...] = ()
+    wide: bool = False
+
+
+def write_page(
+    path: str | Path,
+    *,
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    overwrite: bool = False,
+) -> None:
+    """Write the page to `path`, whole or not at all.
+
+    Parameters
+    ----------
+    path : path
+        The HTML file.
+    title, lead : str
+        The heading and the sentence under it.
+    sections : sequence of Section
+        The parts in their order. All text is escaped: class names and paths are safe to show.
+    overwrite : bool
+        Replace a file that is there.
+    """
+    environment = Environment(
+        loader=PackageLoader("hsreject.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("page.html.jinja").render(
+        title=title, lead=lead, sections=sections, version=__version__
+    )
+    with replacing(Path(path), overwrite=overwrite) as temporary:
+        temporary.write_text(page, encoding="utf-8")

@@ -1,0 +1,71 @@
+import base64
+from html.parser import HTMLParser
+
+import pytest
+
+from hsreject.errors import FileError
+from hsreject.report.page import Picture, Section, Table, write_page
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+VOID = {"meta", "img", "link", "br"}
+
+
+class Checker(HTMLParser):
+    """Collects text and images, and fails on tags that do not nest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.images: list[dict[str, str | None]] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        if tag == "img":
+            self.images.append(dict(attrs))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture
+def sections(tmp_path):
+    file = tmp_path / "map.png"
+    file.write_bytes(PIXEL)
+    return [
+        Section(
+            "Maps <of> everything",
+            "In words.",
+            tables=(Table(("method", "OA"), (("a & b", "0.9"),), caption="Means."),),
+            pictures=(Picture(file, "A map", "what it shows"),),
+            listings=(("config.toml", 'name = "<script>"'),),
+        )
+    ]
+
+
+def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path, sections) -> None:
+    path = tmp_path / "report.html"
+    write_page(path, title="T", lead="L", sections=sections)
+    page = Checker()
+    page.feed(path.read_text(encoding="utf-8"))
+    assert page.open == []
+    assert base64.b64decode(page.images[0]["src"].partition("base64,")[2]) == PIXEL
+    text = "".join(page.text)
+    for wanted in ("Maps <of> everything", "a & b", "Means.", 'name = "<script>"', "what it shows"):
+        assert wanted in text
+    assert "<script>" not in path.read_text(encoding="utf-8")
+
+
+def test_a_page_is_replaced_only_when_asked(tmp_path, sections) -> None:
+    path = tmp_path / "report.html"
+    write_page(path, title="first", lead="", sections=sections)
+    with pytest.raises(FileError, match="already there"):
+        write_page(path, title="second", lead="", sections=sections)
+    write_page(path, title="second", lead="", sections=sections, overwrite=True)
+    assert "second" in path.read_text(encoding="utf-8")
