@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hsreject.datasets.scenes import fetch_scene, load_scene
     from hsreject.errors import HsrejectError
     from hsreject.io.labels import open_labels
+    from hsreject.io.map_reader import open_map
     from hsreject.io.map_writer import write_map, write_maps
     from hsreject.io.netcdf import open_dataset, write_dataset
     from hsreject.io.scene import open_scene
@@ -130,6 +131,7 @@ _HOME = {
     "minimum_cost_without_rejection": "hsreject.measures.cost",
     "open_dataset": "hsreject.io.netcdf",
     "open_labels": "hsreject.io.labels",
+    "open_map": "hsreject.io.map_reader",
     "open_scene": "hsreject.io.scene",
     "operating_point": "hsreject.measures.point",
     "operating_set": "hsreject.measures.operating_set",
@@ -208,6 +210,7 @@ __all__ = [
     "minimum_cost_without_rejection",
     "open_dataset",
     "open_labels",
+    "open_map",
     "open_scene",
     "operating_point",
     "operating_set",

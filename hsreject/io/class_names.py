@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from hsreject import schema
 from hsreject.io.raster_file import virtual_raster
 
 if TYPE_CHECKING:
@@ -55,7 +57,19 @@ def stated_classes(path: Path) -> StatedClasses:
     if table is not None:
         listed = _attribute_table(table)
         names, colors = names or listed.names, colors or listed.colors
+    names = names or _tagged_names(band)
     return StatedClasses({value: name for value, name in names.items() if name}, colors)
+
+
+def _tagged_names(band: ET.Element) -> dict[int, str]:
+    """Return the names that hsreject keeps inside a GeoTIFF, for when its side file got lost."""
+    tags = {tag.get("key"): tag.text or "" for tag in band.iterfind("Metadata/MDI")}
+    try:
+        values = [int(value) for value in tags["flag_values"].split()]
+        named = dict(zip(values, json.loads(tags["class_names"]), strict=True))
+    except (KeyError, ValueError):  # not a tag of ours
+        return {}
+    return {schema.NO_REFERENCE: tags.get(schema.ZERO_MEANING, "")} | named
 
 
 def _attribute_table(table: ET.Element) -> StatedClasses:
