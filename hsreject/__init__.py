@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.classify.smlr import SparseMultinomialRegression
     from hsreject.classify.support_vector_machine import SupportVectorMachine
+    from hsreject.context.priors.base import Prior
+    from hsreject.context.priors.vector_tv import VectorTV
+    from hsreject.context.result import SegSALSAResult
+    from hsreject.context.segsalsa import SegSALSA
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.datasets.scenes import fetch_scene, load_scene
     from hsreject.errors import HsrejectError
@@ -73,8 +77,6 @@ if TYPE_CHECKING:
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
-    "MNF": "hsreject.classify.features.mnf",
-    "PCA": "hsreject.classify.features.pca",
     "Agreement": "hsreject.measures.confusion",
     "BreakEvenCostDisplay": "hsreject.plot.break_even_cost",
     "Calibration": "hsreject.rejection.calibration",
@@ -87,13 +89,16 @@ _HOME = {
     "EvaluationSamples": "hsreject.measures.samples",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
+    "MNF": "hsreject.classify.features.mnf",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
     "Normalize": "hsreject.classify.features.normalize",
     "Novelty": "hsreject.rejection.novelty",
     "OperatingPoint": "hsreject.measures.point",
     "OperatingSetDisplay": "hsreject.plot.operating_set",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
+    "PCA": "hsreject.classify.features.pca",
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
+    "Prior": "hsreject.context.priors.base",
     "RejectMapDisplay": "hsreject.plot.class_map",
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
     "RelativeOptimalityDisplay": "hsreject.plot.relative_optimality",
@@ -103,10 +108,13 @@ _HOME = {
     "Scale": "hsreject.classify.features.scale",
     "SceneClassifier": "hsreject.classify.scene_classifier",
     "SceneTransformer": "hsreject.classify.features.contract",
+    "SegSALSA": "hsreject.context.segsalsa",
+    "SegSALSAResult": "hsreject.context.result",
     "SelectBands": "hsreject.classify.features.select_bands",
     "Smooth": "hsreject.classify.features.smooth",
     "SparseMultinomialRegression": "hsreject.classify.smlr",
     "SupportVectorMachine": "hsreject.classify.support_vector_machine",
+    "VectorTV": "hsreject.context.priors.vector_tv",
     "Verdict": "hsreject.measures.comparison",
     "accuracy_at": "hsreject.measures.summary",
     "aurc": "hsreject.measures.summary",
@@ -172,6 +180,7 @@ __all__ = [
     "OperatingSetDisplay",
     "OutcomeMapDisplay",
     "PixelwiseRejector",
+    "Prior",
     "RejectMapDisplay",
     "RejectionCurveDisplay",
     "RelativeOptimalityDisplay",
@@ -181,10 +190,13 @@ __all__ = [
     "Scale",
     "SceneClassifier",
     "SceneTransformer",
+    "SegSALSA",
+    "SegSALSAResult",
     "SelectBands",
     "Smooth",
     "SparseMultinomialRegression",
     "SupportVectorMachine",
+    "VectorTV",
     "Verdict",
     "__version__",
     "accuracy_at",

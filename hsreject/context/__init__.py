@@ -1,0 +1,1 @@
+"""The context: SegSALSA, its priors and its solvers."""

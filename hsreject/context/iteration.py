@@ -1,0 +1,83 @@
+r"""One iteration of the preconditioned solver, for any list of terms.
+
+With x = site_prox(Z - tau H'Y, tau) and T = prox of g* at Y + sigma H Zbar:
+
+.. math:: \bar Z = 2x - Z, \quad Z \leftarrow Z + \rho (x - Z), \quad Y \leftarrow Y + \rho (T - Y).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hsreject.context.certificate import certify
+from hsreject.context.kernels.site_row import Steps, site_rows
+from hsreject.context.kernels.tile import ALL_ACTIVE
+from hsreject.context.problem import Array, Certificate, Problem
+
+if TYPE_CHECKING:
+    from hsreject.context.workers import Workers
+
+
+class Iteration(ABC):
+    """Arrays of a running solver, and the ways to move and to judge them."""
+
+    @abstractmethod
+    def step(self, steps: Steps, workers: Workers) -> None:
+        """Update Z and Y in place."""
+
+    @abstractmethod
+    def certify(self, workers: Workers) -> Certificate:
+        """Return objective and gap of Z and Y as they are: after a step with relaxation 1."""
+
+
+def new_multipliers(field: Array) -> Array:
+    """Return c and theta of every pixel, (y, 2, x), for the first iteration: all classes active."""
+    multipliers = np.empty((field.shape[0], 2, field.shape[2]), field.dtype)
+    multipliers[:, 0] = 1
+    multipliers[:, 1] = ALL_ACTIVE
+    return multipliers
+
+
+class GeneralIteration(Iteration):
+    """The iteration in terms of what every term has."""
+
+    def __init__(self, problem: Problem, field: Array, duals: tuple[Array, ...]) -> None:
+        self.problem = problem
+        self.field = field
+        self.duals = duals
+        self.multipliers = new_multipliers(field)
+        self.buffer = np.empty_like(field)
+
+    def step(self, steps: Steps, workers: Workers) -> None:
+        """Update Z and Y in place."""
+        self._pull(workers)
+
+        def site_step(first_row: int, last_row: int) -> None:
+            site_rows(
+                self.field,
+                self.problem.probability,
+                self.buffer,
+                self.multipliers,
+                steps,
+                first_row,
+                last_row,
+            )
+
+        workers.share(self.field.shape[0], site_step)
+        for term, dual in zip(self.problem.terms, self.duals, strict=True):
+            term.update_dual(
+                dual, self.buffer, step=steps.dual, relaxation=steps.relaxation, workers=workers
+            )
+
+    def certify(self, workers: Workers) -> Certificate:
+        """Return objective and gap of Z and Y as they are."""
+        self._pull(workers)
+        return certify(self.problem, self.field, self.duals, self.buffer, workers)
+
+    def _pull(self, workers: Workers) -> None:
+        self.buffer.fill(0)
+        for term, dual in zip(self.problem.terms, self.duals, strict=True):
+            term.add_adjoint(dual, self.buffer, workers)

@@ -1,0 +1,109 @@
+"""The site step of the preconditioned solver: one row, and all rows of a band.
+
+With `pull` = H'Y, x = site_prox(Z - tau pull): Zbar = 2x - Z, Z += relaxation (x - Z).
+The multipliers c and theta of each pixel are kept from one iteration to the next: the set of active
+classes hardly changes, so most pixels need one pass.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hsreject.context.kernels.compilation import FloatArray, Number, kernel
+from hsreject.context.kernels.site import solve_tile
+from hsreject.context.kernels.tile import CHUNK, THETA, C, new_tile, new_work
+
+
+class Steps(NamedTuple):
+    """The numbers of one iteration: tau, sigma, relaxation, accuracy of the site prox."""
+
+    primal: float
+    dual: float
+    relaxation: float
+    site_tolerance: Number
+
+
+@kernel
+def site_row(
+    field: FloatArray,
+    probability: FloatArray,
+    pull: FloatArray,
+    extrapolated: FloatArray,
+    multipliers: FloatArray,
+    steps: Steps,
+    tile: FloatArray,
+    work: FloatArray,
+) -> None:
+    """Update one row of Z, (category, x), and write Zbar of it; `extrapolated` may be `pull`."""
+    n_classes, n_columns = field.shape
+    tau = field.dtype.type(steps.primal)
+    relaxation = field.dtype.type(steps.relaxation)
+    tolerance = field.dtype.type(steps.site_tolerance)
+    zero = field.dtype.type(0)
+    for first in range(0, n_columns, CHUNK):
+        last = min(first + CHUNK, n_columns)
+        _load(field, probability, pull, first, last, tau, tile)
+        kept_c = multipliers[0, first:last]
+        kept_theta = multipliers[1, first:last]
+        for j in range(len(kept_c)):
+            work[C + j] = kept_c[j]
+            work[THETA + j] = kept_theta[j]
+        solve_tile(tile, n_classes, tau, tolerance, work)
+        for j in range(len(kept_c)):
+            kept_c[j] = work[C + j]
+            kept_theta[j] = work[THETA + j]
+        for k in range(n_classes):
+            part = tile[2 * k * CHUNK : 2 * (k + 1) * CHUNK]
+            z = field[k, first:last]
+            zbar = extrapolated[k, first:last]
+            for j in range(len(z)):
+                x = max(zero, part[j] + work[C + j] * part[CHUNK + j] - work[THETA + j])
+                step = x - z[j]
+                zbar[j] = x + step
+                z[j] += relaxation * step
+
+
+@kernel
+def _load(
+    field: FloatArray,
+    probability: FloatArray,
+    pull: FloatArray,
+    first: int,
+    last: int,
+    tau: Number,
+    tile: FloatArray,
+) -> None:
+    for k in range(field.shape[0]):
+        part = tile[2 * k * CHUNK : 2 * (k + 1) * CHUNK]
+        z = field[k, first:last]
+        p = probability[k, first:last]
+        q = pull[k, first:last]
+        for j in range(len(z)):
+            part[j] = z[j] - tau * q[j]
+            part[CHUNK + j] = p[j]
+
+
+@kernel
+def site_rows(
+    field: FloatArray,
+    probability: FloatArray,
+    pull: FloatArray,
+    multipliers: FloatArray,
+    steps: Steps,
+    first_row: int,
+    last_row: int,
+) -> None:
+    """Update rows of Z, (y, category, x), and replace `pull` by Zbar."""
+    tile = new_tile(field.shape[1], field)
+    work = new_work(field)
+    for row in range(first_row, last_row):
+        site_row(
+            field[row],
+            probability[row],
+            pull[row],
+            pull[row],
+            multipliers[row],
+            steps,
+            tile,
+            work,
+        )

@@ -1,0 +1,9 @@
+"""Priors by name. A new one is one file beside these and one line here."""
+
+from hsreject.context.priors.base import Prior, Term
+from hsreject.context.priors.vector_tv import VectorTV
+from hsreject.registry import Registry
+
+PRIORS: Registry[Prior] = Registry("prior", {"vector_tv": VectorTV})
+
+__all__ = ["PRIORS", "Prior", "Term", "VectorTV"]

@@ -1,0 +1,92 @@
+"""Edge weights: how strongly a pixel is tied to its right and its lower neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hsreject.context.image import principal_components
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.context.grid import Grid
+
+
+def existing_edges(valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which edges join two valid pixels, (y, direction, x): to the right, down."""
+    exists = np.zeros((valid.shape[0], 2, valid.shape[1]), dtype=bool)
+    exists[:, 0, :-1] = valid[:, :-1] & valid[:, 1:]
+    exists[:-1, 1] = valid[:-1] & valid[1:]
+    return exists
+
+
+def image_edge_weights(
+    layers: NDArray[np.floating[Any]], exists: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    r"""Return :math:`\exp(-d^2 / (2\,\overline{d^2}))` of each edge, d the difference across it.
+
+    Parameters
+    ----------
+    layers : array, (layer, y, x)
+        Bands or components; :math:`d^2` sums over them, and the mean is over existing edges.
+    exists : array of bool, (y, direction, x)
+
+    Returns
+    -------
+    array, (y, direction, x)
+        0 where there is no edge, else in (0, 1].
+    """
+    squared = np.zeros(exists.shape)
+    squared[:, 0, :-1] = (np.diff(layers, axis=2) ** 2).sum(axis=0)
+    squared[:-1, 1] = (np.diff(layers, axis=1) ** 2).sum(axis=0)
+    mean = squared[exists].mean() if exists.any() else 0.0
+    weights = np.exp(-squared / (2 * mean)) if mean > 0 else np.ones(exists.shape)
+    return np.where(exists, weights, 0.0)
+
+
+def chosen_edge_weights(
+    edges: str | Sequence[int] | NDArray[np.floating[Any]] | None, grid: Grid
+) -> NDArray[np.float64]:
+    """Return the edge weights, (y, direction, x), that the option `edges` of a prior asks for."""
+    exists = existing_edges(grid.valid)
+    if edges is None:
+        return exists.astype(np.float64)
+    if isinstance(edges, np.ndarray) and edges.ndim > 1:
+        return np.where(exists, _given(edges, exists), 0.0)
+    image = grid.required_image(wanted_by="A prior with edges from the image")
+    if isinstance(edges, str):
+        layers = principal_components(image, grid.valid, 1)
+    else:
+        layers = np.where(grid.valid, image[_band_indices(edges, image.shape[0])], 0.0)
+    return image_edge_weights(layers.astype(np.float64), exists)
+
+
+def _given(edges: NDArray[np.floating[Any]], exists: NDArray[np.bool_]) -> NDArray[np.float64]:
+    if edges.shape != exists.shape:
+        raise InputError(
+            f"Edge weights must have the shape (y, 2, x) = {exists.shape} (got {edges.shape}): "
+            "[:, 0] to the right neighbour, [:, 1] to the lower one."
+        )
+    weights = edges.astype(np.float64)
+    if not (np.isfinite(weights[exists]).all() and (weights[exists] >= 0).all()):
+        raise InputError("Edge weights must be finite and at least 0 between pixels with data.")
+    return weights
+
+
+def _band_indices(
+    edges: Sequence[int] | NDArray[np.floating[Any]], n_bands: int
+) -> NDArray[np.intp]:
+    indices = np.asarray(edges)
+    if indices.size == 0 or indices.dtype.kind not in "iu" or indices.min() < 0:
+        raise InputError(
+            f"edges must be None, 'image', band indices or weights (y, 2, x) (got {edges!r})."
+        )
+    if indices.max() >= n_bands:
+        raise InputError(
+            f"edges names band {indices.max()} but the image has {n_bands} bands (0 is the first)."
+        )
+    return indices.astype(np.intp)

@@ -1,0 +1,173 @@
+"""Vector total variation: neighbouring pixels have the same hidden field, but for sharp borders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hsreject.context.priors.base import Prior, Term, check_weight
+from hsreject.context.priors.edges import chosen_edge_weights
+from hsreject.context.priors.vector_tv_sweep import VectorTVIteration
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.context.grid import Grid
+    from hsreject.context.iteration import Iteration
+
+    Array = NDArray[np.floating[Any]]
+
+
+class VectorTV(Prior):
+    r"""Isotropic vector total variation, with Neumann borders and optional edge weights.
+
+    .. math:: weight \sum_i \sqrt{ \sum_k (w_{i\to} (z_{k,right(i)} - z_{ki}))^2
+              + (w_{i\downarrow} (z_{k,below(i)} - z_{ki}))^2 }
+
+    The square root is over all classes and both directions, so that the borders of all classes
+    fall together and have no preferred direction. Edge weights multiply the differences, inside
+    the root: an edge of weight 0 is not there, whichever way it runs.
+
+    Parameters
+    ----------
+    weight : float, at least 0
+        How strongly neighbours are tied. On Indian Pines 1 to 4.
+    edges : None, "image", sequence of int, or array (y, 2, x), optional
+        Edge weights. None: all 1. "image": from the first principal component of the image,
+        :math:`w = \exp(-d^2 / (2\,\overline{d^2}))` with d the difference across the edge, so that
+        borders fall where the image changes. Band indices: the same, d the Euclidean distance over
+        these bands. An array: the weights, ``[:, 0]`` to the right neighbour and ``[:, 1]`` to the
+        lower one.
+
+    References
+    ----------
+    J. Bioucas-Dias, F. Condessa, J. Kovacevic, "Alternating direction optimization for image
+    segmentation using hidden Markov measure field models", Proc. SPIE 9019, 2014.
+
+    Examples
+    --------
+    >>> from hsreject.context.grid import Grid
+    >>> grid = Grid(np.ones((1, 3), bool), n_classes=2, dtype=np.dtype(float))
+    >>> term = VectorTV(weight=2.0).bind(grid)
+    >>> field = np.array([[[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+    >>> round(term.value(term.forward(field)), 6)
+    2.828427
+    """
+
+    def __init__(
+        self,
+        weight: float = 1.0,
+        *,
+        edges: str | Sequence[int] | NDArray[np.floating[Any]] | None = None,
+    ) -> None:
+        self.weight = check_weight(weight)
+        if isinstance(edges, str) and edges != "image":
+            raise InputError(
+                f"edges must be None, 'image', band indices or weights (y, 2, x) (got {edges!r})."
+            )
+        self.edges = edges
+
+    def bind(self, grid: Grid) -> VectorTVTerm:
+        """Return the term of this prior on `grid`."""
+        return VectorTVTerm(grid, self.weight, chosen_edge_weights(self.edges, grid))
+
+
+class VectorTVTerm(Term):
+    """Vector TV on a grid. Coefficients are (y, direction, category, x): to the right, down.
+
+    Parameters
+    ----------
+    grid : Grid
+    weight : float
+    edge_weight : array, (y, direction, x)
+        0 where there is no edge: at the lower and right border and at pixels without data.
+    """
+
+    def __init__(self, grid: Grid, weight: float, edge_weight: NDArray[np.float64]) -> None:
+        super().__init__(grid)
+        self.weight = weight
+        self.edge_weight = edge_weight.astype(grid.dtype)
+
+    @cached_property
+    def squared_norm(self) -> float:
+        """The largest sum, over the two ends of an edge, of the squared weights that meet there.
+
+        H'H is the Laplacian of the grid with weights w^2, and this is the bound of Anderson and
+        Morley (1985): 8 on a grid, 4 on a line.
+        """
+        squared = self.edge_weight.astype(np.float64) ** 2
+        degree = squared.sum(axis=1)
+        degree[:, 1:] += squared[:, 0, :-1]
+        degree[1:] += squared[:-1, 1]
+        across = np.where(squared[:, 0, :-1] > 0, degree[:, :-1] + degree[:, 1:], 0.0)
+        down = np.where(squared[:-1, 1] > 0, degree[:-1] + degree[1:], 0.0)
+        return float(max(across.max(initial=0.0), down.max(initial=0.0)))
+
+    @cached_property
+    def strength(self) -> float:
+        """The weight times the mean edge weight."""
+        there = self.edge_weight[self.edge_weight > 0]
+        return self.weight * float(there.mean(dtype=np.float64)) if there.size else 0.0
+
+    def forward(self, field: Array) -> Array:
+        """Return the weighted differences, (y, direction, category, x)."""
+        n_rows, n_classes, n_columns = field.shape
+        difference = np.zeros((n_rows, 2, n_classes, n_columns), field.dtype)
+        np.subtract(field[..., 1:], field[..., :-1], out=difference[:, 0, :, :-1])
+        np.subtract(field[1:], field[:-1], out=difference[:-1, 1])
+        difference *= self.edge_weight[:, :, np.newaxis]
+        return difference
+
+    def adjoint(self, coefficients: Array) -> Array:
+        """Return minus the weighted divergence."""
+        weighted = coefficients * self.edge_weight[:, :, np.newaxis]
+        field: Array = -weighted[:, 0] - weighted[:, 1]
+        field[..., 1:] += weighted[:, 0, :, :-1]
+        field[1:] += weighted[:-1, 1]
+        return field
+
+    def value(self, coefficients: Array) -> float:
+        """Return weight times the sum of the pixels' norms."""
+        return self.weight * float(_pixel_norms(coefficients).sum(dtype=np.float64))
+
+    def prox(self, coefficients: Array, step: float) -> Array:
+        """Shrink the norm of each pixel by step times weight."""
+        norm = _pixel_norms(coefficients)
+        tiny = np.finfo(norm.dtype).tiny
+        shrunk: Array = coefficients * np.maximum(1 - step * self.weight / (norm + tiny), 0)
+        return shrunk
+
+    def conjugate(self, dual: Array) -> float:
+        """Return 0 if no pixel's norm exceeds the weight (but for rounding), else infinity."""
+        rounding = 16 * np.finfo(dual.dtype).eps
+        largest = float(_pixel_norms(dual).max(initial=0.0))
+        return 0.0 if largest <= self.weight * (1 + rounding) else np.inf
+
+    def prox_conjugate(self, dual: Array, step: float) -> Array:  # a projection, whatever the step
+        """Project each pixel onto the ball of radius weight."""
+        norm = _pixel_norms(dual) + np.finfo(dual.dtype).tiny
+        projected: Array = dual * np.minimum(self.weight / norm, 1)
+        return projected
+
+    def gram_spectrum(self) -> Array | None:
+        """Return 4 - 2 cos(pi j / n_rows) - 2 cos(pi k / n_columns) if every edge has weight 1."""
+        plain = chosen_edge_weights(None, self.grid)
+        if not (self.grid.valid.all() and np.array_equal(self.edge_weight, plain)):
+            return None
+        row, column = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in self.grid.valid.shape)
+        spectrum: Array = row[:, np.newaxis] + column
+        return spectrum
+
+    def fuse(self, probability: Array, field: Array, dual: Array) -> Iteration:
+        """Return the iteration that passes over the memory once."""
+        return VectorTVIteration(probability, field, dual, self.edge_weight, self.weight)
+
+
+def _pixel_norms(coefficients: Array) -> Array:
+    """Return the norm over directions and classes, (y, 1, 1, x)."""
+    squared: Array = np.einsum("ydkx,ydkx->yx", coefficients, coefficients)
+    return np.sqrt(squared)[:, np.newaxis, np.newaxis]

@@ -1,0 +1,70 @@
+"""The solvers against a general conic solver: the same optimum, and a gap that never lies."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+
+from hsreject.context.priors import VectorTV
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.context.solvers import SOLVERS
+from hsreject.errors import NotConvergedWarning
+from tests.context import oracle
+from tests.context.scenes import random_probability
+
+GRID = (12, 12)
+SHAPE = (4, *GRID)
+EDGES = np.random.default_rng(5).uniform(0.1, 1.5, size=(12, 2, 12))
+EDGES[:, 0, -1] = EDGES[-1, 1] = 0
+
+# name -> (our priors, the same for the oracle)
+PROBLEMS = {
+    f"vector_tv weight {weight}": ([VectorTV(weight)], [oracle.vector_tv(GRID, weight)])
+    for weight in (0.1, 1.0, 4.0)
+} | {
+    "vector_tv with edges": (
+        [VectorTV(1.5, edges=EDGES)],
+        [oracle.vector_tv(GRID, 1.5, EDGES)],
+    ),
+    "two priors": (
+        [VectorTV(0.7), VectorTV(0.8, edges=EDGES)],
+        [oracle.vector_tv(GRID, 0.7), oracle.vector_tv(GRID, 0.8, EDGES)],
+    ),
+}
+
+
+@cache
+def reference(name: str) -> float:
+    return oracle.optimum(random_probability(SHAPE, seed=1), PROBLEMS[name][1])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_agrees_with_a_conic_solver(name: str, solver: str) -> None:
+    # the conic solver's own tolerance is 1e-9
+    segsalsa = SegSALSA(
+        PROBLEMS[name][0], solver=solver, tol=1e-7, dtype="float64", max_iterations=20_000
+    )
+    result = segsalsa.solve(random_probability(SHAPE, seed=1))
+    assert result.converged
+    assert result.objective == pytest.approx(reference(name), rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("n_iterations", [1, 2, 5, 20, 100])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_certificate_never_lies(name: str, n_iterations: int, solver: str) -> None:
+    segsalsa = SegSALSA(
+        PROBLEMS[name][0], solver=solver, tol=1e-14, dtype="float64", max_iterations=n_iterations
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        result = segsalsa.solve(random_probability(SHAPE, seed=1))
+    true_gap = result.objective - reference(name)
+    assert true_gap > -1e-8 * result.objective
+    assert result.gap >= true_gap - 1e-8 * result.objective
+    for checkpoint in result.history:
+        assert checkpoint.gap >= checkpoint.objective - reference(name) - 1e-8 * result.objective
