@@ -24,29 +24,30 @@ _REMEDY = "Pass match_bands='nearest' or 'interpolate' to match bands by wavelen
 
 @dataclass(frozen=True, eq=False)
 class BandRequirements:
-    """Number, wavelengths and widths of the bands of a training scene.
+    """Number, wavelengths and widths of the bands of a training scene, and which are needed.
 
     Parameters
     ----------
     count : int
         Number of bands, bad ones included.
-    good : ndarray of bool (count,)
-        Which of them were good.
+    needed : ndarray of bool (count,)
+        Which of them the model looks at: good ones that its features have chosen.
     wavelength, fwhm : ndarray (count,) or None
         Centres and full widths at half maximum in nm, if the scene said so.
     """
 
     count: int
-    good: NDArray[np.bool_]
+    needed: NDArray[np.bool_]
     wavelength: NDArray[np.float64] | None
     fwhm: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, cube: xr.DataArray) -> BandRequirements:
-        """Return the requirements that only scenes like `cube` meet."""
+    def of(cls, cube: xr.DataArray, bands: NDArray[np.intp]) -> BandRequirements:
+        """Return the requirements of a model fitted to `cube` that looks at these `bands`."""
+        count = cube.sizes[schema.BAND]
         return cls(
-            cube.sizes[schema.BAND],
-            schema.good_bands(cube),
+            count,
+            np.isin(np.arange(count), bands),
             _along_band(cube, schema.WAVELENGTH),
             _along_band(cube, schema.FWHM),
         )
@@ -58,14 +59,14 @@ class BandRequirements:
         if how == "exact":
             self._check(cube)
             # the model's own choice of bands counts, whatever else this scene calls good
-            return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, self.good)})
+            return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, self.needed)})
         if self.wavelength is None:
             raise InputError(
                 f"match_bands='{how}' needs wavelengths, but the scene that the model was trained "
                 "on had none. Give a scene with the same bands and match_bands='exact'."
             )
         resample = ResampleBands(method=how, tolerance=tolerance)
-        return resample.fit_wavelengths(self.wavelength, good=self.good).transform(cube)
+        return resample.fit_wavelengths(self.wavelength, needed=self.needed).transform(cube)
 
     def _check(self, cube: xr.DataArray) -> None:
         count = cube.sizes[schema.BAND]
@@ -86,12 +87,12 @@ class BandRequirements:
                 stacklevel=4,
             )
             return
-        apart = np.abs(wavelength - self.wavelength)[self.good]
+        apart = np.abs(wavelength - self.wavelength)[self.needed]
         if not (apart <= _SAME_WAVELENGTH).all():
-            raise InputError(_difference(self.wavelength[self.good], wavelength[self.good]))
+            raise InputError(_difference(self.wavelength[self.needed], wavelength[self.needed]))
 
     def _check_good(self, cube: xr.DataArray) -> None:
-        lost = np.flatnonzero(self.good & ~schema.good_bands(cube))
+        lost = np.flatnonzero(self.needed & ~schema.good_bands(cube))
         if lost.size:
             raise InputError(
                 f"The scene marks bands as bad that the model needs: {_listed(lost + 1)} (counted "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.array.overlap import overlap
+from dask.base import compute
 from dask.delayed import delayed
 
 from hsreject.classify.pixels import row_slabs, samples_of
@@ -78,42 +78,49 @@ def cube_moments(cube: xr.DataArray) -> Moments:
     Dask-backed cubes are read chunk by chunk, each once; the answer is that of the loaded cube up
     to rounding, whatever the chunks and the number of threads.
     """
-    return _gather(cube, (0, 0))
+    (moments,) = _gather(cube, [(0, 0)])
+    return moments
 
 
-def difference_moments(cube: xr.DataArray, offset: tuple[int, int]) -> Moments:
-    """Return the moments of pixel minus neighbour, over all pairs in which both have data.
+def pixel_and_difference_moments(
+    cube: xr.DataArray, offset: tuple[int, int]
+) -> tuple[Moments, Moments]:
+    """Return the moments of the pixels, and those of pixel minus neighbour, in one pass.
 
     Parameters
     ----------
     cube : DataArray (band, y, x)
-        Eager or dask-backed; pairs across the borders of chunks count like all others.
+        Eager or dask-backed; pairs across the borders of chunks count like all others, pairs in
+        which one pixel lacks data do not count.
     offset : (rows, columns)
         Where the neighbour lies: rows 0 or 1, columns -1, 0 or 1, not both 0.
     """
-    return _gather(cube, offset)
+    pixels, differences = _gather(cube, [(0, 0), offset])
+    return pixels, differences
 
 
-def _gather(cube: xr.DataArray, offset: tuple[int, int]) -> Moments:
-    kernel = partial(_block_moments, offset=offset)
+def _gather(cube: xr.DataArray, offsets: list[tuple[int, int]]) -> tuple[Moments, ...]:
     if cube.chunks is None:
-        return kernel(cube.values)
-    return _gather_chunks(cube.data, kernel, offset)
+        return tuple(_block_moments(cube.values, offset) for offset in offsets)
+    whole_spectra = cube.data.rechunk({0: -1})
+    # one computation, so that every chunk is read once for all
+    totals: tuple[Moments, ...] = compute(  # type: ignore[no-untyped-call]  # dask has few types
+        *(_lazy_moments(whole_spectra, offset) for offset in offsets)
+    )
+    return totals
 
 
-def _gather_chunks(data: Any, kernel: partial[Moments], offset: tuple[int, int]) -> Moments:
+def _lazy_moments(data: Any, offset: tuple[int, int]) -> Any:
     rows, columns = offset
-    depth = {0: 0, 1: (0, rows), 2: (max(-columns, 0), max(columns, 0))}
-    whole_spectra = data.rechunk({0: -1})
     if any(offset):
-        whole_spectra = overlap(whole_spectra, depth=depth, boundary="none")  # type: ignore[no-untyped-call]
-    parts = [delayed(kernel)(block) for block in whole_spectra.to_delayed().ravel()]
+        depth = {0: 0, 1: (0, rows), 2: (max(-columns, 0), max(columns, 0))}
+        data = overlap(data, depth=depth, boundary="none")  # type: ignore[no-untyped-call]
+    parts = [delayed(_block_moments)(block, offset) for block in data.to_delayed().ravel()]
     while len(parts) > 1:  # a fixed tree: deterministic, and few parts are alive at a time
         pairs = zip(parts[::2], parts[1::2], strict=False)
         odd = parts[-1:] if len(parts) % 2 else []
         parts = [delayed(Moments.merge)(first, second) for first, second in pairs] + odd
-    total: Moments = parts[0].compute()
-    return total
+    return parts[0]
 
 
 def _block_moments(values: NDArray[Any], offset: tuple[int, int]) -> Moments:

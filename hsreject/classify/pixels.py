@@ -20,6 +20,9 @@ PIXELS_AT_ONCE = 16_384
 SampleFunction = Callable[["NDArray[np.float64]"], "NDArray[Any]"]
 """A function of samples (n_samples, n_features) that treats each of them by itself."""
 
+RowProgress = Callable[[float, float], None]
+"""A function that is told how many rows are done, and how many there are."""
+
 
 def row_slabs(height: int, width: int) -> Iterator[slice]:
     """Yield slices of whole rows that hold about `PIXELS_AT_ONCE` pixels each.
@@ -54,6 +57,7 @@ def map_pixels(
     *,
     n_outputs: int,
     dtype: DTypeLike,
+    progress: RowProgress | None = None,
 ) -> Any:
     """Return `function` of every pixel that has data, NaN elsewhere.
 
@@ -67,6 +71,8 @@ def map_pixels(
         Number of outputs a sample.
     dtype : dtype
         Floating type of the result.
+    progress : callable, optional
+        Called with the number of rows done and of all rows, unless `cube` is lazy.
 
     Returns
     -------
@@ -75,7 +81,7 @@ def map_pixels(
     """
     kernel = partial(_map_block, function=function, n_outputs=n_outputs, dtype=np.dtype(dtype))
     if cube.chunks is None:
-        return kernel(cube.values)
+        return kernel(cube.values, progress=progress)
     whole_spectra = cube.data.rechunk({0: -1})
     return whole_spectra.map_blocks(
         kernel,
@@ -86,13 +92,20 @@ def map_pixels(
 
 
 def _map_block(
-    values: NDArray[Any], *, function: SampleFunction, n_outputs: int, dtype: np.dtype[Any]
+    values: NDArray[Any],
+    *,
+    function: SampleFunction,
+    n_outputs: int,
+    dtype: np.dtype[Any],
+    progress: RowProgress | None = None,
 ) -> NDArray[Any]:
     mapped = np.full((n_outputs, *values.shape[1:]), np.nan, dtype=dtype)
     for slab in row_slabs(*values.shape[1:]):
         samples, valid = samples_of(values[:, slab])
         if len(samples):
             mapped[:, slab][:, valid] = np.asarray(function(samples)).T
+        if progress is not None:
+            progress(slab.stop, values.shape[1])
     return mapped
 
 

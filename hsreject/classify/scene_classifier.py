@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from hsreject.classify.features import FEATURES, SceneTransformer
 from hsreject.classify.labelled_pixels import labelled_samples
 from hsreject.classify.pixels import map_pixels, on_the_grid_of
 from hsreject.errors import InputError
+from hsreject.progress import ProgressCallback, no_progress
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -100,10 +102,36 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         self.classifier_ = classifier.fit(samples, values)
         self.classes_ = np.asarray(self.classifier_.classes_)
         self.class_table_ = _trained_classes(schema.class_table(labels), self.classes_)
-        self.band_requirements_ = BandRequirements.of(cube)
+        self.band_requirements_ = BandRequirements.of(cube, self._bands_used(cube))
         self.n_training_pixels_ = len(values)
         self.hsreject_version_ = __version__
         return self
+
+    def transform(
+        self,
+        cube: xr.DataArray,
+        *,
+        match_bands: str = "exact",
+        tolerance: float | None = None,
+    ) -> xr.DataArray:
+        """Return the features of a scene, as the classifier sees them.
+
+        Parameters
+        ----------
+        cube, match_bands, tolerance
+            As for :meth:`predict_proba`.
+
+        Returns
+        -------
+        DataArray (band, y, x)
+            Lazy when `cube` is.
+        """
+        check_is_fitted(self, "classifier_")
+        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
+        features = self.band_requirements_.match(cube, how=match_bands, tolerance=tolerance)
+        for transformer in self.features_:
+            features = transformer.transform(features)
+        return _good(features)
 
     def predict_proba(
         self,
@@ -111,6 +139,7 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         *,
         match_bands: str = "exact",
         tolerance: float | None = None,
+        progress: ProgressCallback = no_progress,
     ) -> xr.DataArray:
         """Return the class probabilities of a scene.
 
@@ -124,6 +153,9 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         tolerance : float, optional
             How far (nm) a matched wavelength may lie from the wanted one; see
             :class:`hsreject.ResampleBands`.
+        progress : callable, optional
+            Told how many rows are done; a dask-backed scene is computed later, with dask's own
+            progress.
 
         Returns
         -------
@@ -131,20 +163,22 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             On the grid of `cube`, NaN where it has no data, lazy when it is; `category` holds the
             label values, `class_name` their names, the attributes the class table.
         """
-        check_is_fitted(self, "classifier_")
-        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
-        features = self.band_requirements_.match(cube, how=match_bands, tolerance=tolerance)
-        for transformer in self.features_:
-            features = transformer.transform(features)
+        features = self.transform(cube, match_bands=match_bands, tolerance=tolerance)
         data = map_pixels(
-            _good(features),
+            features,
             self.classifier_.predict_proba,
             n_outputs=len(self.classes_),
             dtype=np.float32,
+            progress=partial(progress, "classify"),
         )
         coords = {schema.CATEGORY: self.classes_}
-        probability = on_the_grid_of(cube, data, dim=schema.CATEGORY, coords=coords)
+        probability = on_the_grid_of(features, data, dim=schema.CATEGORY, coords=coords)
         return schema.attach_classes(probability, self.class_table_).rename("probability")
+
+    def _bands_used(self, cube: xr.DataArray) -> NDArray[np.intp]:
+        if self.features_:
+            return self.features_[0].bands_used_
+        return np.flatnonzero(schema.good_bands(cube))
 
 
 def _good(features: xr.DataArray) -> xr.DataArray:

@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from hsreject import schema
-from hsreject.classify.features import MNF, ResampleBands
+from hsreject.classify.features import MNF, ResampleBands, SelectBands
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import GuessWarning, InputError
@@ -120,3 +120,17 @@ def test_one_band_is_enough() -> None:
         np.testing.assert_array_equal(resample.transform(scene).values, scene.values)
     with pytest.raises(InputError, match="no band within 0 nm of 1 of the 1 wanted"):
         ResampleBands().fit(spectra([498.0])).transform(scene)
+
+
+def test_only_the_bands_in_use_are_required(cube) -> None:
+    labels = synthetic_scene(rows=20, columns=24, n_classes=3, n_bands=20, seed=6)[1]
+    visible = SceneClassifier("lda", features=[SelectBands(wavelengths=(400, 700)), "scale"])
+    visible.fit(cube, labels)
+    expected = visible.predict_proba(cube)
+    short = cube.isel(band=slice(12))  # 400 to 730 nm
+    for scene, how in ((short, "nearest"), (short, "interpolate"), (cube, "exact")):
+        found = visible.predict_proba(scene, match_bands=how)
+        np.testing.assert_allclose(found.values, expected.values, atol=1e-6)
+    infrared_is_bad = cube.assign_coords(good_band=("band", np.arange(20) < 12))
+    infrared_is_bad.values[12:] = np.nan
+    np.testing.assert_array_equal(visible.predict_proba(infrared_is_bad).values, expected.values)

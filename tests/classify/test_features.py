@@ -18,6 +18,7 @@ from hsreject.classify.features import (
     PCA,
     Coordinates,
     Normalize,
+    ResampleBands,
     Scale,
     SelectBands,
     Smooth,
@@ -35,8 +36,10 @@ def scene() -> xr.DataArray:
     return cube.copy()
 
 
-@pytest.fixture(params=list(FEATURES))
+@pytest.fixture(params=[*FEATURES, "resample_bands"])
 def feature(request):
+    if request.param == "resample_bands":  # no part of a configuration, but of the contract
+        return ResampleBands()
     return FEATURES.create(request.param, **OPTIONS.get(request.param, {}))
 
 

@@ -240,3 +240,15 @@ def test_support_vector_machine_is_scikit_learns() -> None:
 def test_a_class_of_one_sample_cannot_be_calibrated() -> None:
     with pytest.raises(InputError, match="at least two samples of every class; class 7 has one"):
         SupportVectorMachine().fit(np.eye(5), [1, 1, 2, 2, 7])
+
+
+def test_progress_reaches_the_last_row(cube, model) -> None:
+    told = []
+    model.predict_proba(cube, progress=lambda *step: told.append(step))
+    assert told[-1] == ("classify", 40, 40)
+
+
+def test_features_are_those_the_classifier_sees(cube, model) -> None:
+    features = model.transform(cube)
+    assert features.sizes["band"] == model.classifier_.n_features_in_ == 5
+    xr.testing.assert_identical(features, Smooth(1.0).fit_transform(MNF(5).fit_transform(cube)))

@@ -34,7 +34,6 @@ FEATURES: Registry[SceneTransformer] = Registry(
         "normalize": Normalize,
         "select_bands": SelectBands,
         "smooth": Smooth,
-        "resample_bands": ResampleBands,
         "coordinates": Coordinates,
     },
 )

@@ -179,12 +179,17 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
 def pixel_moments(cube: xr.DataArray, *, needed_by: str) -> Moments:
     """Return the moments of the pixels that have data, of which there must be two."""
     moments = cube_moments(cube)
+    check_enough_pixels(moments, needed_by=needed_by)
+    return moments
+
+
+def check_enough_pixels(moments: Moments, *, needed_by: str) -> None:
+    """Raise unless the moments are of at least two pixels."""
     if moments.count < 2:
         raise InputError(
             f"{needed_by} needs at least two pixels with data in every good band (found "
             f"{moments.count}). Mark bands without data as bad with the coordinate 'good_band'."
         )
-    return moments
 
 
 def component_coords(n_components: int) -> dict[str, Any]:

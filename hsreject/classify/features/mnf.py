@@ -10,11 +10,11 @@ from spectral.algorithms.algorithms import GaussianStats
 from hsreject import schema
 from hsreject.classify.features.contract import (
     SceneTransformer,
+    check_enough_pixels,
     component_coords,
     fix_signs,
-    pixel_moments,
 )
-from hsreject.classify.moments import Moments, difference_moments
+from hsreject.classify.moments import Moments, pixel_and_difference_moments
 from hsreject.classify.pixels import feature_dtype, map_pixels, on_the_grid_of
 from hsreject.errors import InputError
 
@@ -100,8 +100,8 @@ class MNF(SceneTransformer):
             raise InputError(
                 f"neighbour must be one of {', '.join(NEIGHBOURS)} (got {self.neighbour!r})."
             )
-        signal = pixel_moments(cube, needed_by="MNF")
-        noise = difference_moments(cube, NEIGHBOURS[self.neighbour])
+        signal, noise = pixel_and_difference_moments(cube, NEIGHBOURS[self.neighbour])
+        check_enough_pixels(signal, needed_by="MNF")
         if noise.count < 2:
             raise InputError(
                 f"MNF needs at least two pairs of neighbouring pixels with data to measure noise "

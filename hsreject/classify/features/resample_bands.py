@@ -53,14 +53,18 @@ class ResampleBands(SceneTransformer):
         self.tolerance = tolerance
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
-        self.fit_wavelengths(_wavelengths(cube), good=np.ones(cube.sizes[schema.BAND], dtype=bool))
+        self.fit_wavelengths(
+            _wavelengths(cube), needed=np.ones(cube.sizes[schema.BAND], dtype=bool)
+        )
 
-    def fit_wavelengths(self, wavelength: NDArray[np.float64], *, good: NDArray[np.bool_]) -> Self:
+    def fit_wavelengths(
+        self, wavelength: NDArray[np.float64], *, needed: NDArray[np.bool_]
+    ) -> Self:
         """Learn the wanted bands from a list of wavelengths (nm) and which of them matter."""
         if self.method not in METHODS:
             raise InputError(f"method must be one of {', '.join(METHODS)} (got {self.method!r}).")
         self.wavelength_ = np.asarray(wavelength, dtype=np.float64)
-        self.good_ = np.asarray(good, dtype=bool)
+        self.needed_ = np.asarray(needed, dtype=bool)
         self.n_features_in_ = self.wavelength_.size
         self.bands_used_ = np.arange(self.n_features_in_)
         return self
@@ -83,17 +87,17 @@ class ResampleBands(SceneTransformer):
         )
         coords: dict[str, Any] = {
             schema.WAVELENGTH: (schema.BAND, self.wavelength_, {"units": "nm"}),
-            schema.GOOD_BAND: (schema.BAND, self.good_),
+            schema.GOOD_BAND: (schema.BAND, self.needed_),
         }
         return on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
 
     def _weights(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the matrix (wanted band, found band) that resamples spectra; 0 for bad bands."""
+        """Return the matrix (wanted band, found band) that resamples; 0 for unneeded bands."""
         self._check_coverage(found)
         order = np.argsort(found, kind="stable")
         ordered = found[order]
         weights = np.zeros((self.wavelength_.size, found.size))
-        rows = np.flatnonzero(self.good_)
+        rows = np.flatnonzero(self.needed_)
         wanted = self.wavelength_[rows]
         right = np.clip(np.searchsorted(ordered, wanted), min(1, found.size - 1), found.size - 1)
         left = np.maximum(right - 1, 0)
@@ -107,7 +111,7 @@ class ResampleBands(SceneTransformer):
         return weights
 
     def _check_coverage(self, found: NDArray[np.float64]) -> None:
-        wanted = self.wavelength_[self.good_]
+        wanted = self.wavelength_[self.needed_]
         spacing = np.diff(np.sort(wanted))
         tolerance = self.tolerance
         if tolerance is None:
