@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,22 +9,22 @@ import xarray as xr
 from affine import Affine
 
 from hsreject import schema
-from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.io.alignment import align_labels
 from hsreject.io.arrays import choose_array, stored_arrays
+from hsreject.io.burning import burn
 from hsreject.io.class_names import StatedClasses, stated_classes
 from hsreject.io.grid import Grid
+from hsreject.io.label_classes import Names, class_table_of, names_by_value
 from hsreject.io.raster_file import raster_info, read_pixels
 from hsreject.io.source import Kind, existing, file_kind, raster_source
+from hsreject.io.vector import number_classes, read_features
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-Names = Mapping[int, str] | Sequence[str]
 
 
 def open_labels(
@@ -55,7 +54,7 @@ def open_labels(
     names : mapping or sequence of str, optional
         Names of the values, or of the values 1, 2, 3, ...; they replace those of the file.
     variable : str, optional
-        Which array of a .mat file, if it has several that could be the labels.
+        Which array of a .mat file or layer of a vector file, if it has several.
     nodata : int, optional
         One more value that means "no reference", besides 0 and what the file says.
 
@@ -79,22 +78,17 @@ def open_labels(
         raise InputError(f"align must be 'exact' or 'nearest' (got '{align}').")
     found = existing(path)
     kind = file_kind(found)
+    given = names_by_value(names)
     guesses: list[str] = []
-    stated = StatedClasses()
-    if kind is Kind.RASTER:
-        values, grid, stated = _from_raster(found, guesses)
-    elif kind is Kind.VECTOR:
-        raise FileError(f"{found} cannot be read as labels.")
+    if kind is Kind.VECTOR:
+        grid = _grid_of(like, needed_by=found)
+        values, stated = _from_features(found, grid, attribute, variable, given, guesses)
     else:
-        arrays = stored_arrays(found, kind)
-        array = choose_array(arrays, path=found, n_axes=2, what="labels", variable=variable)
-        values = array.read()
-        height, width = array.shape
-        grid = Grid(height, width, Affine.identity())
-    values = whole_labels(values, nodata=nodata, path=found)
-    if like is not None:
-        values, grid = align_labels(values, grid, Grid.of(like), how=align, path=found)
-    table = _class_table(values, stated, names, path=found, guesses=guesses)
+        values, grid, stated = _from_pixels(found, kind, variable, guesses)
+        values = whole_labels(values, nodata=nodata, path=found)
+        if like is not None:
+            values, grid = align_labels(values, grid, Grid.of(like), how=align, path=found)
+    table = class_table_of(values, stated, given, path=found, guesses=guesses)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
     labels = schema.attach_classes(labels, table).assign_attrs(source=found.name)
     if guesses:
@@ -102,7 +96,16 @@ def open_labels(
     return grid.attach(labels)
 
 
-def _from_raster(path: Path, guesses: list[str]) -> tuple[NDArray[Any], Grid, StatedClasses]:
+def _from_pixels(
+    path: Path, kind: Kind, variable: str | None, guesses: list[str]
+) -> tuple[NDArray[Any], Grid, StatedClasses]:
+    if kind is not Kind.RASTER:
+        arrays = stored_arrays(path, kind)
+        array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
+        if variable is None and len(arrays) > 1:
+            guesses.append(f"The labels are '{array.name}', the only array that could be.")
+        height, width = array.shape
+        return array.read(), Grid(height, width, Affine.identity()), StatedClasses()
     source = raster_source(path)
     info = raster_info(source.path, driver=source.driver)
     if info.n_bands != 1:
@@ -112,6 +115,29 @@ def _from_raster(path: Path, guesses: list[str]) -> tuple[NDArray[Any], Grid, St
         )
     guesses.extend(source.guesses)
     return read_pixels(info)[0], info.grid, stated_classes(source.path)
+
+
+def _from_features(
+    path: Path,
+    grid: Grid,
+    attribute: str | None,
+    layer: str | None,
+    names: dict[int, str],
+    guesses: list[str],
+) -> tuple[NDArray[Any], StatedClasses]:
+    features = read_features(path, attribute=attribute, layer=layer, guesses=guesses)
+    numbers, named = number_classes(features.classes, names, path=path, guesses=guesses)
+    burnt = burn(features, numbers, grid, path=path, guesses=guesses)
+    return whole_labels(burnt, nodata=None, path=path), StatedClasses(named)
+
+
+def _grid_of(like: xr.DataArray | None, *, needed_by: Path) -> Grid:
+    if like is None:
+        raise InputError(
+            f"{needed_by} holds features, which need a grid to be burnt onto. "
+            "Pass like=scene, the scene that they belong to."
+        )
+    return Grid.of(like)
 
 
 def whole_labels(
@@ -134,56 +160,3 @@ def whole_labels(
         odd = values[whole != values].flat[0]
         raise FileError(f"{path}: labels must be whole numbers (found {odd}). Is it a label map?")
     return whole
-
-
-def _class_table(
-    values: NDArray[Any],
-    stated: StatedClasses,
-    names: Names | None,
-    *,
-    path: Path,
-    guesses: list[str],
-) -> ClassTable:
-    """Return the table of the classes that are named, or of those that occur if none is."""
-    there = [int(value) for value in np.unique(values) if value != schema.NO_REFERENCE]
-    named = dict(stated.names)
-    if names is not None:
-        named = dict(names) if isinstance(names, Mapping) else dict(enumerate(names, start=1))
-    unnamed = [value for value in there if value not in named]
-    if named and unnamed:
-        raise FileError(
-            f"{path}: the values {', '.join(map(str, unnamed))} have no name "
-            f"(named are {_listed(sorted(named))}). Pass names= with a name for every value."
-        )
-    zero = named.pop(schema.NO_REFERENCE, "")
-    if zero and not _means_nothing(zero):
-        guesses.append(f"Value 0 is named '{zero}' but was read as no reference.")
-    if not named:
-        if there:
-            guesses.append("The classes have no names: they are called by their value.")
-        named = {value: f"class {value}" for value in there}
-    wanted = sorted(named)
-    plain = ClassTable.plain(wanted)
-    colors = [stated.colors.get(v, c) for v, c in zip(wanted, plain.colors, strict=True)]
-    return ClassTable.from_names(_distinct(named, guesses), values=wanted, colors=colors)
-
-
-def _means_nothing(name: str) -> bool:
-    words = "".join(letter for letter in name.lower() if letter.isalpha())
-    return words in {
-        "unclassified", "unlabeled", "unlabelled", "background", "nodata", "none", "noreference",
-        "undefined", "masked", "void", "na", "unknown", "rejected",
-    }  # fmt: skip
-
-
-def _distinct(named: Mapping[int, str], guesses: list[str]) -> list[str]:
-    texts = [named[value] for value in sorted(named)]
-    if len(set(texts)) == len(texts):
-        return texts
-    guesses.append("Some classes have the same name: their value was added to it.")
-    return [f"{named[v]} ({v})" if texts.count(named[v]) > 1 else named[v] for v in sorted(named)]
-
-
-def _listed(values: list[int]) -> str:
-    shown = ", ".join(map(str, values[:20]))
-    return shown if len(values) <= 20 else f"{shown}, ... {values[-1]}"
