@@ -9,6 +9,7 @@ import typer
 from hsreject import __version__
 from hsreject.cli.fetch import fetch
 from hsreject.cli.figure import figure
+from hsreject.cli.info import info
 
 app = typer.Typer(
     name="hsreject",
@@ -40,3 +41,4 @@ def root(
 
 app.command()(fetch)
 app.command()(figure)
+app.command()(info)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hsreject.errors import FileError
 from hsreject.io import wavelengths
-from hsreject.io.arrays import StoredArray, choose_array, stored_arrays, wavelength_list
+from hsreject.io.arrays import StoredArray, check_real, choose_array, stored_arrays, wavelength_list
 from hsreject.io.band_axis import axis_by_profile, axis_by_shape, given_axis
 from hsreject.io.bands import BandInfo
 from hsreject.io.chunking import block_sizes
@@ -27,6 +27,7 @@ def read_array_scene(
     """Return the pixels (band, y, x) of a bare array, and what the file tells of its bands."""
     arrays = stored_arrays(path, kind)
     array = choose_array(arrays, path=path, n_axes=3, what="scene", variable=variable)
+    check_real(array.dtype, path)
     if array.dtype.kind == "b":
         raise FileError(f"{path} holds true and false, a scene has numbers.")
     guesses = []

@@ -64,9 +64,9 @@ class StoredArray:
                 return _real(np.load(self.path, mmap_mode="r")[key], self.path)
             if self.kind is Kind.MATLAB_HDF5:
                 return self._from_hdf5(key)
-            # mat_dtype: the type that MATLAB shows, not the one that packed it smallest
-            loaded = loadmat(self.path, variable_names=[self.name], mat_dtype=True)
-            return _real(loaded[self.name][key], self.path)
+            loaded = loadmat(self.path, variable_names=[self.name])
+            # The type that MATLAB shows, not the one that packed it smallest.
+            return _real(loaded[self.name][key], self.path).astype(self.dtype, copy=False)
 
     def read(self) -> NDArray[Any]:
         """Read the whole array."""
@@ -112,7 +112,7 @@ def choose_array(
             raise FileError(f"{path} has no array '{variable}'. It has: {_listed(arrays)}.")
         if named[0].ndim != n_axes:
             raise FileError(
-                f"{path}: {_listed(named)} has {named[0].ndim} axes, but {what} have {n_axes}."
+                f"{path}: {_listed(named)} has {named[0].ndim} axes, the {what} must have {n_axes}."
             )
         return named[0]
     fitting = [array for array in arrays if array.ndim == n_axes and min(array.shape) > 0]
@@ -120,7 +120,7 @@ def choose_array(
         fitting = [array for array in fitting if min(array.shape) > 1] or fitting
     if not fitting:
         raise FileError(
-            f"{path} has no array with {n_axes} axes, as {what} have. "
+            f"{path} has no array with {n_axes} axes for the {what}. "
             f"It has: {_listed(arrays) or 'no array of numbers'}."
         )
     if len(fitting) > 1:
@@ -145,15 +145,17 @@ def _listed(arrays: list[StoredArray]) -> str:
     )
 
 
+def check_real(dtype: np.dtype[Any], path: Path) -> None:
+    """Raise unless an array holds real numbers."""
+    if dtype.kind in "cV":  # MATLAB's new files keep complex numbers as records
+        raise FileError(f"{path} holds complex numbers ({dtype}). Store their amplitude.")
+    if dtype.kind not in "iufb":
+        raise FileError(f"{path} holds {dtype}, not numbers.")
+
+
 def _real(values: NDArray[Any], path: Path) -> NDArray[Any]:
-    """Return real numbers in the machine's byte order, or say why they are none."""
-    if values.dtype.kind in "cV":
-        raise FileError(
-            f"{path} holds complex numbers or records ({values.dtype}), a scene has real ones. "
-            "Store their amplitude."
-        )
-    if values.dtype.kind not in "iufb":
-        raise FileError(f"{path} holds {values.dtype}, not numbers.")
+    """Return real numbers in the machine's byte order."""
+    check_real(values.dtype, path)
     return np.asarray(values, dtype=_native(values.dtype))
 
 

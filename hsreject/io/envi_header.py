@@ -180,5 +180,5 @@ def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list
             f"{wanted} bytes, but the file has {found}. Copy it again or correct the header."
         )
     if found > wanted and not compressed:
-        return [f"{data.name} has {found - wanted} bytes more than its header says; not read."]
+        return [f"{data.name} is longer than its header says by {found - wanted} bytes: not read."]
     return []

@@ -42,7 +42,7 @@ def class_table_of(
     unnamed = [value for value in there if value not in named]
     if named and unnamed:
         raise FileError(
-            f"{path}: the values {', '.join(map(str, unnamed))} have no name "
+            f"{path} has label values without a name: {_listed(unnamed)} "
             f"(named are {_listed(sorted(named))}). Pass names= with a name for every value."
         )
     zero = named.pop(schema.NO_REFERENCE, "")

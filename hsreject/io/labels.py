@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -82,30 +84,45 @@ def open_labels(
     guesses: list[str] = []
     if kind is Kind.VECTOR:
         grid = _grid_of(like, needed_by=found)
-        values, stated = _from_features(found, grid, attribute, variable, given, guesses)
+        written = _from_features(found, grid, attribute, variable, given, guesses)
     else:
-        values, grid, stated = _from_pixels(found, kind, variable, guesses)
-        values = whole_labels(values, nodata=nodata, path=found)
-        if like is not None:
-            values, grid = align_labels(values, grid, Grid.of(like), how=align, path=found)
-    table = class_table_of(values, stated, given, path=found, guesses=guesses)
+        read = _from_raster if kind is Kind.RASTER else partial(_from_array, kind, variable)
+        written = read(found, guesses)
+    values, grid = whole_labels(written.values, nodata=nodata, path=found), written.grid
+    if like is not None:
+        values, grid = align_labels(values, grid, Grid.of(like), how=align, path=found)
+    table = class_table_of(values, written.stated, given, path=found, guesses=guesses)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
-    labels = schema.attach_classes(labels, table).assign_attrs(source=found.name)
+    labels = schema.attach_classes(labels, table).assign_attrs(
+        source=found.name, format=written.format, type_in_file=str(written.dtype)
+    )
     if guesses:
         labels.attrs["guesses"] = guesses
     return grid.attach(labels)
 
 
-def _from_pixels(
-    path: Path, kind: Kind, variable: str | None, guesses: list[str]
-) -> tuple[NDArray[Any], Grid, StatedClasses]:
-    if kind is not Kind.RASTER:
-        arrays = stored_arrays(path, kind)
-        array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
-        if variable is None and len(arrays) > 1:
-            guesses.append(f"The labels are '{array.name}', the only array that could be.")
-        height, width = array.shape
-        return array.read(), Grid(height, width, Affine.identity()), StatedClasses()
+@dataclass(frozen=True, eq=False)
+class _Written:
+    """Labels as they stand in the file, before they are checked."""
+
+    values: NDArray[Any]
+    dtype: np.dtype[Any]
+    grid: Grid
+    stated: StatedClasses
+    format: str
+
+
+def _from_array(kind: Kind, variable: str | None, path: Path, guesses: list[str]) -> _Written:
+    arrays = stored_arrays(path, kind)
+    array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
+    if variable is None and len(arrays) > 1:
+        guesses.append(f"The labels are '{array.name}', the only array that could be.")
+    height, width = array.shape
+    grid = Grid(height, width, Affine.identity())
+    return _Written(array.read(), array.dtype, grid, StatedClasses(), kind.value)
+
+
+def _from_raster(path: Path, guesses: list[str]) -> _Written:
     source = raster_source(path)
     info = raster_info(source.path, driver=source.driver)
     if info.n_bands != 1:
@@ -114,7 +131,8 @@ def _from_pixels(
             "Open a scene with open_scene, or extract the band that holds the labels."
         )
     guesses.extend(source.guesses)
-    return read_pixels(info)[0], info.grid, stated_classes(source.path)
+    stated = stated_classes(source.path)
+    return _Written(read_pixels(info)[0], info.dtype, info.grid, stated, info.driver)
 
 
 def _from_features(
@@ -124,11 +142,11 @@ def _from_features(
     layer: str | None,
     names: dict[int, str],
     guesses: list[str],
-) -> tuple[NDArray[Any], StatedClasses]:
+) -> _Written:
     features = read_features(path, attribute=attribute, layer=layer, guesses=guesses)
     numbers, named = number_classes(features.classes, names, path=path, guesses=guesses)
     burnt = burn(features, numbers, grid, path=path, guesses=guesses)
-    return whole_labels(burnt, nodata=None, path=path), StatedClasses(named)
+    return _Written(burnt, burnt.dtype, grid, StatedClasses(named), Kind.VECTOR.value)
 
 
 def _grid_of(like: xr.DataArray | None, *, needed_by: Path) -> Grid:

@@ -77,7 +77,7 @@ class RasterInfo:
 
 def raster_info(path: Path, *, driver: str) -> RasterInfo:
     """Return what GDAL says about a raster file, without reading pixels."""
-    with _gdal_errors(path):
+    with gdal_errors(path):
         try:
             return _info(str(path), path, driver)
         except UnicodeDecodeError:
@@ -101,7 +101,7 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
     shape = (info.n_bands, info.grid.height, info.grid.width)
     if chunks is None:
         _check_memory(info, shape)
-    with _gdal_errors(info.path), _quiet():
+    with gdal_errors(info.path), _quiet():
         opened: Any = rioxarray.open_rasterio(
             info.name,
             masked=info.masked,
@@ -121,7 +121,7 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
 
 def virtual_raster(path: Path) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
-    with tempfile.TemporaryDirectory() as folder, _gdal_errors(path), _quiet():
+    with tempfile.TemporaryDirectory() as folder, gdal_errors(path), _quiet():
         target = Path(folder, "description.vrt")
         rasterio.shutil.copy(os.path.abspath(path), str(target), driver="VRT")  # noqa: PTH100  keeps symlinks
         lines = target.read_bytes().splitlines(keepends=True)
@@ -209,7 +209,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _gdal_errors(path: Path) -> Iterator[None]:
+def gdal_errors(path: Path) -> Iterator[None]:
     """Turn what GDAL has to say into one line about the file."""
     try:
         yield

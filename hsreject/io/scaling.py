@@ -30,6 +30,15 @@ class Scale:
         """Whether the file holds the true values."""
         return self.divisor == 1 and bool(np.all(self.gain == 1) and np.all(self.offset == 0))
 
+    def __str__(self) -> str:
+        if self.divisor != 1:
+            return f"divided by {self.divisor:g}"
+        parts = ((self.gain, "times"), (self.offset, "plus"))
+        return ", ".join(
+            f"{word} {v.min():g}" if v.min() == v.max() else f"{word} {v.min():g} to {v.max():g}"
+            for v, word in parts
+        )
+
 
 def stated_scale(
     info: RasterInfo, fields: dict[str, str], *, where: str, guesses: list[str]

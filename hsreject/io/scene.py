@@ -80,7 +80,7 @@ def open_scene(
             found, kind, chunks=chunks, variable=variable, band_axis=band_axis
         )
         cube = make_cube(pixels, bands, guesses=list(bands.guesses))
-        cube = cube.assign_attrs(source=found.name, format=kind.value)
+        cube = cube.assign_attrs(source=found.name, format=kind.value, type_in_file=str(cube.dtype))
     return cube if chunks is not None else _with_data(mark_empty_bands(cube), found)
 
 
@@ -141,7 +141,13 @@ def _open_raster(source: RasterSource, *, chunks: Any) -> xr.DataArray:
     pixels = read_pixels(info, chunks=chunks)
     cube = make_cube(scale_pixels(pixels, scale), bands, guesses=guesses)
     layout = fields.get("interleave", info.interleave).lower()
-    cube = cube.assign_attrs(source=source.path.name, format=f"{info.driver} {layout}")
+    cube = cube.assign_attrs(
+        source=source.path.name, format=f"{info.driver} {layout}", type_in_file=str(info.dtype)
+    )
+    if info.nodata is not None:
+        cube.attrs["nodata_in_file"] = info.nodata
+    if not scale.trivial:
+        cube.attrs["scaling"] = str(scale)
     return info.grid.attach(cube)
 
 

@@ -88,7 +88,7 @@ def test_a_named_zero_is_noted(tmp_path: Path) -> None:
 
 def test_values_without_a_name_are_named_in_the_error(tmp_path: Path) -> None:
     path = envi_classes(tmp_path, "Unclassified, bare soil")
-    with pytest.raises(FileError, match=r"the values 2 have no name \(named are 0, 1\)"):
+    with pytest.raises(FileError, match=r"has label values without a name: 2 \(named are 0, 1\)"):
         hr.open_labels(path)
     labels = hr.open_labels(path, names={1: "soil", 2: "lake", 7: "sea"})
     assert schema.class_table(labels).names == ("soil", "lake", "sea")

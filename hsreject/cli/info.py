@@ -1,0 +1,77 @@
+"""``hsreject info``: what is understood of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hsreject.io.describe import Description
+
+
+def info(
+    path: Annotated[Path, typer.Argument(help="A scene, a label map or a vector file.")],
+    *,
+    variable: Annotated[
+        str | None, typer.Option(help="Which array of a .mat file, or layer of a vector file.")
+    ] = None,
+    band_axis: Annotated[
+        int | None, typer.Option(help="Which axis of a bare array holds the bands (0, 1 or 2).")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not read the pixels.")] = False,
+) -> None:
+    """Print what is understood of a file: size, type, place, bands, nodata, classes, guesses."""
+    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
+
+    from hsreject.cli.progress import progress_on  # noqa: PLC0415
+    from hsreject.io.describe import describe  # noqa: PLC0415
+    from hsreject.progress import no_progress  # noqa: PLC0415
+
+    screen = Console()
+    with progress_on(Console(stderr=True)) as shown:
+        found = describe(
+            path,
+            variable=variable,
+            band_axis=band_axis,
+            quick=quick,
+            progress=shown if screen.is_terminal else no_progress,
+        )
+    if screen.is_terminal:
+        _show_tables(found, screen)
+    else:
+        typer.echo(plain_text(found))
+
+
+def plain_text(found: Description) -> str:
+    """Return a description as lines that other programs can read."""
+    lines = [f"{name}: {value}" for name, value in found.rows]
+    lines += [f"Class {c.value}: {c.name}, {c.n_pixels} pixels" for c in found.classes]
+    return "\n".join(lines + [f"Guess: {guess}" for guess in found.guesses])
+
+
+def _show_tables(found: Description, screen: Console) -> None:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    grid = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    grid.add_column(style="bold")
+    grid.add_column(overflow="fold")
+    for name, value in found.rows:
+        grid.add_row(name, Text(value))
+    screen.print(grid, highlight=False)
+    if found.classes:
+        table = Table("", "value", "class", "pixels", box=None, padding=(0, 2, 0, 0))
+        table.columns[1].justify = table.columns[3].justify = "right"
+        for entry in found.classes:
+            swatch = Text("\u2588\u2588", style=entry.color)
+            table.add_row(swatch, str(entry.value), Text(entry.name), str(entry.n_pixels))
+        screen.print()
+        screen.print(table, highlight=False)
+    if found.guesses:
+        screen.print("\n[bold]Decided without the file saying it[/bold]")
+        for guess in found.guesses:
+            screen.print(Text(f"- {guess}"))

@@ -1,0 +1,224 @@
+"""What was understood of a file, in words: the answer of ``hsreject info``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.io.arrays import stored_arrays
+from hsreject.io.class_names import stated_classes
+from hsreject.io.content import SceneContent, scene_content
+from hsreject.io.grid import Grid, crs_name
+from hsreject.io.labels import open_labels
+from hsreject.io.raster_file import gdal_errors, raster_info, read_pixels
+from hsreject.io.scene import open_scene
+from hsreject.io.source import Kind, existing, file_kind, raster_source
+from hsreject.io.vector import layer_info
+from hsreject.progress import ProgressCallback, no_progress
+
+if TYPE_CHECKING:
+    import os
+    from pathlib import Path
+
+    import xarray as xr
+    from numpy.typing import NDArray
+
+# One band of whole numbers with at most so many values is described as labels.
+_MOST_CLASSES = 64
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """One class of a label map and how many pixels it has."""
+
+    value: int
+    name: str
+    color: str
+    n_pixels: int
+
+
+@dataclass(frozen=True)
+class Description:
+    """What was understood of a file.
+
+    Parameters
+    ----------
+    rows : tuple of (str, str)
+        What is known and its value, in the order in which people ask.
+    classes : tuple of ClassCount
+        The classes of a label map.
+    guesses : tuple of str
+        What the file did not say and had to be decided.
+    """
+
+    rows: tuple[tuple[str, str], ...]
+    classes: tuple[ClassCount, ...] = ()
+    guesses: tuple[str, ...] = ()
+
+
+def describe(
+    path: str | os.PathLike[str],
+    *,
+    variable: str | None = None,
+    band_axis: int | None = None,
+    quick: bool = False,
+    progress: ProgressCallback = no_progress,
+) -> Description:
+    """Return what is understood of a scene, a label map or a vector file.
+
+    Parameters
+    ----------
+    path : str or path
+        Any file that `open_scene` or `open_labels` opens.
+    variable : str, optional
+        Which array of a .mat file or layer of a vector file.
+    band_axis : int, optional
+        Which axis of a bare array holds the bands.
+    quick : bool
+        Do not read the pixels of a scene: its range and its share without data stay unknown.
+    progress : callable
+        Told how many rows are read.
+
+    Examples
+    --------
+    >>> import numpy as np, pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "scene.npy")
+    ...     np.save(path, np.ones((4, 4, 30), dtype="uint16"))
+    ...     dict(describe(path).rows)["Size"]
+    '4 rows x 4 columns x 30 bands'
+    """
+    found = existing(path)
+    kind = file_kind(found)
+    if kind is Kind.VECTOR:
+        return _describe_features(found, variable)
+    if _holds_labels(found, kind, variable):
+        return _describe_labels(open_labels(found, variable=variable), raster=kind is Kind.RASTER)
+    in_one_piece = kind is Kind.MATLAB and not quick  # an old .mat file cannot be read in strips
+    cube = open_scene(
+        found,
+        chunks=None if in_one_piece else "auto",
+        variable=variable,
+        band_axis=band_axis,
+    )
+    if quick:
+        return _describe_scene(cube, None)
+    with gdal_errors(found):
+        return _describe_scene(cube, scene_content(cube, progress=progress))
+
+
+def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
+    """Tell whether a file is labels rather than a scene: named classes, or few whole numbers."""
+    if kind is not Kind.RASTER:
+        arrays = [array for array in stored_arrays(path, kind) if variable in {None, array.name}]
+        return bool(arrays) and all(array.ndim == 2 for array in arrays)
+    source = raster_source(path)
+    info = raster_info(source.path, driver=source.driver)
+    if info.n_bands != 1 or info.dtype.kind not in "iu":
+        return False
+    if stated_classes(source.path).names:
+        return True
+    values = np.unique(read_pixels(info))
+    values = values[~np.isnan(values)]
+    return values.size <= _MOST_CLASSES and bool(np.all(values >= 0))
+
+
+def _describe_scene(cube: xr.DataArray, content: SceneContent | None) -> Description:
+    good = schema.good_bands(cube) if content is None else content.good_bands
+    rows = [
+        ("File", str(cube.attrs["source"])),
+        ("Holds", "a scene"),
+        ("Format", str(cube.attrs["format"])),
+        ("Size", f"{_size(cube)} x {cube.sizes[schema.BAND]} bands"),
+        ("Type", _type(cube)),
+        *_place(cube),
+        ("Wavelengths", _range(cube, schema.WAVELENGTH)),
+        ("Band widths", _range(cube, schema.FWHM)),
+        ("Bad bands", _bad_bands(good)),
+        ("Nodata value", str(cube.attrs.get("nodata_in_file", "none given"))),
+        ("Scaling", str(cube.attrs.get("scaling", "none given"))),
+    ]
+    if content is not None:
+        rows.append(("Without data", f"{content.share_without_data:.2%} of the pixels"))
+        rows.append(("Values", f"{content.smallest:g} to {content.largest:g} in the good bands"))
+    return Description(tuple(rows), guesses=tuple(cube.attrs.get("guesses", ())))
+
+
+def _describe_labels(labels: xr.DataArray, *, raster: bool) -> Description:
+    table = schema.class_table(labels)
+    guesses = list(labels.attrs.get("guesses", ()))
+    if raster and table == ClassTable.plain(table.values):
+        guesses.append("One band of few whole numbers: described as labels, not as a scene.")
+    counts = np.bincount(labels.values.ravel(), minlength=max(table.values, default=0) + 1)
+    classes = tuple(
+        ClassCount(value, name, color, int(counts[value]))
+        for value, name, color in zip(table.values, table.names, table.colors, strict=True)
+    )
+    n_labelled = sum(entry.n_pixels for entry in classes)
+    rows = (
+        ("File", str(labels.attrs["source"])),
+        ("Holds", "labels"),
+        ("Format", str(labels.attrs["format"])),
+        ("Size", _size(labels)),
+        ("Type", _type(labels)),
+        *_place(labels),
+        ("Classes", str(len(table))),
+        ("With reference", f"{n_labelled} of {labels.size} pixels"),
+    )
+    return Description(rows, classes, tuple(guesses))
+
+
+def _describe_features(path: Path, layer: str | None) -> Description:
+    info = layer_info(path, layer=layer)
+    rows = (
+        ("File", path.name),
+        ("Holds", f"{info.n_features} features ({info.geometry_type})"),
+        ("Layer", info.layer),
+        ("Reference system", crs_name(info.crs)),
+        ("Attributes", ", ".join(info.attributes) or "none"),
+    )
+    return Description(rows)
+
+
+def _size(array: xr.DataArray) -> str:
+    return f"{array.sizes[schema.Y]} rows x {array.sizes[schema.X]} columns"
+
+
+def _type(array: xr.DataArray) -> str:
+    stored = str(array.attrs["type_in_file"])
+    return stored if stored == array.dtype else f"{stored} in the file, {array.dtype} as read"
+
+
+def _place(array: xr.DataArray) -> list[tuple[str, str]]:
+    grid = Grid.of(array)
+    if not grid.georeferenced:
+        return [("Reference system", "none: no place on a map")]
+    a, b, c, d, e, f = grid.transform[:6]
+    turned = f", rotated by {np.degrees(np.arctan2(-d, a)):.4g} degrees" if grid.rotated else ""
+    return [
+        ("Reference system", crs_name(grid.crs)),
+        ("Pixel size", f"{np.hypot(a, d):.10g} x {np.hypot(b, e):.10g}{turned}"),
+        ("Upper left corner", f"{c:.12g}, {f:.12g}"),
+    ]
+
+
+def _range(cube: xr.DataArray, name: str) -> str:
+    if name not in cube.coords:
+        return "none given"
+    values = cube.coords[name].values
+    steps = "" if np.all(np.diff(values) > 0) or name != schema.WAVELENGTH else ", not in order"
+    return f"{np.nanmin(values):.6g} to {np.nanmax(values):.6g} nm{steps}"
+
+
+def _bad_bands(good: NDArray[np.bool_]) -> str:
+    """Return the numbers of the bad bands, runs joined: "3 of 224 (1, 5-6)"."""
+    bad = np.flatnonzero(~good) + 1
+    if not bad.size:
+        return "none"
+    runs = np.split(bad, np.flatnonzero(np.diff(bad) > 1) + 1)
+    words = [f"{run[0]}" if run.size == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return f"{bad.size} of {good.size} ({', '.join(words)})"

@@ -1,0 +1,142 @@
+"""`hsreject info` prints what was understood, and every guess."""
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import geopandas
+import numpy as np
+import pytest
+import scipy.io
+import shapely
+from rich.console import Console
+from typer.testing import CliRunner
+
+from hsreject.cli.application import app
+from hsreject.cli.info import _show_tables
+from hsreject.io.describe import describe
+from tests.io.writers import write_envi, write_with_gdal
+
+
+def lines_of(path: Path, *options: str) -> dict[str, str]:
+    done = CliRunner().invoke(app, ["info", str(path), *options])
+    assert done.exit_code == 0, done.output
+    pairs = [line.partition(": ") for line in done.output.splitlines()]
+    return {name: value for name, _, value in pairs if name != "Guess"} | {
+        "guesses": " ".join(value for name, _, value in pairs if name == "Guess")
+    }
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Path:
+    cube = np.arange(1, 61, dtype=np.int16).reshape(4, 3, 5)
+    cube[:, 0, :3] = -9999  # three pixels of fifteen
+    cube[2] = -9999  # a band without data
+    return write_envi(
+        tmp_path,
+        cube,
+        interleave="bil",
+        fields={
+            "wavelength": "{0.45, 0.55, 0.65, 0.75}",
+            "fwhm": "{0.01, 0.01, 0.02, 0.02}",
+            "bbl": "{0, 1, 1, 1}",
+            "data ignore value": -9999,
+            "reflectance scale factor": 100,
+            "map info": "{UTM, 1, 1, 364095, 5809965, 30, 30, 33, North, WGS-84}",
+        },
+    )
+
+
+def test_a_scene_in_full(scene: Path) -> None:
+    lines = lines_of(scene)
+    assert lines["Holds"] == "a scene"
+    assert lines["Format"] == "ENVI bil"
+    assert lines["Size"] == "3 rows x 5 columns x 4 bands"
+    assert lines["Type"] == "int16 in the file, float32 as read"
+    assert lines["Reference system"] == "EPSG:32633"
+    assert lines["Pixel size"] == "30 x 30"
+    assert lines["Upper left corner"] == "364095, 5809965"
+    assert lines["Wavelengths"] == "450 to 750 nm"
+    assert lines["Band widths"] == "10 to 20 nm"
+    assert lines["Bad bands"] == "2 of 4 (1, 3)"
+    assert lines["Nodata value"] == "-9999.0"
+    assert lines["Scaling"] == "divided by 100"
+    assert lines["Without data"] == "20.00% of the pixels"
+    assert lines["Values"] == "0.19 to 0.6 in the good bands"
+    assert "The header is scene.hdr" in lines["guesses"]
+    assert "No units given; values from 0.45 to 0.75 were read as um." in lines["guesses"]
+
+
+def test_quick_reads_no_pixels(scene: Path) -> None:
+    lines = lines_of(scene, "--quick")
+    assert lines["Bad bands"] == "1 of 4 (1)"
+    assert "Values" not in lines
+
+
+def test_labels_with_counts(tmp_path: Path) -> None:
+    values = np.array([[[0, 1, 1], [2, 2, 2]]], dtype=np.uint8)
+    fields = {
+        "file type": "ENVI Classification",
+        "classes": 3,
+        "class names": "{Unclassified, bare soil, water}",
+        "class lookup": "{0,0,0, 9,9,9, 0,0,255}",
+    }
+    path = write_envi(tmp_path, values, fields=fields)
+    lines = lines_of(path)
+    assert lines["Holds"] == "labels"
+    assert lines["Class 1"] == "bare soil, 2 pixels"
+    assert lines["Class 2"] == "water, 3 pixels"
+    assert lines["With reference"] == "5 of 6 pixels"
+
+
+def test_one_band_of_many_values_is_a_scene(tmp_path: Path) -> None:
+    heights = np.arange(400, dtype=np.int16).reshape(1, 20, 20)
+    assert lines_of(write_with_gdal(tmp_path / "dem.tif", heights))["Holds"] == "a scene"
+
+
+def test_matlab_variables(tmp_path: Path) -> None:
+    cube = np.arange(60, dtype=np.uint16).reshape(3, 4, 5)
+    gt = np.array([[0, 1], [2, 2]], dtype=np.uint8)
+    scipy.io.savemat(tmp_path / "two.mat", {"cube": cube, "other": cube, "gt": gt})
+    lines = lines_of(tmp_path / "two.mat", "--variable", "cube", "--band-axis", "0")
+    assert lines["Size"] == "4 rows x 5 columns x 3 bands"
+    assert lines_of(tmp_path / "two.mat", "--variable", "gt")["With reference"] == "3 of 4 pixels"
+
+
+def test_features(tmp_path: Path) -> None:
+    table = geopandas.GeoDataFrame({"kind": ["a"]}, geometry=[shapely.Point(1, 2)], crs=4326)
+    table.to_file(tmp_path / "points.gpkg")
+    lines = lines_of(tmp_path / "points.gpkg")
+    assert lines["Holds"] == "1 features (Point)"
+    assert lines["Attributes"] == "kind"
+    assert lines["Reference system"] == "EPSG:4326"
+
+
+def test_a_terminal_gets_tables(scene: Path) -> None:
+    screen = Console(force_terminal=True, width=90, record=True, file=io.StringIO())
+    _show_tables(describe(scene), screen)
+    text = screen.export_text()
+    assert re.search(r"Bad bands +2 of 4 \(1, 3\)", text)
+    assert "- The header is scene.hdr" in text
+
+
+def test_progress_counts_rows(scene: Path) -> None:
+    calls: list[tuple[str, float, float | None]] = []
+    describe(scene, progress=lambda *call: calls.append(call))
+    assert calls[-1] == ("reading pixels", 3, 3)
+
+
+def test_bad_input_in_a_real_process(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no scene")
+    done = subprocess.run(
+        [sys.executable, "-m", "hsreject", "info", str(tmp_path / "notes.txt")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "notes.txt is neither a GeoTIFF" in done.stderr
