@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from hsreject.plot.break_even_cost import BreakEvenCostDisplay
     from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
+    from hsreject.plot.confusion import RejectionConfusionDisplay
     from hsreject.plot.cost_envelope import CostEnvelopeDisplay
     from hsreject.plot.false_color import FalseColorDisplay
     from hsreject.plot.operating_set import OperatingSetDisplay
@@ -71,6 +72,9 @@ if TYPE_CHECKING:
     from hsreject.rejection.calibration import Calibration
     from hsreject.rejection.novelty import Novelty
     from hsreject.rejection.pixelwise import PixelwiseRejector
+    from hsreject.report.evaluation import Evaluation, evaluate
+    from hsreject.report.evaluation_files import evaluate_files
+    from hsreject.report.evaluation_folder import write_evaluation
     from hsreject.sampling.blocks import sample_blocks
     from hsreject.sampling.classwise import sample_fraction, sample_per_class
     from hsreject.sampling.split import given_split
@@ -86,6 +90,7 @@ _HOME = {
     "ConfidenceMapDisplay": "hsreject.plot.confidence_map",
     "Coordinates": "hsreject.classify.features.coordinates",
     "CostEnvelopeDisplay": "hsreject.plot.cost_envelope",
+    "Evaluation": "hsreject.report.evaluation",
     "EvaluationSamples": "hsreject.measures.samples",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
@@ -100,6 +105,7 @@ _HOME = {
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "Prior": "hsreject.context.priors.base",
     "RejectMapDisplay": "hsreject.plot.class_map",
+    "RejectionConfusionDisplay": "hsreject.plot.confusion",
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
     "RelativeOptimalityDisplay": "hsreject.plot.relative_optimality",
     "ResampleBands": "hsreject.classify.features.resample_bands",
@@ -127,6 +133,8 @@ _HOME = {
     "cost_curve": "hsreject.measures.cost",
     "cost_envelope": "hsreject.measures.cost",
     "curve_of_points": "hsreject.measures.curve",
+    "evaluate": "hsreject.report.evaluation",
+    "evaluate_files": "hsreject.report.evaluation_files",
     "evaluation_samples": "hsreject.measures.samples",
     "excess_aurc": "hsreject.measures.summary",
     "fetch_scene": "hsreject.datasets.scenes",
@@ -154,6 +162,7 @@ _HOME = {
     "sample_per_class": "hsreject.sampling.classwise",
     "save_model": "hsreject.classify.model_file",
     "write_dataset": "hsreject.io.netcdf",
+    "write_evaluation": "hsreject.report.evaluation_folder",
     "write_map": "hsreject.io.map_writer",
     "write_maps": "hsreject.io.map_writer",
 }
@@ -170,6 +179,7 @@ __all__ = [
     "ConfidenceMapDisplay",
     "Coordinates",
     "CostEnvelopeDisplay",
+    "Evaluation",
     "EvaluationSamples",
     "FalseColorDisplay",
     "HsrejectError",
@@ -182,6 +192,7 @@ __all__ = [
     "PixelwiseRejector",
     "Prior",
     "RejectMapDisplay",
+    "RejectionConfusionDisplay",
     "RejectionCurveDisplay",
     "RelativeOptimalityDisplay",
     "ResampleBands",
@@ -210,6 +221,8 @@ __all__ = [
     "cost_curve",
     "cost_envelope",
     "curve_of_points",
+    "evaluate",
+    "evaluate_files",
     "evaluation_samples",
     "excess_aurc",
     "fetch_scene",
@@ -237,6 +250,7 @@ __all__ = [
     "sample_per_class",
     "save_model",
     "write_dataset",
+    "write_evaluation",
     "write_map",
     "write_maps",
 ]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hsreject import __version__
+from hsreject.cli.evaluate import evaluate
 from hsreject.cli.fetch import fetch
 from hsreject.cli.figure import figure
 from hsreject.cli.info import info
@@ -39,6 +40,7 @@ def root(
     """Land-cover maps from hyperspectral images that say where they do not know."""
 
 
+app.command()(evaluate)
 app.command()(fetch)
 app.command()(figure)
 app.command()(info)

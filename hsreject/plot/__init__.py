@@ -8,6 +8,7 @@ figure, as notebooks expect. To save without a display use :func:`new_figure` an
 from hsreject.plot.break_even_cost import BreakEvenCostDisplay
 from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
 from hsreject.plot.confidence_map import ConfidenceMapDisplay
+from hsreject.plot.confusion import RejectionConfusionDisplay
 from hsreject.plot.cost_envelope import CostEnvelopeDisplay
 from hsreject.plot.false_color import FalseColorDisplay
 from hsreject.plot.operating_set import OperatingSetDisplay
@@ -25,6 +26,7 @@ __all__ = [
     "OperatingSetDisplay",
     "OutcomeMapDisplay",
     "RejectMapDisplay",
+    "RejectionConfusionDisplay",
     "RejectionCurveDisplay",
     "RelativeOptimalityDisplay",
     "new_figure",

@@ -25,6 +25,7 @@ _REJECTED_CANDIDATES = ("#000000", "#ff00ff", "#ffffff", "#ff0000", "#00ffff", "
 _NO_REFERENCE_CANDIDATES = ("#ffffff", "#e0e0e0", "#bfbfbf", "#7f7f7f")
 _CLEARLY_APART = 25.0
 OUTSIDE_TABLE = "#7f7f7f"
+LEGEND_WIDTH = 2.1  # inches, for the longest entries that are usual
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import xarray as xr
 
 from hsreject.classes import ClassTable
 from hsreject.plot.categories import (
+    LEGEND_WIDTH,
     OUTSIDE_TABLE,
     Category,
     category_legend,
@@ -18,8 +19,8 @@ from hsreject.plot.categories import (
     present,
     rejected_color,
 )
-from hsreject.plot.grid import as_map, shape_of, thinned
-from hsreject.plot.style import COLUMN_WIDTH, print_style, shown_axes
+from hsreject.plot.grid import as_map, map_size, thinned
+from hsreject.plot.style import print_style, shown_axes
 from hsreject.schema import (
     NO_REFERENCE,
     REJECTED,
@@ -170,7 +171,7 @@ def _draw_labels(
     shown = present(categories, codes)
     with print_style():
         if ax is None:
-            ax = shown_axes(1.45 * COLUMN_WIDTH, COLUMN_WIDTH * shape_of(labels))
+            ax = shown_axes(*map_size(labels, beside=LEGEND_WIDTH))
         draw_categories(ax, codes, shown, labels)
         if legend:
             category_legend(ax, shown, nodata=bool(nodata.any()))

@@ -9,12 +9,14 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.plot.grid import as_map, draw_raster, shape_of, thinned
-from hsreject.plot.style import COLUMN_WIDTH, print_style, shown_axes
+from hsreject.plot.grid import as_map, draw_raster, map_size, thinned
+from hsreject.plot.style import print_style, shown_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
+COLORBAR_WIDTH = 0.75  # inches
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,7 @@ class ConfidenceMapDisplay:
         extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}
         with print_style():
             if ax is None:
-                ax = shown_axes(1.2 * COLUMN_WIDTH, COLUMN_WIDTH * shape_of(self.confidence))
+                ax = shown_axes(*map_size(self.confidence, beside=COLORBAR_WIDTH))
             image = draw_raster(ax, values, self.confidence, cmap="cividis", limits=self.limits)
             if colorbar:
                 beside = ax.inset_axes((1.03, 0.0, 0.05, 1.0))  # exactly as high as the map

@@ -101,7 +101,7 @@ def _n(curve: xr.Dataset) -> xr.DataArray:
 
 def _draw_limits(ax: Axes, highest: float) -> None:
     """Draw what rejecting everything and classifying everything cost."""
-    top = 1.3 * highest
+    top = max(1.3 * highest, 0.05)  # a classifier without errors still has axes
     for ends in ([0.0, 1.0], [highest, highest]):
         ax.plot([0, 1], ends, color="0.5", linewidth=0.7, linestyle=(0, (2, 2)), zorder=0)
     ax.set_ylim(0, top)

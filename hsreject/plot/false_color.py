@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.plot.grid import draw_raster, shape_of, thinned
-from hsreject.plot.style import COLUMN_WIDTH, print_style, shown_axes
+from hsreject.plot.grid import draw_raster, map_size, thinned
+from hsreject.plot.style import print_style, shown_axes
 from hsreject.schema import BAND, CUBE_DIMS, MAP_DIMS, WAVELENGTH, check_dims, good_bands
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class FalseColorDisplay:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
         with print_style():
             if ax is None:
-                ax = shown_axes(COLUMN_WIDTH, COLUMN_WIDTH * shape_of(self.picture))
+                ax = shown_axes(*map_size(self.picture))
             draw_raster(ax, self.picture.values, self.picture)
         return ax
 

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
+from hsreject.plot.style import COLUMN_WIDTH
 from hsreject.schema import MAP_DIMS, X, Y, check_dims
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LARGEST_SIDE = 2000
+_HIGHEST, _LOWEST = 4.5, 1.2  # inches
 
 
 def as_map(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
@@ -65,15 +67,26 @@ def draw_raster(
         vmax=limits[1],
     )
     ax.set(xticks=[], yticks=[])
+    ax.set_anchor("W")  # what stands beside the map keeps its place when the map is narrow
     for spine in ax.spines.values():
         spine.set(visible=True, color="0.5", linewidth=0.5)
     return drawn
 
 
-def shape_of(place: xr.DataArray) -> float:
-    """Return height over width of a map, as it will be drawn."""
+def map_size(place: xr.DataArray, *, beside: float = 0.0) -> tuple[float, float]:
+    """Return width and height in inches of a figure for a map, with room `beside` it.
+
+    The map is one column wide, unless that makes it higher than a page allows.
+
+    Examples
+    --------
+    >>> map_size(xr.DataArray(np.zeros((100, 200)), dims=MAP_DIMS), beside=1.0)
+    (4.5, 1.75)
+    """
     left, right, bottom, top = _extent(place)
-    return abs(top - bottom) / abs(right - left)
+    shape = abs(top - bottom) / abs(right - left)
+    width = min(COLUMN_WIDTH, _HIGHEST / shape)
+    return width + beside, max(width * shape, _LOWEST)
 
 
 def _extent(place: xr.DataArray) -> tuple[float, float, float, float]:

@@ -43,17 +43,17 @@ def from_zero_to_one(ax: Axes) -> None:
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
 
 
-def guide(ax: Axes, height: float, text: str, *, at_left: bool = False) -> None:
-    """Draw the thin level line that a measure is read against, named at one of its ends."""
+def guide(ax: Axes, height: float, text: str) -> None:
+    """Draw the thin level line that a measure is read against, named below its left end."""
     ax.axhline(height, color="0.55", linewidth=0.6, linestyle=(0, (2, 2)), zorder=0)
     ax.annotate(
         text,
-        (0 if at_left else 1, height),
+        (0, height),
         xycoords=("axes fraction", "data"),
-        xytext=(4, -2) if at_left else (-1, 1.5),
+        xytext=(4, -2),
         textcoords="offset points",
-        ha="left" if at_left else "right",
-        va="top" if at_left else "bottom",
+        ha="left",
+        va="top",
         fontsize=6,
         color="0.35",
     )

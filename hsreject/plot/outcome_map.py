@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from hsreject.plot.categories import Category, category_legend, draw_categories, present
-from hsreject.plot.grid import as_map, shape_of, thinned
-from hsreject.plot.style import COLUMN_WIDTH, print_style, shown_axes
+from hsreject.plot.categories import (
+    LEGEND_WIDTH,
+    Category,
+    category_legend,
+    draw_categories,
+    present,
+)
+from hsreject.plot.grid import as_map, map_size, thinned
+from hsreject.plot.style import print_style, shown_axes
 from hsreject.schema import NO_REFERENCE, check_labels, check_same_grid, nodata_label
 
 if TYPE_CHECKING:
@@ -94,7 +100,7 @@ class OutcomeMapDisplay:
         ]
         with print_style():
             if ax is None:
-                ax = shown_axes(1.6 * COLUMN_WIDTH, COLUMN_WIDTH * shape_of(self.outcome))
+                ax = shown_axes(*map_size(self.outcome, beside=LEGEND_WIDTH))
             draw_categories(ax, codes, named, self.outcome)
             if legend:
                 category_legend(ax, named, nodata=bool((codes == WITHOUT_DATA).any()))

@@ -22,11 +22,20 @@ from hsreject.plot.measure_axes import (
     settled_limit,
 )
 from hsreject.plot.series import draw_series, named_curves, thinned_index
-from hsreject.plot.style import PAGE_WIDTH, LineLook, line_looks, print_style, shown_row
+from hsreject.plot.style import (
+    PAGE_WIDTH,
+    LineLook,
+    legend_above,
+    line_looks,
+    print_style,
+    shown_row,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
+Marks = Sequence[OperatingPoint] | Mapping[str, OperatingPoint]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +50,9 @@ class RejectionCurveDisplay:
     ----------
     curves : mapping of str to Dataset
         Names of the rejectors and their curves from :func:`hsreject.rejection_curve`.
-    marked : mapping of str to sequence of OperatingPoint
-        Operating points to mark, for any of the names.
+    marked : mapping of str to sequence (or mapping of str) of OperatingPoint
+        Operating points to mark, for any of the names. Points that are given by name get symbols
+        of their own and are named in the legend.
     bands : mapping of str to Dataset
         Confidence bands, for any of the names: for each measure the variables ``<measure>_lower``
         and ``<measure>_upper`` over ``rejected_fraction``.
@@ -62,7 +72,7 @@ class RejectionCurveDisplay:
     """
 
     curves: Mapping[str, xr.Dataset]
-    marked: Mapping[str, Sequence[OperatingPoint]] = field(default_factory=dict)
+    marked: Mapping[str, Marks] = field(default_factory=dict)
     bands: Mapping[str, xr.Dataset] = field(default_factory=dict)
     isolated: frozenset[str] = frozenset()
 
@@ -74,7 +84,7 @@ class RejectionCurveDisplay:
         cls,
         curves: Mapping[str, xr.Dataset] | xr.Dataset,
         *,
-        marked: Mapping[str, Sequence[OperatingPoint]] | None = None,
+        marked: Mapping[str, Marks] | None = None,
         bands: Mapping[str, xr.Dataset] | None = None,
         isolated: Sequence[str] = (),
     ) -> RejectionCurveDisplay:
@@ -105,8 +115,7 @@ class RejectionCurveDisplay:
                 )
             for ax, measure in zip(panels, measures, strict=True):
                 self._panel(ax, measure, looks)
-            if any(self.curves):
-                panels[0].legend(loc="best", handlelength=2.6)
+            _draw_legend(panels[0])
         return panels
 
     def _panel(self, ax: Axes, measure: str, looks: Mapping[str, LineLook]) -> None:
@@ -123,15 +132,15 @@ class RejectionCurveDisplay:
             draw_series(
                 ax, fraction, values, looks[name], name=name, isolated=name in self.isolated
             )
-            for point in self.marked.get(name, ()):
-                _draw_mark(ax, point, measure, looks[name])
+            for label, marker, point in _marks(self.marked.get(name, ()), looks[name]):
+                _draw_mark(ax, point, measure, looks[name].color, marker=marker, label=label)
             highest = max(highest, settled_limit(fraction, values))
         if measure == QUALITY and len(self.curves) == 1:
             (curve,) = self.curves.values()
             guide(ax, float(curve[QUALITY][0]), "no rejection")
         if measure == REJECTION_QUALITY:
             ax.set_ylim(0, highest)
-            guide(ax, 1.0, "no better than chance", at_left=True)
+            guide(ax, 1.0, "no better than chance")
 
 
 def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -144,20 +153,43 @@ def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray
     return fraction, values
 
 
-def _draw_mark(ax: Axes, point: OperatingPoint, measure: str, look: LineLook) -> None:
+def _draw_legend(ax: Axes) -> None:
+    """Write the legend into the panel, or above all panels when it would cover the curves."""
+    named = [
+        (handle, label)
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
+        if label
+    ]
+    if len(named) > 2:
+        legend_above(ax, [handle for handle, _ in named])
+    elif named:
+        ax.legend(loc="best", handlelength=2.6)
+
+
+def _marks(points: Marks, look: LineLook) -> list[tuple[str, str, OperatingPoint]]:
+    """Return label, symbol and point of each mark; an underscore keeps it out of the legend."""
+    if isinstance(points, Mapping):
+        symbols = [other.marker for other in line_looks(len(points))]
+        return [(name, m, p) for (name, p), m in zip(points.items(), symbols, strict=True)]
+    return [("_marked", look.marker, point) for point in points]
+
+
+def _draw_mark(
+    ax: Axes, point: OperatingPoint, measure: str, color: str, *, marker: str, label: str
+) -> None:
     height = getattr(point, measure)
     if np.isfinite(height):
         ax.plot(
             [point.rejected_fraction],
             [height],
-            color=look.color,
-            marker=look.marker,
+            color=color,
+            marker=marker,
             markersize=5.5,
             markeredgecolor="black",
             markeredgewidth=0.6,
             linestyle="none",
             zorder=5,
-            label="_marked",  # an underscore keeps it out of the legend
+            label=label,
         )
 
 

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
 
 COLUMN_WIDTH = 3.5
 PAGE_WIDTH = 7.16
@@ -129,7 +128,7 @@ def shown_row(count: int, width: float = PAGE_WIDTH, height: float = 2.6) -> lis
     return list(axes[0])
 
 
-def legend_above(ax: Axes, handles: Sequence[Patch | Line2D]) -> None:
+def legend_above(ax: Axes, handles: Sequence[Artist]) -> None:
     """Write one legend for all axes of a figure into one row above them."""
     figure = ax.figure
     # only the constrained layout makes room outside the axes

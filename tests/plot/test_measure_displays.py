@@ -202,3 +202,12 @@ def test_operating_set_marks_the_reference_in_each_panel(three: list[Axes]) -> N
 def test_operating_set_needs_right_and_wrong_labels() -> None:
     with pytest.raises(InputError, match="right and wrong labels"):
         OperatingSetDisplay.from_point(OperatingPoint(5, 0, 5, 0))
+
+
+def test_points_given_by_name_are_named_in_the_legend(three: list[Axes]) -> None:
+    points = {"ours": OperatingPoint(50, 30, 5, 15), "theirs": OperatingPoint(40, 20, 15, 25)}
+    RejectionCurveDisplay.from_curves({"a": example()}, marked={"a": points}).plot(three)
+    texts = [text.get_text() for text in three[0].figure.legends[0].get_texts()]
+    assert texts == ["a", "ours", "theirs"]
+    markers = {artist.get_label(): artist.get_marker() for artist in three[0].get_lines()}
+    assert markers["ours"] != markers["theirs"]

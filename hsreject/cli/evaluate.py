@@ -1,0 +1,108 @@
+"""``hsreject evaluate``: judge maps with rejection, from any software, against a reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hsreject.report.evaluation import Evaluation
+
+
+def evaluate(
+    *,
+    reference: Annotated[
+        Path, typer.Option(help="True classes: raster (0 is no reference), polygons or points.")
+    ],
+    labels: Annotated[Path, typer.Option(help="Assigned classes before rejection: raster.")],
+    confidence: Annotated[
+        Path | None, typer.Option(help="Confidence of the labels, larger is surer: raster.")
+    ] = None,
+    rejected: Annotated[
+        Path | None, typer.Option(help="What the map rejects, not 0 where it does: raster.")
+    ] = None,
+    cost: Annotated[
+        list[float] | None,
+        typer.Option(help="Cost of a rejection if an error costs 1; may be given several times."),
+    ] = None,
+    label_nodata: Annotated[
+        int | None, typer.Option(help="One more label that means no data.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="New folder for tables, curve (CSV, NetCDF) and pictures.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
+    ] = False,
+) -> None:
+    """Measure a classification with rejection: one operating point, or all that thresholds reach.
+
+    Give --confidence for the whole curve, --rejected for the map's own operating point, or both.
+    A is the accuracy of what is kept, Q the share of right decisions (right labels kept, wrong ones
+    rejected), phi the odds of an error among the rejected over the odds among all.
+    """
+    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
+
+    from hsreject.cli.progress import progress_on  # noqa: PLC0415
+    from hsreject.report.evaluation_files import evaluate_files  # noqa: PLC0415
+    from hsreject.report.evaluation_folder import write_evaluation  # noqa: PLC0415
+    from hsreject.report.folder import check_folder  # noqa: PLC0415
+
+    if out is not None:
+        check_folder(out, overwrite=overwrite)  # before the work, not after it
+    evaluation = evaluate_files(
+        reference,
+        labels,
+        confidence=confidence,
+        rejected=rejected,
+        rejection_cost=cost or (),
+        label_nodata=label_nodata,
+    )
+    console = Console(highlight=False)
+    show_evaluation(evaluation, console)
+    if out is not None:
+        with progress_on(Console(stderr=True)) as progress:
+            files = write_evaluation(evaluation, out, overwrite=overwrite, progress=progress)
+        console.print(f"wrote {len(files)} files into {out}", soft_wrap=True, markup=False)
+
+
+def show_evaluation(evaluation: Evaluation, console: Console) -> None:
+    """Print the table of operating points and what people quote besides."""
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from hsreject.report.evaluation_summary import summary_lines  # noqa: PLC0415
+
+    frame = box.SIMPLE_HEAD if console.is_terminal else None
+    table = Table(box=frame, pad_edge=False, padding=(0, 1 if frame else 2, 0, 0))
+    table.add_column("operating point", no_wrap=True)
+    for heading in ("rejected", "A", "Q", "phi", "threshold", "cost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for named in evaluation.points:
+        point = named.point
+        table.add_row(
+            named.name,
+            f"{100 * point.rejected_fraction:.2f} %",
+            *(
+                _number(value)
+                for value in (
+                    point.nonrejected_accuracy,
+                    point.classification_quality,
+                    point.rejection_quality,
+                    named.threshold,
+                    named.cost,
+                )
+            ),
+        )
+    console.print(table)
+    console.print()
+    for line in summary_lines(evaluation):
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def _number(value: float) -> str:
+    return "" if value != value else f"{value:.4f}"  # noqa: PLR0124 (NaN: there is none)

@@ -1,0 +1,231 @@
+"""Evaluate maps with rejection against a reference, wherever the maps come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.measures.choosing import cheapest_operating_point, highest_quality_point
+from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
+from hsreject.measures.curve import rejection_curve
+from hsreject.measures.point import OperatingPoint, operating_point
+from hsreject.measures.samples import EvaluationSamples, evaluation_samples
+from hsreject.plot.grid import as_map
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class NamedPoint:
+    """An operating point of an evaluation and how it came about.
+
+    Parameters
+    ----------
+    name : str
+        "no rejection", "given mask", "largest Q" or "cheapest at cost ...".
+    point : OperatingPoint
+        Its counts and measures.
+    threshold : float
+        Confidences below it are rejected; NaN for a given mask.
+    rejection_cost : float
+        The cost for which it is cheapest; NaN if it was chosen otherwise.
+    """
+
+    name: str
+    point: OperatingPoint
+    threshold: float = np.nan
+    rejection_cost: float = np.nan
+
+    @property
+    def cost(self) -> float:
+        """Cost of a sample at `rejection_cost`."""
+        known = np.isfinite(self.rejection_cost)
+        return float(self.point.cost(self.rejection_cost)) if known else np.nan
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Everything that is said about a map with rejection.
+
+    Parameters
+    ----------
+    maps : Dataset, dims (y, x)
+        `reference`, `label` and, as far as given, `confidence` and `rejected`.
+    classes : ClassTable
+        Names and colours of the classes.
+    samples : EvaluationSamples
+        The pixels with reference and data: all that the measures are computed from.
+    points : tuple of NamedPoint
+        No rejection, then the given mask, the largest Q and the cheapest points.
+    curve : Dataset or None
+        Every operating point that a threshold on the confidence reaches.
+    """
+
+    maps: xr.Dataset
+    classes: ClassTable
+    samples: EvaluationSamples
+    points: tuple[NamedPoint, ...]
+    curve: xr.Dataset | None
+
+    @property
+    def shown(self) -> NamedPoint:
+        """The point that maps and matrix show: the mask, the first cost's, or the largest Q."""
+        order = [p for p in self.points if p.name == GIVEN_MASK]
+        order += [p for p in self.points if np.isfinite(p.rejection_cost)]
+        return (order or list(self.points[-1:]))[0]
+
+    @cached_property
+    def rejected(self) -> xr.DataArray:
+        """The map of what the shown point rejects."""
+        if self.shown.name == GIVEN_MASK:
+            return self.maps["rejected"]
+        return (self.maps["confidence"] < self.shown.threshold).rename("rejected")
+
+    @cached_property
+    def confusion(self) -> xr.DataArray:
+        """Confusion matrix at the shown point, with its rejected column."""
+        return confusion_matrix(
+            self.samples.reference,
+            self.samples.label,
+            rejected=self.samples.at(self.rejected).astype(bool),
+            classes=self.classes,
+        )
+
+    @property
+    def agreement(self) -> Agreement:
+        """Accuracy by class and kappa of what the shown point keeps."""
+        return kept_agreement(self.confusion)
+
+    def table(self) -> xr.Dataset:
+        """Return the points as a Dataset over `operating_point`, one row a point."""
+        columns = ("rejected_fraction", "nonrejected_accuracy", "classification_quality",
+                   "rejection_quality", "accurate_kept", "misclassified_kept",
+                   "accurate_rejected", "misclassified_rejected")  # fmt: skip
+        dim = schema.OPERATING_POINT
+        own = ("threshold", schema.REJECTION_COST, "cost")
+        return xr.Dataset(
+            {name: (dim, [getattr(p.point, name) for p in self.points]) for name in columns}
+            | {name: (dim, [getattr(p, name) for p in self.points]) for name in own},
+            coords={dim: [p.name for p in self.points]},
+        )
+
+
+NO_REJECTION, GIVEN_MASK, LARGEST_QUALITY = "no rejection", "given mask", "largest Q"
+
+
+def evaluate(
+    reference: xr.DataArray | NDArray[Any],
+    label: xr.DataArray | NDArray[Any],
+    confidence: xr.DataArray | NDArray[Any] | None = None,
+    *,
+    rejected: xr.DataArray | NDArray[np.bool_] | None = None,
+    rejection_cost: Sequence[float] = (),
+    label_nodata: int | None = None,
+    classes: ClassTable | None = None,
+) -> Evaluation:
+    """Evaluate a map with rejection against a reference.
+
+    Parameters
+    ----------
+    reference : map (y, x) of int
+        True classes, 0 where there is no reference.
+    label : map (y, x) of int
+        Assigned classes before rejection, on the same grid.
+    confidence : map (y, x) of float, optional
+        Larger is surer, NaN where there is no data: gives the whole curve.
+    rejected : map (y, x) of bool, optional
+        What a map rejects: gives one operating point. One of the two is needed.
+    rejection_cost : sequence of float
+        Costs of a rejection, in [0, 1] with an error costing 1: gives the cheapest point of each.
+    label_nodata : int, optional
+        The label that means "no data"; the largest value of an unsigned label type when not given.
+    classes : ClassTable, optional
+        Names and colours; those that the reference carries when not given.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> reference, label = np.array([[1, 1, 2, 2]]), np.array([[1, 2, 2, 2]])
+    >>> result = evaluate(reference, label, np.array([[0.9, 0.3, 0.8, 0.6]]), rejection_cost=[0.4])
+    >>> [(p.name, p.point.rejected_fraction) for p in result.points]
+    [('no rejection', 0.0), ('largest Q', 0.25), ('cheapest at cost 0.4', 0.25)]
+    """
+    if confidence is None and rejected is None:
+        raise InputError("Give a confidence map, a map of what is rejected, or both.")
+    if confidence is None and rejection_cost:
+        raise InputError(
+            "A rejection cost chooses a threshold, and that needs a confidence map. Give one, or "
+            "leave the cost out."
+        )
+    given = {"reference": reference, "label": label, "confidence": confidence, "rejected": rejected}
+    maps = {name: as_map(m, name=name) for name, m in given.items() if m is not None}
+    samples = evaluation_samples(
+        maps["reference"],
+        maps["label"],
+        maps.get("confidence"),
+        rejected=maps.get("rejected"),
+        label_nodata=label_nodata,
+    )
+    curve = None
+    if samples.confidence is not None:
+        curve = rejection_curve(samples.correct, samples.confidence)
+    return Evaluation(
+        maps=xr.Dataset({name: _bare(m, like=maps["reference"]) for name, m in maps.items()}),
+        classes=_table_of(maps["reference"], samples) if classes is None else classes,
+        samples=samples,
+        points=tuple(_points(samples, curve, rejection_cost)),
+        curve=curve,
+    )
+
+
+def _points(
+    samples: EvaluationSamples, curve: xr.Dataset | None, costs: Sequence[float]
+) -> list[NamedPoint]:
+    correct = samples.correct
+    points = [NamedPoint(NO_REJECTION, operating_point(correct, np.zeros_like(correct)))]
+    if samples.rejected is not None:
+        points.append(NamedPoint(GIVEN_MASK, operating_point(correct, samples.rejected)))
+    if curve is not None:
+        points.append(_named(curve, highest_quality_point(curve), LARGEST_QUALITY))
+        points += [
+            _named(curve, cheapest_operating_point(curve, cost), f"cheapest at cost {cost:g}", cost)
+            for cost in costs
+        ]
+    return points
+
+
+def _named(curve: xr.Dataset, choice: xr.Dataset, name: str, cost: float = np.nan) -> NamedPoint:
+    point = OperatingPoint.from_curve(curve, int(choice["index"]))
+    return NamedPoint(name, point, float(choice["threshold"]), cost)
+
+
+def _bare(array: xr.DataArray, *, like: xr.DataArray) -> xr.DataArray:
+    """Return a map with the coordinates of the reference: checked to be the same grid before."""
+    return xr.DataArray(array.values, dims=like.dims, coords=like.coords, attrs=array.attrs)
+
+
+def _table_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTable:
+    """Return the reference's class table, completed by what only the labels hold."""
+    table = ClassTable.from_attrs(reference.attrs)
+    occurring = np.union1d(samples.reference, samples.label).tolist()
+    if table is None:
+        return ClassTable.plain([int(value) for value in occurring])
+    missing = [int(value) for value in occurring if value not in table.values]
+    plain = ClassTable.plain([*table.values, *missing])
+    return ClassTable.from_names(
+        [*table.names, *(f"class {value}" for value in missing)],
+        values=[*table.values, *missing],
+        colors=[*table.colors, *plain.colors[len(table) :]],
+    )

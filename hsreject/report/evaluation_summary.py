@@ -1,0 +1,43 @@
+"""What people quote of an evaluation, in a few lines of words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
+
+if TYPE_CHECKING:
+    from hsreject.report.evaluation import Evaluation
+
+
+def summary_lines(evaluation: Evaluation) -> list[str]:
+    """Return pixels, area under the curve and agreement of the kept, one line each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hsreject import evaluate
+    >>> label = np.array([[1, 2, 2, 2]])
+    >>> result = evaluate(np.array([[1, 1, 2, 0]]), label, np.array([[0.9, 0.3, 0.8, 0.6]]))
+    >>> summary_lines(result)[0]
+    '3 pixels with reference and data, 0 with reference only'
+    """
+    samples, kept, curve = evaluation.samples, evaluation.agreement, evaluation.curve
+    lines = [
+        f"{samples.correct.size} pixels with reference and data, "
+        f"{samples.n_without_data} with reference only"
+    ]
+    if curve is not None:
+        lines += [
+            f"area under the risk-coverage curve {aurc(curve):.4f}, "
+            f"excess {excess_aurc(curve):.4f} (smaller is better)",
+            f"A with 10 % rejected: {float(accuracy_at(curve, 0.1)[0]):.4f}",
+        ]
+    lines.append(
+        f"kept at '{evaluation.shown.name}': average accuracy {kept.average_accuracy:.4f}, "
+        f"kappa {kept.kappa:.4f}"
+    )
+    if kept.unkept_classes:
+        gone = ", ".join(evaluation.classes.name_of(value) for value in kept.unkept_classes)
+        lines.append(f"rejected completely: {gone}")
+    return lines

@@ -1,0 +1,194 @@
+"""``hsreject evaluate`` on rasters that GDAL wrote: what people see, right or wrong."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+from rasterio.transform import from_origin
+from rich.console import Console
+
+from hsreject.cli import main
+from hsreject.cli.evaluate import show_evaluation
+from hsreject.report.evaluation import evaluate
+
+ROWS, COLUMNS = 12, 15
+
+
+def write(
+    path: Path, values: np.ndarray, *, nodata: float | None = None, west: float = 5e5
+) -> Path:
+    driver = "GTiff" if path.suffix == ".tif" else "ENVI"
+    with rasterio.open(
+        path,
+        "w",
+        driver=driver,
+        height=values.shape[0],
+        width=values.shape[1],
+        count=1,
+        dtype=values.dtype,
+        crs="EPSG:32633",
+        transform=from_origin(west, 5.8e6, 30, 30),
+        nodata=nodata,
+    ) as file:
+        file.write(values, 1)
+    return path
+
+
+def maps(seed: int = 0) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    reference = generator.integers(0, 4, (ROWS, COLUMNS)).astype(np.uint8)
+    confidence = generator.uniform(0.3, 1, (ROWS, COLUMNS)).astype(np.float32)
+    wrong = generator.uniform(0.3, 1, (ROWS, COLUMNS)) > confidence
+    label = np.where(wrong, 1 + reference % 3, np.maximum(reference, 1)).astype(np.uint8)
+    return {"reference": reference, "labels": label, "confidence": confidence}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    return {name: write(tmp_path / f"{name}.tif", values) for name, values in maps().items()}
+
+
+def run(monkeypatch: pytest.MonkeyPatch, arguments: dict[str, object]) -> int:
+    words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
+    monkeypatch.setattr(sys, "argv", ["hsreject", "evaluate", *words])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+def test_table_on_screen_agrees_with_counting(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, {**files, "cost": 0.3}) == 0
+    shown = capsys.readouterr().out
+    given = maps()
+    known = given["reference"] > 0
+    accuracy = (given["labels"] == given["reference"])[known].mean()
+    (line,) = [line for line in shown.splitlines() if line.startswith("no rejection")]
+    assert line.split()[-3:] == [f"{accuracy:.4f}", f"{accuracy:.4f}", "1.0000"]
+    assert "cheapest at cost 0.3" in shown
+    assert f"{known.sum()} pixels with reference and data" in shown
+
+
+def test_lines_fit_a_terminal_of_80_columns(
+    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, {**files, "cost": 0.3})
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    given = maps()
+    result = evaluate(
+        given["reference"], given["labels"], given["confidence"], rejection_cost=[0.3, 0.25]
+    )
+    terminal = Console(force_terminal=True, width=80, color_system=None, record=True)
+    with terminal.capture() as captured:
+        show_evaluation(result, terminal)
+    rows = captured.get().splitlines()
+    assert max(len(row) for row in rows) <= 80
+    assert any(row.strip().startswith("cheapest at cost 0.25 ") for row in rows), (
+        "nothing is cut off"
+    )
+
+
+def test_envi_files_and_nodata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = maps()
+    given["labels"][0] = 99
+    given["confidence"][1] = -9999
+    paths = {
+        "reference": write(tmp_path / "reference.dat", given["reference"]),
+        "labels": write(tmp_path / "labels.dat", given["labels"], nodata=99),
+        "confidence": write(tmp_path / "confidence.dat", given["confidence"], nodata=-9999),
+    }
+    assert run(monkeypatch, paths) == 0
+    known = given["reference"] > 0
+    shown = capsys.readouterr().out
+    assert f"{known[2:].sum()} pixels with reference and data, {known[:2].sum()} with" in shown
+
+
+def test_rejected_alone_gives_its_operating_point(
+    files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = maps()
+    mask = (given["confidence"] < 0.5).astype(np.uint8)
+    mask[0] = 255
+    files["rejected"] = write(tmp_path / "rejected.tif", mask, nodata=255)
+    del files["confidence"]
+    assert run(monkeypatch, files) == 0
+    known = given["reference"] > 0
+    known[0] = False
+    (line,) = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("given mask")
+    ]
+    assert line.split()[2] == f"{100 * (mask[known] == 1).mean():.2f}"
+
+
+def test_out_holds_tables_curve_and_pictures(
+    files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(monkeypatch, {**files, "out": tmp_path / "out"}) == 0
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"points.csv", "curve.csv", "curve.nc", "measures.png", "outcome-map.png"} <= names
+    assert f"wrote {len(names)} files" in capsys.readouterr().out
+
+
+def test_bad_input_is_one_line_and_writes_nothing(
+    files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = maps()
+    shifted = write(tmp_path / "shifted.tif", given["confidence"], west=5e5 + 10)
+    smaller = write(tmp_path / "smaller.tif", given["confidence"][:-1])
+    empty = write(tmp_path / "empty.tif", np.zeros((ROWS, COLUMNS), dtype=np.uint8))
+    for change, words in (
+        ({"confidence": shifted}, "lie on different grids"),
+        ({"confidence": smaller}, "11 rows x 15 columns"),
+        ({"reference": empty}, "no reference pixels"),
+        ({"reference": tmp_path / "missing.tif"}, "does not exist"),
+        ({"cost": 1.5}, "must lie in [0, 1]"),
+        ({"labels": empty}, "label is 0 at"),
+    ):
+        assert run(monkeypatch, {**files, **change, "out": tmp_path / "out"}) == 2
+        written = capsys.readouterr()
+        assert written.err.count("\n") == 1, written.err
+        assert written.err.startswith("hsreject: ")
+        assert words in written.err
+        assert written.out == ""
+        assert not (tmp_path / "out").exists()
+
+
+def test_label_nodata_is_left_out(
+    files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = maps()
+    given["labels"][:2] = 0
+    files["labels"] = write(tmp_path / "with-holes.tif", given["labels"])
+    assert run(monkeypatch, {**files, "label-nodata": 0}) == 0
+    known = (given["reference"] > 0)[2:].sum()
+    assert f"{known} pixels with reference and data" in capsys.readouterr().out
+
+
+def test_a_full_folder_is_refused_before_the_work(
+    files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(monkeypatch, {**files, "out": tmp_path}) == 2
+    written = capsys.readouterr()
+    assert "is not empty" in written.err
+    assert written.out == ""

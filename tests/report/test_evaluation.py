@@ -1,0 +1,168 @@
+"""Evaluation of maps against counts made by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hsreject.classes import ClassTable
+from hsreject.errors import FileError, InputError
+from hsreject.io.netcdf import open_dataset
+from hsreject.report.evaluation import Evaluation, evaluate
+from hsreject.report.evaluation_folder import write_evaluation
+from hsreject.report.evaluation_summary import summary_lines
+from hsreject.report.folder import complete_folder
+
+NODATA = 255
+REFERENCE = np.array([[1, 1, 1, 2, 2, 2], [0, 2, 1, 1, 2, 0]])
+LABEL = np.array([[1, 1, 2, 2, 2, 1], [1, NODATA, 1, 2, 2, 2]], dtype=np.uint8)
+CONFIDENCE = np.array([[0.9, 0.8, 0.3, 0.7, 0.6, 0.4], [0.1, 0.5, np.nan, 0.65, 0.95, 0.2]])
+REJECTED = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 0, 0, 0, 1]], dtype=bool)
+
+
+def everything() -> Evaluation:
+    return evaluate(REFERENCE, LABEL, CONFIDENCE, rejected=REJECTED, rejection_cost=[0.3])
+
+
+def test_only_pixels_with_reference_and_data_take_part() -> None:
+    result = everything()
+    assert result.samples.correct.size == 8  # 10 with reference, 1 without label, 1 without c
+    assert result.samples.n_without_data == 2
+
+
+def test_points_by_hand() -> None:
+    points = {named.name: named.point for named in everything().points}
+    assert list(points) == ["no rejection", "given mask", "largest Q", "cheapest at cost 0.3"]
+    assert points["no rejection"].nonrejected_accuracy == 5 / 8
+    mask = points["given mask"]
+    counts = mask.accurate_kept, mask.misclassified_kept, mask.accurate_rejected
+    assert (*counts, mask.misclassified_rejected) == (4, 1, 1, 2)
+    # the two least confident are errors, the next (0.6) is accurate, then an error at 0.65
+    assert points["largest Q"].rejected_fraction == 2 / 8
+    assert points["largest Q"].classification_quality == 7 / 8
+
+
+def test_the_cheapest_point_says_what_it_costs() -> None:
+    cheapest = everything().points[-1]
+    assert cheapest.rejection_cost == 0.3
+    # rejecting 2: 1 error kept + 2 x 0.3 = 1.6; rejecting 4: 4 x 0.3 = 1.2
+    assert cheapest.cost == pytest.approx(1.2 / 8)
+    assert cheapest.threshold == 0.7
+
+
+def test_table_is_one_row_a_point() -> None:
+    table = everything().table()
+    assert table["operating_point"].values.tolist()[1] == "given mask"
+    assert np.isnan(table["threshold"][1])
+    assert table["rejected_fraction"].values.tolist() == [0, 3 / 8, 2 / 8, 4 / 8]
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"rejected": REJECTED, "rejection_cost": [0.3]}, "given mask"),
+        ({"rejection_cost": [0.3, 0.5]}, "cheapest at cost 0.3"),
+        ({}, "largest Q"),
+    ],
+)
+def test_maps_and_matrix_show_the_point_that_was_asked_for(options: dict, shown: str) -> None:
+    result = evaluate(REFERENCE, LABEL, CONFIDENCE, **options)
+    assert result.shown.name == shown
+    gone = int(result.confusion.sel(decision=0).sum())
+    assert gone == result.shown.point.rejected
+    assert int(result.confusion.sum()) == 8
+    at_samples = result.samples.at(result.rejected)
+    assert at_samples.sum() == result.shown.point.rejected
+
+
+def test_a_mask_alone_is_one_point() -> None:
+    result = evaluate(REFERENCE, LABEL, rejected=REJECTED)
+    assert result.curve is None
+    assert [named.name for named in result.points] == ["no rejection", "given mask"]
+    assert not any("10 %" in line for line in summary_lines(result))
+
+
+def test_classes_of_the_labels_alone_are_in_the_matrix() -> None:
+    table = ClassTable.from_names(["soil", "water"])
+    reference = xr.DataArray(REFERENCE, dims=("y", "x"), attrs=table.to_attrs())
+    label = np.where(LABEL == 2, 7, LABEL)
+    result = evaluate(reference, label, CONFIDENCE)
+    assert result.classes.names == ("soil", "water", "class 7")
+    assert len(set(result.classes.colors)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"confidence": None}, "confidence map, a map of what is rejected, or both"),
+        ({"confidence": None, "rejected": REJECTED, "rejection_cost": [0.3]}, "needs a confidence"),
+        ({"rejection_cost": [1.5]}, r"must lie in \[0, 1\]"),
+        ({"reference": np.zeros_like(REFERENCE)}, "no reference pixels"),
+        ({"confidence": np.where(CONFIDENCE > 0.9, np.inf, CONFIDENCE)}, "must be finite"),
+        ({"label": LABEL[:, :3]}, "shape|columns"),
+        ({"label": np.where(LABEL == 1, 0, LABEL)}, "label is 0 at"),
+        ({"rejected": REJECTED.astype(float)}, "must be boolean"),
+    ],
+)
+def test_bad_input_is_one_clear_error(change: dict, message: str) -> None:
+    given = {"reference": REFERENCE, "label": LABEL, "confidence": CONFIDENCE} | change
+    with pytest.raises(InputError, match=message) as caught:
+        evaluate(**given)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
+    result = everything()
+    files = write_evaluation(result, tmp_path / "out")
+    names = {file.name for file in files}
+    assert names == {file.name for file in (tmp_path / "out").iterdir()}
+    assert {"points.csv", "curve.csv", "curve.nc", "confusion-matrix.csv"} <= names
+    assert {"measures.png", "costs.png", "relative-optimality.png", "operating-set.png"} <= names
+    assert {"reject-map.png", "outcome-map.png", "confidence-map.png"} <= names
+    stored = open_dataset(tmp_path / "out" / "curve.nc")
+    assert result.curve is not None
+    np.testing.assert_array_equal(stored["rejection_quality"], result.curve["rejection_quality"])
+    lines = (tmp_path / "out" / "curve.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + result.curve.sizes["operating_point"]
+    assert lines[0].startswith("rejected_fraction,nonrejected_accuracy,")
+    matrix = (tmp_path / "out" / "confusion-matrix.csv").read_text(encoding="utf-8").splitlines()
+    assert matrix[0] == "reference,class 1,class 2,rejected"
+
+
+def test_a_perfect_classifier_is_drawn_too(tmp_path: Path) -> None:
+    label = np.where(REFERENCE == 0, 1, REFERENCE)
+    files = write_evaluation(evaluate(REFERENCE, label, CONFIDENCE), tmp_path / "out")
+    assert "operating-set.png" not in {file.name for file in files}
+
+
+def test_a_folder_with_files_needs_permission(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("keep")
+    with pytest.raises(FileError, match="is not empty"):
+        write_evaluation(everything(), tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
+    write_evaluation(everything(), tmp_path, overwrite=True)
+    assert (tmp_path / "mine.txt").read_text() == "keep"
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    def fail(folder: Path) -> None:
+        with complete_folder(folder, overwrite=True) as work:
+            (work / "half.txt").write_text("half")
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        fail(tmp_path / "new" / "out")
+    assert not (tmp_path / "new" / "out").exists()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "half.txt").write_text("whole")
+    with pytest.raises(RuntimeError):
+        fail(tmp_path / "old")
+    assert [file.name for file in (tmp_path / "old").iterdir()] == ["half.txt"]
+    assert (tmp_path / "old" / "half.txt").read_text() == "whole"
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(FileError, match="is a file"):
+        write_evaluation(everything(), tmp_path / "out", overwrite=True)
