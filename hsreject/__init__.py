@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from hsreject.classify.features.smooth import Smooth
     from hsreject.classify.model_file import load_model, save_model
     from hsreject.classify.nearest_neighbour import NearestNeighbour
+    from hsreject.classify.regression_path import RegressionPath
     from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.classify.smlr import SparseMultinomialRegression
+    from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV
     from hsreject.classify.support_vector_machine import SupportVectorMachine
     from hsreject.context.priors.base import Prior
     from hsreject.context.priors.vector_tv import VectorTV
@@ -104,6 +106,7 @@ _HOME = {
     "PCA": "hsreject.classify.features.pca",
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "Prior": "hsreject.context.priors.base",
+    "RegressionPath": "hsreject.classify.regression_path",
     "RejectMapDisplay": "hsreject.plot.class_map",
     "RejectionConfusionDisplay": "hsreject.plot.confusion",
     "RejectionCurveDisplay": "hsreject.plot.rejection_curve",
@@ -119,6 +122,7 @@ _HOME = {
     "SelectBands": "hsreject.classify.features.select_bands",
     "Smooth": "hsreject.classify.features.smooth",
     "SparseMultinomialRegression": "hsreject.classify.smlr",
+    "SparseMultinomialRegressionCV": "hsreject.classify.smlr_cv",
     "SupportVectorMachine": "hsreject.classify.support_vector_machine",
     "VectorTV": "hsreject.context.priors.vector_tv",
     "Verdict": "hsreject.measures.comparison",
@@ -191,6 +195,7 @@ __all__ = [
     "OutcomeMapDisplay",
     "PixelwiseRejector",
     "Prior",
+    "RegressionPath",
     "RejectMapDisplay",
     "RejectionConfusionDisplay",
     "RejectionCurveDisplay",
@@ -206,6 +211,7 @@ __all__ = [
     "SelectBands",
     "Smooth",
     "SparseMultinomialRegression",
+    "SparseMultinomialRegressionCV",
     "SupportVectorMachine",
     "VectorTV",
     "Verdict",

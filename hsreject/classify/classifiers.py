@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from hsreject.classify.nearest_neighbour import NearestNeighbour
 from hsreject.classify.smlr import SparseMultinomialRegression
+from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV
 from hsreject.classify.support_vector_machine import SupportVectorMachine
 from hsreject.registry import Registry
 
@@ -52,6 +53,7 @@ CLASSIFIERS: Registry[Any] = Registry(
     "classifier",
     {
         "smlr": SparseMultinomialRegression,
+        "smlr_cv": SparseMultinomialRegressionCV,
         "svm": SupportVectorMachine,
         "random_forest": random_forest,
         "lda": linear_discriminant_analysis,

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from hsreject.classify.multinomial import FloatArray, MultinomialProblem
 
 
+_ROUNDING = 16 * np.finfo(np.float64).eps
+
+
 def duality_gap(
     problem: MultinomialProblem,
     probability: FloatArray,
@@ -75,12 +78,12 @@ def _meet_intercepts(
     """Return U with the class totals of the samples, and its inner product with the features."""
     class_weight = problem.class_weight
     missing = class_weight - problem.weight @ probability
+    missing -= missing.mean()  # rows of probability sum to one but for rounding
     mix = float(np.max(-missing / (class_weight - missing)))
-    if mix <= 0:
+    if mix <= _ROUNDING:
         return probability, gradient
     total = problem.weight.sum()
-    common = np.maximum(class_weight / total + (1 - mix) / mix * missing / total, 0.0)
-    common /= common.sum()
+    common = np.maximum(class_weight + (1 - mix) / mix * missing, 0.0) / total
     # Features are centred with the same weights, so `common` alone adds nothing to the second term.
     slack = (1 - mix) * gradient - mix * problem.class_totals
     return (1 - mix) * probability + mix * common, slack

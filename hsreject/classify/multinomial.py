@@ -136,8 +136,25 @@ class MultinomialProblem:
 
     def gradient(self, probability: FloatArray) -> FloatArray:
         """Return the derivative of the loss by the weights, (feature, category)."""
-        return self.features @ (self.weight[:, None] * (probability - self.target))
+        return self.features @ (self.weight[:, None] * self.residual(probability))
+
+    def residual(self, probability: FloatArray) -> FloatArray:
+        """Return probability - target, exact also where the probability is nearly one."""
+        return np.where(self.target > 0, -others(probability), probability)
 
     def restore(self, solution: Solution) -> Solution:
         """Return the solution for the features as they were before centring."""
         return replace(solution, intercept=solution.intercept - self.offset @ solution.coef)
+
+
+def others(probability: FloatArray) -> FloatArray:
+    """Return 1 - probability, (sample, category), as the sum of the other probabilities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> others(np.array([[1 - 1e-30, 1e-30]]))
+    array([[1.e-30, 1.e+00]])
+    """
+    n_classes = probability.shape[1]
+    return probability @ (1 - np.eye(n_classes))

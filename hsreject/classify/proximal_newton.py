@@ -10,7 +10,7 @@ import numpy as np
 
 from hsreject.classify.coordinate_descent import penalised_quadratic
 from hsreject.classify.duality import duality_gap
-from hsreject.classify.multinomial import Solution
+from hsreject.classify.multinomial import Solution, others
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +23,7 @@ _CONTINUATION = 0.3
 _INNER_ACCURACY = 0.05
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
+_PATIENCE = 10  # iterations without a measurable fall of the objective
 
 
 @dataclass
@@ -89,6 +90,7 @@ def proximal_newton(
     now = _Iterate.begin(problem, start)
     floor = tol * problem.null_objective()
     penalty = np.inf
+    idle = 0
     for iteration in range(1, max_iter + 1):
         gradient = problem.gradient(now.probability)
         objective = now.loss + sparsity * float(np.abs(now.coef).sum())
@@ -96,13 +98,13 @@ def proximal_newton(
             problem, now.probability, gradient, objective=objective, sparsity=sparsity
         )
         converged = gap <= tol * max(objective, floor)
-        if converged or iteration == max_iter:
+        if converged or iteration == max_iter or idle > _PATIENCE:
             break
         penalty = max(sparsity, min(penalty, _CONTINUATION * float(np.abs(gradient).max())))
         row, column = _working_set(now.coef, gradient, penalty)
         direction = _newton_direction(problem, now, gradient, row, column, penalty)
-        if not _advance(problem, now, gradient, direction, penalty) and penalty == sparsity:
-            break
+        fell = _advance(problem, now, gradient, direction, penalty)
+        idle = 0 if fell else idle + 1
     return Solution(now.coef, now.intercept, objective, gap, iteration, converged)
 
 
@@ -135,7 +137,7 @@ def _newton_direction(
 ) -> _Direction:
     """Minimise the second-order model plus penalty over the chosen weights and all intercepts."""
     curvature, coupling, own = _second_derivatives(problem, now.probability, row, column)
-    slope = problem.weight @ (now.probability - problem.target)
+    slope = problem.weight @ problem.residual(now.probability)
     solved = np.linalg.solve(own, np.column_stack([coupling.T, slope]))
     chosen_gradient = gradient[row, column] - coupling @ solved[:, -1]
     curvature -= coupling @ solved[:, :-1]
@@ -161,22 +163,26 @@ def _second_derivatives(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the Hessian of the loss: weights, weights with intercepts, intercepts.
 
-    Between (j, k) and (l, m) it is sum_i v_i h_ij h_il p_ik (1[k = m] - p_im): a block for each
-    class, less a product.
+    Between (j, k) and (l, m) it is sum_i v_i h_ij h_il p_ik (1[k = m] - p_im). Where k = m, the
+    last factor is the sum of the other probabilities: a difference from 1 would lose its digits.
     """
     n_classes = probability.shape[1]
     root = np.sqrt(problem.weight)
-    features = problem.features[row] * root
-    spread = features * probability.T[column]
     rooted = root[:, None] * probability
+    variance = rooted * others(probability)
+    features = problem.features[row]
+    spread = features * rooted.T[column]
     curvature = -(spread @ spread.T)
     coupling = -(spread @ rooted)
-    coupling[np.arange(len(row)), column] += spread @ root
+    scaled = features * (root[:, None] * variance).T[column]
     border = np.searchsorted(column, np.arange(n_classes + 1))
     for first, last in pairwise(border):
-        curvature[first:last, first:last] += spread[first:last] @ features[first:last].T
-    own = np.diag(rooted.T @ root) - rooted.T @ rooted
+        curvature[first:last, first:last] = scaled[first:last] @ features[first:last].T
+    coupling[np.arange(len(row)), column] = scaled.sum(axis=1)
+    own = -(rooted.T @ rooted)
+    np.fill_diagonal(own, root @ variance)
     own += own.trace() / n_classes**2  # a constant added to all intercepts changes nothing
+    np.fill_diagonal(own, own.diagonal() * (1 + 1e-12))
     return curvature, coupling, own
 
 
@@ -187,7 +193,11 @@ def _advance(
     direction: _Direction,
     penalty: float,
 ) -> bool:
-    """Go along the direction, halving it until the objective falls enough; tell if it did."""
+    """Go along the direction, halving it until the objective falls enough; tell if it did.
+
+    When the fall to expect is below the rounding of the objective, the step is taken on trust: the
+    gap, which is first order in the error, still has digits where the objective has none.
+    """
     place = (direction.row, direction.column)
     move = np.zeros_like(now.coef)
     move[place] = direction.coef
@@ -196,18 +206,21 @@ def _advance(
     absolute = float(np.abs(coef).sum())
     promised = (
         gradient[place] @ direction.coef
-        + direction.intercept @ (problem.weight @ (now.probability - problem.target))
+        + direction.intercept @ (problem.weight @ problem.residual(now.probability))
         + penalty * (float(np.abs(coef + direction.coef).sum()) - absolute)
     )
+    size = 1 + np.abs(now.scores).max(axis=1)
+    rounding = float(np.finfo(np.float64).eps * (problem.weight @ size))
     step = 1.0
     while step > _SMALLEST_STEP:
         scores = now.scores + step * ahead
         probability, loss = problem.probability_and_loss(scores)
         change = float(np.abs(coef + step * direction.coef).sum()) - absolute
-        if loss - now.loss + penalty * change <= _SUFFICIENT_DECREASE * step * promised:
+        fall = now.loss - loss - penalty * change
+        if fall >= -_SUFFICIENT_DECREASE * step * promised - rounding:
             now.coef[place] = coef + step * direction.coef
             now.intercept = now.intercept + step * direction.intercept
             now.scores, now.probability, now.loss = scores, probability, loss
-            return True
+            return bool(fall > rounding)
         step /= 2
     return False

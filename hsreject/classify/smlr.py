@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
-
-from hsreject.classify.calibration import best_temperature, held_out_scores
-from hsreject.classify.kernels import Basis
-from hsreject.classify.multinomial import MultinomialProblem
-from hsreject.classify.solvers import SOLVERS, solve
-from hsreject.classify.training_samples import (
-    TrainingSamples,
-    check_choice,
-    check_finite,
-    check_number,
-    given_prior,
-)
+from hsreject.classify.regression_path import RegressionPath, solve_path, sparsity_grid
+from hsreject.classify.sparse_model import SparseModel
+from hsreject.classify.training_samples import check_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike, NDArray
-
-    from hsreject.classify.multinomial import FloatArray, Solution
-
-KERNELS = ("rbf", "linear")
-N_FOLDS = 5
-PRECISIONS: dict[str, type[np.floating[Any]]] = {"double": np.float64, "single": np.float32}
+    from numpy.typing import ArrayLike
 
 
-class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SparseMultinomialRegression(SparseModel):
     r"""Sparse multinomial logistic regression, solved to a certified optimum.
 
     Minimises, over weights :math:`W` and intercepts :math:`b`,
@@ -162,121 +144,49 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         """
         self._check_parameters()
         samples = self._checked_samples(X, y, sample_weight)
-        self._keep_model(samples, self._basis_of(samples))
+        self._keep_model(samples, sparsity=self.sparsity, gamma=self.gamma)
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the most probable class of each sample."""
-        winner = self._scores(X).argmax(axis=1)
-        return np.asarray(self.classes_[winner])
+    def path(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sparsities: ArrayLike | int = 20,
+        smallest: float = 0.01,
+        sample_weight: ArrayLike | None = None,
+    ) -> RegressionPath:
+        """Return the solutions for many sparsities; the estimator's own is not used.
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the class probabilities, (sample, category) in the order of `classes_`."""
-        return _softmax(self._scores(X))
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in :meth:`fit`.
+        sparsities : array or int, default 20
+            The sparsities, or how many to place geometrically from the smallest that zeroes all
+            weights downwards.
+        smallest : float, default 0.01
+            Where these end, as a share of where they begin.
 
-    def predict_likelihood(self, X: ArrayLike) -> FloatArray:
-        """Return probability / prior, (sample, category): what a stage with its own prior needs.
-
-        Likelihoods are known up to a factor for each sample; here they sum to one.
+        Examples
+        --------
+        >>> X = [[0.0], [0.2], [1.0], [1.2]]
+        >>> path = SparseMultinomialRegression(kernel="linear").path(X, [1, 1, 2, 2], sparsities=3)
+        >>> path.sparsity.round(3), (path.coef != 0).any(axis=(1, 2))
+        (array([1.  , 0.1 , 0.01]), array([False,  True,  True]))
         """
-        scores = self._scores(X)
-        scores -= np.log(self.class_prior_).astype(self._dtype)
-        return _softmax(scores)
-
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return log-probabilities but for a constant, (sample, category).
-
-        With two classes it is the difference of the two, (sample,), as scikit-learn has it.
-        """
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    @property
-    def _dtype(self) -> type[np.floating[Any]]:
-        return PRECISIONS[self.precision]
-
-    def _scores(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        features = validate_data(self, X, dtype=self._dtype, reset=False, ensure_all_finite=False)
-        check_finite(features)
-        scores = Basis(self.centers_, self.gamma_).scores(features, self.coef_)
-        scores += self.intercept_.astype(self._dtype)
-        scores /= self._dtype(self.temperature_)
-        scores += np.log(self.class_prior_ / self.training_prior_).astype(self._dtype)
-        return scores
+        self._check_parameters()
+        check_number("smallest", smallest, above=0)
+        samples = self._checked_samples(X, y, sample_weight)
+        problem = self._problem(samples, self._basis(samples, self.gamma))
+        grid = sparsity_grid(problem, sparsities, smallest)
+        solutions = solve_path(
+            problem, grid, solver=self.solver, tol=self.tol, max_iter=self.max_iter
+        )
+        return RegressionPath.of(grid, solutions)
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_number("sparsity", self.sparsity, least=0)
-        check_number("tol", self.tol, above=0)
-        check_number("max_iter", self.max_iter, least=1)
-        check_choice("kernel", self.kernel, KERNELS)
-        check_choice("solver", self.solver, SOLVERS)
-        check_choice("precision", self.precision, PRECISIONS)
         if self.gamma != "scale":
             check_number("gamma", self.gamma, above=0)
-        if self.temperature != "cv":
-            check_number("temperature", self.temperature, above=0)
-        if self.n_centers is not None:
-            check_number("n_centers", self.n_centers, least=1)
-
-    def _checked_samples(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> TrainingSamples:
-        features, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-        return TrainingSamples.checked(features, labels, sample_weight)
-
-    def _basis_of(self, samples: TrainingSamples) -> Basis:
-        if self.kernel == "linear":
-            return Basis()
-        return Basis.radial(
-            samples.features, samples.weight, gamma=self.gamma, n_centers=self.n_centers
-        )
-
-    def _problem(self, samples: TrainingSamples, basis: Basis) -> MultinomialProblem:
-        return MultinomialProblem.from_samples(
-            basis.values(samples.features), samples.codes, samples.weights_with(self.class_weight)
-        )
-
-    def _solution(self, problem: MultinomialProblem) -> Solution:
-        solution = solve(
-            problem, self.sparsity, solver=self.solver, tol=self.tol, max_iter=self.max_iter
-        )
-        return problem.restore(solution)
-
-    def _keep_model(self, samples: TrainingSamples, basis: Basis) -> None:
-        problem = self._problem(samples, basis)
-        solution = self._solution(problem)
-        self.classes_ = samples.classes
-        self.centers_, self.gamma_ = basis.centers, basis.gamma
-        self.coef_ = np.ascontiguousarray(solution.coef.T)
-        self.intercept_ = solution.intercept
-        self.objective_ = solution.objective
-        self.duality_gap_ = solution.duality_gap
-        self.n_iter_ = solution.n_iterations
-        self.training_prior_ = problem.class_weight / problem.weight.sum()
-        self.class_prior_ = (
-            self.training_prior_
-            if self.class_prior is None
-            else given_prior(self.class_prior, samples.classes)
-        )
-        self.temperature_ = self._temperature_of(samples)
-
-    def _temperature_of(self, samples: TrainingSamples) -> float:
-        if self.temperature != "cv":
-            return float(self.temperature)
-        scores, held_out = held_out_scores(samples, self._train_and_score, n_folds=N_FOLDS)
-        weight = samples.weights_with(self.class_weight)
-        return best_temperature(scores[held_out], samples.codes[held_out], weight[held_out])
-
-    def _train_and_score(self, samples: TrainingSamples, features: FloatArray) -> FloatArray:
-        basis = self._basis_of(samples)
-        solution = self._solution(self._problem(samples, basis))
-        return basis.values(features) @ solution.coef + solution.intercept
-
-
-def _softmax(scores: FloatArray) -> FloatArray:
-    """Return exp(scores), each row divided by its sum; overwrites `scores`."""
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    return scores
