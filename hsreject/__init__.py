@@ -53,12 +53,14 @@ if TYPE_CHECKING:
         cost_envelope,
         minimum_cost_without_rejection,
     )
-    from hsreject.measures.curve import curve_of_points, rejection_curve
+    from hsreject.measures.curve import rejection_curve
+    from hsreject.measures.curve_table import curve_of_points
     from hsreject.measures.operating_set import operating_set
     from hsreject.measures.optimality import relative_optimality, relative_optimality_pairs
     from hsreject.measures.point import OperatingPoint, operating_point
     from hsreject.measures.resampling import Resampling
     from hsreject.measures.samples import EvaluationSamples, evaluation_samples
+    from hsreject.measures.streaming import streamed_rejection_curve
     from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
     from hsreject.measures.uncertainty import bootstrap_curve, bootstrap_difference
     from hsreject.plot.break_even_cost import BreakEvenCostDisplay
@@ -83,6 +85,8 @@ if TYPE_CHECKING:
 
 # name -> module that defines it; the block above says the same to type checkers
 _HOME = {
+    "MNF": "hsreject.classify.features.mnf",
+    "PCA": "hsreject.classify.features.pca",
     "Agreement": "hsreject.measures.confusion",
     "BreakEvenCostDisplay": "hsreject.plot.break_even_cost",
     "Calibration": "hsreject.rejection.calibration",
@@ -96,14 +100,12 @@ _HOME = {
     "EvaluationSamples": "hsreject.measures.samples",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
-    "MNF": "hsreject.classify.features.mnf",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
     "Normalize": "hsreject.classify.features.normalize",
     "Novelty": "hsreject.rejection.novelty",
     "OperatingPoint": "hsreject.measures.point",
     "OperatingSetDisplay": "hsreject.plot.operating_set",
     "OutcomeMapDisplay": "hsreject.plot.outcome_map",
-    "PCA": "hsreject.classify.features.pca",
     "PixelwiseRejector": "hsreject.rejection.pixelwise",
     "Prior": "hsreject.context.priors.base",
     "RegressionPath": "hsreject.classify.regression_path",
@@ -136,7 +138,7 @@ _HOME = {
     "confusion_matrix": "hsreject.measures.confusion",
     "cost_curve": "hsreject.measures.cost",
     "cost_envelope": "hsreject.measures.cost",
-    "curve_of_points": "hsreject.measures.curve",
+    "curve_of_points": "hsreject.measures.curve_table",
     "evaluate": "hsreject.report.evaluation",
     "evaluate_files": "hsreject.report.evaluation_files",
     "evaluation_samples": "hsreject.measures.samples",
@@ -165,6 +167,7 @@ _HOME = {
     "sample_fraction": "hsreject.sampling.classwise",
     "sample_per_class": "hsreject.sampling.classwise",
     "save_model": "hsreject.classify.model_file",
+    "streamed_rejection_curve": "hsreject.measures.streaming",
     "write_dataset": "hsreject.io.netcdf",
     "write_evaluation": "hsreject.report.evaluation_folder",
     "write_map": "hsreject.io.map_writer",
@@ -255,6 +258,7 @@ __all__ = [
     "sample_fraction",
     "sample_per_class",
     "save_model",
+    "streamed_rejection_curve",
     "write_dataset",
     "write_evaluation",
     "write_map",

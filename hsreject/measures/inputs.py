@@ -36,7 +36,7 @@ def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray]) -> list[Any]:
         else:
             values = array.variable.data if isinstance(array, xr.DataArray) else array
             plain.append(values if is_lazy(values) else np.asarray(values))
-        if plain[-1].shape != plain[0].shape:
+        if not _same_shape(plain[-1].shape, plain[0].shape):
             raise InputError(
                 f"{first_name} has shape {plain[0].shape} but {name} has shape "
                 f"{plain[-1].shape}. Both must describe the same samples in the same order."
@@ -44,6 +44,11 @@ def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray]) -> list[Any]:
     if plain[0].size == 0:
         raise InputError(f"{first_name} is empty. The measures need at least one sample.")
     return plain
+
+
+def _same_shape(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
+    # dask gives the unknown lengths of masked arrays as NaN
+    return np.array_equal(np.array(first, float), np.array(second, float), equal_nan=True)
 
 
 def _like(first: xr.DataArray, other: xr.DataArray, *, names: tuple[str, str]) -> xr.DataArray:
@@ -97,23 +102,28 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
 
 
 def _beyond_exact(integers: NDArray[Any]) -> bool:
-    return bool(
+    return bool(integers.size) and bool(
         integers.max() > LARGEST_EXACT_INTEGER or int(integers.min()) < -LARGEST_EXACT_INTEGER
     )
 
 
-def weight_values(array: NDArray[Any], *, name: str = "weights") -> NDArray[Any]:
-    """Return sample weights, flat: int64 if they are integers, else float64."""
+def weight_values(
+    array: NDArray[Any], *, name: str = "weights", may_be_zero: bool = False
+) -> NDArray[Any]:
+    """Return sample weights, flat: int64 if they are integers, else float64.
+
+    `may_be_zero` is for blocks of a larger array, which may have weight elsewhere.
+    """
     if array.dtype.kind not in "iuf":
         raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
     flat = array.ravel()
     values = flat.astype(np.float64 if flat.dtype.kind == "f" else np.int64)
-    if not np.isfinite(values).all() or values.min() < 0:
+    if not np.isfinite(values).all() or (values < 0).any():
         raise InputError(
             f"{name} must be finite and not negative (found values from {values.min()} to "
             f"{values.max()}). Give weight 0 to samples that must not count."
         )
-    if not values.any():
+    if not may_be_zero and not values.any():
         raise InputError(f"{name} are all 0, so there is no sample. Give some sample a weight.")
     return values
 

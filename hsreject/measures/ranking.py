@@ -83,6 +83,8 @@ def group_weighted_ties(
     correct, confidence, weights = correct[used], confidence[used], weights[used]
     order = np.lexsort((weights, correct, confidence))
     confidence = confidence[order]
+    if not confidence.size:
+        return Groups(confidence, weights, weights)
     starts = np.concatenate([[0], last_of_each(confidence)[:-1] + 1])
     accurate = np.add.reduceat(np.where(correct[order], weights[order], 0), starts)
     misclassified = np.add.reduceat(np.where(correct[order], 0, weights[order]), starts)
