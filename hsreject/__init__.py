@@ -74,8 +74,10 @@ if TYPE_CHECKING:
     from hsreject.plot.rejection_curve import RejectionCurveDisplay
     from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
     from hsreject.rejection.calibration import Calibration
+    from hsreject.rejection.joint import JointRejector
     from hsreject.rejection.novelty import Novelty
     from hsreject.rejection.pixelwise import PixelwiseRejector
+    from hsreject.rejection.sequential import SequentialRejector
     from hsreject.report.evaluation import Evaluation, evaluate
     from hsreject.report.evaluation_files import evaluate_files
     from hsreject.report.evaluation_folder import write_evaluation
@@ -100,6 +102,7 @@ _HOME = {
     "EvaluationSamples": "hsreject.measures.samples",
     "FalseColorDisplay": "hsreject.plot.false_color",
     "HsrejectError": "hsreject.errors",
+    "JointRejector": "hsreject.rejection.joint",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
     "Normalize": "hsreject.classify.features.normalize",
     "Novelty": "hsreject.rejection.novelty",
@@ -122,6 +125,7 @@ _HOME = {
     "SegSALSA": "hsreject.context.segsalsa",
     "SegSALSAResult": "hsreject.context.result",
     "SelectBands": "hsreject.classify.features.select_bands",
+    "SequentialRejector": "hsreject.rejection.sequential",
     "Smooth": "hsreject.classify.features.smooth",
     "SparseMultinomialRegression": "hsreject.classify.smlr",
     "SparseMultinomialRegressionCV": "hsreject.classify.smlr_cv",
@@ -190,6 +194,7 @@ __all__ = [
     "EvaluationSamples",
     "FalseColorDisplay",
     "HsrejectError",
+    "JointRejector",
     "NearestNeighbour",
     "Normalize",
     "Novelty",
@@ -212,6 +217,7 @@ __all__ = [
     "SegSALSA",
     "SegSALSAResult",
     "SelectBands",
+    "SequentialRejector",
     "Smooth",
     "SparseMultinomialRegression",
     "SparseMultinomialRegressionCV",

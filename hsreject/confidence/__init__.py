@@ -2,7 +2,7 @@
 
 from hsreject.confidence.base import Confidence
 from hsreject.confidence.entropy import Entropy
-from hsreject.confidence.label import label_map
+from hsreject.confidence.label import label_map, label_map_of_positions
 from hsreject.confidence.margin import Margin
 from hsreject.confidence.maximum import Maximum
 from hsreject.confidence.posterior import Posterior
@@ -41,5 +41,6 @@ __all__ = [
     "Posterior",
     "TieBrokenMaximum",
     "label_map",
+    "label_map_of_positions",
     "named_confidence",
 ]

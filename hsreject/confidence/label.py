@@ -60,23 +60,60 @@ def label_map(field: xr.DataArray) -> xr.DataArray:
     array([[  3,   7, 255]], dtype=uint8)
     """
     field = check_dims(field, FIELD_DIMS, name="field")
-    if CATEGORY not in field.coords:
-        field = field.assign_coords({CATEGORY: np.arange(1, field.sizes[CATEGORY] + 1)})
-    values = np.asarray(field.coords[CATEGORY].values)
-    dtype = label_dtype(int(values.max()))
+    values = _label_values(field)
 
     def kernel(planes: NDArray[Any]) -> NDArray[Any]:
         missing = np.isnan(planes).any(axis=-1)
-        label = values.astype(dtype)[np.argmax(planes, axis=-1)]
-        filled: NDArray[Any] = np.where(missing, dtype.type(nodata_label(dtype)), label)
-        return filled
+        return _filled(values, np.where(missing, -1, np.argmax(planes, axis=-1)))
 
     label: xr.DataArray = xr.apply_ufunc(
         kernel,
         field,
         input_core_dims=[[CATEGORY]],
         dask="parallelized",
-        output_dtypes=[dtype],
+        output_dtypes=[values.dtype],
     )
-    label.attrs["_FillValue"] = nodata_label(dtype)
+    return _described(label, field)
+
+
+def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -> xr.DataArray:
+    """Return the label map of positions along `category`, on the grid of a field.
+
+    Parameters
+    ----------
+    position : array of int (y, x)
+        Counted from 0; negative where there is no data.
+    field : DataArray (category, y, x)
+        Whose classes and coordinates the map gets.
+
+    Examples
+    --------
+    >>> field = xr.DataArray(np.zeros((2, 1, 3)), dims=("category", "y", "x"),
+    ...                      coords={"category": [3, 7]})
+    >>> label_map_of_positions(np.array([[0, 1, -1]]), field).values
+    array([[  3,   7, 255]], dtype=uint8)
+    """
+    field = check_dims(field, FIELD_DIMS, name="field")
+    like = field.isel({CATEGORY: 0}, drop=True)
+    return _described(like.copy(data=_filled(_label_values(field), position)), field)
+
+
+def _label_values(field: xr.DataArray) -> NDArray[Any]:
+    """Return the labels of the categories, in the type of the label map."""
+    values = np.arange(1, field.sizes[CATEGORY] + 1)
+    if CATEGORY in field.coords:
+        values = np.asarray(field.coords[CATEGORY].values)
+    return values.astype(label_dtype(int(values.max())))
+
+
+def _filled(values: NDArray[Any], position: NDArray[np.integer]) -> NDArray[Any]:
+    nodata = values.dtype.type(nodata_label(values.dtype))
+    filled: NDArray[Any] = np.where(position < 0, nodata, values[position])
+    return filled
+
+
+def _described(label: xr.DataArray, field: xr.DataArray) -> xr.DataArray:
+    if CATEGORY not in field.coords:
+        field = field.assign_coords({CATEGORY: _label_values(field)})
+    label.attrs = {"_FillValue": nodata_label(label.dtype)}
     return attach_classes(label.rename("label"), class_table(field))

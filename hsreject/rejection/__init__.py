@@ -3,22 +3,28 @@
 from hsreject.registry import Registry
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.calibration import Calibration
+from hsreject.rejection.joint import JointRejector
 from hsreject.rejection.novelty import Novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.ranked import RankedRejector
+from hsreject.rejection.sequential import SequentialRejector
 
 REJECTORS: Registry[Rejector] = Registry(
     "rejector",
     {
         "pixelwise": PixelwiseRejector,
+        "sequential": SequentialRejector,
+        "joint": JointRejector,
     },
 )
 
 __all__ = [
     "REJECTORS",
     "Calibration",
+    "JointRejector",
     "Novelty",
     "PixelwiseRejector",
     "RankedRejector",
     "Rejector",
+    "SequentialRejector",
 ]

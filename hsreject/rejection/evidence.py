@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.schema import CATEGORY, FIELD_DIMS, MAP_DIMS, check_dims
+from hsreject.schema import CATEGORY, CUBE_DIMS, FIELD_DIMS, MAP_DIMS, check_dims, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 PROBABILITY = "probability"
 HIDDEN_FIELD = "hidden_field"
 NOVELTY_P_VALUE = "novelty_p_value"
+IMAGE = "image"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +32,14 @@ class Evidence:
         The solution of the context, where it is known already.
     novelty_p_value : DataArray (y, x), optional
         How well the pixel fits what the classifier was trained on (:class:`hsreject.Novelty`).
+    image : DataArray (band, y, x), optional
+        What priors with image edges look at.
     """
 
     probability: xr.DataArray
     hidden_field: xr.DataArray | None = None
     novelty_p_value: xr.DataArray | None = None
+    image: xr.DataArray | None = None
 
     @classmethod
     def of(cls, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> Evidence:
@@ -44,8 +48,8 @@ class Evidence:
         Parameters
         ----------
         maps : Dataset, DataArray or array
-            A Dataset with the variable `probability` and, optionally, `hidden_field` and
-            `novelty_p_value`; or class probabilities (category, y, x).
+            A Dataset with the variable `probability` and, optionally, `hidden_field`,
+            `novelty_p_value` and `image`; or class probabilities (category, y, x).
         """
         if not isinstance(maps, xr.Dataset):
             return cls(_field(maps, name=PROBABILITY))
@@ -54,19 +58,22 @@ class Evidence:
                 f"A rejector needs the variable '{PROBABILITY}' (category, y, x) "
                 f"(the Dataset has: {', '.join(map(str, maps)) or 'nothing'})."
             )
-        probability = _field(maps[PROBABILITY], name=PROBABILITY)
-        hidden_field = (
-            _field(maps[HIDDEN_FIELD], name=HIDDEN_FIELD) if HIDDEN_FIELD in maps else None
+        return cls(
+            _field(maps[PROBABILITY], name=PROBABILITY),
+            _field(maps[HIDDEN_FIELD], name=HIDDEN_FIELD) if HIDDEN_FIELD in maps else None,
+            _optional(maps, NOVELTY_P_VALUE, MAP_DIMS),
+            _optional(maps, IMAGE, CUBE_DIMS),
         )
-        if hidden_field is not None and hidden_field.shape != probability.shape:
-            raise InputError(
-                f"hidden_field must have the shape of probability "
-                f"(got {hidden_field.shape} and {probability.shape})."
-            )
-        novelty = None
-        if NOVELTY_P_VALUE in maps:
-            novelty = check_dims(maps[NOVELTY_P_VALUE], MAP_DIMS, name=NOVELTY_P_VALUE)
-        return cls(probability, hidden_field, novelty)
+
+    def __post_init__(self) -> None:
+        for name in (HIDDEN_FIELD, NOVELTY_P_VALUE, IMAGE):
+            other = getattr(self, name)
+            if other is not None:
+                check_same_grid(self.probability, other, names=(PROBABILITY, name))
+
+
+def _optional(maps: xr.Dataset, name: str, dims: tuple[str, ...]) -> xr.DataArray | None:
+    return check_dims(maps[name], dims, name=name) if name in maps else None
 
 
 def _field(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hsreject.errors import InputError
-from hsreject.schema import CATEGORY, check_same_grid
+from hsreject.schema import CATEGORY
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,7 +32,6 @@ def known_weight(evidence: Evidence, *, level: float) -> xr.DataArray | None:
     p_value = evidence.novelty_p_value
     if p_value is None:
         return None
-    check_same_grid(evidence.probability, p_value, names=("probability", "novelty_p_value"))
     missing = p_value.isnull() & evidence.probability.notnull().all(CATEGORY)
     outside = (p_value < 0) | (p_value > 1)
     if bool((missing | outside).any()):

@@ -11,7 +11,6 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 
 N_CLASSES = 3
-SHAPE = (14, 15)
 
 
 @dataclass(frozen=True)
@@ -23,15 +22,15 @@ class Scene:
     test: xr.DataArray
 
 
-def make_scene(*, seed: int = 0, noise: float = 1.3) -> Scene:
+def make_scene(*, seed: int = 0, noise: float = 1.3, shape: tuple[int, int] = (14, 15)) -> Scene:
     """Return three vertical stripes seen through noisy class scores; a corner has no data."""
     rng = np.random.default_rng(seed)
-    reference = np.repeat([1, 2, 3], SHAPE[1] // 3)[None, :].repeat(SHAPE[0], axis=0)
-    score = noise * rng.normal(size=(N_CLASSES, *SHAPE))
+    reference = np.repeat([1, 2, 3], shape[1] // 3)[None, :].repeat(shape[0], axis=0)
+    score = noise * rng.normal(size=(N_CLASSES, *shape))
     score += 1.5 * (np.arange(1, 4)[:, None, None] == reference)
     probability = np.exp(score) / np.exp(score).sum(axis=0)
     probability[:, :3, :2] = np.nan
-    coords = {"y": 100.0 - 2 * np.arange(SHAPE[0]), "x": 2.0 * np.arange(SHAPE[1])}
+    coords = {"y": 100.0 - 2 * np.arange(shape[0]), "x": 2.0 * np.arange(shape[1])}
     table = ClassTable.from_names(["soil", "water", "wood"], values=[2, 5, 9])
     field = xr.DataArray(
         probability.astype(np.float32),
@@ -42,7 +41,7 @@ def make_scene(*, seed: int = 0, noise: float = 1.3) -> Scene:
     labels = xr.DataArray(
         np.array([0, 2, 5, 9], dtype=np.uint8)[reference], dims=schema.MAP_DIMS, coords=coords
     )
-    part = rng.integers(0, 6, SHAPE)  # 0 training, 1 to 2 calibration, the others test
+    part = rng.integers(0, 6, shape)  # 0 training, 1 to 2 calibration, the others test
     return Scene(
         schema.attach_classes(field, table),
         labels,

@@ -1,0 +1,49 @@
+"""The operating points of a joint sweep, as the evaluator wants them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject.measures.curve import curve_of_points
+from hsreject.measures.point import operating_point
+from hsreject.rejection.joint_sweep import Found, everything_rejected
+from hsreject.rejection.reference import reference_pixels
+from hsreject.schema import OPERATING_POINT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.rejection.joint_problem import JointProblem
+
+
+def joint_points(
+    problem: JointProblem, sweep: list[Found], reference: xr.DataArray | NDArray[Any]
+) -> tuple[xr.Dataset, list[Found]]:
+    """Return the operating points of a sweep on reference pixels, and the solve behind each.
+
+    The end at which everything is rejected is added. Points are in ascending order of the rejected
+    fraction, then of the accurate pixels kept.
+    """
+    rows = []
+    for found in [*sweep, everything_rejected(problem)]:
+        used, correct = reference_pixels(problem.label(found.solution), reference)
+        rejected = found.solution.confidence[used] < found.threshold
+        rows.append((operating_point(correct, rejected), found))
+    rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
+    points = curve_of_points([point for point, _ in rows])
+    accuracy = np.array([point.overall_accuracy for point, _ in rows])
+    return points.assign(
+        overall_accuracy=(
+            OPERATING_POINT,
+            accuracy,
+            {"long_name": "accuracy with nothing rejected"},
+        ),
+        failure_probability=(
+            OPERATING_POINT,
+            [float(found.failure_probability) for _, found in rows],
+            {"long_name": "probability of classifier failure"},
+        ),
+    ), [found for _, found in rows]

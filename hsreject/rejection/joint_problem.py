@@ -1,0 +1,208 @@
+"""The joint problem of one scene: rejection as a class of its own, for any failure probability."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hsreject.confidence import label_map_of_positions
+from hsreject.errors import InputError
+from hsreject.progress import ProgressCallback, no_progress
+from hsreject.rejection.fingerprint import fingerprint
+from hsreject.rejection.joint_solution import JointSolution, SolutionStore
+from hsreject.rejection.novelty_weight import known_weight
+from hsreject.rejection.solve_progress import SolveProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from hsreject.context.segsalsa import SegSALSA
+    from hsreject.rejection.evidence import Evidence
+
+TOLERANCE = 1e-4
+"""Relative gap of joint solves: at 1e-3 the rejected fraction still depends on the start."""
+
+MOST_ITERATIONS = 20_000
+"""Next to a jump of the rejected fraction two fields are nearly as good, and solves take longer."""
+
+
+class JointProblem:
+    """The joint problem of one scene; solves it for given failure probabilities, once each.
+
+    Every solve starts cold. Warm starts were tried and do not pay: from the solution without
+    rejection, or from that of a neighbouring failure probability, a sweep took as many iterations
+    or more; and its results would depend on the order of the solves.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    context : SegSALSA
+    novelty_level : float
+        Novelty p-values below it raise the odds of failure in proportion.
+    store : SolutionStore, optional
+        Where finished solves are kept.
+
+    Attributes
+    ----------
+    n_solves : int
+        Solves so far, those found in the store not counted.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        *,
+        context: SegSALSA,
+        novelty_level: float,
+        store: SolutionStore | None,
+    ) -> None:
+        self.evidence = evidence
+        self.context = context
+        self.store = store
+        self._probability: NDArray[Any] = np.asarray(evidence.probability.values)
+        weight = known_weight(evidence, level=novelty_level)
+        self._weight = None if weight is None else np.asarray(weight.values)
+        self._key = fingerprint(
+            self._probability, self._weight, evidence.image, replace(context, n_threads=1)
+        )
+        self._solved: dict[str, JointSolution] = {}
+        self.n_solves = 0
+
+    @property
+    def has_data(self) -> NDArray[np.bool_]:
+        """Pixels with data, (y, x)."""
+        missing: NDArray[np.bool_] = np.isnan(self._probability[0])
+        return ~missing
+
+    @property
+    def rejects_all(self) -> float:
+        """The failure probability from which on everything is rejected, whatever the prior.
+
+        Where the rejection class is at least as likely as every other class in every pixel, the
+        constant field of rejection minimises the data term and the priors at once. Without class
+        priors that is at 1/2 or before.
+        """
+        shape = (-1, 1, 1)
+        prior = np.ones(1) if self.context.class_prior is None else self.context.class_prior
+        largest = float(np.nanmax(self._probability / np.reshape(prior, shape)))
+        return largest / (1 + largest)
+
+    def likelihood(self, failure_probability: float | NDArray[Any]) -> NDArray[Any]:
+        """Return [(1 - q) p, q] (category, y, x); novelty divides the odds of q by its weight."""
+        q = np.broadcast_to(
+            np.asarray(failure_probability, dtype=np.float64), self._probability.shape[1:]
+        )
+        if self._weight is not None:
+            q = q / (q + (1 - q) * self._weight)
+        extended = np.concatenate([(1 - q) * self._probability, q[None]])
+        extended[:, ~self.has_data] = np.nan
+        return extended.astype(self._probability.dtype, copy=False)
+
+    def solve(
+        self,
+        failure_probability: float | NDArray[Any],
+        *,
+        n_threads: int | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> JointSolution:
+        """Return the solution for one failure probability, a number or a map (y, x).
+
+        Without any rejection this is the context itself: the known hidden field if there is one.
+        """
+        hidden_field = self.evidence.hidden_field
+        if hidden_field is not None and not np.any(failure_probability):
+            return JointSolution.of_field(
+                hidden_field.values, has_rejection=False, gap=np.nan, n_iterations=0
+            )
+        key = fingerprint(self._key, np.asarray(failure_probability, dtype=np.float64))
+        solution = self._solved.get(key)
+        if solution is None and self.store is not None:
+            solution = self.store.load(key)
+        if solution is None:
+            solution = self._solve(failure_probability, n_threads, progress)
+            if self.store is not None:
+                self.store.save(key, solution)
+        self._solved[key] = solution
+        return solution
+
+    def _solve(
+        self,
+        failure_probability: float | NDArray[Any],
+        n_threads: int | None,
+        progress: ProgressCallback,
+    ) -> JointSolution:
+        has_rejection = bool(np.any(failure_probability))
+        context = replace(self.context, n_threads=n_threads or self.context.n_threads)
+        probability = self._probability
+        if has_rejection:
+            prior = self.context.class_prior
+            context = replace(
+                context,
+                tol=min(self.context.tol, TOLERANCE),
+                max_iterations=max(self.context.max_iterations, MOST_ITERATIONS),
+                class_prior=None if prior is None else (*prior, 1.0),
+            )
+            probability = self.likelihood(failure_probability)
+        self.n_solves += 1
+        result = context.solve(probability, image=self.evidence.image, progress=progress)
+        return JointSolution.of_field(
+            result.hidden_field,
+            has_rejection=has_rejection,
+            gap=result.relative_gap,
+            n_iterations=result.n_iterations,
+        )
+
+    def solve_all(
+        self, failure_probabilities: Sequence[float], *, workers: int, progress: SolveProgress
+    ) -> list[JointSolution]:
+        """Return the solutions of several failure probabilities, `workers` at a time.
+
+        When it is interrupted, the solves that were finished stay in the store.
+        """
+        if workers == 1:
+            return [self.solve(q, progress=progress.of_solve()) for q in failure_probabilities]
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [
+                pool.submit(self.solve, q, n_threads=1, progress=progress.of_solve())
+                for q in failure_probabilities
+            ]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def label(self, solution: JointSolution) -> xr.DataArray:
+        """Return the label map of a solution: the largest of the K classes of its field.
+
+        A pixel that is rejected beyond doubt has no class value left to compare; it gets the label
+        that the context gives it without rejection.
+        """
+        category = solution.category
+        if (category[self.has_data] < 0).any():
+            category = np.where(category < 0, self.solve(0.0).category, category)
+        return label_map_of_positions(category, self.evidence.probability)
+
+
+def check_failure_probability(
+    failure_probability: float | NDArray[Any], has_data: NDArray[np.bool_]
+) -> None:
+    """Raise unless failure probabilities lie in [0, 1) wherever there is data."""
+    values = np.asarray(failure_probability, dtype=np.float64)
+    if values.ndim not in {0, 2} or (values.ndim == 2 and values.shape != has_data.shape):
+        raise InputError(
+            f"failure_probability must be a number or a map (y, x) of the shape {has_data.shape} "
+            f"(got the shape {values.shape})."
+        )
+    used = values[has_data] if values.ndim else values
+    if not ((used >= 0) & (used < 1)).all():
+        raise InputError(
+            f"failure_probability must lie in [0, 1) (got values from {np.min(used):g} to "
+            f"{np.max(used):g}); with 1 no class would be possible."
+        )

@@ -1,0 +1,129 @@
+"""Failure probabilities that are worth a solve: for a wanted fraction, and for a sweep.
+
+The rejected fraction r grows with the failure probability q, from 0 at q = 0 to 1 where the
+rejection class is at least as likely as any other class, at q = 1/2 or before. In between it is
+close to a logistic function of log(q / (1 - q)), whose place and width depend on the scene. So new
+points are found by linear interpolation of log-odds against log-odds between known points. Every
+choice depends on the finished solves, never on their order or on the number of workers.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+FIRST_GRID = (0.0, 0.25, 0.5, 0.75)
+"""Where every sweep begins, in shares of the failure probability that rejects everything."""
+
+NARROWEST = 1e-4
+"""Width of an interval of failure probabilities that is not divided any further."""
+
+
+class Probe(NamedTuple):
+    """A failure probability and the fraction that it rejects."""
+
+    failure_probability: float
+    fraction: float
+
+
+def between(low: Probe, high: Probe, share: float) -> float:
+    """Return where the fraction should have gone a `share` of the way between two probes.
+
+    Next to a probe that rejects nothing or everything the logistic shape says nothing: the change
+    may begin anywhere. There the share is one of the log-odds of the failure probability.
+
+    Examples
+    --------
+    >>> round(between(Probe(0.2, 0.1), Probe(0.3, 0.5), 0.5), 4)
+    0.2582
+    """
+    end = high.failure_probability
+    start = low.failure_probability or end / 4  # log-odds have no 0; little is rejected down there
+    if 0 < low.fraction < high.fraction < 1:
+        left, right = _log_odds(low.fraction), _log_odds(high.fraction)
+        aim = _log_odds(low.fraction + share * (high.fraction - low.fraction))
+        share = (aim - left) / (right - left)
+    odds = _log_odds(start) + share * (_log_odds(end) - _log_odds(start))
+    return 1 / (1 + math.exp(-odds))
+
+
+def next_probe(probes: list[Probe], wanted: float) -> float | None:
+    """Return the failure probability to try next for a wanted fraction, None when there is none.
+
+    Interpolation that leaves the bracket more than half as wide is followed by a bisection.
+
+    Parameters
+    ----------
+    probes : list of Probe
+        In the order in which they were tried, after the two ends.
+    wanted : float
+    """
+    low, high = bracket(probes, wanted)
+    start, end = low.failure_probability, high.failure_probability
+    if end - start < NARROWEST:
+        return None
+    before = bracket(probes[:-1], wanted) if len(probes) > 3 else None
+    if before is not None:
+        width = before[1].failure_probability - before[0].failure_probability
+        if end - start > width / 2:
+            return (start + end) / 2
+    if not 0 < low.fraction < high.fraction < 1:
+        return between(low, high, 0.5)
+    share = (wanted - low.fraction) / (high.fraction - low.fraction)
+    margin = 0.1 * (end - start)  # the bracket shrinks, whatever the shape in between
+    return min(max(between(low, high, share), start + margin), end - margin)
+
+
+def bracket(probes: list[Probe], wanted: float) -> tuple[Probe, Probe]:
+    """Return the neighbouring probes around a wanted fraction.
+
+    Fractions are made monotone first: solves end within their tolerance, so a larger failure
+    probability may reject a pixel less.
+    """
+    ordered = monotone(probes)
+    below = max(i for i, probe in enumerate(ordered) if probe.fraction <= wanted or i == 0)
+    below = min(below, len(ordered) - 2)
+    return ordered[below], ordered[below + 1]
+
+
+def monotone(probes: list[Probe]) -> list[Probe]:
+    """Return the probes by failure probability, each fraction raised to the largest before it."""
+    ordered, largest = [], 0.0
+    for probe in sorted(probes):
+        largest = max(largest, probe.fraction)
+        ordered.append(Probe(probe.failure_probability, largest))
+    return ordered
+
+
+def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[float]:
+    """Return up to `size` new failure probabilities where the fraction changes most.
+
+    One after the other goes where, with the points already placed there, the step of the fraction
+    from point to point is still largest, unless that is no more than `resolution`; within an
+    interval the fractions aimed at are equally spaced.
+    """
+    ordered = monotone(probes)
+    intervals = [
+        (low, high)
+        for low, high in pairwise(ordered)
+        if high.failure_probability - low.failure_probability > NARROWEST
+    ]
+    counts = [0] * len(intervals)
+    for _ in range(size):
+        steps = [
+            (high.fraction - low.fraction) / (count + 1)
+            for (low, high), count in zip(intervals, counts, strict=True)
+        ]
+        if not steps or max(steps) <= resolution:
+            break
+        counts[steps.index(max(steps))] += 1
+    return [
+        between(low, high, (place + 1) / (count + 1))
+        for (low, high), count in zip(intervals, counts, strict=True)
+        for place in range(count)
+    ]
+
+
+def _log_odds(value: float) -> float:
+    return math.log(value / (1 - value))

@@ -1,0 +1,123 @@
+"""One solve of the joint problem, reduced to what rejection needs, and where it is kept."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hsreject.errors import FileError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NO_OPINION = 1e-3
+"""Largest class value below which a field says nothing about the class of a rejected pixel."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointSolution:
+    """What one solve says of each pixel.
+
+    Attributes
+    ----------
+    category : array of int16 (y, x)
+        Position of the largest of the K class values, -1 where all are below `NO_OPINION` (the
+        pixel is rejected beyond doubt) or where there is no data.
+    confidence : array of float32 (y, x)
+        Largest class value minus the value of the rejection class; the pixel is rejected where it
+        is negative. NaN where there is no data.
+    gap : float
+        Certified relative gap of the solve.
+    n_iterations : int
+    """
+
+    category: NDArray[np.int16]
+    confidence: NDArray[np.float32]
+    gap: float
+    n_iterations: int
+
+    @classmethod
+    def of_field(
+        cls, field: NDArray[Any], *, has_rejection: bool, gap: float, n_iterations: int
+    ) -> JointSolution:
+        """Return the solution with that hidden field (category, y, x), the rejection class last."""
+        classes = field[:-1] if has_rejection else field
+        missing = np.isnan(field[0])
+        largest = classes.max(axis=0)
+        category = np.argmax(classes, axis=0).astype(np.int16)
+        category[(largest < NO_OPINION) | missing] = -1
+        confidence = largest - field[-1] if has_rejection else largest
+        return cls(category, confidence.astype(np.float32), float(gap), int(n_iterations))
+
+    @property
+    def rejected(self) -> NDArray[np.bool_]:
+        """Pixels that are rejected, (y, x); False where there is no data."""
+        return self.confidence < 0
+
+
+class SolutionStore:
+    """Finished solves in a folder, one file each, so that an interrupted sweep can go on.
+
+    A file is named after the fingerprint of everything that its solve depends on, and gets its name
+    only when it is complete. A damaged file counts as none.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made when it does not exist.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"The folder for finished solves cannot be made: {error}. Choose another one."
+            ) from error
+
+    def load(self, key: str) -> JointSolution | None:
+        """Return the solution kept under `key`, or None."""
+        try:
+            with self._path(key).open("rb") as file, np.load(file, allow_pickle=False) as kept:
+                return JointSolution(
+                    kept["category"],
+                    kept["confidence"],
+                    float(kept["gap"]),
+                    int(kept["n_iterations"]),
+                )
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            return None
+
+    def save(self, key: str, solution: JointSolution) -> None:
+        """Keep a solution under `key`."""
+        try:
+            handle, name = tempfile.mkstemp(dir=self.folder, prefix=f".{key[:16]}", suffix=".part")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    np.savez_compressed(
+                        file,
+                        category=solution.category,
+                        confidence=solution.confidence,
+                        gap=solution.gap,
+                        n_iterations=solution.n_iterations,
+                    )
+                Path(name).replace(self._path(key))
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise FileError(
+                f"A finished solve cannot be kept in {self.folder}: {error}."
+            ) from error
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.npz"

@@ -1,0 +1,86 @@
+"""Sequential rejection (SegSALSA-SCR): context first, then a threshold on its confidence."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING
+
+from hsreject.confidence import Confidence, label_map, named_confidence
+from hsreject.context.priors import VectorTV
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.rejection.class_balance import Thresholds, check_thresholds
+from hsreject.rejection.novelty_weight import DEFAULT_LEVEL, check_level, field_confidence
+from hsreject.rejection.ranked import RankedRejector
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from hsreject.progress import ProgressCallback
+    from hsreject.rejection.evidence import Evidence
+
+
+def default_context() -> SegSALSA:
+    """Return the context of rejectors that are given none: vector TV of weight 2."""
+    return SegSALSA(VectorTV(weight=2.0))
+
+
+@dataclass(frozen=True)
+class SequentialRejector(RankedRejector):
+    """Rejects the pixels of which the context is least sure: the paper's SegSALSA-SCR.
+
+    The context is solved once (paper, section V-B); the labels never change, and every operating
+    point follows from one sort of the confidences. Where the hidden field is known already
+    (`hidden_field` in the maps), nothing is solved.
+
+    Parameters
+    ----------
+    context : SegSALSA
+        How the hidden field is found; vector TV of weight 2 by default.
+    confidence : str or Confidence
+        "tie_broken_maximum" (the largest value of the hidden field, ties broken by the class
+        probability), "maximum", "margin", "entropy", "posterior", or an object.
+    thresholds : {"common", "equal_rejection", "equal_accuracy"}
+        One threshold for all pixels, or one a class that equalises the rejected share or, on the
+        calibration pixels, the kept accuracy of the classes.
+    novelty_level : float
+        Novelty p-values below it lower the confidence in proportion; used when the maps hold
+        `novelty_p_value`.
+
+    Examples
+    --------
+    Two regions; the pixels on their border are rejected first:
+
+    >>> import numpy as np
+    >>> probability = np.empty((2, 4, 6))
+    >>> probability[0] = [0.9, 0.9, 0.6, 0.4, 0.1, 0.1]
+    >>> probability[1] = 1 - probability[0]
+    >>> context = SegSALSA(VectorTV(weight=0.3))
+    >>> maps = SequentialRejector(context).reject(probability, fraction=1 / 3)
+    >>> maps.label_with_rejection.values[0]
+    array([1, 1, 0, 0, 2, 2], dtype=uint8)
+    """
+
+    context: SegSALSA = field(default_factory=default_context)
+    _: KW_ONLY
+    confidence: str | Confidence = "tie_broken_maximum"
+    thresholds: Thresholds = "common"
+    novelty_level: float = DEFAULT_LEVEL
+
+    def __post_init__(self) -> None:
+        named_confidence(self.confidence)
+        check_thresholds(self.thresholds)
+        check_level(self.novelty_level)
+
+    def label_and_confidence(
+        self, evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[xr.DataArray, xr.DataArray]:
+        """Return the class with the largest value of the hidden field, and its confidence."""
+        hidden_field = evidence.hidden_field
+        if hidden_field is None:
+            hidden_field = self.context.solve(
+                evidence.probability, image=evidence.image, progress=progress
+            ).hidden_field
+        confidence = field_confidence(
+            named_confidence(self.confidence), hidden_field, evidence, level=self.novelty_level
+        )
+        return label_map(hidden_field), confidence

@@ -1,0 +1,105 @@
+"""Finished solves on disk: interrupted work goes on, and nothing is mistaken for it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hsreject.context.priors import VectorTV
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.errors import FileError
+from hsreject.rejection import JointRejector
+from hsreject.rejection.fingerprint import fingerprint
+from tests.rejection.scene import make_scene
+
+CONTEXT = SegSALSA(VectorTV(weight=0.3))
+
+
+def n_solves(rejector: JointRejector, probability: xr.DataArray) -> int:
+    maps = rejector.reject(probability, failure_probability=0.33)
+    return maps.attrs["n_solves"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_sweep_goes_on(tmp_path: Path, workers: int) -> None:
+    scene = make_scene()
+    rejector = JointRejector(CONTEXT, n_points=10, workers=workers, store=tmp_path / "solves")
+    expected = replace(rejector, store=None).sweep(scene.probability)
+
+    def interrupt(stage: str, done: float, total: float | None) -> None:
+        if done > 5.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rejector.sweep(scene.probability, progress=interrupt)
+    files = sorted((tmp_path / "solves").iterdir())
+    assert 4 <= len(files) < 10
+    assert all(file.suffix == ".npz" for file in files)
+    times = {file: file.stat().st_mtime_ns for file in files}
+    found = rejector.sweep(scene.probability)
+    xr.testing.assert_equal(found, expected)
+    assert len(list((tmp_path / "solves").iterdir())) == 10
+    assert {file: file.stat().st_mtime_ns for file in files} == times
+
+
+def test_finished_solves_are_used_only_for_the_same_problem(tmp_path: Path) -> None:
+    scene = make_scene()
+    rejector = JointRejector(CONTEXT, store=tmp_path)
+    assert n_solves(rejector, scene.probability) >= 1
+    assert n_solves(rejector, scene.probability) == 0
+    assert n_solves(replace(rejector, workers=3, n_points=7), scene.probability) == 0
+    assert n_solves(rejector, scene.probability * np.float32(0.9999)) >= 1
+    heavier = replace(rejector, context=SegSALSA(VectorTV(weight=0.4)))
+    assert n_solves(heavier, scene.probability) >= 1
+    exact = replace(rejector, context=replace(CONTEXT, tol=1e-5))
+    assert n_solves(exact, scene.probability) >= 1
+    threads = replace(rejector, context=replace(CONTEXT, n_threads=2))
+    assert n_solves(threads, scene.probability) == 0
+
+
+def test_a_damaged_file_counts_as_none(tmp_path: Path) -> None:
+    scene = make_scene()
+    rejector = JointRejector(CONTEXT, store=tmp_path)
+    expected = rejector.reject(scene.probability, failure_probability=0.33)
+    for file in tmp_path.iterdir():
+        file.write_bytes(file.read_bytes()[:200])
+    found = rejector.reject(scene.probability, failure_probability=0.33)
+    xr.testing.assert_equal(found, expected)
+    assert found.attrs["n_solves"] >= 1
+    assert n_solves(rejector, scene.probability) == 0
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(FileError, match="folder for finished solves cannot be made"):
+        n_solves(JointRejector(CONTEXT, store=tmp_path / "file"), make_scene().probability)
+
+
+def test_fingerprints_see_every_difference() -> None:
+    array = np.arange(6.0)
+    different = [
+        array,
+        array.astype(np.float32),
+        array.reshape(2, 3),
+        array + 1,
+        xr.DataArray(array, dims="x"),
+        xr.DataArray(array, dims="y"),
+        VectorTV(1.0),
+        VectorTV(2.0),
+        VectorTV(1.0, edges=array),
+        [1, [2, 3]],
+        [[1, 2], 3],
+        (1, 2, 3),
+        {"a": 1},
+        {"a": 2},
+        None,
+        "None",
+        1,
+        1.0,
+        True,
+    ]
+    assert len({fingerprint(part) for part in different}) == len(different)
+    assert fingerprint(array[::2]) == fingerprint(array[::2].copy())
+    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
