@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from hsreject.measures.curve import curve_of_points
+from hsreject.measures.curve_table import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.rejection.joint_sweep import Found, everything_rejected
 from hsreject.rejection.reference import reference_pixels
