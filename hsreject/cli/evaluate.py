@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hsreject.report.evaluation import Evaluation
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 (one argument an option)
     *,
     reference: Annotated[
         Path, typer.Option(help="True classes: raster (0 is no reference), polygons or points.")
@@ -28,6 +28,15 @@ def evaluate(
     cost: Annotated[
         list[float] | None,
         typer.Option(help="Cost of a rejection if an error costs 1; may be given several times."),
+    ] = None,
+    block_size: Annotated[
+        float | None,
+        typer.Option(
+            help="Adds 95 % bands: side, in pixels, of the spatial blocks that are resampled."
+        ),
+    ] = None,
+    attribute: Annotated[
+        str | None, typer.Option(help="Attribute of polygons or points that holds the class.")
     ] = None,
     label_nodata: Annotated[
         int | None, typer.Option(help="One more label that means no data.")
@@ -61,12 +70,17 @@ def evaluate(
         rejected=rejected,
         rejection_cost=cost or (),
         label_nodata=label_nodata,
+        attribute=attribute,
     )
+    files = None
+    with progress_on(Console(stderr=True)) as progress:
+        if block_size is not None:
+            evaluation = evaluation.with_bands(block_size, progress=progress)
+        if out is not None:
+            files = write_evaluation(evaluation, out, overwrite=overwrite, progress=progress)
     console = Console(highlight=False)
     show_evaluation(evaluation, console)
-    if out is not None:
-        with progress_on(Console(stderr=True)) as progress:
-            files = write_evaluation(evaluation, out, overwrite=overwrite, progress=progress)
+    if files is not None:
         console.print(f"wrote {len(files)} files into {out}", soft_wrap=True, markup=False)
 
 

@@ -9,14 +9,20 @@ import typer
 
 
 def figure(
-    number: Annotated[str, typer.Argument(help="Number of the figure in the paper, 2 to 5.")],
+    number: Annotated[str, typer.Argument(help="Number of the figure in the paper.")],
     *,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path(),
 ) -> None:
     """Draw a figure of the paper again: PNG, PDF and a text that says what differs and why."""
-    from hsreject.experiments import FIGURES  # noqa: PLC0415 (see the package's docstring)
+    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
 
-    made = FIGURES.create(number)
+    from hsreject.cli.progress import progress_on  # noqa: PLC0415
+    from hsreject.experiments import FIGURES  # noqa: PLC0415
+
+    with progress_on(Console(stderr=True)) as progress:
+        # figures that take long have an option `progress`
+        options = {"progress": progress} if "progress" in FIGURES.options(number) else {}
+        made = FIGURES.create(number, **options)
     for file in made.save(out):
         typer.echo(f"wrote {file}")
     typer.echo(f"\n{made.text()}", nl=False)

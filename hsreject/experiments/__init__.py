@@ -1,4 +1,8 @@
-"""The paper's experiments, made again. A new figure is a file and a line in `FIGURES`."""
+"""The paper's experiments, made again. A new figure is a file and a line in `FIGURES`.
+
+A figure is a function whose options all have defaults and that returns a :class:`PaperFigure`. One
+that takes long has an option ``progress``, a :class:`hsreject.progress.ProgressCallback`.
+"""
 
 from hsreject.experiments.figure_2 import operating_set_figure
 from hsreject.experiments.figure_3 import samples_figure

@@ -28,12 +28,14 @@ from hsreject.schema import (
     check_same_grid,
     class_table,
     nodata_label,
+    zero_meaning,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+_REJECTED_MEANING = "rejected"
 _OTHER = -1
 _NODATA = -2
 
@@ -42,7 +44,8 @@ _NODATA = -2
 class ClassMapDisplay:
     """A map of classes in the colours of its class table.
 
-    Pixels without reference are white, pixels without data hatched.
+    What 0 means is said by `schema.zero_meaning`: pixels without reference are white, rejected ones
+    black. Pixels without data are hatched.
 
     Parameters
     ----------
@@ -75,7 +78,9 @@ class ClassMapDisplay:
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
         taken = [*self.classes.colors, OUTSIDE_TABLE]
-        zero = Category(NO_REFERENCE, "no reference", no_reference_color(taken))
+        meaning = zero_meaning(self.labels)
+        color = rejected_color if meaning == _REJECTED_MEANING else no_reference_color
+        zero = Category(NO_REFERENCE, meaning, color(taken))
         return _draw_labels(self.labels, self.classes, zero, ax, legend=legend)
 
 

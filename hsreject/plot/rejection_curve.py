@@ -124,11 +124,7 @@ class RejectionCurveDisplay:
         for name, curve in self.curves.items():
             fraction, values = _line(curve, measure)
             if name in self.bands:
-                band = self.bands[name]
-                lower, upper = band[f"{measure}_lower"].values, band[f"{measure}_upper"].values
-                ax.fill_between(
-                    band[FRACTION].values, lower, upper, color=looks[name].color, alpha=0.2, lw=0
-                )
+                _draw_band(ax, self.bands[name], measure, looks[name].color)
             draw_series(
                 ax, fraction, values, looks[name], name=name, isolated=name in self.isolated
             )
@@ -151,6 +147,15 @@ def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray
     if measure == REJECTION_QUALITY:
         values = np.where(fraction == 0, np.nan, values)
     return fraction, values
+
+
+def _draw_band(ax: Axes, band: xr.Dataset, measure: str, color: str) -> None:
+    fraction = band[FRACTION].values
+    lower, upper = band[f"{measure}_lower"].values, band[f"{measure}_upper"].values
+    # an infinite upper limit of phi is drawn as far above the axis; at r = 0 phi is a convention
+    upper = np.where(np.isposinf(upper), 1e6, upper)
+    drawn = (fraction > 0) if measure == REJECTION_QUALITY else np.ones(fraction.size, dtype=bool)
+    ax.fill_between(fraction[drawn], lower[drawn], upper[drawn], color=color, alpha=0.2, lw=0)
 
 
 def _draw_legend(ax: Axes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,11 @@ from hsreject.measures.choosing import cheapest_operating_point, highest_quality
 from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
 from hsreject.measures.curve import rejection_curve
 from hsreject.measures.point import OperatingPoint, operating_point
+from hsreject.measures.resampling import Resampling
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
+from hsreject.measures.uncertainty import bootstrap_curve
 from hsreject.plot.grid import as_map
+from hsreject.progress import ProgressCallback, no_progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,6 +71,8 @@ class Evaluation:
         No rejection, then the given mask, the largest Q and the cheapest points.
     curve : Dataset or None
         Every operating point that a threshold on the confidence reaches.
+    bands : Dataset or None
+        The measures over `rejected_fraction` with confidence bands, from :meth:`with_bands`.
     """
 
     maps: xr.Dataset
@@ -75,6 +80,38 @@ class Evaluation:
     samples: EvaluationSamples
     points: tuple[NamedPoint, ...]
     curve: xr.Dataset | None
+    bands: xr.Dataset | None = None
+
+    def with_bands(
+        self,
+        block_size: float,
+        *,
+        n_resamples: int = 1000,
+        seed: int = 0,
+        progress: ProgressCallback = no_progress,
+    ) -> Evaluation:
+        """Return the same evaluation with 95 % bands from a spatial bootstrap.
+
+        Parameters
+        ----------
+        block_size : float
+            Side of the resampled blocks in pixels: at least the distance at which errors stop
+            being alike.
+        n_resamples : int
+            Number of resamples.
+        seed : int
+            Of the resamples.
+        progress : ProgressCallback
+            Called as resamples are done.
+        """
+        if self.samples.confidence is None:
+            raise InputError("Confidence bands are those of a curve: give a confidence map.")
+        place = self.samples.row, self.samples.column
+        draw = Resampling(n_resamples, seed=seed, coordinates=place, block_size=block_size)
+        bands = bootstrap_curve(
+            self.samples.correct, self.samples.confidence, resampling=draw, progress=progress
+        )
+        return replace(self, bands=bands)
 
     @property
     def shown(self) -> NamedPoint:

@@ -29,6 +29,7 @@ def evaluate_files(
     rejected: str | PathLike[str] | None = None,
     rejection_cost: Sequence[float] = (),
     label_nodata: int | None = None,
+    attribute: str | None = None,
 ) -> Evaluation:
     """Evaluate classified rasters with rejection, from any software.
 
@@ -48,6 +49,8 @@ def evaluate_files(
         As for :func:`hsreject.evaluate`.
     label_nodata : int, optional
         One more label that means "no data", besides what the file says.
+    attribute : str, optional
+        Which attribute of polygons or points holds the class.
 
     Returns
     -------
@@ -60,7 +63,7 @@ def evaluate_files(
             maps[name] = _open_band(path)
             _check_grid(maps[name], path, label, labels)
     if file_kind(existing(reference)) is Kind.VECTOR:
-        truth = open_labels(reference, like=label)
+        truth = open_labels(reference, like=label, attribute=attribute)
     else:
         truth = open_labels(reference)
         _check_grid(truth, reference, label, labels)

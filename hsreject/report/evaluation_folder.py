@@ -41,7 +41,8 @@ def write_evaluation(
     -------
     list of Path
         ``points.csv`` (the chosen operating points), ``confusion-matrix.csv``; with a confidence
-        ``curve.csv`` and ``curve.nc`` (every operating point); pictures as PNG.
+        ``curve.csv`` and ``curve.nc`` (every operating point); with bands ``bands.csv`` and
+        ``bands.nc``; pictures as PNG.
     """
     folder = Path(folder)
     with complete_folder(folder, overwrite=overwrite) as work:
@@ -54,6 +55,9 @@ def write_evaluation(
             )
             curve.to_dataframe().to_csv(work / "curve.csv", index=False)
             write_dataset(curve, work / "curve.nc")
+        if evaluation.bands is not None:
+            evaluation.bands.to_dataframe().to_csv(work / "bands.csv")
+            write_dataset(evaluation.bands, work / "bands.nc")
         for count, (name, figure) in enumerate(evaluation_pictures(evaluation), start=1):
             save_figure(figure, work / name)
             progress("pictures", count, None)

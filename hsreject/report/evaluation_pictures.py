@@ -53,7 +53,8 @@ def _curve_pictures(evaluation: Evaluation) -> Iterator[tuple[str, Figure]]:
     assert curve is not None  # noqa: S101 (the caller has looked)
     figure, axes = new_row(3, PAGE_WIDTH, 2.2)
     points = {named.name: named.point for named in evaluation.points[1:]}
-    RejectionCurveDisplay.from_curves(curve, marked={"": points}).plot(axes)
+    bands = {} if evaluation.bands is None else {"": evaluation.bands}
+    RejectionCurveDisplay.from_curves(curve, marked={"": points}, bands=bands).plot(axes)
     yield "measures", figure
     figure, axes = new_row(3, PAGE_WIDTH, 2.3)
     BreakEvenCostDisplay.from_curves(curve).plot(axes[0])

@@ -31,7 +31,7 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
         lines += [
             f"area under the risk-coverage curve {aurc(curve):.4f}, "
             f"excess {excess_aurc(curve):.4f} (smaller is better)",
-            f"A with 10 % rejected: {float(accuracy_at(curve, 0.1)[0]):.4f}",
+            f"A with 10 % rejected: {float(accuracy_at(curve, 0.1)[0]):.4f}{_band(evaluation)}",
         ]
     lines.append(
         f"kept at '{evaluation.shown.name}': average accuracy {kept.average_accuracy:.4f}, "
@@ -41,3 +41,11 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
         gone = ", ".join(evaluation.classes.name_of(value) for value in kept.unkept_classes)
         lines.append(f"rejected completely: {gone}")
     return lines
+
+
+def _band(evaluation: Evaluation) -> str:
+    if evaluation.bands is None:
+        return ""
+    at = evaluation.bands.sel(rejected_fraction=0.1, method="nearest")
+    lower, upper = (float(at[f"nonrejected_accuracy_{end}"]) for end in ("lower", "upper"))
+    return f" ({100 * evaluation.bands.attrs['level']:g} %: {lower:.4f} to {upper:.4f})"

@@ -3,11 +3,13 @@
 import sys
 from pathlib import Path
 
+import geopandas
 import numpy as np
 import pytest
 import rasterio
 from rasterio.transform import from_origin
 from rich.console import Console
+from shapely.geometry import box
 
 from hsreject.cli import main
 from hsreject.cli.evaluate import show_evaluation
@@ -166,6 +168,26 @@ def test_bad_input_is_one_line_and_writes_nothing(
         assert words in written.err
         assert written.out == ""
         assert not (tmp_path / "out").exists()
+
+
+def test_polygons_serve_as_reference(
+    files: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fields = geopandas.GeoDataFrame(
+        {"class": [1, 2]},
+        geometry=[
+            box(5e5, 5.8e6 - 90, 5e5 + 120, 5.8e6),
+            box(5e5, 5.8e6 - 240, 5e5 + 60, 5.8e6 - 120),
+        ],
+        crs="EPSG:32633",
+    )
+    files["reference"] = tmp_path / "fields.gpkg"
+    fields.to_file(files["reference"])
+    assert run(monkeypatch, {**files, "attribute": "class"}) == 0
+    assert f"{3 * 4 + 4 * 2} pixels with reference and data" in capsys.readouterr().out
 
 
 def test_label_nodata_is_left_out(

@@ -85,6 +85,13 @@ def test_rejected_no_data_and_classes_are_told_apart(ax: Axes) -> None:
     assert legend(ax) == ["class 2", "rejected (33.3 %)", "no data"]
 
 
+def test_class_map_of_a_reject_map_calls_zero_rejected(ax: Axes) -> None:
+    labels = xr.DataArray(np.array([[0, 2]]), dims=("y", "x"), name="label_with_rejection")
+    drawn = pixels(ClassMapDisplay.from_labels(labels).plot(ax))
+    assert legend(ax) == ["class 2", "rejected"]
+    assert drawn[0, 0].tolist() == [0, 0, 0, 255]
+
+
 def test_reject_map_from_label_with_rejection_is_the_same_map() -> None:
     both = RejectMapDisplay.from_maps(np.array([[1, 2]]), np.array([[True, False]]))
     one = RejectMapDisplay.from_labels(np.array([[0, 2]]), classes=both.classes)

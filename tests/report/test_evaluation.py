@@ -130,6 +130,26 @@ def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
     assert matrix[0] == "reference,class 1,class 2,rejected"
 
 
+def test_bands_enclose_the_measures_and_are_written(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    confidence = generator.uniform(0, 1, (20, 20))
+    reference = np.ones((20, 20), dtype=np.uint8)
+    label = np.where(generator.uniform(0, 1, (20, 20)) < confidence, 1, 2).astype(np.uint8)
+    result = evaluate(reference, label, confidence).with_bands(4, n_resamples=200)
+    assert result.bands is not None
+    at = result.bands.sel(rejected_fraction=0.2)
+    assert at.nonrejected_accuracy_lower < at.nonrejected_accuracy < at.nonrejected_accuracy_upper
+    assert result.bands.attrs["n_blocks"] == 25
+    assert any("(95 %: " in line for line in summary_lines(result))
+    names = {file.name for file in write_evaluation(result, tmp_path / "out")}
+    assert {"bands.csv", "bands.nc"} <= names
+
+
+def test_bands_need_a_confidence() -> None:
+    with pytest.raises(InputError, match="give a confidence map"):
+        evaluate(REFERENCE, LABEL, rejected=REJECTED).with_bands(4)
+
+
 def test_a_perfect_classifier_is_drawn_too(tmp_path: Path) -> None:
     label = np.where(REFERENCE == 0, 1, REFERENCE)
     files = write_evaluation(evaluate(REFERENCE, label, CONFIDENCE), tmp_path / "out")
