@@ -28,6 +28,9 @@ _LARGEST_HEADER = 64 * 2**20
 # No deflate stream shrinks by more than 1032 to 1.
 _LARGEST_COMPRESSION = 1032
 _LARGEST_SIDE = 2**31 - 1
+_LISTS = ("wavelength", "fwhm", "bbl")
+_SINGLE = ("wavelength units", "reflectance scale factor")
+_SYNONYMS = {"wavelengths": "wavelength", "wavelength unit": "wavelength units"}
 _FIELD = re.compile(r"^[ \t]*([^={}\n;]+?)[ \t]*=[ \t]*(\{[^}]*\}|[^\n]*)", re.MULTILINE)
 
 
@@ -91,6 +94,25 @@ def field_name(text: str) -> str:
 def plain_value(text: str) -> str:
     """Return the value of a field on one line and without braces."""
     return " ".join(text.strip().removeprefix("{").removesuffix("}").split())
+
+
+def fields_from_tags(
+    envi: Mapping[str, str], tags: Mapping[str, str], n_bands: int
+) -> dict[str, str]:
+    """Return the ENVI fields that another format carries in its tags.
+
+    Some software copies them into a metadata domain named ENVI, some into the tags of the file. A
+    list among the latter counts only if it has one item a band: tags survive a choice of bands.
+    """
+    fields = {field_name(name): plain_value(value) for name, value in envi.items()}
+    for name, value in tags.items():
+        key = _SYNONYMS.get(field_name(name), field_name(name))
+        words = re.split(r"[,;\s]+", plain_value(value).strip(",; "))
+        if key in _LISTS and key not in fields and len(words) == n_bands > 1:
+            fields[key] = ", ".join(words)
+        elif key in _SINGLE and key not in fields:
+            fields[key] = plain_value(value)
+    return fields
 
 
 def items(fields: Mapping[str, str], name: str) -> list[str]:

@@ -202,9 +202,10 @@ def _check_memory(info: RasterInfo, shape: tuple[int, ...]) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the warning about files without a place on a map, which are welcome here."""
+    """Silence the warnings about things that are welcome here or handled here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        warnings.filterwarnings("ignore", r"\w+ differ across bands", UserWarning)
         yield
 
 

@@ -120,21 +120,9 @@ def _with_data(cube: xr.DataArray, path: object) -> xr.DataArray:
 
 def _open_raster(source: RasterSource, *, chunks: Any) -> xr.DataArray:
     info = raster_info(source.path, driver=source.driver)
-    fields = source.fields or {
-        envi_header.field_name(name): envi_header.plain_value(value)
-        for name, value in info.envi.items()
-    }
+    fields = source.fields or envi_header.fields_from_tags(info.envi, info.tags, info.n_bands)
     where = str(source.header or source.path)
-    names = envi_header.items(fields, "band names")
-    bands = band_info(
-        BandSources(
-            where=where,
-            n_bands=info.n_bands,
-            fields=fields,
-            band_tags=info.band_tags,
-            names=names if len(names) == info.n_bands else info.names,
-        )
-    )
+    bands = band_info(_band_sources(info, fields, where=where, header_only=bool(source.fields)))
     guesses = [*source.guesses, *bands.guesses]
     scale = stated_scale(info, fields, where=where, guesses=guesses)
     _note_impossible_nodata(info, fields, guesses)
@@ -149,6 +137,18 @@ def _open_raster(source: RasterSource, *, chunks: Any) -> xr.DataArray:
     if not scale.trivial:
         cube.attrs["scaling"] = str(scale)
     return info.grid.attach(cube)
+
+
+def _band_sources(
+    info: RasterInfo, fields: dict[str, str], *, where: str, header_only: bool
+) -> BandSources:
+    """Return where to look for wavelengths; what GDAL makes of an ENVI header adds nothing."""
+    if not header_only:
+        return BandSources(where, info.n_bands, fields, info.band_tags, info.names)
+    names = envi_header.items(fields, "band names")
+    return BandSources(
+        where, info.n_bands, fields, names=names if len(names) == info.n_bands else ()
+    )
 
 
 def make_cube(pixels: NDArray[Any], bands: BandInfo, *, guesses: list[str]) -> xr.DataArray:

@@ -138,13 +138,16 @@ def from_band_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | No
         matches = [pattern.fullmatch(name) for name in names]
         if all(matches):
             numbers = np.array([float(match.group(1)) for match in matches if match])
-            return (numbers, None) if _could_be_wavelengths(numbers) else None
+            return (numbers, None) if _could_be_wavelengths(numbers, pattern) else None
     return None
 
 
-def _could_be_wavelengths(numbers: NDArray[np.float64]) -> bool:
+def _could_be_wavelengths(numbers: NDArray[np.float64], pattern: re.Pattern[str]) -> bool:
     whole = bool(np.all(numbers == np.round(numbers)))
     running = whole and bool(np.all(np.diff(numbers) == 1))
     if whole and (running or numbers.size == 1) and numbers.min() < 300:
         return False
-    return plausible(numbers) or (not whole and plausible(numbers * 1e3))
+    if plausible(numbers):
+        return True
+    # "v1.2" is a version, not 1.2 micrometres
+    return pattern is not _ONLY_DECIMAL and not whole and plausible(numbers * 1e3)

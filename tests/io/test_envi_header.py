@@ -1,0 +1,138 @@
+"""The header's fields survive any way of writing them, and nonsense never passes in silence."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+import spectral.io.envi
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hsreject as hr
+from hsreject.errors import FileError
+from hsreject.io import envi_header
+from tests.io.writers import ENVI_TYPES, write_envi
+
+HERE = Path("scene.hdr")
+in_one_folder = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+blanks = st.text(alphabet=" \t", max_size=3)
+words = st.text(
+    alphabet=st.characters(blacklist_characters="{},=\n\r;", categories=["L", "N"]), min_size=1
+)
+
+
+@given(
+    names=st.lists(words, min_size=1, max_size=6),
+    gap=st.sampled_from([",", ", ", " ,\n ", ",\n", ",\t"]),
+    pads=st.tuples(blanks, blanks, blanks),
+)
+def test_lists_survive_any_layout(names, gap, pads) -> None:
+    text = f"ENVI\n{pads[0]}Band Names{pads[1]}={pads[2]}{{{gap.join(names)}}}\nbands = 3\n"
+    fields = envi_header.parse_fields(text, path=HERE)
+    assert envi_header.items(fields, "band names") == names
+    assert fields["bands"] == "3"
+
+
+@in_one_folder
+@given(
+    shape=st.tuples(*[st.integers(1, 5)] * 3),
+    dtype=st.sampled_from(sorted(set(ENVI_TYPES) - {"complex64", "complex128"})),
+    interleave=st.sampled_from(["bil", "bip", "bsq"]),
+    byte_order=st.integers(0, 1),
+    prefix=st.binary(max_size=9),
+    seed=st.integers(0, 9),
+)
+def test_three_readers_agree(
+    tmp_path: Path, shape, dtype, interleave, byte_order, prefix, seed
+) -> None:
+    """What was written, what `spectral` reads and what hsreject reads are the same numbers."""
+    written = np.random.default_rng(seed).integers(0, 120, shape).astype(dtype)
+    path = write_envi(
+        tmp_path, written, interleave=interleave, byte_order=byte_order, prefix=prefix
+    )
+    theirs = spectral.io.envi.open(str(tmp_path / "scene.hdr"), str(path)).open_memmap(
+        interleave="bsq"
+    )
+    cube = hr.open_scene(path)
+    np.testing.assert_array_equal(cube.values, written)
+    np.testing.assert_array_equal(theirs, written)
+
+
+@in_one_folder
+@given(
+    numbers=st.lists(st.floats(0.3, 14), min_size=3, max_size=3),
+    micrometres=st.booleans(),
+    stated=st.booleans(),
+)
+def test_wavelengths_survive_their_units(tmp_path: Path, numbers, micrometres, stated) -> None:
+    values = np.array(numbers) * (1 if micrometres else 1000)
+    units = ("Micrometers" if micrometres else "Nanometers") if stated else None
+    listed = ", ".join(repr(float(value)) for value in values)
+    fields = {"wavelength": f"{{{listed}}}", "wavelength units": units}
+    path = write_envi(tmp_path, np.ones((3, 2, 2), dtype=np.uint8), fields=fields)
+    # to_nanometres rounds at 1e-9 nm
+    np.testing.assert_allclose(
+        hr.open_scene(path).wavelength, np.array(numbers) * 1000, rtol=1e-12, atol=1e-9
+    )
+
+
+@in_one_folder
+@given(
+    name=st.sampled_from(["samples", "lines", "bands", "data type", "byte order", "header offset"]),
+    value=st.one_of(
+        st.integers(-(10**20), 10**20).map(str), st.text(max_size=6), st.floats().map(repr)
+    ),
+)
+def test_no_number_field_is_believed_blindly(tmp_path: Path, name, value) -> None:
+    """Whatever stands in a number field: the file is refused, or read as GDAL reads it."""
+    cube = np.ones((2, 3, 4), dtype=np.uint8)
+    value = value.replace("\n", " ").replace("\r", " ")
+    path = write_envi(tmp_path, cube, fields={name: value}, encoding="utf-8")
+    try:
+        opened = hr.open_scene(path)
+    except FileError:
+        return
+    assert opened.size * opened.dtype.itemsize <= path.stat().st_size
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_parsed_or_refused(text) -> None:
+    try:
+        fields = envi_header.parse_fields(text, path=HERE)
+    except FileError:
+        return
+    assert text.startswith("ENVI")
+    assert all(name == name.lower() for name in fields)
+
+
+def test_field_names_are_those_of_gdal(tmp_path: Path) -> None:
+    """A field that GDAL does not know by this spelling is unknown here too."""
+    place = {"map info": "{UTM, 1, 1, 364095, 5809965, 30, 30, 33, North, WGS-84}"}
+    path = write_envi(tmp_path, np.ones((2, 3, 4), dtype=np.uint16), fields=place)
+    header = tmp_path / "scene.hdr"
+    header.write_text(header.read_text().replace("data type", "data  type"))
+    with rasterio.open(path) as dataset:
+        assert dataset.dtypes[0] == "uint8"
+    with pytest.raises(FileError, match="has no 'data type'"):
+        hr.open_scene(path)
+
+
+def test_two_headers_are_told_apart(tmp_path: Path) -> None:
+    path = write_envi(tmp_path, np.ones((2, 3, 4), dtype=np.uint16), header_name="scene.img.hdr")
+    (tmp_path / "scene.hdr").write_text("ENVI\nsamples = 1\n")
+    assert hr.open_scene(path).shape == (2, 3, 4)
+    with pytest.raises(FileError, match=r"two headers|has no 'lines'"):
+        hr.open_scene(tmp_path / "scene.hdr")
+
+
+def test_several_data_files_are_named(tmp_path: Path) -> None:
+    cube = np.ones((2, 3, 4), dtype=np.uint16)
+    write_envi(tmp_path, cube, data_name="scene.dat")
+    write_envi(tmp_path, cube, data_name="scene.img")
+    with pytest.raises(FileError, match=r"Several files could belong .* scene.dat, scene.img"):
+        hr.open_scene(tmp_path / "scene.hdr")
+    (tmp_path / "scene.img").write_bytes(b"shorter")
+    assert hr.open_scene(tmp_path / "scene.hdr").attrs["source"] == "scene.dat"

@@ -1,0 +1,333 @@
+"""Wavelengths, widths, flags, nodata, scale and place come out right, however a file says them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+from rasterio.transform import Affine
+
+import hsreject as hr
+from hsreject import schema
+from hsreject.io.scene import mark_empty_bands
+from tests.io.writers import UTM, random_cube, write_envi, write_with_gdal
+
+NM = np.array([450.5, 550.0, 650.25])
+
+
+def guesses(cube) -> str:
+    return " ".join(cube.attrs.get("guesses", []))
+
+
+def envi_scene(folder: Path, **fields):
+    named = {name.replace("_", " "): value for name, value in fields.items()}
+    return hr.open_scene(write_envi(folder, random_cube(shape=(3, 4, 5)), fields=named))
+
+
+@pytest.mark.parametrize(
+    ("values", "units"),
+    [
+        ("450.5, 550, 650.25", "Nanometers"),
+        ("450.5, 550, 650.25", "nm"),
+        ("450.5, 550, 650.25", None),
+        ("450.5, 550, 650.25", "Unknown"),
+        ("450.5, 550, 650.25", "Micrometers"),
+        ("0.4505, 0.55, 0.65025", "Micrometers"),
+        ("0.4505, 0.55, 0.65025", "um"),
+        ("0.4505, 0.55, 0.65025", "microns"),
+        ("0.4505, 0.55, 0.65025", None),
+        ("0.4505, 0.55, 0.65025", "Unknown"),
+        ("0.4505, 0.55, 0.65025", "Nanometers"),
+        ("4505, 5500, 6502.5", "Angstroms"),
+        ("22197.558268590455, 18181.81818181818, 15378.700499807767", "Wavenumber"),
+    ],
+)
+def test_wavelength_units(tmp_path: Path, values, units) -> None:
+    cube = envi_scene(tmp_path, wavelength=f"{{{values}}}", wavelength_units=units)
+    np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)  # one division or product
+    assert cube.wavelength.attrs["units"] == "nm"
+    said_truly = units in {"Nanometers", "nm"} and values.startswith("450")
+    said_truly |= units in {"Micrometers", "um", "microns"} and values.startswith("0.")
+    said_truly |= units in {"Angstroms", "Wavenumber"}
+    assert ("were read as" in guesses(cube) or "can only be" in guesses(cube)) != said_truly
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"wavelength": "{1, 2, 3}", "wavelength_units": "Index"},
+        {"wavelength": "{0, 0, 0}"},
+        {"wavelength": "{}"},
+        {"band_names": "{Band 1, Band 2, Band 3}"},
+        {"band_names": "{1, 2, 3}"},
+        {"band_names": "{PC 1, PC 2, PC 3}"},
+        {"band_names": "{201, 202, 203}"},
+        {"band_names": "{450 nm, Band 2, 650 nm}"},
+        {"band_names": "{v1.0, v1.1, v1.2}"},
+    ],
+)
+def test_no_wavelengths_where_there_are_none(tmp_path: Path, fields) -> None:
+    assert schema.WAVELENGTH not in envi_scene(tmp_path, **fields).coords
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "450.5 Nanometers, 550.0 Nanometers, 650.25 Nanometers",
+        "Resize (Band 1:clip_2013) (450.500000), Resize (Band 2:clip_2013) (550.0), R (650.25)",
+        "Band 1 (450.5 nm), Band 2 (550 nm), Band 3 (650.25 nm)",
+        "Band 1 (0.4505 um), Band 2 (0.55 um), Band 3 (0.65025 um)",
+        "B01_450.5nm, B02_550nm, B03_650.25nm",
+        "450.5, 550, 650.25",
+        "0.4505, 0.55, 0.65025",
+        "Reflectance 450.5, Reflectance 550.0, Reflectance 650.25",
+        "Band 1 [450.5], Band 2 [550.0], Band 3 [650.25]",
+    ],
+)
+def test_numbers_inside_band_names(tmp_path: Path, names) -> None:
+    cube = envi_scene(tmp_path, band_names=f"{{{names}}}")
+    np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)
+    assert "numbers inside the band names" in guesses(cube)
+
+
+def test_the_wavelength_field_counts_before_the_names(tmp_path: Path) -> None:
+    cube = envi_scene(tmp_path, wavelength="{450.5, 550, 650.25}", band_names="{1 nm, 2 nm, 3 nm}")
+    np.testing.assert_array_equal(cube.wavelength, NM)
+
+
+def test_widths_and_flags(tmp_path: Path) -> None:
+    cube = envi_scene(
+        tmp_path,
+        wavelength="{0.4505, 0.55, 0.65025}",
+        wavelength_units="Micrometers",
+        fwhm="{0.01, 0.0125, 0.02}",
+        bbl="{1, 0, 1.0}",
+    )
+    np.testing.assert_allclose(cube.fwhm, [10, 12.5, 20], rtol=1e-12)
+    np.testing.assert_array_equal(cube.good_band, [True, False, True])
+
+
+def tagged(path: Path, per_band: list[dict[str, str]], *, ns: str | None = None, **whole) -> Path:
+    write_with_gdal(path, random_cube(shape=(3, 4, 5)))
+    with rasterio.open(path, "r+") as dataset:
+        for band, tags in enumerate(per_band, start=1):
+            dataset.update_tags(band, ns=ns, **tags)
+        for domain, tags in whole.items():
+            dataset.update_tags(ns=domain or None, **tags)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "factor", "units"),
+    [
+        (("wavelength", "fwhm"), 1, {"wavelength_units": "Nanometers"}),
+        (("wavelength", "fwhm"), 1e-3, {"wavelength_units": "Micrometers"}),
+        (("wavelength", "fwhm"), 1e-3, {}),
+        (("WAVELENGTH", "FWHM"), 1, {"WAVELENGTH_UNITS": "nm"}),
+        (("wavelengthCenterOfBand", "FWHMOfBand"), 1, {}),
+        (("Center Wavelength", "Bandwidth"), 1, {}),
+        (("CENTRAL_WAVELENGTH_NM", "FWHM_NM"), 1, {}),
+        (("CENTRAL_WAVELENGTH_UM", "FWHM_UM"), 1e-3, {}),
+    ],
+)
+@pytest.mark.parametrize("ns", [None, "IMAGERY"])
+def test_tags_of_each_band(tmp_path: Path, names, factor, units, ns) -> None:
+    tags = [
+        {names[0]: repr(float(nm * factor)), names[1]: repr(10 * factor), "bbl": flag} | units
+        for nm, flag in zip(NM, "101", strict=True)
+    ]
+    cube = hr.open_scene(tagged(tmp_path / "scene.tif", tags, ns=ns))
+    np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)
+    np.testing.assert_allclose(cube.fwhm, 10, rtol=1e-12)
+    np.testing.assert_array_equal(cube.good_band, [True, False, True])
+
+
+def test_a_unit_beside_the_number(tmp_path: Path) -> None:
+    tags = [{"wavelength": f"{nm / 1000} um"} for nm in NM]
+    cube = hr.open_scene(tagged(tmp_path / "scene.tif", tags))
+    np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)
+    assert guesses(cube) == ""
+
+
+def test_bands_without_a_tag_have_no_wavelength(tmp_path: Path) -> None:
+    tags = [{"wavelength": "450.5"}, {}, {"wavelength": "650.25"}]
+    cube = hr.open_scene(tagged(tmp_path / "scene.tif", tags))
+    np.testing.assert_array_equal(cube.wavelength, [450.5, np.nan, 650.25])
+    assert "1 of 3 bands have no wavelength tag" in guesses(cube)
+
+
+@pytest.mark.parametrize("domain", ["", "ENVI"])
+def test_lists_in_the_tags_of_the_file(tmp_path: Path, domain) -> None:
+    lists = {
+        "wavelength": "{0.4505, 0.55, 0.65025}",
+        "wavelength_units": "Micrometers",
+        "fwhm": "{0.01, 0.01, 0.01}",
+        "bbl": "{1, 1, 0}",
+    }
+    cube = hr.open_scene(tagged(tmp_path / "scene.tif", [], **{domain: lists}))
+    np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)
+    np.testing.assert_allclose(cube.fwhm, 10, rtol=1e-12)
+    np.testing.assert_array_equal(cube.good_band, [True, True, False])
+
+
+def test_band_descriptions(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "scene.tif", random_cube(shape=(3, 4, 5)))
+    with rasterio.open(path, "r+") as dataset:
+        dataset.descriptions = [f"Band {i} ({nm} nm)" for i, nm in enumerate(NM, start=1)]
+    np.testing.assert_array_equal(hr.open_scene(path).wavelength, NM)
+
+
+@pytest.mark.parametrize("chunks", [None, "auto"])
+@pytest.mark.parametrize(
+    ("dtype", "nodata", "read_as"),
+    [
+        ("uint8", 255, "float32"),
+        ("int16", -9999, "float32"),
+        ("uint16", 0, "float32"),
+        ("int32", -2147483648, "float64"),
+        ("float32", -9999, "float32"),
+        ("float32", -3.4028234663852886e38, "float32"),
+        ("float32", np.nan, "float32"),
+        ("float64", -1e34, "float64"),
+    ],
+)
+@pytest.mark.parametrize("form", ["tif", "envi"])
+def test_nodata_is_nan(tmp_path: Path, form, dtype, nodata, read_as, chunks) -> None:
+    written = random_cube(dtype, (3, 4, 5))
+    hole = np.zeros(written.shape, dtype=bool)
+    hole[1, 2, 3] = hole[0, 0, 0] = True
+    written[hole] = nodata
+    if form == "tif":
+        path = write_with_gdal(tmp_path / "scene.tif", written, nodata=nodata)
+    else:
+        path = write_envi(tmp_path, written, fields={"data ignore value": nodata})
+    cube = hr.open_scene(path, chunks=chunks)
+    assert cube.dtype == read_as
+    np.testing.assert_array_equal(np.isnan(cube.values), hole)
+    np.testing.assert_array_equal(cube.values[~hole], written[~hole])
+
+
+def test_nodata_that_cannot_occur_changes_nothing(tmp_path: Path) -> None:
+    cube = envi_scene(tmp_path, data_ignore_value=-9999)
+    assert cube.dtype == np.uint16
+    assert "The data ignore value -9999 cannot occur in uint16 pixels: ignored." in guesses(cube)
+
+
+@pytest.mark.parametrize("chunks", [None, "auto"])
+def test_a_mask_in_the_file_is_nodata(tmp_path: Path, chunks) -> None:
+    written = random_cube(shape=(3, 4, 5))
+    path = write_with_gdal(tmp_path / "scene.tif", written)
+    mask = np.ones((4, 5), dtype=bool)
+    mask[1, 1] = False
+    with rasterio.open(path, "r+") as dataset:
+        dataset.write_mask(mask)
+    cube = hr.open_scene(path, chunks=chunks)
+    np.testing.assert_array_equal(np.isnan(cube.values), np.broadcast_to(~mask, written.shape))
+
+
+@pytest.mark.parametrize("chunks", [None, "auto"])
+def test_reflectance_scale_factor_once_and_never_on_nodata(tmp_path: Path, chunks) -> None:
+    written = np.array([[[-9999, 5000, 10000]], [[1, -9999, 2]]], dtype=np.int16)
+    fields = {"data ignore value": -9999, "reflectance scale factor": 10000.0}
+    cube = hr.open_scene(write_envi(tmp_path, written, fields=fields), chunks=chunks)
+    assert cube.dtype == np.float32
+    expected = np.where(written == -9999, np.nan, written / 1e4).astype(np.float32)
+    np.testing.assert_array_equal(cube.values, expected)
+    assert "scale_factor" not in cube.attrs  # nobody downstream scales again
+    assert "scale_factor" not in cube.encoding
+
+
+def test_a_scaled_integer_file_without_nodata_becomes_float(tmp_path: Path) -> None:
+    cube = envi_scene(tmp_path, reflectance_scale_factor="1e4")
+    assert cube.dtype == np.float32
+    expected = (random_cube(shape=(3, 4, 5)) / 1e4).astype(np.float32)
+    np.testing.assert_array_equal(cube.values, expected)
+
+
+@pytest.mark.parametrize("chunks", [None, "auto"])
+def test_band_scales_and_offsets_once(tmp_path: Path, chunks) -> None:
+    written = random_cube("int16", (2, 3, 4))
+    written[0, 0, 0] = -1
+    path = write_with_gdal(tmp_path / "scene.tif", written, nodata=-1)
+    with rasterio.open(path, "r+") as dataset:
+        dataset.scales, dataset.offsets = (0.5, 0.25), (10.0, -1.0)
+    cube = hr.open_scene(path, chunks=chunks)
+    expected = (
+        written * np.array([0.5, 0.25])[:, None, None] + np.array([10.0, -1.0])[:, None, None]
+    )
+    expected[0, 0, 0] = np.nan
+    np.testing.assert_array_equal(cube.values, expected.astype(np.float32))
+
+
+def test_gains_beside_a_scale_factor_are_not_applied_too(tmp_path: Path) -> None:
+    cube = envi_scene(
+        tmp_path,
+        reflectance_scale_factor=10000,
+        data_gain_values="{0.0001, 0.0001, 0.0001}",
+    )
+    expected = (random_cube(shape=(3, 4, 5)) / 1e4).astype(np.float32)
+    np.testing.assert_array_equal(cube.values, expected)
+    assert "only the factor was applied" in guesses(cube)
+
+
+def test_bands_without_data_are_marked_bad(tmp_path: Path) -> None:
+    written = random_cube("int16", (3, 4, 5))
+    written[1] = -9999
+    written[0, 0, 0] = -9999
+    fields = {"data ignore value": -9999, "bbl": "{1, 1, 0}"}
+    path = write_envi(tmp_path, written, fields=fields)
+    np.testing.assert_array_equal(hr.open_scene(path).good_band, [True, False, False])
+    lazy = hr.open_scene(path, chunks="auto")
+    np.testing.assert_array_equal(lazy.good_band, [True, True, False])
+    np.testing.assert_array_equal(mark_empty_bands(lazy).good_band, [True, False, False])
+    assert schema.valid_pixels(hr.open_scene(path)).values.sum() == 19
+
+
+@pytest.mark.parametrize("chunks", [None, "auto"])
+@pytest.mark.parametrize("form", ["tif", "envi"])
+def test_rotation_is_kept(tmp_path: Path, form, chunks) -> None:
+    written = random_cube(shape=(2, 4, 5))
+    turn = np.radians(30)
+    wanted = Affine(
+        10 * np.cos(turn), 10 * np.sin(turn), 500000, 10 * np.sin(turn), -10 * np.cos(turn), 4e6
+    )
+    if form == "tif":
+        path = write_with_gdal(tmp_path / "scene.tif", written, transform=wanted)
+    else:
+        place = "{UTM, 1, 1, 500000, 4000000, 10, 10, 33, North, WGS-84, rotation=30}"
+        path = write_envi(tmp_path, written, interleave="bil", fields={"map info": place})
+    cube = hr.open_scene(path, chunks=chunks)
+    np.testing.assert_array_equal(cube.values, written)
+    np.testing.assert_allclose(cube.rio.transform()[:6], wanted[:6], rtol=1e-12)
+    assert schema.X not in cube.coords
+    assert cube.xc.dims == schema.MAP_DIMS
+    # the centre of the pixel in row 2, column 3
+    column, row = 3.5, 2.5
+    assert float(cube.xc[2, 3]) == pytest.approx(wanted.c + wanted.a * column + wanted.b * row)
+    assert float(cube.yc[2, 3]) == pytest.approx(wanted.f + wanted.d * column + wanted.e * row)
+
+
+def test_pixel_centres_and_reference_system(tmp_path: Path) -> None:
+    place = "{UTM, 1, 1, 364095, 5809965, 30, 30, 33, North, WGS-84, units=Meters}"
+    cube = envi_scene(tmp_path, map_info=place)
+    np.testing.assert_array_equal(cube.x, 364110 + 30 * np.arange(5))
+    np.testing.assert_array_equal(cube.y, 5809950 - 30 * np.arange(4))
+    assert cube.rio.crs.to_epsg() == 32633
+    assert cube.rio.transform() == UTM
+
+
+def test_a_file_without_a_place_has_no_coordinates(tmp_path: Path) -> None:
+    cube = envi_scene(tmp_path)
+    assert schema.X not in cube.coords
+    assert cube.rio.crs is None
+
+
+def test_attributes_left_by_other_software_do_no_harm(tmp_path: Path) -> None:
+    """GeoTIFFs made from NetCDF carry tags that would rename dimensions or decode times."""
+    netcdf = {"NETCDF_DIM_EXTRA": "{time}", "NETCDF_DIM_time_VALUES": "{1,2,3}"}
+    path = tagged(tmp_path / "scene.tif", [{"units": "days since 2000-01-01"}] * 3, **{"": netcdf})
+    for chunks in (None, {"band": 1}):
+        cube = hr.open_scene(path, chunks=chunks)
+        assert cube.dims == schema.CUBE_DIMS
+        np.testing.assert_array_equal(cube.values, random_cube(shape=(3, 4, 5)))
