@@ -128,7 +128,7 @@ def _open_raster(source: RasterSource, *, chunks: Any) -> xr.DataArray:
     _note_impossible_nodata(info, fields, guesses)
     pixels = read_pixels(info, chunks=chunks)
     cube = make_cube(scale_pixels(pixels, scale), bands, guesses=guesses)
-    layout = fields.get("interleave", info.interleave).lower()
+    layout = info.interleave if info.driver != "ENVI" else fields["interleave"].lower()
     cube = cube.assign_attrs(
         source=source.path.name, format=f"{info.driver} {layout}", type_in_file=str(info.dtype)
     )

@@ -1,4 +1,4 @@
-"""What kind of file a path leads to, decided by content first and by name second."""
+"""What kind of file a path leads to, decided by its name and its first bytes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _NUMPY = b"\x93NUMPY"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+_TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"}
 
 
@@ -71,17 +72,20 @@ def existing(path: str | os.PathLike[str]) -> Path:
 
 def file_kind(path: Path) -> Kind:
     """Return the kind of an existing file."""
-    with path.open("rb") as stream:
-        start = stream.read(16)
     suffix = path.suffix.lower()
-    if start.startswith(_NUMPY):
-        return Kind.NUMPY
     if suffix == ".npy":
+        if _starts_with(path, (_NUMPY,)):
+            return Kind.NUMPY
         raise FileError(f"{path} is not a NumPy file: it does not start with '\\x93NUMPY'.")
     if suffix == ".mat":
         # HDF5 files by MATLAB start with 512 bytes of their own.
         return Kind.MATLAB_HDF5 if _is_hdf5(path) else Kind.MATLAB
     return Kind.VECTOR if suffix in _VECTOR_SUFFIXES else Kind.RASTER
+
+
+def _starts_with(path: Path, marks: tuple[bytes, ...]) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(16).startswith(marks)
 
 
 def _is_hdf5(path: Path) -> bool:
@@ -97,19 +101,31 @@ def raster_source(path: Path) -> RasterSource:
     """Return how to open a raster, after checking what can be checked before GDAL opens it."""
     if is_header(path):
         return _from_header(path)
-    with path.open("rb") as stream:
-        start = stream.read(16)
-    if start.startswith(_TIFF):
-        return RasterSource(path, "GTiff")
-    if path.suffix.lower() == ".vrt":
+    suffix = path.suffix.lower()
+    if suffix == ".vrt":
         return RasterSource(path, "VRT")
     header = header_of(path)
+    # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
+    if _starts_with(path, _TIFF) and (suffix in _TIFF_SUFFIXES or header is None):
+        return _tiff(path, header)
     if header is None:
         raise FileError(
             f"{path} is neither a GeoTIFF nor a .mat or .npy file, and has no header beside it: "
             f"looked for {path.name}.hdr and {path.stem}.hdr."
         )
     return _pair(path, header, (f"The header is {header.name}, found beside {path.name}.",))
+
+
+def _tiff(path: Path, header: Path | None) -> RasterSource:
+    """Return a TIFF as it is, or with the header that ENVI wrote beside it."""
+    text = "" if header is None else envi_header.read_text(header)
+    if header is None or not text.startswith("ENVI"):
+        return RasterSource(path, "GTiff")
+    fields = envi_header.parse_fields(text, path=header)
+    if "tif" not in fields.get("file type", "").lower():
+        return RasterSource(path, "GTiff")
+    guess = f"Bands are described by {header.name}, found beside {path.name}."
+    return RasterSource(path, "GTiff", header, fields, (guess,))
 
 
 def _from_header(header: Path) -> RasterSource:

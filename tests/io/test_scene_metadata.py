@@ -331,3 +331,23 @@ def test_attributes_left_by_other_software_do_no_harm(tmp_path: Path) -> None:
         cube = hr.open_scene(path, chunks=chunks)
         assert cube.dims == schema.CUBE_DIMS
         np.testing.assert_array_equal(cube.values, random_cube(shape=(3, 4, 5)))
+
+
+def test_a_tiff_with_the_header_of_envi(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "scene.tif", random_cube(shape=(3, 4, 5)))
+    header = "ENVI\nfile type = TIFF\nwavelength = {0.4505, 0.55, 0.65025}\nbbl = {1, 0, 1}\n"
+    (tmp_path / "scene.hdr").write_text(header)
+    cube = hr.open_scene(path)
+    np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)
+    assert "described by scene.hdr" in guesses(cube)
+    (tmp_path / "scene.hdr").write_text(header.replace("TIFF", "ENVI Standard"))
+    assert schema.WAVELENGTH not in hr.open_scene(path).coords  # it belongs to another file
+
+
+@pytest.mark.parametrize("start", [b"II*\0", b"\x93NUMPY", b"MM\0+"])
+def test_pixels_that_look_like_another_format(tmp_path: Path, start) -> None:
+    written = np.frombuffer(start.ljust(12, b"\1"), dtype=np.uint8).reshape(1, 3, 4)
+    for name in ("scene.img", "scene"):
+        path = write_envi(tmp_path, written, data_name=name)
+        np.testing.assert_array_equal(hr.open_scene(path).values, written)
+        path.unlink()
