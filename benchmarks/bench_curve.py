@@ -1,0 +1,94 @@
+"""Rejection curves: time against a bare sort and other packages, memory of 100,000,000 samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from reject.reject import compute_metrics
+from skfb.metrics import fallback_quality_curve
+
+import hsreject as hr
+from benchmarks.timing import Row, best_seconds, peak_bytes
+
+STREAM = """
+import dask.array as da
+import hsreject as hr
+random = da.random.default_rng(0)
+confidence = random.random(100_000_000, chunks=2_000_000)
+correct = random.random(100_000_000, chunks=2_000_000) < confidence
+curve = hr.rejection_curve(correct, confidence)
+assert curve.attrs["largest_step"] <= 1e-4
+"""
+
+
+def samples(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return n accuracies and n distinct confidences."""
+    random = np.random.default_rng(0)
+    confidence = random.random(n)
+    return random.random(n) < confidence, confidence
+
+
+def sort_rows() -> Iterator[Row]:
+    """Compare with a bare argsort for growing numbers of samples."""
+    for n, repeat in ((100_000, 9), (1_000_000, 7), (5_000_000, 3)):
+        correct, confidence = samples(n)
+        sort = best_seconds(lambda c=confidence: np.argsort(c), repeat=repeat)
+        curve = best_seconds(
+            lambda a=correct, c=confidence: hr.rejection_curve(a, c), repeat=repeat
+        )
+        yield Row(
+            f"exact curve of {n:,} samples / bare numpy.argsort (NumPy {np.__version__})",
+            f"{curve / sort:.2f} ({1e3 * curve:.0f} ms / {1e3 * sort:.0f} ms)",
+            "at most 3, the same for every size",
+        )
+
+
+def reject_row() -> Row:
+    """Compare with 100 points by the package reject, of which three are timed."""
+    correct, confidence = samples(1_000_000)
+    as_float = correct.astype(float)
+    points = (0.1, 0.5, 0.9)
+
+    def some_points() -> None:
+        for fraction in points:
+            compute_metrics(fraction, as_float, -confidence, show=False)
+
+    theirs = best_seconds(some_points, repeat=1) * 100 / len(points)
+    ours = best_seconds(lambda: hr.rejection_curve(correct, confidence))
+    return Row(
+        "100-point curve of reject (3 points timed) / our exact curve, 1,000,000 samples",
+        f"{theirs / ours:,.0f} ({theirs:.0f} s / {1e3 * ours:.0f} ms)",
+        "at least 100",
+    )
+
+
+def scikit_fallback_rows() -> Iterator[Row]:
+    """Compare with the curve of scikit-fallback, which looks at all samples for each point."""
+    for n in (500, 1000, 2000):
+        correct, confidence = samples(n)
+        score = np.stack([confidence, 1 - confidence], axis=1)
+        label = np.where(correct, score.argmax(axis=1), score.argmin(axis=1))
+        theirs = best_seconds(
+            lambda y=label, s=score: fallback_quality_curve(y, s, raise_warning=False), repeat=1
+        )
+        ours = best_seconds(lambda a=correct, c=confidence: hr.rejection_curve(a, c))
+        yield Row(
+            f"curve of scikit-fallback / our exact curve, {n:,} samples",
+            f"{theirs / ours:,.0f} ({1e3 * theirs:.0f} ms / {1e3 * ours:.1f} ms)",
+        )
+
+
+def rows() -> Iterator[Row]:
+    """Yield the table."""
+    yield from sort_rows()
+    yield reject_row()
+    yield from scikit_fallback_rows()
+    correct, confidence = samples(10_000)
+    seconds = best_seconds(lambda: hr.bootstrap_curve(correct, confidence), repeat=2)
+    yield Row("bootstrap bands, 1,000 resamples of 10,000 pixels", f"{seconds:.2f} s", "seconds")
+    yield Row(
+        "peak memory of the curve of 100,000,000 samples from dask",
+        f"{peak_bytes(STREAM) / 1e9:.2f} GB",
+        "at most 2 GB",
+    )
