@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 REJECTORS = {"maximum probability": "maximum", "breaking ties": "margin"}
-CLASS_COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7")
+CLASS_COLORS = ("#56b4e9", "#e69f00", "#117733", "#aa3377")
 _REACH = 4.0
 
 

@@ -28,9 +28,9 @@ WITHOUT_REFERENCE, WITHOUT_DATA = 0, -1
 
 # They differ in lightness too, so that the map survives a grey printer.
 OUTCOMES = (
-    Category(ACCURATE_KEPT, "accurate, kept", "#a8dcc8"),
+    Category(ACCURATE_KEPT, "accurate, kept", "#8ccfb5"),
     Category(MISCLASSIFIED_KEPT, "misclassified, kept", "#d55e00"),
-    Category(ACCURATE_REJECTED, "accurate, rejected", "#5b8fd0"),
+    Category(ACCURATE_REJECTED, "accurate, rejected", "#2f5fb3"),
     Category(MISCLASSIFIED_REJECTED, "misclassified, rejected", "#14142b"),
     Category(WITHOUT_REFERENCE, "no reference", "#ffffff"),
 )

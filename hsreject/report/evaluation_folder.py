@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 from hsreject import __version__
 from hsreject.io.netcdf import write_dataset
+from hsreject.measures.optimality import nearest_points
 from hsreject.plot.style import save_figure
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.evaluation_pictures import evaluation_pictures
 from hsreject.report.folder import complete_folder
+from hsreject.schema import OPERATING_POINT
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from hsreject.report.evaluation import Evaluation
+
+_LONGEST_TABLE = 10_001
 
 
 def write_evaluation(
@@ -41,7 +47,8 @@ def write_evaluation(
     -------
     list of Path
         ``points.csv`` (the chosen operating points), ``confusion-matrix.csv``; with a confidence
-        ``curve.csv`` and ``curve.nc`` (every operating point); with bands ``bands.csv`` and
+        ``curve.nc`` (every operating point) and ``curve.csv`` (the same, or of a longer curve
+        10,001 points evenly spaced in rejected fraction); with bands ``bands.csv`` and
         ``bands.nc``; pictures as PNG.
     """
     folder = Path(folder)
@@ -53,7 +60,7 @@ def write_evaluation(
                 title="operating points of a classifier with rejection",
                 source=f"hsreject {__version__}",
             )
-            curve.to_dataframe().to_csv(work / "curve.csv", index=False)
+            _spaced(curve).to_dataframe().to_csv(work / "curve.csv", index=False)
             write_dataset(curve, work / "curve.nc")
         if evaluation.bands is not None:
             evaluation.bands.to_dataframe().to_csv(work / "bands.csv")
@@ -64,6 +71,14 @@ def write_evaluation(
         names = sorted(file.name for file in work.iterdir())
     progress("pictures", len(names), len(names))
     return [folder / name for name in names]
+
+
+def _spaced(curve: xr.Dataset) -> xr.Dataset:
+    """Return as many points as a table program takes."""
+    if curve.sizes[OPERATING_POINT] <= _LONGEST_TABLE:
+        return curve
+    chosen = nearest_points(curve["rejected_fraction"].values, _LONGEST_TABLE)
+    return curve.isel({OPERATING_POINT: chosen})
 
 
 def _write_confusion(evaluation: Evaluation, path: Path) -> None:

@@ -19,7 +19,12 @@ ROWS, COLUMNS = 12, 15
 
 
 def write(
-    path: Path, values: np.ndarray, *, nodata: float | None = None, west: float = 5e5
+    path: Path,
+    values: np.ndarray,
+    *,
+    nodata: float | None = None,
+    west: float = 5e5,
+    crs: str = "EPSG:32633",
 ) -> Path:
     driver = "GTiff" if path.suffix == ".tif" else "ENVI"
     with rasterio.open(
@@ -30,7 +35,7 @@ def write(
         width=values.shape[1],
         count=1,
         dtype=values.dtype,
-        crs="EPSG:32633",
+        crs=crs,
         transform=from_origin(west, 5.8e6, 30, 30),
         nodata=nodata,
     ) as file:
@@ -151,10 +156,12 @@ def test_bad_input_is_one_line_and_writes_nothing(
 ) -> None:
     given = maps()
     shifted = write(tmp_path / "shifted.tif", given["confidence"], west=5e5 + 10)
+    elsewhere = write(tmp_path / "elsewhere.tif", given["confidence"], crs="EPSG:32632")
     smaller = write(tmp_path / "smaller.tif", given["confidence"][:-1])
     empty = write(tmp_path / "empty.tif", np.zeros((ROWS, COLUMNS), dtype=np.uint8))
     for change, words in (
         ({"confidence": shifted}, "lie on different grids"),
+        ({"confidence": elsewhere}, "in EPSG:32632"),
         ({"confidence": smaller}, "11 rows x 15 columns"),
         ({"reference": empty}, "no reference pixels"),
         ({"reference": tmp_path / "missing.tif"}, "does not exist"),

@@ -130,6 +130,19 @@ def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
     assert matrix[0] == "reference,class 1,class 2,rejected"
 
 
+def test_long_curves_are_whole_in_netcdf_and_spaced_in_csv(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    shape = (110, 100)
+    confidence = generator.uniform(0, 1, shape)
+    label = np.where(generator.uniform(0, 1, shape) < confidence, 1, 2).astype(np.uint8)
+    write_evaluation(evaluate(np.ones_like(label), label, confidence), tmp_path / "out")
+    assert open_dataset(tmp_path / "out" / "curve.nc").sizes["operating_point"] == 11_001
+    lines = (tmp_path / "out" / "curve.csv").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1 + 10_001
+    assert lines[1].startswith("0.0,")
+    assert lines[-1].startswith("1.0,")
+
+
 def test_bands_enclose_the_measures_and_are_written(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     confidence = generator.uniform(0, 1, (20, 20))
