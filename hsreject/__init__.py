@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hsreject.context.segsalsa import SegSALSA
     from hsreject.datasets.indian_pines import load_indian_pines
     from hsreject.datasets.scenes import fetch_scene, load_scene
+    from hsreject.datasets.synthetic import synthetic_scene
     from hsreject.errors import HsrejectError
     from hsreject.io.labels import open_labels
     from hsreject.io.map_reader import open_map
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from hsreject.measures.streaming import streamed_rejection_curve
     from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
     from hsreject.measures.uncertainty import bootstrap_curve, bootstrap_difference
+    from hsreject.pipeline.run import run
     from hsreject.plot.break_even_cost import BreakEvenCostDisplay
     from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
     from hsreject.plot.confidence_map import ConfidenceMapDisplay
@@ -167,11 +169,13 @@ _HOME = {
     "rejection_curve_by_class": "hsreject.measures.by_class",
     "relative_optimality": "hsreject.measures.optimality",
     "relative_optimality_pairs": "hsreject.measures.optimality",
+    "run": "hsreject.pipeline.run",
     "sample_blocks": "hsreject.sampling.blocks",
     "sample_fraction": "hsreject.sampling.classwise",
     "sample_per_class": "hsreject.sampling.classwise",
     "save_model": "hsreject.classify.model_file",
     "streamed_rejection_curve": "hsreject.measures.streaming",
+    "synthetic_scene": "hsreject.datasets.synthetic",
     "write_dataset": "hsreject.io.netcdf",
     "write_evaluation": "hsreject.report.evaluation_folder",
     "write_map": "hsreject.io.map_writer",
@@ -260,11 +264,13 @@ __all__ = [
     "rejection_curve_by_class",
     "relative_optimality",
     "relative_optimality_pairs",
+    "run",
     "sample_blocks",
     "sample_fraction",
     "sample_per_class",
     "save_model",
     "streamed_rejection_curve",
+    "synthetic_scene",
     "write_dataset",
     "write_evaluation",
     "write_map",

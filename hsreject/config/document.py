@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hsreject.registry import nearest
 Table = dict[str, Any]
 
 
-def read_document(path: str | Path) -> Table:
+def read_document(path: str | PathLike[str]) -> Table:
     """Return the tables of a TOML file.
 
     Raises

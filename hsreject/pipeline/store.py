@@ -58,7 +58,8 @@ class StageStore:
     def recall(self, stage: str, key: str, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
         """Return the result kept for `stage` and `key`, or compute it and keep it.
 
-        A file is there whole or not at all, so a killed run leaves nothing to be mistrusted.
+        A file is there whole or not at all, so a killed run leaves nothing to be mistrusted. What
+        was just computed is read back too: a run that goes on sees the very same objects.
         """
         if self._folder is None:
             return compute()
@@ -70,4 +71,4 @@ class StageStore:
         result = compute()
         self._folder.mkdir(parents=True, exist_ok=True)
         write_dataset(result, path, overwrite=True)
-        return result
+        return open_dataset(path).load()

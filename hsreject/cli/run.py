@@ -1,0 +1,44 @@
+"""``hsreject run``: a configuration from scene to report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hsreject.cli.progress import progress_on
+
+
+def run_command(
+    config: Annotated[Path, typer.Argument(help="A TOML file; see 'hsreject config list'.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Folder of the results [default: out/NAME OF CONFIG]."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a value, such as context.weight=4. Repeatable."),
+    ] = None,
+) -> None:
+    """Run a configuration: maps, measures, pictures and a report.
+
+    Started again, it continues from the stages that are finished and unchanged.
+    """
+    from hsreject.pipeline.run import run  # noqa: PLC0415 (slow to import; --help is quick)
+    from hsreject.pipeline.summary_table import summary_rows  # noqa: PLC0415
+
+    console = Console()
+    folder = Path("out") / config.stem if out is None else out
+    with progress_on(Console(stderr=True)) as progress:
+        dataset = run(config, out=folder, settings=settings or (), progress=progress)
+    headings, rows = summary_rows(dataset)
+    table = Table(title=str(dataset.attrs["title"]), title_justify="left")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "system" else "right")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    console.print(f"Report: {folder / 'report.html'}", highlight=False)

@@ -1,0 +1,111 @@
+"""The pictures of a run: maps, curves and relative optimality, each a PNG with a caption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import xarray as xr
+from matplotlib.axes import Axes
+
+from hsreject.pipeline.one_seed import REJECTOR, SeedResult
+from hsreject.plot.break_even_cost import BreakEvenCostDisplay
+from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
+from hsreject.plot.confidence_map import ConfidenceMapDisplay
+from hsreject.plot.cost_envelope import CostEnvelopeDisplay
+from hsreject.plot.false_color import FalseColorDisplay
+from hsreject.plot.outcome_map import OutcomeMapDisplay
+from hsreject.plot.rejection_curve import RejectionCurveDisplay
+from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
+from hsreject.plot.style import new_figure, new_row, save_figure
+from hsreject.report.page import Picture
+
+_MAP_SIZE = (5.8, 3.6)
+
+
+def draw_maps(cube: xr.DataArray, result: SeedResult, folder: Path) -> Iterator[Picture]:
+    """Draw the scene, the reference, the labels and the rejections into `folder`."""
+    maps = result.maps
+
+    def one(name: str, title: str, caption: str, draw: Callable[[Axes], object]) -> Picture:
+        figure = new_figure(*_MAP_SIZE)
+        draw(figure.add_subplot())
+        return Picture(save_figure(figure, folder / name, dpi=200)[0], title, caption)
+
+    yield one(
+        "false_color",
+        "False colour",
+        "Near infrared, red and green.",
+        FalseColorDisplay.from_cube(cube).plot,
+    )
+    yield one(
+        "reference",
+        "Reference",
+        "What is known on the ground.",
+        ClassMapDisplay.from_labels(maps["reference"]).plot,
+    )
+    if "context_label" in maps:
+        yield one(
+            "label",
+            "Labels with context",
+            "SegSALSA: every pixel gets a label.",
+            ClassMapDisplay.from_labels(maps["context_label"]).plot,
+        )
+    for name in maps[REJECTOR].values:
+        chosen = maps.sel({REJECTOR: name})
+        yield one(
+            f"rejected_{name}",
+            f"Reject map, {name}",
+            "The map to use: rejected pixels are those whose label is not sure enough.",
+            RejectMapDisplay.from_labels(chosen["label_with_rejection"]).plot,
+        )
+        yield one(
+            f"confidence_{name}",
+            f"Confidence, {name}",
+            "Larger is surer; the rejector keeps the largest.",
+            ConfidenceMapDisplay.from_confidence(chosen["confidence"]).plot,
+        )
+        yield one(
+            f"outcome_{name}",
+            f"Outcome, {name}",
+            "Test pixels only: what was kept and rejected, rightly and wrongly.",
+            OutcomeMapDisplay.from_maps(chosen["label"], maps["test"], chosen["rejected"]).plot,
+        )
+
+
+def draw_measures(curves: Mapping[str, xr.Dataset], folder: Path) -> Iterator[Picture]:
+    """Draw the measures of the rejectors, and their relative optimality and costs."""
+    isolated = [name for name, curve in curves.items() if "failure_probability" in curve]
+    figure, axes = new_row(3)
+    RejectionCurveDisplay.from_curves(curves, isolated=isolated).plot(axes)
+    yield Picture(
+        save_figure(figure, folder / "measures", dpi=200)[0],
+        "The three measures",
+        "Over the rejected fraction of the test pixels. The mark is the largest classification "
+        "quality: the most right decisions.",
+    )
+    figure, axes = new_row(len(curves), height=2.6)
+    for ax, (name, curve) in zip(axes, curves.items(), strict=True):
+        RelativeOptimalityDisplay.from_curve(curve).plot(ax, colorbar=ax is axes[-1])
+        ax.set_title(name, size="medium")
+    yield Picture(
+        save_figure(figure, folder / "relative_optimality", dpi=200)[0],
+        "Relative optimality",
+        "Of each operating point with respect to each reference: above 0 it makes more right "
+        "decisions.",
+    )
+    figure, axes = new_row(1, width=5.2, height=2.8)
+    BreakEvenCostDisplay.from_curves(curves).plot(axes[0])
+    yield Picture(
+        save_figure(figure, folder / "break_even_cost", dpi=200)[0],
+        "When not to reject",
+        "The cost of a rejection from which on it is better to reject nothing.",
+    )
+    figure, axes = new_row(2, height=2.6)
+    CostEnvelopeDisplay.from_curves(curves).plot(axes)
+    yield Picture(
+        save_figure(figure, folder / "cost_envelope", dpi=200)[0],
+        "The cheapest operating point",
+        "For each cost of a rejection (an error costs 1): the least mean cost of a pixel and the "
+        "fraction to reject.",
+    )

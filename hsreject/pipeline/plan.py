@@ -1,0 +1,209 @@
+"""What a run does: the objects that a configuration names, ready to work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hsreject.classify.classifiers import CLASSIFIERS
+from hsreject.classify.features import FEATURES
+from hsreject.classify.scene_classifier import SceneClassifier
+from hsreject.config.parts import build_part, check_keys, fits
+from hsreject.context.priors import PRIORS
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.errors import ConfigError
+from hsreject.pipeline.samplers import SAMPLERS, Sampler
+from hsreject.pipeline.sources import SCENES, SceneSource, scene_of
+from hsreject.registry import Registry
+from hsreject.rejection import REJECTORS, Rejector
+
+SECTIONS = (
+    "title",
+    "seed",
+    "repeat",
+    "fraction",
+    "scene",
+    "sampling",
+    "features",
+    "classifier",
+    "context",
+    "rejectors",
+    "baselines",
+)
+
+
+_CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
+_SOLVER_OPTIONS = tuple(name for name in _CONTEXTS.options("segsalsa") if name != "prior")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The parts of a run.
+
+    Attributes
+    ----------
+    title : str
+        What the report calls the run.
+    scene : SceneSource
+    sampling : Sampler
+    model : SceneClassifier
+        Features and classifier, not fitted.
+    context : SegSALSA or None
+        None maps pixel by pixel.
+    rejectors : mapping of str to Rejector
+        By the name that tables and files use.
+    baselines : mapping of str to SceneClassifier
+        What the table compares with.
+    fraction : float
+        Which part of the pixels the reject maps reject.
+    seed, repeat : int
+        First seed, and how many.
+    """
+
+    title: str
+    scene: SceneSource
+    sampling: Sampler
+    model: SceneClassifier
+    context: SegSALSA | None
+    rejectors: Mapping[str, Rejector]
+    baselines: Mapping[str, SceneClassifier]
+    fraction: float
+    seed: int
+    repeat: int
+
+
+def make_plan(document: Mapping[str, Any]) -> Plan:
+    """Return the plan that a configuration describes.
+
+    Parameters
+    ----------
+    document : mapping
+        The sections of a configuration; every table may be replaced by the object it names.
+    """
+    check_keys(document, SECTIONS, section="")
+    if "scene" not in document:
+        raise ConfigError(f"The configuration needs a [scene]. There are: {', '.join(SCENES)}.")
+    context = make_context(document.get("context"))
+    return Plan(
+        title=_text(document, "title", default="Land cover with rejection"),
+        scene=build_part(SCENES, scene_of(document["scene"]), section="scene"),
+        sampling=build_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling"),
+        model=make_model(document.get("features", ()), document.get("classifier", "smlr")),
+        context=context,
+        rejectors=_rejectors(document.get("rejectors", ("pixelwise",)), context),
+        baselines=_baselines(document.get("baselines", ())),
+        fraction=_share(document),
+        seed=_count(document, "seed", default=0, least=0),
+        repeat=_count(document, "repeat", default=1, least=1),
+    )
+
+
+def make_model(features: object, classifier: object) -> SceneClassifier:
+    """Return the features and the classifier of a configuration as one model, not fitted."""
+    if isinstance(classifier, SceneClassifier):
+        return classifier
+    if not isinstance(features, Sequence) or isinstance(features, str):
+        raise ConfigError(
+            f"[features] must be a list of names or tables (got {features!r}). "
+            "Write [[features]] with double brackets, once a feature."
+        )
+    return SceneClassifier(
+        build_part(CLASSIFIERS, classifier, section="classifier"),
+        features=[build_part(FEATURES, step, section="features") for step in features],
+    )
+
+
+def make_context(given: object) -> SegSALSA | None:
+    """Return the context of a configuration, or None where there is none.
+
+    A table with ``prior = "vector_tv"`` takes the options of that prior and those of
+    :class:`hsreject.SegSALSA` side by side; ``priors`` is a list of tables, one a prior.
+    """
+    if given is None or isinstance(given, SegSALSA):
+        return given
+    table = dict(_table(given, "context"))
+    own = {key: table.pop(key) for key in list(table) if key in _SOLVER_OPTIONS}
+    priors = table.pop("priors", None)
+    name = table.pop("prior", None)
+    if (priors is None) == (name is None):
+        raise ConfigError(
+            '[context] needs either prior = "..." with its options, or a list [[context.priors]]. '
+            f"There are: {', '.join(PRIORS)}."
+        )
+    if priors is not None:
+        check_keys(table, ["priors", *_SOLVER_OPTIONS], section="context")
+        parts = [build_part(PRIORS, prior, section="context.priors") for prior in priors]
+    elif isinstance(name, str):
+        PRIORS[name]  # an unknown name is the first mistake to tell
+        known = [*PRIORS.options(name), *_SOLVER_OPTIONS]
+        check_keys(table, known, section="context")
+        parts = [build_part(PRIORS, {"name": name, **table}, section="context")]
+    else:
+        parts = [name]
+    return build_part(_CONTEXTS, {"name": "segsalsa", "prior": parts, **own}, section="context")
+
+
+def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
+    if isinstance(given, Mapping) and "name" not in given:
+        return {str(name): part for name, part in given.items()}  # objects by name
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise ConfigError(
+            f"[rejectors] must be a list of names or tables (got {given!r}). "
+            "Write [[rejectors]] with double brackets, once a rejector."
+        )
+    rejectors: dict[str, Rejector] = {}
+    for entry in given:
+        table: dict[str, Any] = {"name": entry}
+        if not isinstance(entry, str):
+            table = dict(_table(entry, "rejectors"))
+        name = str(table.get("name"))
+        if name in REJECTORS and "context" in REJECTORS.options(name):
+            if context is None:
+                raise ConfigError(f"[rejectors] '{name}' needs a [context].")
+            table["context"] = context
+        label = str(table.pop("label", name))
+        if label in rejectors:
+            raise ConfigError(
+                f"[rejectors] '{label}' is there twice. Give one of them another label."
+            )
+        rejectors[label] = build_part(REJECTORS, table, section="rejectors")
+    return rejectors
+
+
+def _baselines(given: object) -> dict[str, SceneClassifier]:
+    names = given if isinstance(given, Sequence) and not isinstance(given, str) else None
+    if names is None:
+        raise ConfigError(f"[baselines] must be a list of names (got {given!r}).")
+    known = {"coordinates": lambda: SceneClassifier("nearest_neighbour", features=["coordinates"])}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"Unknown baseline '{name}'. There are: {', '.join(known)}.")
+    return {str(name): known[str(name)]() for name in names}
+
+
+def _table(given: object, section: str) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"[{section}] must be a table (got {given!r}).")
+    return given
+
+
+def _text(document: Mapping[str, Any], key: str, *, default: str) -> str:
+    value = document.get(key, default)
+    if not isinstance(value, str):
+        raise ConfigError(f"'{key}' must be text (got {value!r}).")
+    return value
+
+
+def _count(document: Mapping[str, Any], key: str, *, default: int, least: int) -> int:
+    value = document.get(key, default)
+    if not fits(value, int) or value < least:
+        raise ConfigError(f"'{key}' must be a whole number of at least {least} (got {value!r}).")
+    return int(value)
+
+
+def _share(document: Mapping[str, Any]) -> float:
+    value = document.get("fraction", 0.1)
+    if not fits(value, float) or not 0 <= value <= 1:
+        raise ConfigError(f"'fraction' must be a number between 0 and 1 (got {value!r}).")
+    return float(value)

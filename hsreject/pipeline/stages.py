@@ -1,0 +1,100 @@
+"""The stages of one run: each takes labelled objects, gives a Dataset and is kept when finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import xarray as xr
+
+from hsreject.classify.scene_classifier import SceneClassifier
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.pipeline.store import StageStore, fingerprint
+from hsreject.progress import ProgressCallback
+from hsreject.rejection import Rejector
+
+SECONDS = "seconds"
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The stages on one scene, their results kept in a store.
+
+    Parameters
+    ----------
+    cube : DataArray (band, y, x)
+        The scene.
+    identity : str
+        Fingerprint of the scene and its labels: what every stage depends on.
+    store : StageStore
+        Where finished stages are kept.
+    progress : callable
+        Told how far each stage is.
+    """
+
+    cube: xr.DataArray
+    identity: str
+    store: StageStore
+    progress: ProgressCallback
+
+    def probability(self, model: SceneClassifier, train: xr.DataArray, *, stage: str) -> xr.Dataset:
+        """Return the class `probability` of a model fitted to the training pixels."""
+
+        def compute() -> xr.Dataset:
+            return model.fit(self.cube, train).predict_proba(self.cube).compute().to_dataset()
+
+        key = fingerprint(stage, self.identity, model.get_params(), train)
+        return self._done(stage, key, compute)
+
+    def hidden_field(self, context: SegSALSA, probability: xr.DataArray) -> xr.Dataset:
+        """Return the `hidden_field` and the `label` of the context."""
+
+        def compute() -> xr.Dataset:
+            result = context.solve(probability, image=self.cube, progress=self.progress)
+            return xr.Dataset(
+                {"hidden_field": result.hidden_field, "label": result.label},
+                attrs={
+                    "objective": result.objective,
+                    "gap": result.gap,
+                    "n_iterations": result.n_iterations,
+                    "converged": int(result.converged),
+                },
+            )
+
+        return self._done("context", fingerprint(self.identity, context, probability), compute)
+
+    def rejection(
+        self, name: str, rejector: Rejector, evidence: xr.Dataset, test: xr.DataArray
+    ) -> xr.Dataset:
+        """Return the operating points of a rejector on the test pixels."""
+
+        def compute() -> xr.Dataset:
+            return rejector.operating_points(evidence, test, progress=self.progress)
+
+        key = fingerprint(name, self.identity, rejector, evidence, test)
+        return self._done(f"rejection-{name}", key, compute)
+
+    def maps(
+        self, name: str, rejector: Rejector, evidence: xr.Dataset, fraction: float
+    ) -> xr.Dataset:
+        """Return the maps of a rejector that rejects about `fraction` of the pixels."""
+
+        def compute() -> xr.Dataset:
+            return rejector.reject(evidence, fraction=fraction, progress=self.progress)
+
+        key = fingerprint(name, self.identity, rejector, evidence, fraction)
+        return self._done(f"maps-{name}", key, compute)
+
+    def _done(self, stage: str, key: str, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
+        self.progress(stage, 0, 1)
+        result = self.store.recall(stage, key, lambda: _timed(compute))
+        self.progress(stage, 1, 1)
+        return result
+
+
+def _timed(compute: Callable[[], xr.Dataset]) -> xr.Dataset:
+    """Return the result with the seconds it took among its attributes."""
+    begun = time.perf_counter()
+    result = compute()
+    return result.assign_attrs({SECONDS: time.perf_counter() - begun})

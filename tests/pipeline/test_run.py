@@ -1,0 +1,184 @@
+"""Configurations end to end, on scenes small enough to solve in a second."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import rasterio
+import xarray as xr
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+import hsreject as hr
+from hsreject.errors import ConfigError, FileError
+from hsreject.schema import REJECTED, class_table, nodata_label
+
+SMALL = {
+    "title": "Small",
+    "seed": 3,
+    "fraction": 0.2,
+    "scene": {"name": "synthetic", "rows": 40, "columns": 36, "n_classes": 3, "n_bands": 12},
+    "features": [{"name": "pca", "n_components": 4}],
+    "classifier": {"name": "smlr"},
+    "context": {"prior": "vector_tv", "weight": 1.0},
+    "rejectors": ["pixelwise", "sequential", {"name": "joint", "n_points": 4}],
+    "baselines": ["coordinates"],
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "out"
+    return hr.run(SMALL, out=folder), folder
+
+
+def test_the_dataset_holds_every_stage(finished) -> None:
+    result, _ = finished
+    assert result["probability"].dims == ("category", "y", "x")
+    assert result["label_with_rejection"].dims == ("rejector", "y", "x")
+    assert list(result["rejector"].values) == ["pixelwise", "sequential", "joint"]
+    assert list(result["system"].values)[-1] == "coordinates"
+    assert result.attrs["seed"] == 3
+    assert "vector_tv" in result.attrs["configuration"]
+
+
+def test_each_rejector_rejects_what_was_asked_and_never_nodata(finished) -> None:
+    result, _ = finished
+    labels = result["label_with_rejection"]
+    nodata = labels.values == nodata_label(labels.dtype)
+    cube, _ = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
+    np.testing.assert_array_equal(nodata, np.isnan(cube.values).any(axis=0)[None].repeat(3, 0))
+    assert not (result["rejected"].values & nodata).any()
+    np.testing.assert_array_equal(labels.values == REJECTED, result["rejected"].values)
+    n_pixels = (~nodata[0]).sum()
+    for name in ("pixelwise", "sequential"):
+        share = result["rejected"].sel(rejector=name).values.sum() / n_pixels
+        assert share == pytest.approx(0.2, abs=1.5 / n_pixels)
+
+
+def test_the_summary_agrees_with_the_maps(finished) -> None:
+    result, _ = finished
+    test = result["test"].values
+    label = result["label"].sel(rejector="sequential").values
+    used = (test > 0) & (label != nodata_label(label.dtype))
+    accuracy = (label[used] == test[used]).mean()
+    row = result.sel(system="sequential").isel(seed=0)
+    assert float(row["overall_accuracy"]) == pytest.approx(accuracy)
+    points = result.isel(operating_point=result["system_of_point"].values == "sequential")
+    assert float(row["largest_quality"]) == float(points["classification_quality"].max())
+
+
+def test_written_maps_are_those_of_the_dataset(finished) -> None:
+    result, folder = finished
+    for name in result["rejector"].values:
+        expected = result["label_with_rejection"].sel(rejector=name)
+        for suffix in (".tif", ".img"):
+            with rasterio.open(folder / "maps" / f"label_with_rejection_{name}{suffix}") as file:
+                np.testing.assert_array_equal(file.read(1), expected.values)
+                assert file.crs.to_epsg() == 32633
+                assert file.nodata == 255
+                assert file.transform == result.rio.transform()
+    names = class_table(hr.open_labels(folder / "maps" / "reference.tif")).names
+    assert names == ("cover 1", "cover 2", "cover 3")
+
+
+def test_the_whole_dataset_survives_on_disk(finished) -> None:
+    result, folder = finished
+    again = hr.open_dataset(folder / "result.nc")
+    for name in ("probability", "label_with_rejection", "aurc", "classification_quality"):
+        xr.testing.assert_equal(
+            again[name].drop_vars("spatial_ref", errors="ignore"),
+            result[name].drop_vars("spatial_ref", errors="ignore"),
+        )
+
+
+def test_tables_and_pictures_are_there(finished) -> None:
+    result, folder = finished
+    points = pd.read_csv(folder / "operating_points.csv")
+    assert len(points) == result.sizes["operating_point"]
+    assert set(points["system_of_point"]) == set(result["system"].values)
+    names = {path.name for path in (folder / "figures").iterdir()}
+    wanted = {"false_color.png", "reference.png", "label.png", "measures.png"}
+    assert wanted | {"relative_optimality.png", "rejected_joint.png"} <= names
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/png") == len(names)
+    assert "vector_tv" in page
+
+
+def test_a_run_goes_on_from_finished_stages(finished) -> None:
+    result, folder = finished
+    before = {path: path.stat().st_mtime_ns for path in (folder / "stages").iterdir()}
+    again = hr.run(SMALL, out=folder)
+    assert {path: path.stat().st_mtime_ns for path in (folder / "stages").iterdir()} == before
+    xr.testing.assert_equal(result["label_with_rejection"], again["label_with_rejection"])
+    hr.run(SMALL, out=folder, settings=["context.weight=2"])
+    after = {path.name for path in (folder / "stages").iterdir()}
+    new = after - {path.name for path in before}
+    assert any(name.startswith("context") for name in new)
+    assert not any(name.startswith("classifier") for name in new)
+
+
+def test_objects_stand_for_tables_and_give_the_same() -> None:
+    tables = {key: SMALL[key] for key in ("scene", "features", "context", "seed", "fraction")}
+    named = hr.run(tables | {"classifier": "lda", "rejectors": ["sequential"]})
+    cube, labels = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
+    context = hr.SegSALSA(hr.VectorTV(1.0))
+    objects = hr.run(
+        {
+            "seed": 3,
+            "fraction": 0.2,
+            "scene": (cube, labels),
+            "features": [hr.PCA(4)],
+            "classifier": LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
+            "context": context,
+            "rejectors": {"sequential": hr.SequentialRejector(context)},
+        }
+    )
+    xr.testing.assert_equal(named["label_with_rejection"], objects["label_with_rejection"])
+    xr.testing.assert_equal(named["aurc"], objects["aurc"])
+
+
+def test_several_seeds_give_a_summary_each() -> None:
+    plain = {key: SMALL[key] for key in ("scene", "features")} | {"classifier": "lda"}
+    result = hr.run(plain | {"repeat": 3, "seed": 5})
+    assert list(result["seed"].values) == [5, 6, 7]
+    single = hr.run(plain | {"seed": 6})
+    xr.testing.assert_equal(
+        result["overall_accuracy"].sel(seed=6), single["overall_accuracy"].sel(seed=6)
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"contxt": {}}, ConfigError, r"Unknown key 'contxt'.*Did you mean 'context'\?"),
+        ({"scene": {"name": "mars"}}, ConfigError, r"\[scene\] Unknown scene 'mars'"),
+        ({"context": {"prior": "vector_tv", "wieght": 2}}, ConfigError, r"Did you mean 'weight'\?"),
+        ({"context": {"prior": "vectr_tv"}}, ConfigError, r"Did you mean 'vector_tv'\?"),
+        ({"context": {"weight": 2}}, ConfigError, r'\[context\] needs either prior = "..."'),
+        ({"context": {"prior": "vector_tv", "tol": "x"}}, ConfigError, "must be a number"),
+        ({"context": None}, ConfigError, "'sequential' needs a \\[context\\]"),
+        ({"rejectors": "joint"}, ConfigError, "Write \\[\\[rejectors\\]\\]"),
+        ({"rejectors": ["joint", "joint"]}, ConfigError, "'joint' is there twice"),
+        ({"features": "mnf"}, ConfigError, "Write \\[\\[features\\]\\]"),
+        ({"baselines": ["guess"]}, ConfigError, "Unknown baseline 'guess'"),
+        ({"repeat": 0}, ConfigError, "'repeat' must be a whole number of at least 1"),
+        ({"fraction": 20}, ConfigError, "'fraction' must be a number between 0 and 1"),
+        ({"title": 3}, ConfigError, "'title' must be text"),
+    ],
+)
+def test_mistakes_in_a_configuration_are_one_clear_sentence(change, error, message) -> None:
+    with pytest.raises(error, match=message):
+        hr.run(SMALL | change)
+
+
+def test_a_configuration_without_a_scene_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"needs a \[scene\]. There are: files"):
+        hr.run({"seed": 1})
+
+
+def test_folders_of_others_are_left_alone(tmp_path) -> None:
+    (tmp_path / "thesis.txt").write_text("do not lose me")
+    with pytest.raises(FileError, match="no run of hsreject has made"):
+        hr.run(SMALL, out=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    with pytest.raises(FileError, match="is a file"):
+        hr.run(SMALL, out=tmp_path / "thesis.txt")
