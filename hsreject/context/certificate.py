@@ -1,11 +1,11 @@
 r"""The certificate: how far at most a field lies above the optimum.
 
-For every field Z on the simplex and all duals Y, with q = H'Y and :math:`s_i = p_i'z_i`,
+For every field Z on the simplex and all duals Y, with q = H'Y,
 
-.. math:: gap = g(HZ) + g^*(Y) - \sum_i [1 + \min_k (q_{ik} - p_{ik} / s_i)] \ge F(Z) - \min F .
+.. math:: F(Z) - \min F \ \le\ gap = F(Z) + g^*(Y) - \sum_i \min_z [-\log(p_i'z) + q_i'z]
 
-It follows from Fenchel-Young for g, and from the tangent of the convex function -log at s, whose
-minimum over the simplex is at a corner. At the optimum it is 0.
+by Fenchel-Young for g, the minima over the simplex; at the optimum it is 0. Each minimum is bounded
+from below by tangents of -log (:mod:`~hsreject.context.kernels.certificate`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hsreject.context.kernels.certificate import site_bounds
+from hsreject.context.kernels.certificate import new_bound_scratch, site_bounds
 from hsreject.context.problem import Array, Certificate, Problem
 
 if TYPE_CHECKING:
@@ -31,9 +31,11 @@ def certify(
     rows = np.empty((field.shape[0], 2))
     workers.share(
         field.shape[0],
-        lambda first, last: site_bounds(field, problem.probability, pull, rows, first, last),
+        lambda first, last: site_bounds(
+            field, problem.probability, pull, new_bound_scratch(field.shape[1]), rows, first, last
+        ),
     )
     data, bound = rows.sum(axis=0)
     prior = sum(term.value_of_field(field, workers) for term in problem.terms)
     conjugate = sum(term.conjugate(dual) for term, dual in zip(problem.terms, duals, strict=True))
-    return Certificate(objective=float(data + prior), gap=float(prior + conjugate - bound))
+    return Certificate(objective=float(data + prior), gap=float(data + prior + conjugate - bound))

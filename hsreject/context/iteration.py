@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hsreject.context.certificate import certify
+from hsreject.context.kernels.site import new_multipliers, new_site_scratch
 from hsreject.context.kernels.site_row import Steps, site_rows
-from hsreject.context.kernels.tile import ALL_ACTIVE
 from hsreject.context.problem import Array, Certificate, Problem
 
 if TYPE_CHECKING:
@@ -33,14 +33,6 @@ class Iteration(ABC):
         """Return objective and gap of Z and Y as they are: after a step with relaxation 1."""
 
 
-def new_multipliers(field: Array) -> Array:
-    """Return c and theta of every pixel, (y, 2, x), for the first iteration: all classes active."""
-    multipliers = np.empty((field.shape[0], 2, field.shape[2]), field.dtype)
-    multipliers[:, 0] = 1
-    multipliers[:, 1] = ALL_ACTIVE
-    return multipliers
-
-
 class GeneralIteration(Iteration):
     """The iteration in terms of what every term has."""
 
@@ -48,7 +40,7 @@ class GeneralIteration(Iteration):
         self.problem = problem
         self.field = field
         self.duals = duals
-        self.multipliers = new_multipliers(field)
+        self.multipliers = new_multipliers(field.shape, field.dtype)
         self.buffer = np.empty_like(field)
 
     def step(self, steps: Steps, workers: Workers) -> None:
@@ -62,6 +54,7 @@ class GeneralIteration(Iteration):
                 self.buffer,
                 self.multipliers,
                 steps,
+                new_site_scratch(self.field.shape[1], self.field.dtype),
                 first_row,
                 last_row,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hsreject.context.iteration import new_multipliers
+from hsreject.context.kernels.site import new_multipliers, new_site_scratch
 from hsreject.context.kernels.site_row import Steps, site_rows
 from hsreject.context.problem import Array
 from hsreject.context.workers import Workers
@@ -39,12 +39,13 @@ def site_prox(
     """
     solved = point.copy()
     buffer = np.zeros_like(point)
-    multipliers = new_multipliers(point)
+    multipliers = new_multipliers(point.shape, point.dtype)
     rounding = float(np.finfo(point.dtype).eps)
     steps = Steps(step, 0.0, 1.0, rounding * (32 + 2 * point.shape[1]) * (1 + step))
 
     def rows(first: int, last: int) -> None:
-        site_rows(solved, probability, buffer, multipliers, steps, first, last)
+        scratch = new_site_scratch(point.shape[1], point.dtype)
+        site_rows(solved, probability, buffer, multipliers, steps, scratch, first, last)
 
     (workers or Workers()).share(point.shape[0], rows)
     return solved

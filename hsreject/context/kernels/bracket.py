@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 
-from hsreject.context.kernels.compilation import FloatArray, Number, kernel
+from hsreject.context.kernels.compilation import FloatArray, Number, inner
 from hsreject.context.kernels.tile import CHUNK
 
 MAX_HALVINGS = 200
 
 
-@kernel
+@inner
 def bracketed_multipliers(
     tile: FloatArray, j: int, n_classes: int, tau: Number
 ) -> tuple[Number, Number]:
@@ -29,22 +29,24 @@ def bracketed_multipliers(
             largest = k
     high = float(tile[(2 * largest + 1) * CHUNK + j])
     low = tau * high / (1.0 + tau + nu_max - tile[2 * largest * CHUNK + j])
+    theta = 0.0
     for _ in range(MAX_HALVINGS):
         s = math.sqrt(low * high)
         if not low < s < high:
             break
-        theta = simplex_threshold(tile, j, n_classes, tau / s)
-        if s < expected_probability(tile, j, n_classes, tau / s, theta):
+        theta, expected = project(tile, j, n_classes, tau / s)
+        if s < expected:
             low = s
         else:
             high = s
     c = tau / math.sqrt(low * high)
-    return c, simplex_threshold(tile, j, n_classes, c)
+    theta, expected = project(tile, j, n_classes, c)
+    return c, theta
 
 
-@kernel
-def simplex_threshold(tile: FloatArray, j: int, n_classes: int, c: Number) -> float:
-    """Return the theta for which max(nu + c p - theta, 0) sums to 1.
+@inner
+def project(tile: FloatArray, j: int, n_classes: int, c: Number) -> tuple[float, float]:
+    """Return theta and p'x of x = max(nu + c p - theta, 0) on the simplex.
 
     The active set only shrinks from the full one (Michelot 1986), so this ends.
     """
@@ -61,16 +63,8 @@ def simplex_threshold(tile: FloatArray, j: int, n_classes: int, c: Number) -> fl
                 total += value
                 n_active += 1
         theta = (total - 1.0) / n_active
-    return theta
-
-
-@kernel
-def expected_probability(
-    tile: FloatArray, j: int, n_classes: int, c: Number, theta: Number
-) -> float:
-    """Return p'x of x = max(nu + c p - theta, 0)."""
-    total = 0.0
+    expected = 0.0
     for k in range(n_classes):
         p = float(tile[(2 * k + 1) * CHUNK + j])
-        total += p * max(tile[2 * k * CHUNK + j] + c * p - theta, 0.0)
-    return total
+        expected += p * max(tile[2 * k * CHUNK + j] + c * p - theta, 0.0)
+    return theta, expected

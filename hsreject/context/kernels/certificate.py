@@ -1,17 +1,51 @@
-"""What the data term contributes to objective and duality gap, row by row, in double precision."""
+r"""What the data term contributes to objective and duality gap, row by row, in double precision.
+
+For every u > 0 the tangent of -log bounds the dual of a pixel's data term from below:
+
+.. math:: \min_{z \ge 0,\ 1'z = 1} -\log(p'z) + q'z
+          \ \ge\ \phi(u) = \log u + 1 + \min_k (q_k - p_k u),
+
+with equality at the largest :math:`\phi`. :math:`\phi` is concave, log plus the lowest of K
+lines, and at the optimum of the whole problem it is largest at u = 1 / p'z. Starting there, a few
+cuts come within percents of the largest value: keep the line left and the line right of the
+maximum, and go to the maximum of log plus the lower of the two. That makes the certified gap
+three to four times smaller than u = 1 / p'z alone does.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from hsreject.context.kernels.compilation import FloatArray, kernel
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from hsreject.context.kernels.compilation import FloatArray, inner, kernel
+from hsreject.context.kernels.tile import CHUNK, GROUP, RUN, new_tile
 
-SMALL = 1e-200  # below it the product of many s is turned into a logarithm
+Float64Array = NDArray[np.float64]
+
+N_CUTS = 3
+TINY, HUGE = 1e-100, 1e100  # products of numbers outside are turned into a logarithm
+
+# Where the runs of the work array start, one number a pixel of a chunk (constant distances, so
+# that the compiler makes vector instructions): u, and the lowest, the left and the right line.
+U, LOWEST, P_LOWEST, Q_LOWEST, P_LEFT, Q_LEFT, P_RIGHT, Q_RIGHT, U_FIRST, FIRST, N_WORK = (
+    run * CHUNK for run in range(11)
+)
+
+
+class BoundScratch(NamedTuple):
+    """Room for a chunk in double precision: q and p of all classes, and one number a pixel."""
+
+    tile: Float64Array
+    work: Float64Array
+
+
+def new_bound_scratch(n_classes: int) -> BoundScratch:
+    """Return room whose classes beyond `n_classes` never have the lowest line."""
+    tile = new_tile(n_classes, np.dtype(np.float64), filler=HUGE)
+    return BoundScratch(tile.astype(np.float64, copy=False), np.ones(N_WORK))
 
 
 @kernel
@@ -19,35 +53,143 @@ def site_bounds(
     field: FloatArray,
     probability: FloatArray,
     pull: FloatArray,
-    out: NDArray[np.float64],
+    scratch: BoundScratch,
+    out: Float64Array,
     first_row: int,
     last_row: int,
 ) -> None:
-    """Write sum_i -log(p_i'z_i) and sum_i 1 + min_k (q_ik - p_ik / p_i'z_i) of each row."""
+    """Write sum_i -log(p_i'z_i) and sum_i phi_i of each row."""
     for row in range(first_row, last_row):
-        data, bound = row_bounds(field[row], probability[row], pull[row])
+        data, bound = row_bounds(field[row], probability[row], pull[row], scratch)
         out[row, 0] = data
         out[row, 1] = bound
 
 
-@kernel
-def row_bounds(field: FloatArray, probability: FloatArray, pull: FloatArray) -> tuple[float, float]:
+@inner
+def row_bounds(
+    field: FloatArray, probability: FloatArray, pull: FloatArray, scratch: BoundScratch
+) -> tuple[float, float]:
     """Return the two sums of one row (category, x)."""
-    n_classes, n_columns = field.shape
+    tile, work = scratch
+    n_columns = field.shape[1]
     data = 0.0
     bound = 0.0
+    for first in range(0, n_columns, CHUNK):
+        last = min(first + CHUNK, n_columns)
+        start_at_tangent(field, probability, pull, first, last, tile, work)
+        data += sum_of_logs(work, last - first)
+        find_lowest_line(tile, work)
+        for j in range(CHUNK):
+            work[U_FIRST + j] = work[U + j]
+            work[FIRST + j] = work[LOWEST + j]
+        for _ in range(N_CUTS):
+            cut(work)
+            find_lowest_line(tile, work)
+        keep_first_if_better(work)
+        bound += sum_of_logs(work, last - first)
+        for j in range(last - first):
+            bound += 1.0 + work[LOWEST + j]
+    return data, bound
+
+
+@inner
+def start_at_tangent(
+    field: FloatArray,
+    probability: FloatArray,
+    pull: FloatArray,
+    first: int,
+    last: int,
+    tile: Float64Array,
+    work: Float64Array,
+) -> None:
+    """Load a chunk and set u = 1 / p'z. No line is known yet: they are very high."""
+    for j in range(CHUNK):
+        work[U + j] = 0.0
+        work[P_LEFT + j] = 0.0
+        work[Q_LEFT + j] = HUGE
+        work[P_RIGHT + j] = HUGE
+        work[Q_RIGHT + j] = HUGE
+    for k in range(field.shape[0]):
+        part = tile[2 * k * CHUNK : 2 * (k + 1) * CHUNK]
+        z = field[k, first:last]
+        p = probability[k, first:last]
+        q = pull[k, first:last]
+        for j in range(len(z)):
+            part[j] = q[j]
+            part[CHUNK + j] = p[j]
+            work[U + j] += np.float64(p[j]) * np.float64(z[j])
+    for j in range(CHUNK):
+        work[U + j] = 1.0 / work[U + j]
+
+
+@inner
+def find_lowest_line(tile: Float64Array, work: Float64Array) -> None:
+    """Find the class with the least q - p u of each pixel."""
+    for j in range(CHUNK):
+        work[LOWEST + j] = math.inf
+    for start in range(0, tile.size, RUN):
+        part = tile[start : start + RUN]
+        for j in range(CHUNK):
+            u = work[U + j]
+            lowest = work[LOWEST + j]
+            p_lowest = work[P_LOWEST + j]
+            q_lowest = work[Q_LOWEST + j]
+            for member in range(GROUP):
+                q = part[2 * member * CHUNK + j]
+                p = part[(2 * member + 1) * CHUNK + j]
+                is_lower = q - p * u < lowest
+                lowest = q - p * u if is_lower else lowest
+                p_lowest = p if is_lower else p_lowest
+                q_lowest = q if is_lower else q_lowest
+            work[LOWEST + j] = lowest
+            work[P_LOWEST + j] = p_lowest
+            work[Q_LOWEST + j] = q_lowest
+
+
+@inner
+def cut(work: Float64Array) -> None:
+    """Take the lowest line as the left or right one, and move u to the maximum of both."""
+    for j in range(CHUNK):
+        u = work[U + j]
+        p = work[P_LOWEST + j]
+        q = work[Q_LOWEST + j]
+        is_left = p * u < 1.0
+        p_left = p if is_left else work[P_LEFT + j]
+        q_left = q if is_left else work[Q_LEFT + j]
+        p_right = work[P_RIGHT + j] if is_left else p
+        q_right = work[Q_RIGHT + j] if is_left else q
+        work[P_LEFT + j] = p_left
+        work[Q_LEFT + j] = q_left
+        work[P_RIGHT + j] = p_right
+        work[Q_RIGHT + j] = q_right
+        # while one line is unknown the crossing is far beyond the maximum of the other
+        far = 1.0 / p_left if q_right == HUGE else 1.0 / p_right
+        crossing = (q_right - q_left) / (p_right - p_left)
+        inside = min(max(crossing, 1.0 / p_right), 1.0 / p_left)
+        known = (q_right < HUGE) & (q_left < HUGE)
+        moved = inside if known else far
+        # flat or parallel lines give no answer; any u is allowed, so stay
+        work[U + j] = moved if (moved > 0.0) & (moved < HUGE) else u
+
+
+@inner
+def keep_first_if_better(work: Float64Array) -> None:
+    """Go back to u = 1 / p'z where the cuts have not surely gained: log r >= 1 - 1 / r."""
+    for j in range(CHUNK):
+        gain = 1.0 - work[U_FIRST + j] / work[U + j] + work[LOWEST + j] - work[FIRST + j]
+        gained = gain > 0.0
+        work[U + j] = work[U + j] if gained else work[U_FIRST + j]
+        work[LOWEST + j] = work[LOWEST + j] if gained else work[FIRST + j]
+
+
+@inner
+def sum_of_logs(work: Float64Array, count: int) -> float:
+    """Return the sum of log u of the first pixels, with few logarithms."""
+    total = 0.0
     product = 1.0
-    for i in range(n_columns):
-        s = 0.0
-        for k in range(n_classes):
-            s += float(probability[k, i]) * float(field[k, i])
-        least = math.inf
-        for k in range(n_classes):
-            least = min(least, pull[k, i] - probability[k, i] / s)
-        bound += 1.0 + least
-        # one logarithm for many pixels
-        product *= s
-        if product < SMALL:
-            data -= math.log(product)
+    for j in range(count):
+        product *= work[U + j]
+        if not TINY < product < HUGE:
+            total += math.log(product)
             product = 1.0
-    return data - math.log(product), bound
+    return total + math.log(product)

@@ -17,16 +17,23 @@ FloatArray = NDArray[np.floating[Any]]
 Number = float | np.floating[Any]
 
 # Not the whole of fastmath: infinities and NaN keep their meaning, sums keep their order.
-_FREEDOM = {"contract", "nsz", "arcp"}
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
 
 
 def kernel(function: F) -> F:
     """Compile `function` on first use, without the interpreter lock, and keep it on disk."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": _FREEDOM}
+    options = {"nogil": True, **_OPTIONS}
     try:
         compiled: F = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder that a cache could be written to
         compiled = numba.njit(**options)(function)
+    return compiled
+
+
+def inner(function: F) -> F:
+    """Compile a function that only kernels call: no way in from Python, so it takes less time."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
+    compiled: F = numba.njit(**options)(function)
     return compiled
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hsreject.context.kernels.compilation import FloatArray, Number, kernel
-from hsreject.context.kernels.site import solve_tile
-from hsreject.context.kernels.tile import CHUNK, THETA, C, new_tile, new_work
+from hsreject.context.kernels.compilation import FloatArray, Number, inner, kernel
+from hsreject.context.kernels.site import THETA, C, SiteScratch, solve_tile
+from hsreject.context.kernels.tile import CHUNK
 
 
 class Steps(NamedTuple):
@@ -20,10 +20,10 @@ class Steps(NamedTuple):
     primal: float
     dual: float
     relaxation: float
-    site_tolerance: Number
+    site_tolerance: float
 
 
-@kernel
+@inner
 def site_row(
     field: FloatArray,
     probability: FloatArray,
@@ -31,10 +31,10 @@ def site_row(
     extrapolated: FloatArray,
     multipliers: FloatArray,
     steps: Steps,
-    tile: FloatArray,
-    work: FloatArray,
+    scratch: SiteScratch,
 ) -> None:
     """Update one row of Z, (category, x), and write Zbar of it; `extrapolated` may be `pull`."""
+    tile, work = scratch
     n_classes, n_columns = field.shape
     tau = field.dtype.type(steps.primal)
     relaxation = field.dtype.type(steps.relaxation)
@@ -63,7 +63,7 @@ def site_row(
                 z[j] += relaxation * step
 
 
-@kernel
+@inner
 def _load(
     field: FloatArray,
     probability: FloatArray,
@@ -90,12 +90,11 @@ def site_rows(
     pull: FloatArray,
     multipliers: FloatArray,
     steps: Steps,
+    scratch: SiteScratch,
     first_row: int,
     last_row: int,
 ) -> None:
     """Update rows of Z, (y, category, x), and replace `pull` by Zbar."""
-    tile = new_tile(field.shape[1], field)
-    work = new_work(field)
     for row in range(first_row, last_row):
         site_row(
             field[row],
@@ -104,6 +103,5 @@ def site_rows(
             pull[row],
             multipliers[row],
             steps,
-            tile,
-            work,
+            scratch,
         )

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hsreject.context.kernels.site_row import Steps
+from hsreject.context.kernels.vector_tv import (
+    add_pull_rows,
+    update_dual_rows,
+    variation_rows,
+)
 from hsreject.context.priors.base import Prior, Term, check_weight
 from hsreject.context.priors.edges import chosen_edge_weights
 from hsreject.context.priors.vector_tv_sweep import VectorTVIteration
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
 
     from hsreject.context.grid import Grid
     from hsreject.context.iteration import Iteration
+    from hsreject.context.workers import Workers
 
     Array = NDArray[np.floating[Any]]
 
@@ -161,6 +168,36 @@ class VectorTVTerm(Term):
         row, column = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in self.grid.valid.shape)
         spectrum: Array = row[:, np.newaxis] + column
         return spectrum
+
+    def add_adjoint(self, dual: Array, field: Array, workers: Workers) -> None:
+        """Add H'Y to `field` in place."""
+
+        def add(first: int, last: int) -> None:
+            add_pull_rows(dual, self.edge_weight, np.empty_like(field[0]), field, first, last)
+
+        workers.share(len(field), add)
+
+    def update_dual(
+        self, dual: Array, field: Array, *, step: float, relaxation: float, workers: Workers
+    ) -> None:
+        """Move Y in place towards the projection of Y + step H Z."""
+        steps = Steps(primal=0.0, dual=step, relaxation=relaxation, site_tolerance=0.0)
+
+        def update(first: int, last: int) -> None:
+            scale = np.empty_like(field[0, 0])
+            update_dual_rows(dual, field, self.edge_weight, self.weight, steps, scale, first, last)
+
+        workers.share(len(field), update)
+
+    def value_of_field(self, field: Array, workers: Workers) -> float:
+        """Return g(H Z)."""
+        rows = np.empty(len(field))
+
+        def write(first: int, last: int) -> None:
+            variation_rows(field, self.edge_weight, np.empty(field.shape[2]), rows, first, last)
+
+        workers.share(len(field), write)
+        return self.weight * float(rows.sum())
 
     def fuse(self, probability: Array, field: Array, dual: Array) -> Iteration:
         """Return the iteration that passes over the memory once."""

@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hsreject.context.iteration import Iteration, new_multipliers
-from hsreject.context.kernels.vector_tv import Sweep, certify_rows, join_bands, sweep_bands
+from hsreject.context.iteration import Iteration
+from hsreject.context.kernels.site import new_multipliers
+from hsreject.context.kernels.vector_tv_sweep import (
+    Sweep,
+    certify_rows,
+    join_bands,
+    new_sweep_scratch,
+    sweep_bands,
+)
 from hsreject.context.problem import Array, Certificate
 
 if TYPE_CHECKING:
@@ -32,8 +39,8 @@ class VectorTVIteration(Iteration):
             dual=dual,
             probability=probability,
             edge_weight=edge_weight,
-            multipliers=new_multipliers(field),
-            borders=np.zeros((self.n_bands, 2, n_classes, n_columns + 1), field.dtype),
+            multipliers=new_multipliers(field.shape, field.dtype),
+            borders=np.zeros((self.n_bands, 2, n_classes, n_columns), field.dtype),
             bands=np.arange(self.n_bands + 1) * n_rows // self.n_bands,
         )
 
@@ -41,14 +48,21 @@ class VectorTVIteration(Iteration):
         """Update Z and Y in place."""
         workers.share(
             self.n_bands,
-            lambda first, last: sweep_bands(self.arrays, self.weight, steps, first, last),
+            lambda first, last: sweep_bands(
+                self.arrays, self.weight, steps, new_sweep_scratch(self.arrays.field), first, last
+            ),
         )
-        join_bands(self.arrays, self.weight, steps)
+        join_bands(self.arrays, self.weight, steps, new_sweep_scratch(self.arrays.field))
 
     def certify(self, workers: Workers) -> Certificate:
         """Return objective and gap of Z and Y as they are; g* of a projected Y is 0."""
         rows = np.empty((self.arrays.field.shape[0], 3))
-        workers.share(len(rows), lambda first, last: certify_rows(self.arrays, rows, first, last))
+        workers.share(
+            len(rows),
+            lambda first, last: certify_rows(
+                self.arrays, new_sweep_scratch(self.arrays.field), rows, first, last
+            ),
+        )
         data, bound, variation = rows.sum(axis=0)
-        prior = self.weight * variation
-        return Certificate(objective=float(data + prior), gap=float(prior - bound))
+        objective = float(data + self.weight * variation)
+        return Certificate(objective, gap=float(objective - bound))

@@ -1,0 +1,119 @@
+"""Vector TV alone, in one pass over the memory: site step and dual step, row by row.
+
+The dual step of a row needs Zbar of the row below, so it follows one row behind the site step.
+Bands of rows run in parallel; the dual of a band's last row waits for the next band's first row
+and is done by :func:`join_bands` after all bands. `borders` holds Zbar of the first and last row
+of each band.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hsreject.context.kernels.certificate import BoundScratch, new_bound_scratch, row_bounds
+from hsreject.context.kernels.compilation import FloatArray, Number, kernel
+from hsreject.context.kernels.site import SiteScratch, new_site_scratch
+from hsreject.context.kernels.site_row import Steps, site_row
+from hsreject.context.kernels.vector_tv import dual_row, pull_row, row_variation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Sweep(NamedTuple):
+    """The arrays of a sweep; bands are the rows `bands[b]` to `bands[b + 1]`."""
+
+    field: FloatArray
+    dual: FloatArray
+    probability: FloatArray
+    edge_weight: FloatArray
+    multipliers: FloatArray
+    borders: FloatArray
+    bands: NDArray[Any]
+
+
+class SweepScratch(NamedTuple):
+    """Room for one thread."""
+
+    site: SiteScratch
+    bound: BoundScratch
+    pull: FloatArray  # (category, x)
+    zbar: FloatArray  # (row % 2, category, x)
+    scale: FloatArray  # (x,)
+    squared: NDArray[np.float64]  # (x,)
+
+
+def new_sweep_scratch(field: FloatArray) -> SweepScratch:
+    """Return room for one thread that works on a field (y, category, x)."""
+    _, n_classes, n_columns = field.shape
+    return SweepScratch(
+        site=new_site_scratch(n_classes, field.dtype),
+        bound=new_bound_scratch(n_classes),
+        pull=np.empty((n_classes, n_columns), field.dtype),
+        zbar=np.zeros((2, n_classes, n_columns), field.dtype),
+        scale=np.empty(n_columns, field.dtype),
+        squared=np.empty(n_columns),
+    )
+
+
+@kernel
+def sweep_bands(
+    arrays: Sweep,
+    radius: Number,
+    steps: Steps,
+    scratch: SweepScratch,
+    first_band: int,
+    last_band: int,
+) -> None:
+    """Update Z and all but the last row of Y in some bands."""
+    field, dual, probability, edge_weight, multipliers, borders, bands = arrays
+    pull, zbar, scale = scratch.pull, scratch.zbar, scratch.scale
+    for band in range(first_band, last_band):
+        first, last = bands[band], bands[band + 1] - 1
+        above = borders[band, 0]
+        for row in range(first, last + 1):
+            here = zbar[row % 2]
+            if row == last:
+                here = borders[band, 1]
+            elif row == first:
+                here = borders[band, 0]
+            pull_row(dual, edge_weight, row, pull)
+            site_row(
+                field[row], probability[row], pull, here, multipliers[row], steps, scratch.site
+            )
+            if row > first:
+                dual_row(dual[row - 1], above, here, edge_weight[row - 1], radius, steps, scale)
+            above = here
+
+
+@kernel
+def join_bands(arrays: Sweep, radius: Number, steps: Steps, scratch: SweepScratch) -> None:
+    """Update the last row of Y of each band; below the last one there is nothing (weight 0)."""
+    _, dual, _, edge_weight, _, borders, bands = arrays
+    n_bands = borders.shape[0]
+    for band in range(n_bands):
+        row = bands[band + 1] - 1
+        here = borders[band, 1]
+        below = borders[band + 1 if band + 1 < n_bands else band, 0]
+        dual_row(dual[row], here, below, edge_weight[row], radius, steps, scratch.scale)
+
+
+@kernel
+def certify_rows(
+    arrays: Sweep,
+    scratch: SweepScratch,
+    out: NDArray[np.float64],
+    first_row: int,
+    last_row: int,
+) -> None:
+    """Write data term, dual bound and unweighted variation of each row."""
+    field, dual, probability, edge_weight, _, _, _ = arrays
+    for row in range(first_row, last_row):
+        pull_row(dual, edge_weight, row, scratch.pull)
+        data, bound = row_bounds(field[row], probability[row], scratch.pull, scratch.bound)
+        out[row, 0] = data
+        out[row, 1] = bound
+        below = field[row + 1 if row + 1 < field.shape[0] else row]
+        out[row, 2] = row_variation(field[row], below, edge_weight[row], scratch.squared)
