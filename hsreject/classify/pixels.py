@@ -14,7 +14,7 @@ from hsreject import schema
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-PIXELS_AT_ONCE = 16_384
+PIXELS_AT_ONCE = 4_096
 """How many pixels are worked on at a time: bounds the memory of every scan over a cube."""
 
 SampleFunction = Callable[["NDArray[np.float64]"], "NDArray[Any]"]
@@ -29,7 +29,7 @@ def row_slabs(height: int, width: int) -> Iterator[slice]:
 
     Examples
     --------
-    >>> list(row_slabs(5, 8192))
+    >>> list(row_slabs(5, 2048))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     step = max(PIXELS_AT_ONCE // max(width, 1), 1)
@@ -48,7 +48,9 @@ def samples_of(values: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bo
         Which pixels they are. Infinite values count as no data: no arithmetic survives them.
     """
     valid = np.isfinite(values).all(axis=0)
-    return np.ascontiguousarray(values[:, valid].T, dtype=np.float64), valid
+    # band by band in memory, as the cube is: a transposed copy would cost more than the products
+    bands = values.reshape(len(values), -1) if valid.all() else values[:, valid]
+    return bands.astype(np.float64).T, valid
 
 
 def map_pixels(
