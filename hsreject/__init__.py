@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from hsreject.plot.rejection_curve import RejectionCurveDisplay
     from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
     from hsreject.rejection.calibration import Calibration
+    from hsreject.rejection.comparison import compare_rejectors
     from hsreject.rejection.joint import JointRejector
     from hsreject.rejection.novelty import Novelty
     from hsreject.rejection.pixelwise import PixelwiseRejector
@@ -142,6 +143,7 @@ _HOME = {
     "cheapest_operating_point": "hsreject.measures.choosing",
     "compare": "hsreject.measures.comparison",
     "confusion_matrix": "hsreject.measures.confusion",
+    "compare_rejectors": "hsreject.rejection.comparison",
     "cost_curve": "hsreject.measures.cost",
     "cost_envelope": "hsreject.measures.cost",
     "curve_of_points": "hsreject.measures.curve_table",
@@ -236,6 +238,7 @@ __all__ = [
     "break_even_cost",
     "cheapest_operating_point",
     "compare",
+    "compare_rejectors",
     "confusion_matrix",
     "cost_curve",
     "cost_envelope",

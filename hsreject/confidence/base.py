@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 import xarray as xr
 
+from hsreject.confidence.label import on_map_of
 from hsreject.errors import InputError
 from hsreject.schema import CATEGORY
 
@@ -124,6 +125,12 @@ class Confidence(ABC):
             _check_shapes(field.shape, np.shape(probability))
             arguments.append(field.copy(data=probability))
 
+        if all(argument.chunks is None for argument in arguments):
+            axis = field.get_axis_num(CATEGORY)
+            planes = [np.moveaxis(argument.values, axis, 0) for argument in arguments]
+            found = self._checked(planes[0], planes[1] if len(planes) > 1 else None)
+            return on_map_of(field, found).rename("confidence")
+
         def kernel(*arrays: NDArray[Any]) -> NDArray[np.floating]:
             planes = [np.moveaxis(array, -1, 0) for array in arrays]  # apply_ufunc put it last
             return self._checked(planes[0], planes[1] if len(planes) > 1 else None)
@@ -150,11 +157,12 @@ class Confidence(ABC):
             _check_shapes(field.shape, probability.shape)
             probability = probability.astype(precision, copy=False)
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
-            confidence = np.asarray(self.kernel(field, probability), dtype=precision)
-        missing = np.isnan(field).any(axis=0)
-        if probability is not None:
-            missing |= np.isnan(probability).any(axis=0)
-        return np.where(missing, precision.type(np.nan), confidence)
+            confidence = np.array(self.kernel(field, probability), dtype=precision)
+            total = field.sum(axis=0)  # NaN where any category is: one pass tells the missing
+            if probability is not None:
+                total += probability.sum(axis=0)
+        confidence[np.isnan(total)] = np.nan
+        return confidence
 
 
 def _precision(dtype: np.dtype[Any]) -> np.dtype[np.floating]:

@@ -61,19 +61,38 @@ def label_map(field: xr.DataArray) -> xr.DataArray:
     """
     field = check_dims(field, FIELD_DIMS, name="field")
     values = _label_values(field)
-
-    def kernel(planes: NDArray[Any]) -> NDArray[Any]:
-        missing = np.isnan(planes).any(axis=-1)
-        return _filled(values, np.where(missing, -1, np.argmax(planes, axis=-1)))
-
-    label: xr.DataArray = xr.apply_ufunc(
-        kernel,
-        field,
-        input_core_dims=[[CATEGORY]],
-        dask="parallelized",
-        output_dtypes=[values.dtype],
-    )
+    if field.chunks is None:
+        label = on_map_of(field, label_values(field.values, values))
+    else:
+        label = xr.apply_ufunc(
+            lambda planes: label_values(np.moveaxis(planes, -1, 0), values),
+            field,
+            input_core_dims=[[CATEGORY]],
+            dask="parallelized",
+            output_dtypes=[values.dtype],
+        )
     return _described(label, field)
+
+
+def label_values(field: NDArray[np.floating], values: NDArray[Any]) -> NDArray[Any]:
+    """Return the value of the first largest category of each pixel of a field (category, ...).
+
+    One pass over the categories, several times faster than an argmax along the first axis. The
+    largest of numbers one of which is NaN is NaN, so it also tells pixels without data.
+    """
+    largest = np.array(field[0])
+    label = np.full(largest.shape, values[0])
+    for plane, value in zip(field[1:], values[1:], strict=True):
+        np.copyto(label, value, where=plane > largest)
+        np.maximum(largest, plane, out=largest)
+    label[np.isnan(largest)] = nodata_label(values.dtype)
+    return label
+
+
+def on_map_of(field: xr.DataArray, data: NDArray[Any]) -> xr.DataArray:
+    """Return `data` (...) on the map of a field (category, ...), with its coordinates."""
+    coords = {name: c for name, c in field.coords.items() if CATEGORY not in c.dims}
+    return xr.DataArray(data, dims=[dim for dim in field.dims if dim != CATEGORY], coords=coords)
 
 
 def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -> xr.DataArray:
@@ -94,8 +113,7 @@ def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -
     array([[  3,   7, 255]], dtype=uint8)
     """
     field = check_dims(field, FIELD_DIMS, name="field")
-    like = field.isel({CATEGORY: 0}, drop=True)
-    return _described(like.copy(data=_filled(_label_values(field), position)), field)
+    return _described(on_map_of(field, _filled(_label_values(field), position)), field)
 
 
 def _label_values(field: xr.DataArray) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from hsreject.registry import Registry
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.calibration import Calibration
+from hsreject.rejection.comparison import compare_rejectors
 from hsreject.rejection.joint import JointRejector
 from hsreject.rejection.novelty import Novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
@@ -27,4 +28,5 @@ __all__ = [
     "RankedRejector",
     "Rejector",
     "SequentialRejector",
+    "compare_rejectors",
 ]

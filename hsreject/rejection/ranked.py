@@ -76,7 +76,7 @@ class RankedRejector(Rejector):
     ) -> xr.Dataset:
         """Return `label` and `confidence` (y, x): all that every rejection follows from."""
         label, confidence = self.label_and_confidence(Evidence.of(maps), progress)
-        ranking = xr.Dataset({"label": label, "confidence": confidence}).compute()
+        ranking = xr.Dataset({"label": label, "confidence": confidence}).load()
         if self.thresholds == "common":
             return ranking
         values = ranking["label"].values
