@@ -35,8 +35,8 @@ class StatedClasses:
     colors: dict[int, str] = field(default_factory=dict)
 
 
-def stated_classes(path: Path) -> StatedClasses:
-    """Return the class names and colours of a raster's first band.
+def stated_classes(path: Path, *, nodata: float | None = None) -> StatedClasses:
+    """Return the class names and colours of a raster's first band; `nodata` is no class.
 
     GDAL describes every format's names in the same words when it writes a virtual raster, so
     that is what is read: ENVI `class names`, GeoTIFF category names, attribute tables.
@@ -58,7 +58,8 @@ def stated_classes(path: Path) -> StatedClasses:
         listed = _attribute_table(table)
         names, colors = names or listed.names, colors or listed.colors
     names = names or _tagged_names(band)
-    return StatedClasses({value: name for value, name in names.items() if name}, colors)
+    named = {value: name for value, name in names.items() if name and value != nodata}
+    return StatedClasses(named, colors)
 
 
 def _tagged_names(band: ET.Element) -> dict[int, str]:

@@ -131,7 +131,7 @@ def _from_raster(path: Path, guesses: list[str]) -> _Written:
             "Open a scene with open_scene, or extract the band that holds the labels."
         )
     guesses.extend(source.guesses)
-    stated = stated_classes(source.path)
+    stated = stated_classes(source.path, nodata=info.nodata)
     return _Written(read_pixels(info)[0], info.dtype, info.grid, stated, info.driver)
 
 

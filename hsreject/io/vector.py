@@ -90,7 +90,7 @@ def read_features(
         )
     with _vector_errors(path):
         _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
-    geometries, classes = shapely.from_wkb(stored), columns[0]
+        geometries, classes = shapely.from_wkb(stored), columns[0]
     there = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
     known = np.array([value is not None and value == value for value in classes], dtype=bool)  # noqa: PLR0124  NaN is not itself
     for keep, lack in ((there, "geometry"), (known, f"value of '{attribute}'")):

@@ -139,3 +139,26 @@ def test_what_is_no_label_map_is_refused(tmp_path: Path, values, message) -> Non
     path = write_with_gdal(tmp_path / "labels.tif", values)
     with pytest.raises(FileError, match=message):
         hr.open_labels(path)
+
+
+def test_the_name_of_nodata_is_no_class(tmp_path: Path) -> None:
+    values = np.where(VALUES == 2, 3, VALUES).astype(np.uint8)
+    path = write_with_gdal(tmp_path / "labels.tif", values, nodata=3)
+    (tmp_path / "labels.tif.aux.xml").write_text(
+        '<PAMDataset><PAMRasterBand band="1"><CategoryNames><Category>none</Category>'
+        "<Category>soil</Category><Category>ice</Category><Category>outside</Category>"
+        "</CategoryNames></PAMRasterBand></PAMDataset>"
+    )
+    labels = hr.open_labels(path)
+    assert schema.class_table(labels).names == ("soil", "ice")
+    np.testing.assert_array_equal(labels.values, [[0, 1, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize("name", ["map.tif", "map.dat"])
+def test_written_maps_come_back(tmp_path: Path, name) -> None:
+    path = write_with_gdal(tmp_path / "labels.tif", VALUES)
+    labels = hr.open_labels(path, names=["bare soil", "water"])
+    hr.write_map(labels, tmp_path / name)
+    back = hr.open_labels(tmp_path / name, like=labels)
+    np.testing.assert_array_equal(back.values, labels.values)
+    assert schema.class_table(back) == schema.class_table(labels)

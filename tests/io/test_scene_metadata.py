@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rasterio
+import rasterio.shutil
 from rasterio.transform import Affine
 
 import hsreject as hr
@@ -89,6 +90,11 @@ def test_numbers_inside_band_names(tmp_path: Path, names) -> None:
     cube = envi_scene(tmp_path, band_names=f"{{{names}}}")
     np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)
     assert "numbers inside the band names" in guesses(cube)
+
+
+def test_widths_beside_wavelengths_in_the_names(tmp_path: Path) -> None:
+    cube = envi_scene(tmp_path, band_names="{0.45 um, 0.55 um, 0.65 um}", fwhm="{.01, .01, .02}")
+    np.testing.assert_allclose(cube.fwhm, [10, 10, 20], rtol=1e-12)
 
 
 def test_the_wavelength_field_counts_before_the_names(tmp_path: Path) -> None:
@@ -351,3 +357,12 @@ def test_pixels_that_look_like_another_format(tmp_path: Path, start) -> None:
         path = write_envi(tmp_path, written, data_name=name)
         np.testing.assert_array_equal(hr.open_scene(path).values, written)
         path.unlink()
+
+
+def test_a_virtual_raster(tmp_path: Path) -> None:
+    written = random_cube(shape=(3, 4, 5))
+    path = write_with_gdal(tmp_path / "scene.tif", written)
+    rasterio.shutil.copy(path, tmp_path / "scene.vrt", driver="VRT")
+    cube = hr.open_scene(tmp_path / "scene.vrt")
+    np.testing.assert_array_equal(cube.values, written)
+    assert cube.rio.crs.to_epsg() == 32633
