@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject import schema
-from hsreject.classify.features import ResampleBands
+from hsreject.classify.features.resample_bands import METHODS, ResampleBands
 from hsreject.errors import GuessWarning, InputError
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class BandRequirements:
             self._check(cube)
             # the model's own choice of bands counts, whatever else this scene calls good
             return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, self.needed)})
+        if how not in METHODS:
+            raise InputError(
+                f"match_bands must be one of exact, {', '.join(METHODS)} (got {how!r})."
+            )
         if self.wavelength is None:
             raise InputError(
                 f"match_bands='{how}' needs wavelengths, but the scene that the model was trained "
@@ -84,7 +88,7 @@ class BandRequirements:
                 f"The scene does not say its wavelengths; its {count} bands were taken to be those "
                 "that the model was trained on.",
                 GuessWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             return
         apart = np.abs(wavelength - self.wavelength)[self.needed]

@@ -74,8 +74,10 @@ def test_the_same_bands_in_another_order_match_exactly(model, cube, how) -> None
 def test_matching_needs_wavelengths(model, cube) -> None:
     with pytest.raises(InputError, match="only in a scene with the coordinate 'wavelength'"):
         model.predict_proba(cube.drop_vars("wavelength"), match_bands="nearest")
-    with pytest.raises(InputError, match="method must be one of nearest, interpolate"):
+    with pytest.raises(InputError, match="match_bands must be one of exact, nearest, interpolate"):
         model.predict_proba(cube, match_bands="cubic")
+    with pytest.raises(InputError, match="method must be one of nearest, interpolate"):
+        ResampleBands(method="cubic").fit(cube)
     with pytest.raises(InputError, match=r"no band within 30 nm of 7 of the 20 wanted"):
         model.predict_proba(cube.isel(band=slice(12)), match_bands="nearest")
 
