@@ -90,9 +90,11 @@ class MultinomialProblem:
         """Return the problem of `features` (sample, feature) and class numbers from 0 on."""
         codes = np.asarray(codes)
         weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
-        offset = np.average(features, axis=0, weights=weight)
-        centred = np.ascontiguousarray(np.asarray(features, dtype=np.float64).T) - offset[:, None]
-        centred[np.abs(centred).max(axis=1) <= _ROUNDING * np.abs(offset)] = 0.0
+        offset = weight @ features / weight.sum()
+        centred = np.empty((features.shape[1], len(codes)))
+        np.subtract(features.T, offset[:, None], out=centred)
+        spread = np.sqrt(np.einsum("ji,ji->j", centred, centred) / len(codes))
+        centred[spread <= _ROUNDING * np.abs(offset)] = 0.0
         return cls(centred, offset, np.eye(codes.max() + 1)[codes], weight)
 
     @cached_property
@@ -102,7 +104,10 @@ class MultinomialProblem:
 
     @cached_property
     def class_totals(self) -> FloatArray:
-        """Weighted sum of the features of each category, (feature, category)."""
+        """Weighted sum of the features of each category, (feature, category).
+
+        Features are centred, so this is minus the gradient wherever all weights are zero.
+        """
         return self.features @ (self.weight[:, None] * self.target)
 
     @property
@@ -117,8 +122,7 @@ class MultinomialProblem:
 
     def largest_sparsity(self) -> float:
         """Return the smallest sparsity whose optimum has all weights zero."""
-        share = self.class_weight / self.weight.sum()
-        return float(np.abs(self.gradient(np.broadcast_to(share, self.target.shape))).max())
+        return float(np.abs(self.class_totals).max(initial=0.0))
 
     def scores(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
         """Return W'h + b, (sample, category)."""

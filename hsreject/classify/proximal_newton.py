@@ -92,7 +92,8 @@ def proximal_newton(
     penalty = np.inf
     idle = 0
     for iteration in range(1, max_iter + 1):
-        gradient = problem.gradient(now.probability)
+        cold = start is None and iteration == 1
+        gradient = -problem.class_totals if cold else problem.gradient(now.probability)
         objective = now.loss + sparsity * float(np.abs(now.coef).sum())
         gap = duality_gap(
             problem, now.probability, gradient, objective=objective, sparsity=sparsity
@@ -118,7 +119,7 @@ def _working_set(
     """
     n_features, n_classes = coef.shape
     nonzero = coef != 0
-    count = max(2, 64 // n_classes, int(nonzero.sum()) // (2 * n_classes))
+    count = max(2, 32 // n_classes, int(nonzero.sum()) // (2 * n_classes))
     violation = np.where(nonzero, 0.0, np.abs(gradient) - penalty)
     least = 0.0
     if count < n_features:

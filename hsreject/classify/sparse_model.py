@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hsreject.classify.calibration import best_temperature, held_out_scores
+from hsreject.classify.exponentials import softmax_in_place
 from hsreject.classify.kernels import Basis
 from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.solvers import SOLVERS, solve
@@ -57,7 +58,9 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the class probabilities, (sample, category) in the order of `classes_`."""
-        return _softmax(self._scores(X))
+        scores = self._scores(X)
+        softmax_in_place(scores)
+        return scores
 
     def predict_likelihood(self, X: ArrayLike) -> FloatArray:
         """Return probability / prior, (sample, category): what a stage with its own prior needs.
@@ -66,7 +69,8 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """
         scores = self._scores(X)
         scores -= np.log(self.class_prior_).astype(self._dtype)
-        return _softmax(scores)
+        softmax_in_place(scores)
+        return scores
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return log-probabilities but for a constant, (sample, category).
@@ -160,11 +164,3 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
         basis = self._basis(samples, gamma)
         solution = self._solution(self._problem(samples, basis), sparsity)
         return np.asarray(basis.values(features) @ solution.coef + solution.intercept)
-
-
-def _softmax(scores: FloatArray) -> FloatArray:
-    """Return exp(scores), each row divided by its sum; overwrites `scores`."""
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    return scores

@@ -47,6 +47,19 @@ def test_same_optimum_as_scikit_learn_run_long() -> None:
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
 
 
+def test_same_optimum_as_glmnet() -> None:
+    glmnet = pytest.importorskip("glmnet", reason="python-glmnet has no wheel for this Python")
+    X, y = clouds(spread=2.0)
+    sparsity = 2.0
+    # glmnet averages the losses, and wants a path
+    path = np.array([8, 4, 2, 1]) * sparsity / len(y)
+    theirs = glmnet.LogitNet(
+        alpha=1, lambda_path=path, standardize=False, n_splits=0, tol=1e-14, max_iter=10**6
+    ).fit(X, y)
+    ours = SparseMultinomialRegression(sparsity, kernel="linear", tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_path_[:, :, -1], atol=1e-5)
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_probabilities_follow_from_the_attributes(kernel, n_classes) -> None:
