@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 from scipy.io import loadmat, whosmat
+from scipy.io.matlab import MatReadError
 
 from hsreject.errors import FileError
 from hsreject.io.source import Kind
@@ -79,6 +80,7 @@ class StoredArray:
 
 def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
     """Return the arrays of numbers in a file without reading them."""
+    path = path.absolute()  # a lazy array may be read from another working folder
     with _array_errors(path):
         if kind is Kind.NUMPY:
             array = np.load(path, mmap_mode="r")
@@ -174,8 +176,8 @@ def _array_errors(path: Path) -> Iterator[None]:
     except MemoryError as error:
         raise FileError(f"{path} does not fit into memory. Open it with chunks='auto'.") from error
     except (
-        EOFError, IndexError, KeyError, NotImplementedError, OSError, TypeError, ValueError,
-        zlib.error,
+        EOFError, IndexError, KeyError, MatReadError, NotImplementedError, OSError, TypeError,
+        ValueError, zlib.error,
     ) as error:  # fmt: skip
         said = " ".join(str(error).split()) or type(error).__name__
         raise FileError(f"{path} cannot be read: {said}") from error

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from affine import Affine
 
+from hsreject.errors import InputError
 from hsreject.io.georeference import georeference
 from hsreject.schema import MAP_DIMS, X, Y
 
@@ -43,6 +44,11 @@ class Grid:
     @classmethod
     def of(cls, array: xr.DataArray) -> Grid:
         """Return the grid of an array with the dims y and x."""
+        if not isinstance(array, xr.DataArray) or not set(MAP_DIMS) <= set(array.dims):
+            raise InputError(
+                "A grid is that of an xarray.DataArray with the dims y and x, such as a scene "
+                f"(got {type(array).__name__}). Open the scene with open_scene first."
+            )
         height, width = (array.sizes[dim] for dim in MAP_DIMS)
         place = georeference(array)
         return cls(height, width, place.transform, place.crs)

@@ -79,7 +79,7 @@ def raster_info(path: Path, *, driver: str) -> RasterInfo:
     """Return what GDAL says about a raster file, without reading pixels."""
     with gdal_errors(path):
         try:
-            return _info(str(path), path, driver)
+            return _info(str(path.absolute()), path, driver)
         except UnicodeDecodeError:
             # rasterio takes every text for UTF-8; Latin-1 headers are common.
             return _info(virtual_raster(path), path, "VRT")
@@ -123,7 +123,7 @@ def virtual_raster(path: Path) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
     with tempfile.TemporaryDirectory() as folder, gdal_errors(path), _quiet():
         target = Path(folder, "description.vrt")
-        rasterio.shutil.copy(os.path.abspath(path), str(target), driver="VRT")  # noqa: PTH100  keeps symlinks
+        rasterio.shutil.copy(str(path.absolute()), str(target), driver="VRT")
         lines = target.read_bytes().splitlines(keepends=True)
     return "".join(_decoded(line) for line in lines)
 
@@ -171,7 +171,12 @@ def _pixel_type(dtypes: tuple[str, ...], path: Path) -> np.dtype[Any]:
         raise FileError(
             f"{path} holds complex numbers ({dtypes[0]}). Write their amplitude and open that."
         )
-    return np.result_type(*(np.dtype(dtype) for dtype in set(dtypes)))
+    if len(set(dtypes)) > 1:
+        raise FileError(
+            f"{path} has bands of different types ({', '.join(sorted(set(dtypes)))}). "
+            "Convert them to one type, for example with gdal_translate -ot Float32."
+        )
+    return np.dtype(dtypes[0])
 
 
 def _usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
@@ -217,4 +222,5 @@ def gdal_errors(path: Path) -> Iterator[None]:
     except (RasterioError, rasterio.errors.RasterioIOError) as error:
         cause = error.__cause__ or error
         said = " ".join(str(cause).split()) or type(error).__name__
+        said = said.replace(f"'{path.absolute()}' not", "not")
         raise FileError(f"{path} cannot be read: {said}") from error

@@ -150,5 +150,5 @@ def _vector_errors(path: Path) -> Iterator[None]:
         shapely.errors.ShapelyError,
         UnicodeDecodeError,
     ) as error:
-        said = " ".join(str(error).split())
+        said = " ".join(str(error).split()).partition("; It might help")[0]
         raise FileError(f"{path} cannot be read: {said}") from error

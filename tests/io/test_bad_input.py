@@ -135,6 +135,16 @@ def nan(*shape: int) -> np.ndarray:
     return np.full(shape, np.nan, dtype=np.float32)
 
 
+TWO_TYPES = (
+    b'<VRTDataset rasterXSize="2" rasterYSize="2"><VRTRasterBand dataType="UInt16" band="1"/>'
+    b'<VRTRasterBand dataType="Float32" band="2"/></VRTDataset>'
+)
+NO_PART = (
+    b'<VRTDataset rasterXSize="2" rasterYSize="2"><VRTRasterBand dataType="UInt16" band="1">'
+    b"<SimpleSource><SourceFilename>nowhere.tif</SourceFilename></SimpleSource></VRTRasterBand>"
+    b"</VRTDataset>"
+)
+
 CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no file": (lambda folder: folder / "scene.img", "does not exist. Check the path."),
     "a folder": (lambda folder: folder, "is a folder. Give the file inside it."),
@@ -213,8 +223,11 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         written("scene.mat", b"MATLAB 5.0 MAT-file" + bytes(200)),
         "cannot be read|no array",
     ),
+    "empty .mat": (written("scene.mat", b""), "cannot be read: Mat file appears to be truncated"),
     "text as .mat": (written("scene.mat", b"hello " * 50), "cannot be read"),
     "text as .npy": (written("scene.npy", b"hello"), "is not a NumPy file"),
+    "bands of two types": (written("scene.vrt", TWO_TYPES), "has bands of different types"),
+    "a part is missing": (written("scene.vrt", NO_PART), "cannot be read: .*nowhere.tif"),
     "several pages": (pages, "holds 2 images, not one"),
 }
 
@@ -258,6 +271,9 @@ def test_wrong_options_are_named(tmp_path: Path) -> None:
         hr.open_scene(tmp_path / "scene.npy", band_axis=3)
     with pytest.raises(HsrejectError, match="chunks names lines, which a cube does not have"):
         hr.open_scene(tmp_path / "scene.npy", chunks={"lines": 2})
+    np.save(tmp_path / "labels.npy", np.ones((3, 4)))
+    with pytest.raises(HsrejectError, match=r"with the dims y and x, such as a scene \(got str\)"):
+        hr.open_labels(tmp_path / "labels.npy", like="scene.npy")
     with pytest.raises(HsrejectError, match="align must be 'exact' or 'nearest'"):
         hr.open_labels(tmp_path / "scene.npy", align="cubic")
 

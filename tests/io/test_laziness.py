@@ -79,6 +79,15 @@ def test_a_lazy_scene_travels_to_another_process(tmp_path: Path, name: str) -> N
         np.testing.assert_array_equal(sent.values, lazy.values)
 
 
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_lazy_scene_survives_a_change_of_folder(tmp_path: Path, name: str, monkeypatch) -> None:
+    path = WRITERS[name](tmp_path, FIRST)
+    monkeypatch.chdir(tmp_path)
+    lazy = pickle.loads(pickle.dumps(hr.open_scene(path.name, chunks={"y": 7})))
+    monkeypatch.chdir(tmp_path.parent)
+    assert lazy.values.shape == FIRST.shape
+
+
 def test_a_scene_larger_than_memory_opens_at_once(tmp_path: Path) -> None:
     """60 GB that are not on disk: a sparse file whose last pixel alone was written."""
     side, bands = 10_000, 300
