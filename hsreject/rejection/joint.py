@@ -21,7 +21,7 @@ from hsreject.rejection.joint_problem import JointProblem, check_failure_probabi
 from hsreject.rejection.joint_solution import SolutionStore
 from hsreject.rejection.joint_sweep import Found, search_fraction, sweep_fractions
 from hsreject.rejection.maps import rejection_maps
-from hsreject.rejection.novelty_weight import DEFAULT_LEVEL, check_level
+from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent
 from hsreject.rejection.reference import reference_pixels
 from hsreject.rejection.sequential import default_context
 from hsreject.schema import MAP_DIMS, OPERATING_POINT
@@ -64,9 +64,9 @@ class JointRejector(Rejector):
         reported as `reachable_fractions`.
     n_points : int
         Solves of a sweep.
-    novelty_level : float
-        Novelty p-values below it raise the odds of failure in proportion; used when the maps hold
-        `novelty_p_value`.
+    novelty_exponent : float
+        The odds of failure are divided by ``novelty_p_value ** novelty_exponent`` when the maps
+        hold novelty p-values: 0 ignores them.
     workers : int, optional
         Solves that run at the same time in a sweep; by default one a core.
     store : str or Path, optional
@@ -92,12 +92,12 @@ class JointRejector(Rejector):
     _: KW_ONLY
     tolerance: float = 0.005
     n_points: int = 20
-    novelty_level: float = DEFAULT_LEVEL
+    novelty_exponent: float = DEFAULT_EXPONENT
     workers: int | None = None
     store: str | Path | None = None
 
     def __post_init__(self) -> None:
-        check_level(self.novelty_level)
+        check_exponent(self.novelty_exponent)
         if not 0 < self.tolerance < 1:
             raise InputError(f"tolerance must lie between 0 and 1 (got {self.tolerance}).")
         if self.n_points < 2:
@@ -222,7 +222,7 @@ class JointRejector(Rejector):
         return JointProblem(
             Evidence.of(maps),
             context=self.context,
-            novelty_level=self.novelty_level,
+            novelty_exponent=self.novelty_exponent,
             store=None if self.store is None else SolutionStore(self.store),
         )
 

@@ -43,8 +43,8 @@ class JointProblem:
     ----------
     evidence : Evidence
     context : SegSALSA
-    novelty_level : float
-        Novelty p-values below it raise the odds of failure in proportion.
+    novelty_exponent : float
+        The odds of failure are divided by the novelty p-value to this power.
     store : SolutionStore, optional
         Where finished solves are kept.
 
@@ -59,14 +59,14 @@ class JointProblem:
         evidence: Evidence,
         *,
         context: SegSALSA,
-        novelty_level: float,
+        novelty_exponent: float,
         store: SolutionStore | None,
     ) -> None:
         self.evidence = evidence
         self.context = context
         self.store = store
         self._probability: NDArray[Any] = np.asarray(evidence.probability.values)
-        weight = known_weight(evidence, level=novelty_level)
+        weight = known_weight(evidence, exponent=novelty_exponent)
         self._weight = None if weight is None else np.asarray(weight.values)
         self._key = fingerprint(
             self._probability, self._weight, evidence.image, replace(context, n_threads=1)
@@ -99,7 +99,7 @@ class JointProblem:
             np.asarray(failure_probability, dtype=np.float64), self._probability.shape[1:]
         )
         if self._weight is not None:
-            q = q / (q + (1 - q) * self._weight)
+            q = np.divide(q, q + (1 - q) * self._weight, out=np.zeros_like(q), where=q > 0)
         extended = np.concatenate([(1 - q) * self._probability, q[None]])
         extended[:, ~self.has_data] = np.nan
         return extended.astype(self._probability.dtype, copy=False)

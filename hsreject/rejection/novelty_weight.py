@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hsreject.errors import InputError
 from hsreject.schema import CATEGORY
 
@@ -13,22 +15,25 @@ if TYPE_CHECKING:
     from hsreject.confidence import Confidence
     from hsreject.rejection.evidence import Evidence
 
-DEFAULT_LEVEL = 0.05
+DEFAULT_EXPONENT = 0.3
+"""Separates unknown classes of Indian Pines nearly as well as the p-value alone does.
+
+The plain product (exponent 1) separates them a little better, but costs a point of accuracy at 10 %
+rejected when all classes are known; with 0.3 that is a quarter of a point.
+"""
 
 
-def check_level(level: float) -> None:
-    """Raise unless `level` is a significance level."""
-    if not 0 < level <= 1:
-        raise InputError(f"novelty_level must lie in (0, 1] (got {level}); 0.05 is usual.")
+def check_exponent(exponent: float) -> None:
+    """Raise unless `exponent` is a number from 0."""
+    if not 0 <= exponent < np.inf:
+        raise InputError(
+            f"novelty_exponent must be at least 0 and finite (got {exponent}); "
+            "0 ignores novelty, 1 multiplies with the p-value."
+        )
 
 
-def known_weight(evidence: Evidence, *, level: float) -> xr.DataArray | None:
-    """Return how far each pixel counts as known, min(1, p-value / level), or None without p-values.
-
-    A p-value above `level` is no sign of novelty and changes nothing; below it the weight falls in
-    proportion. As p-values of known classes are uniform or larger, no more than a share `level` of
-    the known pixels is touched.
-    """
+def known_weight(evidence: Evidence, *, exponent: float) -> xr.DataArray | None:
+    """Return how far each pixel counts as known, p-value ** exponent, or None without p-values."""
     p_value = evidence.novelty_p_value
     if p_value is None:
         return None
@@ -39,11 +44,12 @@ def known_weight(evidence: Evidence, *, level: float) -> xr.DataArray | None:
             f"novelty_p_value must lie in [0, 1] wherever there are probabilities "
             f"({int(missing.sum())} values are missing, {int(outside.sum())} lie outside)."
         )
-    return (p_value / level).clip(max=1.0)
+    weight: xr.DataArray = p_value**exponent
+    return weight
 
 
 def field_confidence(
-    confidence: Confidence, field: xr.DataArray, evidence: Evidence, *, level: float
+    confidence: Confidence, field: xr.DataArray, evidence: Evidence, *, exponent: float
 ) -> xr.DataArray:
     """Return the confidence of a field, lowered where the pixel looks like no training sample.
 
@@ -51,7 +57,7 @@ def field_confidence(
     ``b + w (c - b)``: the product with the confidence, also where confidences are negative.
     """
     found = confidence(field, probability=evidence.probability)
-    weight = known_weight(evidence, level=level)
+    weight = known_weight(evidence, exponent=exponent)
     if weight is None:
         return found
     lowest = confidence.lowest(field.sizes[CATEGORY])

@@ -9,7 +9,7 @@ from hsreject.confidence import Confidence, label_map, named_confidence
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.rejection.class_balance import Thresholds, check_thresholds
-from hsreject.rejection.novelty_weight import DEFAULT_LEVEL, check_level, field_confidence
+from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent, field_confidence
 from hsreject.rejection.ranked import RankedRejector
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ class SequentialRejector(RankedRejector):
     thresholds : {"common", "equal_rejection", "equal_accuracy"}
         One threshold for all pixels, or one a class that equalises the rejected share or, on the
         calibration pixels, the kept accuracy of the classes.
-    novelty_level : float
-        Novelty p-values below it lower the confidence in proportion; used when the maps hold
-        `novelty_p_value`.
+    novelty_exponent : float
+        The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
+        novelty p-values: 0 ignores them, 1 is the plain product.
 
     Examples
     --------
@@ -64,12 +64,12 @@ class SequentialRejector(RankedRejector):
     _: KW_ONLY
     confidence: str | Confidence = "tie_broken_maximum"
     thresholds: Thresholds = "common"
-    novelty_level: float = DEFAULT_LEVEL
+    novelty_exponent: float = DEFAULT_EXPONENT
 
     def __post_init__(self) -> None:
         named_confidence(self.confidence)
         check_thresholds(self.thresholds)
-        check_level(self.novelty_level)
+        check_exponent(self.novelty_exponent)
 
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback
@@ -81,6 +81,9 @@ class SequentialRejector(RankedRejector):
                 evidence.probability, image=evidence.image, progress=progress
             ).hidden_field
         confidence = field_confidence(
-            named_confidence(self.confidence), hidden_field, evidence, level=self.novelty_level
+            named_confidence(self.confidence),
+            hidden_field,
+            evidence,
+            exponent=self.novelty_exponent,
         )
         return label_map(hidden_field), confidence

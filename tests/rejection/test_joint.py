@@ -163,17 +163,18 @@ def test_operating_points_keep_the_accuracy_of_their_own_labels(scene) -> None:
 
 
 def test_novelty_multiplies_the_odds_of_failure(scene) -> None:
-    p_value = xr.full_like(scene.probability.isel(category=0, drop=True), 0.2)
-    p_value[5:9, 12:16] = 0.01  # a fifth of the level: odds times five
+    p_value = xr.full_like(scene.probability.isel(category=0, drop=True), 1.0)
+    p_value[5:9, 12:16] = 0.2**2
+    rejector = JointRejector(CONTEXT, novelty_exponent=0.5)  # there: odds times five
     evidence = xr.Dataset({"probability": scene.probability, "novelty_p_value": p_value})
-    found = JointRejector(CONTEXT).reject(evidence, failure_probability=0.2)
-    odds = np.where(p_value < 0.05, 5.0, 1.0) * 0.2 / 0.8
+    found = rejector.reject(evidence, failure_probability=0.2)
+    odds = np.where(p_value < 1, 5.0, 1.0) * 0.2 / 0.8
     expected = JointRejector(CONTEXT).reject(
         scene.probability, failure_probability=odds / (1 + odds)
     )
     np.testing.assert_allclose(found.confidence, expected.confidence, atol=2e-3)  # float32 q
     assert found.rejected.values[6:8, 13:15].all()
-    assert not JointRejector(CONTEXT).reject(evidence, fraction=0.0).rejected.any()
+    assert not rejector.reject(evidence, fraction=0.0).rejected.any()
 
 
 @pytest.mark.parametrize("wrong", [-0.01, 1.0, 1.5, float("nan")])
@@ -191,7 +192,12 @@ def test_impossible_settings_are_refused(scene) -> None:
         JointRejector(CONTEXT).reject(scene.probability, failure_probability=np.zeros((3, 3)))
     with pytest.raises(InputError, match="fraction and failure_probability"):
         JointRejector(CONTEXT).reject(scene.probability, failure_probability=0.1, fraction=0.1)
-    for option, value in (("n_points", 1), ("tolerance", 0), ("workers", 0), ("novelty_level", 2)):
+    for option, value in (
+        ("n_points", 1),
+        ("tolerance", 0),
+        ("workers", 0),
+        ("novelty_exponent", -1),
+    ):
         with pytest.raises(InputError, match=option):
             JointRejector(CONTEXT, **{option: value})
 
