@@ -9,7 +9,8 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures import counts, inputs
+from hsreject.measures import inputs
+from hsreject.measures.counts import share
 from hsreject.measures.curve import rejection_curve
 from hsreject.measures.optimality import nearest_points
 
@@ -44,7 +45,7 @@ def rejection_curve_by_class(
         `rejected_fraction_of_class` of the samples whose *reference* is the class;
         `wrongly_assigned_kept`, kept samples with that *label* but another reference;
         `producer_accuracy` and `user_accuracy`, the shares of accurate samples among those kept of
-        the reference class and of the label. NaN where nothing is kept.
+        the reference class and of the label. Shares of nothing are NaN.
 
     Examples
     --------
@@ -106,10 +107,7 @@ def _measures(
         "accurate_rejected": rejected["accurate"],
         "misclassified_rejected": rejected["misclassified"],
         "wrongly_assigned_kept": kept["wrongly_assigned"],
-        # 0 / 0 for a class that only occurs among the labels is NaN like a share of nothing kept
-        "rejected_fraction_of_class": counts.nonrejected_accuracy(
-            all_rejected, all_rejected + all_kept
-        ),
-        "producer_accuracy": counts.nonrejected_accuracy(accurate, all_kept),
-        "user_accuracy": counts.nonrejected_accuracy(accurate, accurate + kept["wrongly_assigned"]),
+        "rejected_fraction_of_class": share(all_rejected, all_rejected + all_kept),
+        "producer_accuracy": share(accurate, all_kept),
+        "user_accuracy": share(accurate, accurate + kept["wrongly_assigned"]),
     }

@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.measures import counts, inputs
+from hsreject.measures import inputs
+from hsreject.measures.counts import Counts, cost
 from hsreject.measures.optimality import kept_accurate_share
 
 if TYPE_CHECKING:
@@ -116,9 +117,7 @@ def cost_curve(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr.DataArray:
     rho = inputs.cost_values(rejection_cost)
     dims = (schema.REJECTION_COST,) * rho.ndim
     costs = xr.DataArray(rho, dims=dims, coords={schema.REJECTION_COST: (dims, rho)})
-    rejected = curve["accurate_rejected"] + curve["misclassified_rejected"]
-    n = rejected + curve["accurate_kept"] + curve["misclassified_kept"]
-    values: xr.DataArray = counts.cost(curve["misclassified_kept"], rejected, n, costs)
+    values: xr.DataArray = cost(Counts(*(curve[name] for name in Counts._fields)), costs)
     return values.transpose(*dims, schema.OPERATING_POINT).rename("cost")
 
 

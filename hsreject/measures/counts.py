@@ -21,44 +21,103 @@ with; else infinity when nothing accurate is rejected.
 Two lines differ from the paper's text: the denominator of A is the number kept, k (the text of
 section III-A says n - k), and :math:`\phi` needs its convention when no *accurate* sample is
 rejected (the text of section III-C says misclassified).
+
+A new measure is a kernel here and a line in `MEASURES`: curves, bootstrap bands and operating sets
+then have it, under its name.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
-def rejected_fraction(kept: Any, rejected: Any) -> Any:
-    """Return r, the share of samples that are rejected."""
-    return rejected / (kept + rejected)
+class Counts(NamedTuple):
+    """The four counts, numbers or arrays that broadcast; shares and weights do as well."""
+
+    accurate_kept: Any
+    misclassified_kept: Any
+    accurate_rejected: Any
+    misclassified_rejected: Any
+
+    @property
+    def kept(self) -> Any:
+        """Samples kept."""
+        return self.accurate_kept + self.misclassified_kept
+
+    @property
+    def rejected(self) -> Any:
+        """Samples rejected."""
+        return self.accurate_rejected + self.misclassified_rejected
+
+    @property
+    def accurate(self) -> Any:
+        """Accurate samples, kept or rejected."""
+        return self.accurate_kept + self.accurate_rejected
+
+    @property
+    def misclassified(self) -> Any:
+        """Misclassified samples, kept or rejected."""
+        return self.misclassified_kept + self.misclassified_rejected
+
+    @property
+    def n(self) -> Any:
+        """All samples."""
+        return self.kept + self.rejected
 
 
-def nonrejected_accuracy(accurate_kept: Any, kept: Any) -> Any:
-    """Return A, the share of accurate samples among those kept; NaN when none is kept."""
+def share(part: Any, whole: Any) -> Any:
+    """Return part / whole, NaN where the whole is nothing."""
     with np.errstate(invalid="ignore"):
-        return np.true_divide(accurate_kept, kept)
+        return np.true_divide(part, whole)
 
 
-def classification_quality(accurate_kept: Any, misclassified_rejected: Any, n: Any) -> Any:
+def rejected_fraction(counts: Counts) -> Any:
+    """Return r, the share of samples that are rejected."""
+    return share(counts.rejected, counts.n)
+
+
+def nonrejected_accuracy(counts: Counts) -> Any:
+    """Return A, the share of accurate samples among those kept."""
+    return share(counts.accurate_kept, counts.kept)
+
+
+def classification_quality(counts: Counts) -> Any:
     """Return Q, the share of samples that are kept rightly or rejected rightly."""
-    return (accurate_kept + misclassified_rejected) / n
+    return share(counts.accurate_kept + counts.misclassified_rejected, counts.n)
 
 
-def rejection_quality(
-    accurate_rejected: Any, misclassified_rejected: Any, accurate: Any, misclassified: Any
-) -> Any:
+def rejection_quality(counts: Counts) -> Any:
     """Return phi, the odds of an error among the rejected over the odds among all samples."""
+    accurate, misclassified = counts.accurate, counts.misclassified
     with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.true_divide(misclassified_rejected, accurate_rejected)
+        odds = np.true_divide(counts.misclassified_rejected, counts.accurate_rejected)
         quality = odds / np.true_divide(misclassified, accurate)
-        hopeless = (np.asarray(accurate) == 0) | (np.asarray(misclassified) == 0)
-        quality = np.where(hopeless, np.nan, quality) if np.any(hopeless) else quality
-    nothing = np.asarray(accurate_rejected + misclassified_rejected) == 0
-    return np.where(nothing, 1.0, quality)
+    nothing_to_compare = np.equal(accurate, 0) | np.equal(misclassified, 0)
+    quality = np.where(nothing_to_compare, np.nan, quality)
+    return np.where(np.equal(counts.rejected, 0), 1.0, quality)
 
 
-def cost(misclassified_kept: Any, rejected: Any, n: Any, rejection_cost: Any) -> Any:
+def cost(counts: Counts, rejection_cost: Any) -> Any:
     """Return the mean cost of a sample: 1 for an error kept, `rejection_cost` for a rejection."""
-    return (misclassified_kept + rejection_cost * rejected) / n
+    return (counts.misclassified_kept + rejection_cost * counts.rejected) / counts.n
+
+
+class Measure(NamedTuple):
+    """A measure of an operating point: how it is computed and what it means, in a few words."""
+
+    kernel: Callable[[Counts], Any]
+    meaning: str
+
+
+MEASURES = {
+    "nonrejected_accuracy": Measure(
+        nonrejected_accuracy, "share of accurate samples among the kept (A)"
+    ),
+    "classification_quality": Measure(classification_quality, "share of right decisions (Q)"),
+    "rejection_quality": Measure(
+        rejection_quality, "odds of an error among the rejected over those among all (phi)"
+    ),
+}

@@ -11,7 +11,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures import counts
+from hsreject.measures.counts import MEASURES, Counts, rejected_fraction
 from hsreject.measures.point import OperatingPoint
 from hsreject.measures.ranking import Groups
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 _MEANING = {
     "rejected_fraction": "share of samples rejected (r)",
-    "nonrejected_accuracy": "share of accurate samples among the kept (A)",
-    "classification_quality": "share of right decisions (Q)",
-    "rejection_quality": "odds of an error among the rejected over those among all (phi)",
+    **{name: measure.meaning for name, measure in MEASURES.items()},
     "threshold": "samples with a confidence below it are rejected",
     "accurate_kept": "accurate samples kept",
     "misclassified_kept": "misclassified samples kept",
@@ -53,62 +51,27 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
         raise InputError("There are no operating points. Give at least one.")
     ordered = sorted(points, key=lambda point: (point.rejected_fraction, point.accurate_kept))
     table = np.array([astuple(point) for point in ordered]).T
-    accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected = table
-    return curve_of_counts(
-        np.full(len(ordered), np.nan),
-        accurate_rejected,
-        accurate_kept,
-        misclassified_rejected,
-        misclassified_kept,
-        totals=(accurate_kept + accurate_rejected, misclassified_kept + misclassified_rejected),
-        weighted=table.dtype.kind == "f",
-    )
+    threshold = np.full(len(ordered), np.nan)
+    return curve_of_counts(threshold, Counts(*table), weighted=table.dtype.kind == "f")
 
 
 def curve_of_groups(groups: Groups, *, weighted: bool = False) -> xr.Dataset:
     """Return the curve whose points reject the groups one after the other."""
-    threshold = np.append(groups.confidence, np.inf)
-    return curve_of_counts(
-        threshold,
-        *_running_sums(groups.accurate),
-        *_running_sums(groups.misclassified),
-        weighted=weighted,
-    )
+    accurate_rejected, accurate_kept = _running_sums(groups.accurate)
+    misclassified_rejected, misclassified_kept = _running_sums(groups.misclassified)
+    counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
+    return curve_of_counts(np.append(groups.confidence, np.inf), counts, weighted=weighted)
 
 
 def curve_of_counts(
-    threshold: NDArray[np.float64],
-    accurate_rejected: NDArray[Any],
-    accurate_kept: NDArray[Any],
-    misclassified_rejected: NDArray[Any],
-    misclassified_kept: NDArray[Any],
-    *,
-    totals: tuple[Any, Any] | None = None,
-    weighted: bool = False,
+    threshold: NDArray[np.float64], counts: Counts, *, weighted: bool = False
 ) -> xr.Dataset:
-    """Return the curve of given counts, with all measures.
-
-    `totals` are the accurate and the misclassified samples; those of the first point, which
-    rejects nothing, when not given.
-    """
-    kept = accurate_kept + misclassified_kept
-    rejected = accurate_rejected + misclassified_rejected
-    if totals is None:
-        totals = (accurate_kept[0], misclassified_kept[0])
+    """Return the curve of given counts, with all measures."""
     variables = {
-        "rejected_fraction": counts.rejected_fraction(kept, rejected),
-        "nonrejected_accuracy": counts.nonrejected_accuracy(accurate_kept, kept),
-        "classification_quality": counts.classification_quality(
-            accurate_kept, misclassified_rejected, totals[0] + totals[1]
-        ),
-        "rejection_quality": counts.rejection_quality(
-            accurate_rejected, misclassified_rejected, *totals
-        ),
+        "rejected_fraction": rejected_fraction(counts),
+        **{name: measure.kernel(counts) for name, measure in MEASURES.items()},
         "threshold": threshold,
-        "accurate_kept": accurate_kept,
-        "misclassified_kept": misclassified_kept,
-        "accurate_rejected": accurate_rejected,
-        "misclassified_rejected": misclassified_rejected,
+        **counts._asdict(),
     }
     return xr.Dataset(
         {

@@ -27,7 +27,8 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.measures import counts, inputs
+from hsreject.measures import inputs
+from hsreject.measures.counts import MEASURES, Counts
 from hsreject.measures.point import OperatingPoint
 
 if TYPE_CHECKING:
@@ -73,17 +74,15 @@ def operating_set(
             inputs.fraction_values(rejected_fraction, name="rejected_fraction")
         )
     kept = _borders(reference, fraction)
-    overall = reference.overall_accuracy
     # rounding of 1e-16 in a difference must not turn "nothing accurate rejected" into a huge phi
-    accurate_rejected = _clean(overall - kept)
-    misclassified_rejected = _clean(fraction - accurate_rejected)
-    variables = {
-        "nonrejected_accuracy": counts.nonrejected_accuracy(kept, 1 - fraction),
-        "classification_quality": kept + misclassified_rejected,
-        "rejection_quality": counts.rejection_quality(
-            accurate_rejected, misclassified_rejected, overall, 1 - overall
-        ),
-    }
+    accurate_rejected = _clean(reference.overall_accuracy - kept)
+    shares = Counts(
+        accurate_kept=kept,
+        misclassified_kept=_clean(1 - fraction - kept),
+        accurate_rejected=accurate_rejected,
+        misclassified_rejected=_clean(fraction - accurate_rejected),
+    )
+    variables = {name: measure.kernel(shares) for name, measure in MEASURES.items()}
     dims = (schema.BORDER, schema.REJECTED_FRACTION)
     return xr.Dataset(
         {name: (dims, np.where(np.isnan(kept), np.nan, v)) for name, v in variables.items()},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,12 +52,7 @@ class OperatingPoint:
     misclassified_rejected: float
 
     def __post_init__(self) -> None:
-        values = (
-            self.accurate_kept,
-            self.misclassified_kept,
-            self.accurate_rejected,
-            self.misclassified_rejected,
-        )
+        values = astuple(self)
         if not all(math.isfinite(value) and value >= 0 for value in values) or not any(values):
             raise InputError(
                 f"The counts of an operating point must be finite, not negative and not all 0 "
@@ -125,6 +120,10 @@ class OperatingPoint:
         )
 
     @property
+    def _counts(self) -> counts.Counts:
+        return counts.Counts(*astuple(self))
+
+    @property
     def kept(self) -> float:
         """Number of samples kept."""
         return self.accurate_kept + self.misclassified_kept
@@ -152,28 +151,22 @@ class OperatingPoint:
     @property
     def rejected_fraction(self) -> float:
         """The share of samples that are rejected, r."""
-        return float(counts.rejected_fraction(self.kept, self.rejected))
+        return float(counts.rejected_fraction(self._counts))
 
     @property
     def nonrejected_accuracy(self) -> float:
         """The share of accurate samples among those kept, A."""
-        return float(counts.nonrejected_accuracy(self.accurate_kept, self.kept))
+        return float(counts.nonrejected_accuracy(self._counts))
 
     @property
     def classification_quality(self) -> float:
         """The share of right decisions, Q: accurate and kept, or misclassified and rejected."""
-        quality = counts.classification_quality(
-            self.accurate_kept, self.misclassified_rejected, self.n
-        )
-        return float(quality)
+        return float(counts.classification_quality(self._counts))
 
     @property
     def rejection_quality(self) -> float:
         """The odds of an error among the rejected over the odds among all samples, phi."""
-        quality = counts.rejection_quality(
-            self.accurate_rejected, self.misclassified_rejected, self.accurate, self.misclassified
-        )
-        return float(quality)
+        return float(counts.rejection_quality(self._counts))
 
     @property
     def overall_accuracy(self) -> float:
@@ -209,7 +202,7 @@ class OperatingPoint:
             ``(1 - r) (1 - A) + rho r``, of the shape of `rejection_cost`.
         """
         rho = inputs.cost_values(rejection_cost)
-        value = counts.cost(self.misclassified_kept, self.rejected, self.n, rho)
+        value = counts.cost(self._counts, rho)
         return float(value) if rho.ndim == 0 else value
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.measures import counts, inputs
+from hsreject.measures import inputs
+from hsreject.measures.counts import MEASURES, Counts
 from hsreject.measures.ranking import last_of_each
 from hsreject.measures.resampling import Resampling
 from hsreject.progress import ProgressCallback, no_progress
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import ArrayLike, NDArray
-
-MEASURES = ("nonrejected_accuracy", "classification_quality", "rejection_quality")
 
 
 def bootstrap_curve(
@@ -104,7 +103,8 @@ def bootstrap_difference(
     ----------
     correct_1, confidence_1, correct_0, confidence_0 : arrays, same shape
         As in :func:`hsreject.rejection_curve`, the same pixels in the same order. Give the same
-        `correct` twice for two rejectors of one classifier.
+        `correct` twice for two rejectors of one classifier. For a rejector that only gives a mask,
+        use ``~rejected`` as its confidence and compare at the fraction that it rejects.
     rejected_fraction, resampling, progress
         As in :func:`bootstrap_curve`.
 
@@ -173,7 +173,7 @@ def _ranked(accurate: NDArray[np.bool_], confidence: NDArray[np.float64]) -> _Ra
 def _measures(
     rejector: _Ranked, weights: NDArray[Any], fraction: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return A, Q and phi of weighted samples at each fraction, shape (3, fractions)."""
+    """Return every measure of weighted samples at each fraction, shape (measures, fractions)."""
     ordered = weights[rejector.order]
     below = np.concatenate([[0], np.cumsum(ordered)[rejector.ends]])
     accurate_below = np.concatenate([[0], np.cumsum(ordered * rejector.accurate)[rejector.ends]])
@@ -181,16 +181,13 @@ def _measures(
     rejected = fraction * n
     accurate_rejected = np.interp(rejected, below, accurate_below)
     misclassified_rejected = np.maximum(rejected - accurate_rejected, 0)
-    accurate_kept = accurate - accurate_rejected
-    return np.stack(
-        [
-            counts.nonrejected_accuracy(accurate_kept, n - rejected),
-            counts.classification_quality(accurate_kept, misclassified_rejected, n),
-            counts.rejection_quality(
-                accurate_rejected, misclassified_rejected, accurate, n - accurate
-            ),
-        ]
+    at_fractions = Counts(
+        accurate_kept=accurate - accurate_rejected,
+        misclassified_kept=np.maximum(n - accurate - misclassified_rejected, 0),
+        accurate_rejected=accurate_rejected,
+        misclassified_rejected=misclassified_rejected,
     )
+    return np.stack([measure.kernel(at_fractions) for measure in MEASURES.values()])
 
 
 def _fractions(rejected_fraction: ArrayLike | None) -> NDArray[np.float64]:

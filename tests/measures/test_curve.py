@@ -133,6 +133,7 @@ def test_curve_survives_a_netcdf_file(tmp_path: object) -> None:
         ([True, False], [1j, 2j], "confidence must hold real numbers"),
         ([True, False], [2**60, 1], "beyond 2"),
         ([], [], "correct is empty"),
+        ([True, False], np.ma.masked_less([0.1, 0.9], 0.5), "masked array with masked values"),
     ],
 )
 def test_bad_input_has_one_clear_error(correct: list, confidence: list, message: str) -> None:
