@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from hsreject.measures.point import OperatingPoint, operating_point
     from hsreject.measures.resampling import Resampling
     from hsreject.measures.samples import EvaluationSamples, evaluation_samples
+    from hsreject.measures.stratum import stratified_weights
     from hsreject.measures.streaming import streamed_rejection_curve
     from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
     from hsreject.measures.uncertainty import bootstrap_curve, bootstrap_difference
@@ -176,6 +177,7 @@ _HOME = {
     "sample_fraction": "hsreject.sampling.classwise",
     "sample_per_class": "hsreject.sampling.classwise",
     "save_model": "hsreject.classify.model_file",
+    "stratified_weights": "hsreject.measures.stratum",
     "streamed_rejection_curve": "hsreject.measures.streaming",
     "synthetic_scene": "hsreject.datasets.synthetic",
     "write_dataset": "hsreject.io.netcdf",
@@ -272,6 +274,7 @@ __all__ = [
     "sample_fraction",
     "sample_per_class",
     "save_model",
+    "stratified_weights",
     "streamed_rejection_curve",
     "synthetic_scene",
     "write_dataset",

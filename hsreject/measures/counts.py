@@ -91,12 +91,9 @@ def classification_quality(counts: Counts) -> Any:
 
 def rejection_quality(counts: Counts) -> Any:
     """Return phi, the odds of an error among the rejected over the odds among all samples."""
-    accurate, misclassified = counts.accurate, counts.misclassified
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.true_divide(counts.misclassified_rejected, counts.accurate_rejected)
-        quality = odds / np.true_divide(misclassified, accurate)
-    nothing_to_compare = np.equal(accurate, 0) | np.equal(misclassified, 0)
-    quality = np.where(nothing_to_compare, np.nan, quality)
+        quality = odds / np.true_divide(counts.misclassified, counts.accurate)
     return np.where(np.equal(counts.rejected, 0), 1.0, quality)
 
 

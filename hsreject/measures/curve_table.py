@@ -85,8 +85,8 @@ def curve_of_counts(
 def _running_sums(steps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return what is rejected and what is kept before the first step and after each one.
 
-    Weights are added up from both ends: a difference from the total would leave rounding noise
-    where nothing is kept.
+    Weights are added up from both ends: a difference from a large total would lose the digits of
+    the little that is kept near the end.
     """
     rejected = np.zeros(steps.size + 1, dtype=steps.dtype)
     np.cumsum(steps, out=rejected[1:])

@@ -52,6 +52,14 @@ def rejection_quality(point: Counts) -> Fraction | float | None:
     return odds / Fraction(misclassified, accurate)
 
 
+# the slow formula of every measure, by the name that the package gives it
+MEASURES = {
+    "nonrejected_accuracy": accuracy,
+    "classification_quality": quality,
+    "rejection_quality": rejection_quality,
+}
+
+
 def cost(point: Counts, rejection_cost: Fraction) -> Fraction:
     rejected = point.accurate_rejected + point.misclassified_rejected
     return (point.misclassified_kept + rejection_cost * rejected) / Fraction(sum(point))

@@ -14,12 +14,7 @@ from tests.measures import slow
 from tests.measures.strategies import samples
 
 COUNTS = slow.Counts._fields
-MEASURES = (
-    "rejected_fraction",
-    "nonrejected_accuracy",
-    "classification_quality",
-    "rejection_quality",
-)
+MEASURES = ("rejected_fraction", *slow.MEASURES)
 Samples = tuple[np.ndarray, np.ndarray]
 
 
@@ -73,7 +68,12 @@ def test_integer_weights_count_like_repeated_samples(drawn: Samples, data: st.Da
         np.testing.assert_array_equal(halved[name], repeated[name])
 
 
-def test_weights_leave_no_rounding_noise_where_nothing_is_kept() -> None:
+def test_weights_keep_their_digits_beside_much_larger_ones() -> None:
+    curve = hr.rejection_curve([True, True, False], [0.1, 0.5, 0.9], weights=[1e17, 1.0, 3.0])
+    np.testing.assert_array_equal(curve.nonrejected_accuracy[1:], [0.25, 0.0, np.nan])
+
+
+def test_weighted_curve_runs_strictly_from_nothing_to_everything() -> None:
     rng = np.random.default_rng(0)
     confidence, weights = rng.random(1000), rng.random(1000)
     curve = hr.rejection_curve(confidence > 0.5, confidence, weights=weights)

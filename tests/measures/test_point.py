@@ -10,6 +10,7 @@ from hypothesis import given
 
 import hsreject as hr
 from hsreject.errors import InputError
+from hsreject.measures.counts import MEASURES
 from tests.measures import slow
 from tests.measures.strategies import rejections
 
@@ -34,14 +35,16 @@ def test_measures_agree_with_the_slow_loop(
     expected = slow.count(correct, rejected)
     point = hr.operating_point(correct, rejected)
     assert point == hr.OperatingPoint(*expected)
-    # one division each: the nearest float to the exact fraction
     assert point.rejected_fraction == slow.as_float(slow.fraction(expected))
-    assert point.classification_quality == slow.as_float(slow.quality(expected))
-    np.testing.assert_equal(point.nonrejected_accuracy, slow.as_float(slow.accuracy(expected)))
-    # three divisions, so a few units in the last place
-    np.testing.assert_allclose(
-        point.rejection_quality, slow.as_float(slow.rejection_quality(expected)), rtol=1e-15
-    )
+    for name, formula in slow.MEASURES.items():  # at most three divisions, so a few last places
+        np.testing.assert_allclose(
+            getattr(point, name), slow.as_float(formula(expected)), rtol=1e-15
+        )
+
+
+def test_every_measure_has_an_attribute_and_a_slow_formula() -> None:
+    assert set(MEASURES) == set(slow.MEASURES)
+    assert all(isinstance(getattr(WORKED, name), float) for name in MEASURES)
 
 
 @pytest.mark.parametrize(

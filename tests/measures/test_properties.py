@@ -12,10 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hsreject as hr
+from tests.measures import slow
 from tests.measures.strategies import rejections, samples
 
 Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
-MEASURES = ("nonrejected_accuracy", "classification_quality", "rejection_quality")
+MEASURES = list(slow.MEASURES)
 
 
 def both(drawn: Drawn) -> tuple[hr.OperatingPoint, hr.OperatingPoint]:
