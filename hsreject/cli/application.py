@@ -11,6 +11,7 @@ from hsreject.cli.evaluate import evaluate
 from hsreject.cli.fetch import fetch
 from hsreject.cli.figure import figure
 from hsreject.cli.info import info
+from hsreject.cli.novelty import novelty
 from hsreject.cli.run import run_command
 
 app = typer.Typer(
@@ -45,4 +46,5 @@ app.command()(evaluate)
 app.command()(fetch)
 app.command()(figure)
 app.command()(info)
+app.command()(novelty)
 app.command("run")(run_command)
