@@ -48,10 +48,10 @@ class Basis:
         return cls(samples[chosen], width)
 
     def values(self, samples: FloatArray) -> FloatArray:
-        """Return h(x) of each sample, (sample, function)."""
+        """Return h(x) of each sample, (sample, function); each function is contiguous in memory."""
         if self.centers is None or self.gamma is None:
             return samples
-        return radial_basis(samples, self.centers, self.gamma)
+        return radial_basis(self.centers, samples, self.gamma).T
 
     def scores(self, samples: FloatArray, coef: FloatArray) -> FloatArray:
         """Return W'h(x), (sample, category), block by block and in the samples' float type.

@@ -10,7 +10,7 @@ from hsreject.classify.calibration import log_loss
 from hsreject.classify.kernels import scale_gamma
 from hsreject.classify.regression_path import solve_path, sparsity_grid
 from hsreject.classify.sparse_model import N_FOLDS, SparseModel
-from hsreject.classify.training_samples import check_number
+from hsreject.classify.training_samples import check_count, check_number
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class SparseMultinomialRegressionCV(SparseModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("smallest", self.smallest, above=0)
-        check_number("n_folds", self.n_folds, least=2)
+        check_count("n_folds", self.n_folds, least=2)
         if not len(self.gamma_factors):
             raise InputError("gamma_factors must hold at least one factor (got none).")
         for factor in self.gamma_factors:

@@ -17,6 +17,7 @@ from hsreject.classify.solvers import SOLVERS, solve
 from hsreject.classify.training_samples import (
     TrainingSamples,
     check_choice,
+    check_count,
     check_finite,
     check_number,
     given_prior,
@@ -96,14 +97,14 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     def _check_parameters(self) -> None:
         check_number("tol", self.tol, above=0)
-        check_number("max_iter", self.max_iter, least=1)
+        check_count("max_iter", self.max_iter, least=1)
         check_choice("kernel", self.kernel, KERNELS)
         check_choice("solver", self.solver, SOLVERS)
         check_choice("precision", self.precision, PRECISIONS)
         if self.temperature != "cv":
             check_number("temperature", self.temperature, above=0)
         if self.n_centers is not None:
-            check_number("n_centers", self.n_centers, least=1)
+            check_count("n_centers", self.n_centers, least=1)
 
     def _checked_samples(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None

@@ -135,11 +135,17 @@ def check_number(
     name: str, value: object, *, above: float | None = None, least: float = -np.inf
 ) -> float:
     """Return the number, or say which range it must lie in."""
-    wanted = f"above {above:g}" if above is not None else f"at least {least:g}"
     number = float(value) if isinstance(value, Real) else np.nan
     if not np.isfinite(number) or number < least or (above is not None and number <= above):
+        wanted = f"above {above:g}" if above is not None else f"at least {least:g}"
         raise InputError(f"{name} must be a number {wanted} (got {value!r}).")
     return number
+
+
+def check_count(name: str, value: object, *, least: int) -> None:
+    """Refuse a value that is not a whole number, or too small."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} must be a whole number, at least {least} (got {value!r}).")
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

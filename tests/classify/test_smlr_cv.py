@@ -101,7 +101,7 @@ def test_single_samples_of_a_class_always_train(samples) -> None:
         ({"smallest": 0}, "smallest must be a number above 0"),
         ({"gamma_factors": ()}, "at least one factor"),
         ({"gamma_factors": (0,)}, "gamma_factors must be a number above 0"),
-        ({"n_folds": 1}, "n_folds must be a number at least 2"),
+        ({"n_folds": 1}, "n_folds must be a whole number, at least 2"),
     ],
 )
 def test_wrong_parameters_are_named(samples, options, message) -> None:
