@@ -1,0 +1,79 @@
+"""What README.md says can be done is done: its Python, its commands, its links."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import rasterio
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[list[str]]:
+    lines = "".join(blocks("sh")).splitlines()
+    return [line.partition("#")[0].split() for line in lines if line.strip()]
+
+
+def run(*arguments: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder in which the command lines of the page find what they name."""
+    place = tmp_path_factory.mktemp("readme")
+    shutil.copytree(ROOT / "configs", place / "configs")
+    # the package need not be installed, only be importable from the folder
+    (place / "hsreject").symlink_to(ROOT / "hsreject", target_is_directory=True)
+    return place
+
+
+def test_the_python_example_runs(folder) -> None:
+    (script,) = blocks("python")
+    said = run("-W", "error", "-c", script, folder=folder)
+    overall, kept, share = (float(line.split()[-1]) for line in said.splitlines())
+    assert 0.6 < overall < kept < 1  # rejecting the least sure pixels must help
+    assert 0 < share < 1
+    with rasterio.open(folder / "indian_pines.tif") as file:
+        assert file.shape == (145, 145)
+
+
+def test_the_command_lines_run_in_their_order(folder) -> None:
+    lines = [line for line in commands() if line[0] == "hsreject"]
+    assert {line[1] for line in lines} == {"run", "info", "evaluate", "figure", "fetch"}
+    for line in lines:
+        assert run("-m", *line, folder=folder)
+    assert (folder / "out" / "synthetic" / "report.html").is_file()
+
+
+def test_make_commands_are_targets_that_ci_runs() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+    wanted = [line for line in commands() if line[0] == "make"]
+    assert wanted == [["make", "demo"], ["make", "test"]]
+    for line in wanted:
+        assert re.search(rf"^{line[1]}:", makefile, flags=re.MULTILINE)
+        assert " ".join(line) in ci
+    assert len(commands()) == len(wanted) + len([c for c in commands() if c[0] == "hsreject"])
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "data/README.md"])
+def test_links_and_paths_lead_somewhere(page) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    links = re.findall(r"\]\((?!https?://)([^)#]+)\)", text)
+    named = re.findall(r"`((?:hsreject|tests|configs)/[\w./]+)`", text)
+    for target in {*links, *named}:
+        base = (ROOT / page).parent if target in links else ROOT
+        assert (base / target).exists(), f"{page} names {target}"
