@@ -99,7 +99,8 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
             f"{name} holds integers beyond 2**53, which float64 cannot tell apart. "
             "Replace them by their ranks."
         )
-    values = flat.astype(np.float64) + 0.0  # -0.0 + 0.0 is 0.0: both zeros are one confidence
+    values = flat.astype(np.float64)
+    values += 0.0  # -0.0 + 0.0 is 0.0: both zeros are one confidence
     if not np.isfinite(values).all():
         n_nan, n_infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
         raise InputError(

@@ -68,6 +68,13 @@ def test_integer_weights_count_like_repeated_samples(drawn: Samples, data: st.Da
         np.testing.assert_array_equal(halved[name], repeated[name])
 
 
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0]])
+def test_both_zeros_are_one_confidence(weights: list | None) -> None:
+    curve = hr.rejection_curve([True, False, True], [-0.0, 0.0, 1.0], weights=weights)
+    assert curve.rejected_fraction.values.tolist() == [0.0, 2 / 3, 1.0]
+    assert not np.signbit(curve.threshold).any()
+
+
 def test_weights_keep_their_digits_beside_much_larger_ones() -> None:
     curve = hr.rejection_curve([True, True, False], [0.1, 0.5, 0.9], weights=[1e17, 1.0, 3.0])
     np.testing.assert_array_equal(curve.nonrejected_accuracy[1:], [0.25, 0.0, np.nan])
