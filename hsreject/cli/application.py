@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from hsreject import __version__
+from hsreject.cli.config import config_app
 from hsreject.cli.evaluate import evaluate
 from hsreject.cli.fetch import fetch
 from hsreject.cli.figure import figure
@@ -42,6 +43,7 @@ def root(
     """Land-cover maps from hyperspectral images that say where they do not know."""
 
 
+app.add_typer(config_app, name="config")
 app.command()(evaluate)
 app.command()(fetch)
 app.command()(figure)

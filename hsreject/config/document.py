@@ -30,8 +30,8 @@ def read_document(path: str | PathLike[str]) -> Table:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileError(
-            f"There is no configuration file '{path}'. Check the path; 'hsreject config list' "
-            "names the configurations that come with hsreject."
+            f"There is no configuration file '{path}'. Check the path, or start from a copy of "
+            "configs/own_scene.toml."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"The configuration '{path}' cannot be read as text: {error}.") from None

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from hsreject.config.document import with_settings
 from hsreject.errors import InputError
 from hsreject.measures.curve_table import curve_of_points
 from hsreject.measures.point import operating_point
-from hsreject.pipeline.plan import Plan
+from hsreject.pipeline.plan import Plan, make_plan
 from hsreject.pipeline.stages import SECONDS, Stages
 from hsreject.pipeline.summary import summarise
+from hsreject.pipeline.tuning import best_settings
 from hsreject.rejection import PixelwiseRejector
 from hsreject.rejection.reference import reference_pixels
 from hsreject.schema import NO_REFERENCE
@@ -33,21 +37,42 @@ class SeedResult:
         Operating points on the test pixels, by system.
     summary : Dataset
         Figures by system.
+    tried : Dataset or None
+        The candidates of the tuning, best first.
     """
 
     maps: xr.Dataset
     curves: dict[str, xr.Dataset]
     summary: xr.Dataset
+    tried: xr.Dataset | None
 
 
-def run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, *, seed: int) -> SeedResult:
-    """Run all stages with one seed."""
+def run_seed(
+    document: Mapping[str, Any], labels: xr.DataArray, stages: Stages, *, seed: int
+) -> SeedResult:
+    """Run all stages of a configuration with one seed."""
+    plan = make_plan(document)
     train, test = plan.sampling.split(labels, seed=seed)
     if not (test != NO_REFERENCE).any():
         raise InputError(
             "The sampling leaves no test pixel, so nothing can be evaluated. "
             "Draw fewer training pixels."
         )
+    tried = None
+    if plan.tuning is not None:
+        tried = stages.tuning(document, plan.tuning, train, seed=seed)
+        plan = make_plan(with_settings(document, best_settings(tried)))
+    return _run_plan(plan, stages, labels, train, test, tried)
+
+
+def _run_plan(
+    plan: Plan,
+    stages: Stages,
+    labels: xr.DataArray,
+    train: xr.DataArray,
+    test: xr.DataArray,
+    tried: xr.Dataset | None,
+) -> SeedResult:
     evidence = stages.probability(plan.model, train, stage="classifier")
     spent = {"classifier": evidence.attrs[SECONDS]}
     maps = evidence.assign(reference=labels, train=train, test=test)
@@ -75,6 +100,7 @@ def run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, *, seed: int) -> 
         maps=maps.assign(_side_by_side(list(plan.rejectors), rejected)),
         curves=curves,
         summary=summarise(curves, seconds),
+        tried=tried,
     )
 
 

@@ -66,6 +66,8 @@ def write_outputs(
     progress("writing", 2, steps)
     _write_text(folder / "operating_points.csv", _csv(operating_points(first)))
     _write_text(folder / "summary.csv", dataset_summary(dataset).to_dataframe().to_csv())
+    if first.tried is not None:
+        _write_text(folder / "tuning.csv", first.tried.to_dataframe().to_csv())
     pictures = list(draw_maps(cube, first, folder / "figures"))
     progress("writing", 3, steps)
     curves = {name: first.curves[name] for name in plan.rejectors}
@@ -81,6 +83,7 @@ def write_outputs(
             wide=True,
         ),
         Section("Maps", _MAPS_TEXT.format(plan.fraction), pictures=tuple(pictures)),
+        *_tuning_section(first.tried),
         Section("Choosing an operating point", pictures=tuple(measures[1:]), wide=True),
         Section(
             "How it was made",
@@ -103,6 +106,23 @@ _SUMMARY_CAPTION = (
     "Q: share of right decisions. AURC: mean risk over all coverages, lower is better. "
     "Seconds: everything the system needs, from the scene on."
 )
+
+
+def _tuning_section(tried: xr.Dataset | None) -> list[Section]:
+    if tried is None:
+        return []
+    rows = tuple(
+        (str(settings), f"{100 * accuracy:.1f}", f"{score:.3f}")
+        for settings, accuracy, score in zip(
+            tried["settings"].values,
+            tried["accuracy"].values,
+            tried["log_score"].values,
+            strict=True,
+        )
+    )
+    headings = ("settings, best first", "accuracy", "log score")
+    text = "Cross-validation on the training pixels alone; the first row was taken."
+    return [Section("Parameters that were tried", text, tables=(Table(headings, rows),))]
 
 
 def dataset_summary(dataset: xr.Dataset) -> xr.Dataset:

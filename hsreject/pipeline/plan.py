@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.features import FEATURES
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.config.parts import build_part, check_keys, fits
-from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import ConfigError
+from hsreject.pipeline.parts import as_table, make_context, make_model
 from hsreject.pipeline.samplers import SAMPLERS, Sampler
 from hsreject.pipeline.sources import SCENES, SceneSource, scene_of
-from hsreject.registry import Registry
+from hsreject.pipeline.tuning import Tuning
 from hsreject.rejection import REJECTORS, Rejector
 
 SECTIONS = (
@@ -30,11 +28,8 @@ SECTIONS = (
     "context",
     "rejectors",
     "baselines",
+    "tuning",
 )
-
-
-_CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
-_SOLVER_OPTIONS = tuple(name for name in _CONTEXTS.options("segsalsa") if name != "prior")
 
 
 @dataclass(frozen=True)
@@ -59,6 +54,8 @@ class Plan:
         Which part of the pixels the reject maps reject.
     seed, repeat : int
         First seed, and how many.
+    tuning : Tuning or None
+        What is chosen by cross-validation on the training pixels.
     """
 
     title: str
@@ -71,6 +68,7 @@ class Plan:
     fraction: float
     seed: int
     repeat: int
+    tuning: Tuning | None
 
 
 def make_plan(document: Mapping[str, Any]) -> Plan:
@@ -85,6 +83,7 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     if "scene" not in document:
         raise ConfigError(f"The configuration needs a [scene]. There are: {', '.join(SCENES)}.")
     context = make_context(document.get("context"))
+    tuning = document.get("tuning")
     return Plan(
         title=_text(document, "title", default="Land cover with rejection"),
         scene=build_part(SCENES, scene_of(document["scene"]), section="scene"),
@@ -96,52 +95,8 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         fraction=_share(document),
         seed=_count(document, "seed", default=0, least=0),
         repeat=_count(document, "repeat", default=1, least=1),
+        tuning=None if tuning is None else Tuning.from_table(tuning),
     )
-
-
-def make_model(features: object, classifier: object) -> SceneClassifier:
-    """Return the features and the classifier of a configuration as one model, not fitted."""
-    if isinstance(classifier, SceneClassifier):
-        return classifier
-    if not isinstance(features, Sequence) or isinstance(features, str):
-        raise ConfigError(
-            f"[features] must be a list of names or tables (got {features!r}). "
-            "Write [[features]] with double brackets, once a feature."
-        )
-    return SceneClassifier(
-        build_part(CLASSIFIERS, classifier, section="classifier"),
-        features=[build_part(FEATURES, step, section="features") for step in features],
-    )
-
-
-def make_context(given: object) -> SegSALSA | None:
-    """Return the context of a configuration, or None where there is none.
-
-    A table with ``prior = "vector_tv"`` takes the options of that prior and those of
-    :class:`hsreject.SegSALSA` side by side; ``priors`` is a list of tables, one a prior.
-    """
-    if given is None or isinstance(given, SegSALSA):
-        return given
-    table = dict(_table(given, "context"))
-    own = {key: table.pop(key) for key in list(table) if key in _SOLVER_OPTIONS}
-    priors = table.pop("priors", None)
-    name = table.pop("prior", None)
-    if (priors is None) == (name is None):
-        raise ConfigError(
-            '[context] needs either prior = "..." with its options, or a list [[context.priors]]. '
-            f"There are: {', '.join(PRIORS)}."
-        )
-    if priors is not None:
-        check_keys(table, ["priors", *_SOLVER_OPTIONS], section="context")
-        parts = [build_part(PRIORS, prior, section="context.priors") for prior in priors]
-    elif isinstance(name, str):
-        PRIORS[name]  # an unknown name is the first mistake to tell
-        known = [*PRIORS.options(name), *_SOLVER_OPTIONS]
-        check_keys(table, known, section="context")
-        parts = [build_part(PRIORS, {"name": name, **table}, section="context")]
-    else:
-        parts = [name]
-    return build_part(_CONTEXTS, {"name": "segsalsa", "prior": parts, **own}, section="context")
 
 
 def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
@@ -156,7 +111,7 @@ def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
     for entry in given:
         table: dict[str, Any] = {"name": entry}
         if not isinstance(entry, str):
-            table = dict(_table(entry, "rejectors"))
+            table = dict(as_table(entry, "rejectors"))
         name = str(table.get("name"))
         if name in REJECTORS and "context" in REJECTORS.options(name):
             if context is None:
@@ -180,12 +135,6 @@ def _baselines(given: object) -> dict[str, SceneClassifier]:
         if name not in known:
             raise ConfigError(f"Unknown baseline '{name}'. There are: {', '.join(known)}.")
     return {str(name): known[str(name)]() for name in names}
-
-
-def _table(given: object, section: str) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"[{section}] must be a table (got {given!r}).")
-    return given
 
 
 def _text(document: Mapping[str, Any], key: str, *, default: str) -> str:

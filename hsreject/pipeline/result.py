@@ -43,9 +43,14 @@ def result_dataset(
         "labels_hash": fingerprint(inputs[1]),
         **{f"version_{name}": text for name, text in versions().items()},
     }
+    pieces = [first.maps, operating_points(first), summary]
+    if first.tried is not None:
+        pieces.append(first.tried.rename({name: f"tuning_{name}" for name in first.tried}))
+        chosen = [str(r.tried["settings"].values[0]) for r in results.values() if r.tried]
+        pieces.append(xr.Dataset({"chosen_settings": (SEED, chosen)}))
     return xr.Dataset(
-        {**first.maps.data_vars, **operating_points(first).data_vars, **summary.data_vars},
-        coords={**first.maps.coords, **summary.coords, **operating_points(first).coords},
+        {name: array for piece in pieces for name, array in piece.data_vars.items()},
+        coords={name: coord for piece in pieces for name, coord in piece.coords.items()},
         attrs=attrs,
     )
 

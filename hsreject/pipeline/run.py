@@ -71,7 +71,7 @@ def run(
         begin_folder(folder, document)
     cube, labels = plan.scene.load()
     check_same_grid(cube, labels, names=("scene", "labels"))
-    results = _run_seeds(plan, cube, labels, folder, progress)
+    results = _run_seeds(document, plan, cube, labels, folder, progress)
     dataset = result_dataset(document, plan, results, inputs=(cube, labels))
     if folder is not None:
         write_outputs(folder, document, plan, cube, results, dataset, progress=progress)
@@ -79,6 +79,7 @@ def run(
 
 
 def _run_seeds(
+    document: Mapping[str, Any],
     plan: Plan,
     cube: xr.DataArray,
     labels: xr.DataArray,
@@ -89,5 +90,5 @@ def _run_seeds(
     stages = Stages(cube, fingerprint(cube, labels), store, progress)
     results: dict[int, SeedResult] = {}
     for seed in range(plan.seed, plan.seed + plan.repeat):
-        results[seed] = run_seed(plan, labels, stages, seed=seed)
+        results[seed] = run_seed(document, labels, stages, seed=seed)
     return results

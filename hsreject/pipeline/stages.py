@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import xarray as xr
 
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.pipeline.store import StageStore, fingerprint
+from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Rejector
 
@@ -37,6 +39,18 @@ class Stages:
     identity: str
     store: StageStore
     progress: ProgressCallback
+
+    def tuning(
+        self, document: Mapping[str, Any], tuning: Tuning, train: xr.DataArray, *, seed: int
+    ) -> xr.Dataset:
+        """Return the candidates of the tuning with their scores, best first."""
+
+        def compute() -> xr.Dataset:
+            return tune(document, tuning, self.cube, train, seed=seed, progress=self.progress)
+
+        tuned = {name: document.get(name) for name in TUNED_SECTIONS}
+        key = fingerprint("tuning", self.identity, tuned, tuning, train, seed)
+        return self._done("choosing", key, compute)
 
     def probability(self, model: SceneClassifier, train: xr.DataArray, *, stage: str) -> xr.Dataset:
         """Return the class `probability` of a model fitted to the training pixels."""

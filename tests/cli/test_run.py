@@ -1,0 +1,188 @@
+"""`hsreject run` as a user calls it, on files of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+import spectral
+
+import hsreject as hr
+from hsreject.cli import main
+
+CONFIG = """
+title = "West fields"
+fraction = 0.1
+
+[scene]
+name = "files"
+path = "{scene}"
+labels = "{labels}"
+
+[[features]]
+name = "pca"
+n_components = 5
+
+[classifier]
+name = "smlr"
+
+[context]
+prior = "vector_tv"
+weight = 1.0
+
+[[rejectors]]
+name = "pixelwise"
+
+[[rejectors]]
+name = "sequential"
+
+[[rejectors]]
+name = "joint"
+n_points = 3
+"""
+
+
+def call(*arguments: object) -> int:
+    """Run the command line in this process and return its exit code."""
+    sys.argv = ["hsreject", *map(str, arguments)]
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return int(stopped.value.code or 0)
+
+
+def write_scene(folder: Path, cube, kind: str) -> Path:
+    if kind == "tif":
+        cube.rio.to_raster(folder / "scene.tif")
+        return folder / "scene.tif"
+    place = cube.rio.transform()
+    info = ["UTM", 1, 1, place.c, place.f, place.a, -place.e, 33, "North", "WGS-84"]
+    header = folder / "scene.hdr"
+    values = np.moveaxis(np.nan_to_num(cube.values, nan=-9999), 0, -1)
+    spectral.envi.save_image(
+        str(header),
+        values,
+        metadata={
+            "map info": "{" + ", ".join(map(str, info)) + "}",
+            "data ignore value": -9999,
+            "wavelength": list(cube["wavelength"].values),
+            "wavelength units": "Nanometers",
+        },
+    )
+    return header
+
+
+@pytest.fixture
+def own_scene(tmp_path, request):
+    kind = getattr(request, "param", "tif")
+    cube, labels = hr.synthetic_scene(rows=40, columns=44, n_classes=3, n_bands=10)
+    path = write_scene(tmp_path, cube, kind)
+    hr.write_map(labels, tmp_path / "labels.tif")
+    config = tmp_path / "west.toml"
+    config.write_text(CONFIG.format(scene=path, labels=tmp_path / "labels.tif"))
+    return config, cube
+
+
+@pytest.mark.parametrize("own_scene", ["tif", "envi"], indirect=True)
+def test_a_scene_of_ones_own_becomes_reject_maps(own_scene, tmp_path, capsys) -> None:
+    config, cube = own_scene
+    assert call("run", config, "--out", tmp_path / "out") == 0
+    shown = capsys.readouterr()
+    assert "West fields" in shown.out
+    assert "sequential" in shown.out
+    assert "report.html" in shown.out
+    assert "writing done" in shown.err
+    with rasterio.open(tmp_path / "out" / "maps" / "label_with_rejection_sequential.tif") as file:
+        values = file.read(1)
+        assert file.crs.to_epsg() == 32633
+        assert file.transform == cube.rio.transform()
+    nodata = np.isnan(cube.values).all(axis=0)
+    np.testing.assert_array_equal(values == 255, nodata)
+    assert (values[~nodata] == 0).mean() == pytest.approx(0.1, abs=0.002)
+
+
+def test_settings_change_the_configuration(own_scene, tmp_path) -> None:
+    config, _ = own_scene
+    out = tmp_path / "out"
+    settings = ["--set", "context.weight=3", "--set", "rejectors=['pixelwise']"]
+    assert call("run", config, "--out", out, *settings) == 0
+    assert "weight = 3" in (out / "config.toml").read_text()
+    assert not (out / "maps" / "label_joint.tif").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["scene.path=missing.tif"], "missing.tif"),
+        (["context.wieght=3"], "Did you mean 'weight'?"),
+        (["sampling.name=per_class", "sampling.n=0"], "at least 1"),
+        (["classifier.sparsity=much"], "must be a number"),
+        (["weight"], "must look like section.key=value"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(own_scene, tmp_path, capsys, settings, message):
+    config, _ = own_scene
+    options = [part for setting in settings for part in ("--set", setting)]
+    assert call("run", config, "--out", tmp_path / "out", *options) == 2
+    complaint = capsys.readouterr().err.splitlines()[-1]
+    assert complaint.startswith("hsreject: ")
+    assert message in complaint
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told(own_scene, tmp_path, capsys) -> None:
+    config, _ = own_scene
+    (tmp_path / "out").write_text("in the way")
+    assert call("run", config, "--out", tmp_path / "out") == 2
+    assert "is a file" in capsys.readouterr().err
+
+
+def test_labels_of_another_place_are_told(own_scene, tmp_path, capsys) -> None:
+    config, _ = own_scene
+    _, elsewhere = hr.synthetic_scene(rows=20, columns=20)
+    hr.write_map(elsewhere, tmp_path / "labels.tif", overwrite=True)
+    assert call("run", config, "--out", tmp_path / "out") == 2
+    assert "20" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_path) -> None:
+    config, _ = own_scene
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "hsreject", "run", str(config), "--out", str(out)]
+    environment = os.environ | {"PYTHONPATH": str(Path(hr.__file__).parents[1])}
+    slow = [*command, "--set", "rejectors.joint.n_points=400"]
+    process = subprocess.Popen(slow, env=environment, stderr=subprocess.PIPE)
+    for _ in range(600):
+        if list(out.glob("stages/context-*")):
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    complaint = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130
+    assert "Traceback" not in complaint
+    kept = {path.name for path in out.glob("stages/*")}
+    assert any(name.startswith("classifier") for name in kept)
+    assert not (out / "report.html").exists()
+    assert not [path for path in out.rglob("*") if "partial" in path.name]
+    before = {path: path.stat().st_mtime_ns for path in out.glob("stages/classifier-*")}
+    done = subprocess.run(command, env=environment, check=False, capture_output=True)
+    assert done.returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in out.glob("stages/classifier-*")} == before
+    assert (out / "report.html").exists()
+
+
+def test_parts_are_listed_and_explained(capsys) -> None:
+    assert call("config", "list") == 0
+    shown = capsys.readouterr().out
+    for name in ("indian_pines", "per_class", "mnf", "smlr", "vector_tv", "joint", "margin"):
+        assert name in shown
+    assert call("config", "show", "vector_tv") == 0
+    shown = capsys.readouterr().out
+    assert "weight" in shown
+    assert "Isotropic vector total variation" in shown
+    assert call("config", "show", "vectortv") == 2
+    assert "Did you mean 'vector_tv'?" in capsys.readouterr().err
