@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 
+WEAKEST, STRONGEST = 0.05, 15.0
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -31,8 +33,12 @@ class Problem:
 
     @property
     def strength(self) -> float:
-        """How strongly all priors pull together; sets the step sizes."""
-        return sum(term.strength for term in self.terms)
+        """How strongly all priors pull together; sets the step sizes.
+
+        Within bounds: with weak priors longer steps gain nothing and cost digits; with strong ones
+        the duals no longer grow with the weights, because what they balance is the data.
+        """
+        return min(max(sum(term.strength for term in self.terms), WEAKEST), STRONGEST)
 
     @property
     def rounding(self) -> float:

@@ -51,9 +51,9 @@ def project(tile: FloatArray, j: int, n_classes: int, c: Number) -> tuple[float,
     The active set only shrinks from the full one (Michelot 1986), so this ends.
     """
     theta = -math.inf
-    n_before = n_classes + 1
-    n_active = n_classes
-    while n_active < n_before:
+    n_before = 0
+    n_active = n_classes + 1
+    while n_active != n_before:
         n_before = n_active
         total = 0.0
         n_active = 0

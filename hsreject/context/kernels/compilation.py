@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +28,7 @@ def kernel(function: F) -> F:
         compiled: F = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder that a cache could be written to
         compiled = numba.njit(**options)(function)
+    _forget_stale(compiled)
     return compiled
 
 
@@ -39,12 +41,27 @@ def inner(function: F) -> F:
 
 def needs_compiling(kernels: Iterable[Callable[..., Any]]) -> bool:
     """Return whether a first call of `kernels` compiles rather than loads compiled code."""
-    return any(not _compiled_before(function) for function in kernels)
+    return any(not (_signatures(function) or _cached(function)) for function in kernels)
 
 
-def _compiled_before(function: Any) -> bool:
-    if function.signatures:
-        return True
+def _signatures(function: Any) -> list[Any]:
+    return list(function.signatures)
+
+
+def _cached(function: Any) -> list[Path]:
+    """Return the index files of a kernel's compiled code."""
     folder = function.stats.cache_path
-    pattern = f"*{function.__name__}-*.nbi"
-    return folder is not None and any(Path(folder).glob(pattern))
+    return list(Path(folder).glob(f"*.{function.__name__}-*.nbi")) if folder else []
+
+
+def _forget_stale(function: Any) -> None:
+    """Remove compiled code older than any kernel source.
+
+    numba compares a kernel with its own file only, but its code holds the inner functions of
+    others.
+    """
+    newest = max(path.stat().st_mtime for path in Path(__file__).parent.glob("*.py"))
+    for index in _cached(function):
+        with suppress(OSError):  # another process may have removed it, or may own it
+            if index.stat().st_mtime < newest:
+                index.unlink()

@@ -143,9 +143,7 @@ class VectorTVTerm(Term):
 
     def prox(self, coefficients: Array, step: float) -> Array:
         """Shrink the norm of each pixel by step times weight."""
-        norm = _pixel_norms(coefficients)
-        tiny = np.finfo(norm.dtype).tiny
-        shrunk: Array = coefficients * np.maximum(1 - step * self.weight / (norm + tiny), 0)
+        shrunk: Array = coefficients * (1 - _limit(coefficients, step * self.weight))
         return shrunk
 
     def conjugate(self, dual: Array) -> float:
@@ -156,8 +154,7 @@ class VectorTVTerm(Term):
 
     def prox_conjugate(self, dual: Array, step: float) -> Array:  # a projection, whatever the step
         """Project each pixel onto the ball of radius weight."""
-        norm = _pixel_norms(dual) + np.finfo(dual.dtype).tiny
-        projected: Array = dual * np.minimum(self.weight / norm, 1)
+        projected: Array = dual * _limit(dual, self.weight)
         return projected
 
     def gram_spectrum(self) -> Array | None:
@@ -208,3 +205,11 @@ def _pixel_norms(coefficients: Array) -> Array:
     """Return the norm over directions and classes, (y, 1, 1, x)."""
     squared: Array = np.einsum("ydkx,ydkx->yx", coefficients, coefficients)
     return np.sqrt(squared)[:, np.newaxis, np.newaxis]
+
+
+def _limit(coefficients: Array, radius: float) -> Array:
+    """Return the factor of each pixel, at most 1, that brings its norm down to `radius`."""
+    norm = _pixel_norms(coefficients)
+    tiny = float(np.finfo(norm.dtype).tiny)  # a radius of 0 must not divide by 0
+    limit: Array = radius / np.maximum(norm, max(radius, tiny))
+    return limit

@@ -65,7 +65,7 @@ class ADMM(Solver):
         progress: ProgressCallback,
     ) -> Solution:
         """Return a solution whose gap is at most `stop.tol`, or the last one before the limit."""
-        penalty = self.penalty * (problem.strength or 1.0)
+        penalty = self.penalty * problem.strength
         rho = self.relaxation
         quadratic = quadratic_step(problem)
         field, duals = starting_state(problem, start)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from hsreject.context.workers import Workers
     from hsreject.progress import ProgressCallback
 
-LARGEST_STEP = 4.0  # with weak priors a longer step gains nothing and costs digits
-
 
 class PreconditionedADMM(Solver):
     r"""Preconditioned ADMM, also known as the over-relaxed primal-dual method.
@@ -45,7 +43,7 @@ class PreconditionedADMM(Solver):
     158, 2013 (relaxation).
     """
 
-    def __init__(self, *, step: float = 0.1, relaxation: float = 1.9) -> None:
+    def __init__(self, *, step: float = 0.15, relaxation: float = 1.9) -> None:
         if not step > 0:
             raise InputError(f"step must be above 0 (got {step}).")
         if not 1 <= relaxation < 2:
@@ -77,8 +75,7 @@ class PreconditionedADMM(Solver):
                 return journal.solution(State(field, duals))
 
     def _steps(self, problem: Problem, relaxation: float) -> Steps:
-        strength = problem.strength
-        tau = min(self.step / strength, LARGEST_STEP) if strength > 0 else LARGEST_STEP
+        tau = self.step / problem.strength
         squared_norm = sum(term.squared_norm for term in problem.terms)
         sigma = 1 / (tau * squared_norm) if squared_norm > 0 else 1.0
         n_classes = problem.probability.shape[1]

@@ -1,0 +1,344 @@
+"""SegSALSA as a user calls it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.context.priors import VectorTV
+from hsreject.context.result import SegSALSAResult
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.context.solvers import ADMM, PreconditionedADMM
+from hsreject.errors import ConfigError, InputError, NotConvergedWarning
+from hsreject.schema import attach_classes, class_table, nodata_label
+from tests.context.scenes import example_image, random_probability, regions
+
+SCENE = regions((3, 18, 45), seed=1)
+
+
+def after_40_iterations(
+    probability: np.ndarray, *, solver: str = "preconditioned_admm"
+) -> SegSALSAResult:
+    """Return a result that depends on nothing but the problem: not on where a tolerance is met."""
+    segsalsa = SegSALSA(VectorTV(2.0), solver=solver, tol=1e-15, max_iterations=40, dtype="float64")
+    with pytest.warns(NotConvergedWarning):
+        return segsalsa.solve(probability)
+
+
+def labelled(probability: np.ndarray) -> xr.DataArray:
+    n_classes, n_rows, n_columns = probability.shape
+    array = xr.DataArray(
+        probability,
+        dims=("category", "y", "x"),
+        coords={
+            "category": [2, 5, 9][:n_classes],
+            "y": 4_000_000.0 - 30 * np.arange(n_rows),
+            "x": 500_000.0 + 30 * np.arange(n_columns),
+            "spatial_ref": 0,
+        },
+    )
+    array.coords["spatial_ref"].attrs["crs_wkt"] = "some wkt"
+    return attach_classes(
+        array, hr.ClassTable.from_names(["corn", "oats", "wheat"], values=[2, 5, 9])
+    )
+
+
+def test_hidden_field_is_on_the_simplex() -> None:
+    field = SegSALSA(VectorTV(2.0)).solve(SCENE).hidden_field
+    assert field.dtype == np.float32
+    assert field.shape == SCENE.shape
+    assert (field >= 0).all()
+    np.testing.assert_allclose(field.sum(axis=0), 1, atol=3e-7)  # float32 rounding of a sum
+
+
+def test_labelled_arrays_keep_what_they_carry() -> None:
+    probability = labelled(SCENE)
+    result = SegSALSA(VectorTV(2.0)).solve(probability)
+    plain = SegSALSA(VectorTV(2.0)).solve(SCENE)
+    np.testing.assert_array_equal(result.hidden_field.values, plain.hidden_field)
+    np.testing.assert_array_equal(result.label.values, np.array([0, 2, 5, 9])[plain.label])
+    for array in (result.hidden_field, result.label, result.confidence()):
+        xr.testing.assert_equal(array.coords["x"], probability.coords["x"])
+        assert array.coords["spatial_ref"].attrs["crs_wkt"] == "some wkt"
+    assert class_table(result.label).names == ("corn", "oats", "wheat")
+    assert result.hidden_field.dims == ("category", "y", "x")
+
+
+def test_dimension_order_and_laziness_do_not_matter() -> None:
+    probability = labelled(SCENE)
+    expected = SegSALSA(VectorTV(1.0)).solve(probability).label
+    for given in (probability.transpose("y", "x", "category"), probability.chunk({"y": 7})):
+        xr.testing.assert_equal(SegSALSA(VectorTV(1.0)).solve(given).label, expected)
+
+
+def test_weight_zero_gives_the_most_probable_class() -> None:
+    result = SegSALSA(VectorTV(0.0), tol=1e-6, dtype="float64").solve(SCENE)
+    np.testing.assert_array_equal(result.label, SCENE.argmax(axis=0) + 1)
+    first, second = np.sort(SCENE, axis=0)[[-1, -2]]
+    clear = first > 1.1 * second  # a field may stay divided where two classes are nearly equal
+    np.testing.assert_allclose(result.hidden_field.max(axis=0)[clear], 1, atol=1e-5)
+    assert result.objective == pytest.approx(-np.log(SCENE.max(axis=0)).sum(), rel=1e-6)
+
+
+def test_a_huge_weight_gives_a_constant_field() -> None:
+    probability = random_probability((3, 8, 9), seed=2)
+    result = SegSALSA(VectorTV(50.0), tol=1e-6, dtype="float64").solve(probability)
+    assert result.converged
+    np.testing.assert_allclose(np.ptp(result.hidden_field, axis=(1, 2)), 0, atol=1e-6)
+
+
+def test_permuting_classes_permutes_the_answer() -> None:
+    order = np.array([2, 0, 1])
+    expected = after_40_iterations(SCENE)
+    permuted = after_40_iterations(SCENE[order])
+    assert permuted.objective == pytest.approx(expected.objective, rel=1e-12)
+    np.testing.assert_allclose(permuted.hidden_field, expected.hidden_field[order], atol=1e-9)
+
+
+def test_turning_the_scene_turns_the_optimum() -> None:
+    # forward differences are not exactly symmetric, a transposition is
+    first = after_40_iterations(SCENE)
+    second = after_40_iterations(SCENE.transpose(0, 2, 1))
+    assert second.objective == pytest.approx(first.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("prior", [VectorTV(1.5), [VectorTV(1.0), VectorTV(0.5)]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_answer_is_the_same_for_any_number_of_threads(prior: object, dtype: str) -> None:
+    results = [
+        SegSALSA(prior, n_threads=n, dtype=dtype, tol=1e-4).solve(SCENE) for n in (1, 2, 3, 7)
+    ]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result.hidden_field, results[0].hidden_field)
+        assert (result.gap, result.objective) == (results[0].gap, results[0].objective)
+
+
+def test_both_solvers_agree_to_tolerance() -> None:
+    results = [
+        SegSALSA(VectorTV(2.0), solver=solver, tol=1e-5, dtype="float64").solve(SCENE)
+        for solver in (
+            "admm",
+            "preconditioned_admm",
+            ADMM(penalty=1.0),
+            PreconditionedADMM(step=0.2),
+        )
+    ]
+    for result in results:
+        assert result.objective == pytest.approx(results[0].objective, rel=1e-5)
+
+
+def test_float32_finds_the_same_optimum() -> None:
+    exact, single = (
+        SegSALSA(VectorTV(2.0), tol=1e-5, dtype=dtype).solve(SCENE)
+        for dtype in ("float64", "float32")
+    )
+    assert single.converged
+    assert single.objective == pytest.approx(exact.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["admm", "preconditioned_admm"])
+def test_warm_start_is_quick_and_right(solver: str) -> None:
+    segsalsa = SegSALSA(VectorTV(2.0), solver=solver, tol=1e-5, dtype="float64")
+    cold = segsalsa.solve(SCENE)
+    again = segsalsa.solve(SCENE, start=cold)
+    assert again.n_iterations < cold.n_iterations / 2
+    assert again.objective == pytest.approx(cold.objective, rel=1e-5)
+    other = SCENE[[1, 0, 2]]
+    np.testing.assert_allclose(
+        segsalsa.solve(other, start=cold).objective, segsalsa.solve(other).objective, rtol=2e-5
+    )
+
+
+def test_a_result_is_not_changed_by_a_start_from_it() -> None:
+    segsalsa = SegSALSA(VectorTV(2.0))
+    first = segsalsa.solve(SCENE)
+    before = first.hidden_field.copy()
+    segsalsa.solve(SCENE[[1, 0, 2]], start=first)
+    np.testing.assert_array_equal(first.hidden_field, before)
+
+
+def test_start_of_another_shape_is_refused() -> None:
+    segsalsa = SegSALSA(VectorTV(2.0))
+    first = segsalsa.solve(SCENE)
+    with pytest.raises(InputError, match="start does not fit"):
+        segsalsa.solve(SCENE[:, :-1], start=first)
+
+
+def test_class_priors_turn_probabilities_into_likelihoods() -> None:
+    prior = np.array([0.6, 0.3, 0.1])
+    likelihood = SCENE / prior[:, None, None]
+    likelihood /= likelihood.sum(axis=0)
+    ours = SegSALSA(VectorTV(1.0), class_prior=prior, dtype="float64").solve(SCENE)
+    expected = SegSALSA(VectorTV(1.0), dtype="float64").solve(likelihood)
+    assert ours.objective == pytest.approx(expected.objective)
+    np.testing.assert_allclose(ours.hidden_field, expected.hidden_field, atol=1e-10)
+
+
+def test_edges_from_the_image_hold_borders() -> None:
+    image = example_image((5, 18, 44), seed=3)
+    probability = regions((2, 18, 44), seed=4, noise=4.0)
+    plain = SegSALSA(VectorTV(3.0)).solve(probability, image=image)
+    edges = SegSALSA(VectorTV(3.0, edges="image")).solve(probability, image=image)
+    truth = np.arange(44) // 22 + 1
+    assert (edges.label == truth).mean() > (plain.label == truth).mean()
+
+
+def test_confidences_by_name_and_object() -> None:
+    result = SegSALSA(VectorTV(0.1)).solve(SCENE)
+    largest = result.hidden_field.max(axis=0)
+    np.testing.assert_array_equal(result.confidence("maximum"), largest)
+    # the hidden field saturates; the probabilities then decide, and never against the field
+    saturated = largest == 1
+    assert saturated.sum() > 100
+    assert len(np.unique(result.confidence()[saturated])) > 100
+    assert result.confidence()[saturated].min() > result.confidence()[largest < 0.99].max()
+
+
+def test_progress_is_told_at_every_iteration() -> None:
+    calls: list[tuple[str, float, float | None]] = []
+    result = SegSALSA(VectorTV(2.0)).solve(SCENE, progress=lambda *call: calls.append(call))
+    context = [call for call in calls if call[0] == "context"]
+    assert [done for _, done, _ in context] == list(range(1, result.n_iterations + 1))
+    assert all(total is not None and total >= done for _, done, total in context)
+
+
+def test_out_of_iterations_warns_with_the_gap() -> None:
+    with pytest.warns(NotConvergedWarning, match=r"3 iterations .* gap of .* Raise max_iterations"):
+        result = SegSALSA(VectorTV(2.0), max_iterations=3).solve(SCENE)
+    assert not result.converged
+    assert result.n_iterations == 3
+    assert result.history[-1].gap == result.gap
+
+
+@pytest.mark.parametrize("solver", ["admm", "preconditioned_admm"])
+@pytest.mark.parametrize("shape", [(1, 6, 7), (3, 1, 9), (3, 9, 1), (2, 1, 1), (1, 1, 1)])
+def test_thin_scenes_and_one_class(shape: tuple[int, int, int], solver: str) -> None:
+    result = SegSALSA(VectorTV(1.0), solver=solver).solve(random_probability(shape, seed=5))
+    assert result.converged
+    np.testing.assert_allclose(result.hidden_field.sum(axis=0), 1, atol=3e-7)
+    if shape[0] == 1:
+        assert (result.label == 1).all()
+        assert result.objective == pytest.approx(0, abs=1e-5)
+
+
+def test_ties_go_to_the_first_class() -> None:
+    assert (SegSALSA(VectorTV(1.0)).solve(np.full((4, 3, 3), 0.25)).label == 1).all()
+
+
+def test_many_classes() -> None:
+    result = SegSALSA(VectorTV(1.0)).solve(random_probability((100, 6, 40), seed=6))
+    assert result.converged
+
+
+def test_certain_and_impossible_classes() -> None:
+    probability = np.zeros((3, 8, 8))
+    probability[0] = 1.0
+    probability[:, 3, 3] = [0, 1, 0]
+    result = SegSALSA(VectorTV(0.1)).solve(probability)
+    assert result.converged
+    assert result.label[3, 3] == 2
+
+
+class TestNodata:
+    def test_equals_the_cropped_scene(self) -> None:
+        padded = np.full((3, 24, 60), np.nan)
+        padded[:, 4:22, 9:54] = SCENE
+        cropped = after_40_iterations(SCENE)
+        whole = after_40_iterations(padded)
+        assert whole.objective == pytest.approx(cropped.objective, rel=1e-12)
+        assert whole.gap == pytest.approx(cropped.gap, rel=1e-9)
+        inside = whole.hidden_field[:, 4:22, 9:54]
+        np.testing.assert_allclose(inside, cropped.hidden_field, atol=1e-9)
+        np.testing.assert_array_equal(np.isnan(whole.hidden_field), np.isnan(padded))
+        assert (whole.label[0] == nodata_label("uint8")).all()
+
+    @pytest.mark.parametrize("solver", ["admm", "preconditioned_admm"])
+    def test_separated_regions_do_not_influence_each_other(self, solver: str) -> None:
+        # at a fixed number of iterations, so that only a coupling could make a difference
+        fields = []
+        for seed in (7, 8):
+            probability = SCENE.copy()
+            probability[:, :, 20] = np.nan
+            probability[:, :, 21:] = random_probability((3, 18, 24), seed=seed)
+            fields.append(after_40_iterations(probability, solver=solver).hidden_field)
+        # conjugate gradients of the reference solver stop on the norm of the whole scene
+        atol = 0 if solver == "preconditioned_admm" else 1e-6
+        np.testing.assert_allclose(fields[0][:, :, :20], fields[1][:, :, :20], rtol=0, atol=atol)
+        assert np.abs(fields[0][:, :, 21:] - fields[1][:, :, 21:]).max() > 0.1
+
+    def test_image_where_there_is_no_data_does_not_matter(self) -> None:
+        probability = SCENE.copy()
+        probability[:, 5:8, 5:8] = np.nan
+        image = example_image((4, 18, 45), seed=9)
+        spoilt = image.copy()
+        spoilt[:, 5:8, 5:8] = np.nan
+        solver = SegSALSA(VectorTV(2.0, edges="image"))
+        np.testing.assert_array_equal(
+            solver.solve(probability, image=image).hidden_field,
+            solver.solve(probability, image=spoilt).hidden_field,
+        )
+
+
+def spoilt(index: tuple[object, ...], value: float) -> np.ndarray:
+    probability = SCENE.copy()
+    probability[index] = value
+    return probability
+
+
+@pytest.mark.parametrize(
+    ("probability", "message"),
+    [
+        (SCENE * 1.3, r"sum to 1 .*found sums from 1.3 to 1.3"),
+        (
+            spoilt((0, 2, 3), np.nan),
+            "NaN in some classes but not in all at 1 pixels .*row 2, column 3",
+        ),
+        (spoilt((slice(None), 2, 3), 0.0), "0 in every class at 1 pixels"),
+        (spoilt((0, 2, 3), -0.5), "at least 0 .*found -0.5"),
+        (spoilt((0, 2, 3), np.inf), "sum to 1"),
+        (SCENE * np.nan, "NaN in every pixel"),
+        (SCENE[0], r"axes \(category, y, x\)"),
+        (SCENE[:, :0], "non-empty"),
+    ],
+)
+def test_bad_probabilities_are_refused(probability: np.ndarray, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        SegSALSA(VectorTV(1.0)).solve(probability)
+
+
+def test_bad_options_are_refused() -> None:
+    prior = VectorTV(1.0)
+    for options, message in [
+        ({"tol": 0.0}, "tol must be"),
+        ({"max_iterations": 0}, "max_iterations must be"),
+        ({"n_threads": 0}, "n_threads must be"),
+        ({"dtype": "float16"}, "dtype must be"),
+        ({"solver": "amdm"}, "Did you mean 'admm'"),
+    ]:
+        with pytest.raises((InputError, ConfigError), match=message):
+            SegSALSA(prior, **options)
+    for wrong in ([], "vector_tv", [prior, 3]):
+        with pytest.raises(InputError, match="prior must be a Prior"):
+            SegSALSA(wrong)
+    for class_prior, message in [([0.5, 0.5], "one number a class, 3"), ([1, 1, 0], "above 0")]:
+        with pytest.raises(InputError, match=message):
+            SegSALSA(prior, class_prior=class_prior).solve(SCENE)
+
+
+def test_bad_images_and_edges_are_refused() -> None:
+    image = example_image((4, 18, 45), seed=9)
+    cases = [
+        (VectorTV(edges="image"), None, "needs the image"),
+        (VectorTV(edges="image"), image[:, 1:], "grid of probability"),
+        (VectorTV(edges=[0, 4]), image, "names band 4 but the image has 4 bands"),
+        (VectorTV(edges=np.ones((18, 2, 44))), image, r"shape \(y, 2, x\)"),
+        (VectorTV(edges=-np.ones((18, 2, 45))), image, "at least 0"),
+        (VectorTV(edges="image"), np.where(image > 1, np.nan, image), "NaN or infinite"),
+    ]
+    for prior, given, message in cases:
+        with pytest.raises(InputError, match=message):
+            SegSALSA(prior).solve(SCENE, image=given)
+    with pytest.raises(InputError, match="edges must be None"):
+        VectorTV(edges="picture")
