@@ -10,7 +10,7 @@ from hsreject.errors import ConfigError, FileError
 from hsreject.experiments import FIGURES
 
 
-@pytest.mark.parametrize("number", ["2", "3", "4", "5"])
+@pytest.mark.parametrize("number", ["2", "3", "4", "5", "6"])
 def test_figure_by_one_command(
     number: str,
     tmp_path: Path,
@@ -43,7 +43,7 @@ def test_figure_5_states_what_the_paper_notes() -> None:
 
 
 def test_unknown_figure_names_those_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"Unknown figure '9'\. There are: 2, 3, 4, 5"):
+    with pytest.raises(ConfigError, match=r"Unknown figure '9'\. There are: 2, 3, 4, 5, 6, 7, 8\."):
         FIGURES.create("9")
 
 
