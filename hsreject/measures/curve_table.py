@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _MEANING = {
     "rejected_fraction": "share of samples rejected (r)",
-    **{name: measure.meaning for name, measure in MEASURES.items()},
     "threshold": "samples with a confidence below it are rejected",
     "accurate_kept": "accurate samples kept",
     "misclassified_kept": "misclassified samples kept",
@@ -73,9 +72,10 @@ def curve_of_counts(
         "threshold": threshold,
         **counts._asdict(),
     }
+    meaning = _MEANING | {name: measure.meaning for name, measure in MEASURES.items()}
     return xr.Dataset(
         {
-            name: (schema.OPERATING_POINT, values, {"long_name": _MEANING[name]})
+            name: (schema.OPERATING_POINT, values, {"long_name": meaning[name]})
             for name, values in variables.items()
         },
         attrs={"weighted": int(weighted)},

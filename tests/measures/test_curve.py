@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 import hsreject as hr
 from hsreject.errors import InputError
+from hsreject.measures import counts
+from hsreject.measures.counts import Counts, Measure, share
 from tests.measures import slow
 from tests.measures.strategies import samples
 
@@ -98,6 +100,23 @@ def test_public_names_dims_and_ends() -> None:
     assert curve.rejected_fraction.values[[0, -1]].tolist() == [0.0, 1.0]
     assert curve.threshold.values.tolist() == [0.2, 0.3, np.inf]
     assert all("long_name" in curve[name].attrs for name in curve)
+
+
+def test_a_new_measure_is_one_kernel_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What CONTRIBUTING promises."""
+
+    def kernel(counts: Counts) -> object:
+        return share(counts.misclassified_rejected, counts.misclassified)
+
+    monkeypatch.setitem(counts.MEASURES, "found_errors", Measure(kernel, "share of errors found"))
+    correct, confidence = [True, False, False], [0.9, 0.5, 0.1]
+    curve = hr.rejection_curve(correct, confidence)
+    assert curve.found_errors.values.tolist() == [0.0, 0.5, 1.0, 1.0]
+    assert curve.found_errors.long_name == "share of errors found"
+    bands = hr.bootstrap_curve(correct, confidence, rejected_fraction=[0.0, 1.0])
+    assert bands.found_errors.values.tolist() == [0.0, 1.0]
+    assert "found_errors_lower" in bands
+    assert "found_errors" in hr.operating_set(hr.OperatingPoint(1, 1, 1, 1))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int16", "uint8", "bool"])
