@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV
     from hsreject.classify.support_vector_machine import SupportVectorMachine
     from hsreject.context.priors.base import Prior
+    from hsreject.context.priors.graph_tv import GraphTV
     from hsreject.context.priors.vector_tv import VectorTV
     from hsreject.context.result import SegSALSAResult
     from hsreject.context.segsalsa import SegSALSA
@@ -105,6 +106,7 @@ _HOME = {
     "Evaluation": "hsreject.report.evaluation",
     "EvaluationSamples": "hsreject.measures.samples",
     "FalseColorDisplay": "hsreject.plot.false_color",
+    "GraphTV": "hsreject.context.priors.graph_tv",
     "HsrejectError": "hsreject.errors",
     "JointRejector": "hsreject.rejection.joint",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
@@ -201,6 +203,7 @@ __all__ = [
     "Evaluation",
     "EvaluationSamples",
     "FalseColorDisplay",
+    "GraphTV",
     "HsrejectError",
     "JointRejector",
     "NearestNeighbour",

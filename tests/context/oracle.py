@@ -52,3 +52,22 @@ def vector_tv(
         return weight * cp.sum(cp.norm(both, 2, axis=1))
 
     return expression
+
+
+def graph_tv(partitions: list[NDArray[np.int64]], weight: float) -> Callable[[Any], Any]:
+    """Return graph TV; partitions are label arrays (y, x).
+
+    The means are variables of their own: the mean of a segment is where the sum of its squared
+    distances is least. So the conic solver reaches its tolerance, with means written out it stalls.
+    """
+
+    def expression(field: Any) -> Any:
+        total = 0
+        for partition in partitions:
+            labels = np.unique(partition)
+            membership = (partition.ravel()[:, np.newaxis] == labels).astype(float)
+            means = cp.Variable((labels.size, field.shape[1]))
+            total += cp.sum_squares(field - membership @ means)
+        return weight * total
+
+    return expression

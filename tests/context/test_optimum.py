@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hsreject.context.priors import VectorTV
+from hsreject.context.priors import GraphTV, VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.context.solvers import SOLVERS
 from hsreject.errors import NotConvergedWarning
@@ -19,21 +19,41 @@ GRID = (12, 12)
 SHAPE = (4, *GRID)
 EDGES = np.random.default_rng(5).uniform(0.1, 1.5, size=(12, 2, 12))
 EDGES[:, 0, -1] = EDGES[-1, 1] = 0
+BLOCKS = np.arange(12)[:, None] // 4 * 3 + np.arange(12) // 4
+SCATTERED = np.random.default_rng(6).integers(20, size=GRID)
 
 # name -> (our priors, the same for the oracle)
-PROBLEMS = {
-    f"vector_tv weight {weight}": ([VectorTV(weight)], [oracle.vector_tv(GRID, weight)])
-    for weight in (0.1, 1.0, 4.0)
-} | {
-    "vector_tv with edges": (
-        [VectorTV(1.5, edges=EDGES)],
-        [oracle.vector_tv(GRID, 1.5, EDGES)],
-    ),
-    "two priors": (
-        [VectorTV(0.7), VectorTV(0.8, edges=EDGES)],
-        [oracle.vector_tv(GRID, 0.7), oracle.vector_tv(GRID, 0.8, EDGES)],
-    ),
-}
+PROBLEMS = (
+    {
+        f"vector_tv weight {weight}": ([VectorTV(weight)], [oracle.vector_tv(GRID, weight)])
+        for weight in (0.1, 1.0, 4.0)
+    }
+    | {
+        "vector_tv with edges": (
+            [VectorTV(1.5, edges=EDGES)],
+            [oracle.vector_tv(GRID, 1.5, EDGES)],
+        ),
+        "two priors": (
+            [VectorTV(0.7), VectorTV(0.8, edges=EDGES)],
+            [oracle.vector_tv(GRID, 0.7), oracle.vector_tv(GRID, 0.8, EDGES)],
+        ),
+        "graph_tv of two partitions": (
+            [GraphTV(1.2, partitions=[BLOCKS, SCATTERED])],
+            [oracle.graph_tv([BLOCKS, SCATTERED], 1.2)],
+        ),
+        "graph_tv and vector_tv": (
+            [GraphTV(0.6, partitions=SCATTERED), VectorTV(0.5)],
+            [oracle.graph_tv([SCATTERED], 0.6), oracle.vector_tv(GRID, 0.5)],
+        ),
+    }
+    | {
+        f"graph_tv weight {weight}": (
+            [GraphTV(weight, partitions=BLOCKS)],
+            [oracle.graph_tv([BLOCKS], weight)],
+        )
+        for weight in (0.1, 1.0, 10.0)
+    }
+)
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.ndimage import label
 from scipy.optimize import minimize
 
 from hsreject.context.priors import PRIORS
@@ -21,11 +22,13 @@ from tests.context.scenes import example_image, grid_of, regions, with_hole
 # name -> option sets to try beside the defaults
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "vector_tv": [{"weight": 2.5}, {"edges": "image"}, {"edges": [0, 3]}],
+    "graph_tv": [{"weight": 2.5, "n_segments": 3}, {"n_segments": [2, 4, 9], "compactness": 0.3}],
 }
 CASES = [(name, options) for name in PRIORS for options in ({}, *OPTIONS.get(name, []))]
 FOOTPRINTS = {
     "whole": np.ones((6, 8), dtype=bool),
     "with a hole": with_hole(),
+    "two regions": np.abs(np.subtract.outer(np.arange(7), np.arange(8))) > 0,
     "one row": np.ones((1, 7), dtype=bool),
     "one column": np.ones((7, 1), dtype=bool),
     "one pixel": np.ones((1, 1), dtype=bool),
@@ -86,6 +89,19 @@ def test_pixels_without_data_are_not_coupled(
     other = np.where(invalid, 9.0, field)
     np.testing.assert_array_equal(term.forward(field), term.forward(other))
     assert not term.adjoint(random_dual(term, 5))[invalid].any()
+
+
+@every_prior
+@every_footprint
+def test_regions_apart_do_not_influence_each_other(
+    name: str, options: dict[str, Any], footprint: str
+) -> None:
+    term = bound(name, options, footprint)
+    regions, count = label(term.grid.valid)  # of neighbours that share a side
+    field = random_field(term, 13)
+    alone = [np.where((regions == n + 1)[:, None], field, 0.5) for n in range(count)]
+    parts = sum(term.value(term.forward(one)) for one in alone)
+    assert term.value(term.forward(field)) == pytest.approx(parts, rel=1e-10, abs=1e-10)
 
 
 @every_prior

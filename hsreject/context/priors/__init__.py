@@ -1,9 +1,10 @@
 """Priors by name. A new one is one file beside these and one line here."""
 
 from hsreject.context.priors.base import Prior, Term
+from hsreject.context.priors.graph_tv import GraphTV
 from hsreject.context.priors.vector_tv import VectorTV
 from hsreject.registry import Registry
 
-PRIORS: Registry[Prior] = Registry("prior", {"vector_tv": VectorTV})
+PRIORS: Registry[Prior] = Registry("prior", {"vector_tv": VectorTV, "graph_tv": GraphTV})
 
-__all__ = ["PRIORS", "Prior", "Term", "VectorTV"]
+__all__ = ["PRIORS", "GraphTV", "Prior", "Term", "VectorTV"]
