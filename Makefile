@@ -11,7 +11,7 @@ UV := $(shell command -v uv 2>/dev/null)
 .PHONY: demo test lint bench format clean
 
 demo: $(STAMP)
-	$(BIN)/python -m hsreject.demo
+	$(BIN)/hsreject run configs/indian_pines.toml --out out/demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -24,7 +24,6 @@ LAYERS = (
     {"pipeline"},
     {"experiments"},
     {"cli"},
-    {"demo"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 LEVEL["__init__"] = -1  # the lazy front door; anyone may ask it for __version__
