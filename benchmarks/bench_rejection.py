@@ -1,0 +1,170 @@
+"""Rejection: what operating points cost, and what they keep on Indian Pines.
+
+Accuracies are means over five draws of ten training pixels a class; speeds are of one draw, best of
+several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+import hsreject as hr
+from benchmarks.timing import Row, best_seconds
+from hsreject.experiments.novelty import INDIAN_PINES_HOLD_OUTS, NoveltyExperiment
+
+N_SEEDS = 5
+WEIGHT = 1.0
+FRACTIONS = np.arange(0.05, 0.501, 0.05)
+
+
+def evidence(seed: int, context: hr.SegSALSA) -> tuple[xr.Dataset, xr.DataArray]:
+    """Return probabilities and hidden field of the paper's protocol, and the test labels."""
+    cube, labels = hr.load_indian_pines()
+    training, test = hr.sample_per_class(labels, 10, seed=seed)
+    regression = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
+    model = hr.SceneClassifier(regression, features=[hr.MNF(15)]).fit(cube, training)
+    probability = model.predict_proba(cube)
+    hidden_field = context.solve(probability).hidden_field
+    return xr.Dataset({"probability": probability, "hidden_field": hidden_field}), test
+
+
+def rows() -> Iterator[Row]:
+    """Yield the rows of the table."""
+    context = hr.SegSALSA(hr.VectorTV(WEIGHT), n_threads=1)
+    maps, test = evidence(0, context)
+    yield from sequential_cost(maps, test, context)
+    yield from joint_cost(maps, test, context)
+    yield from search_cost(maps, context)
+    yield from kept_accuracy(context)
+    yield from novelty()
+
+
+def sequential_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> Iterator[Row]:
+    """Yield what all operating points cost beside the solve, on the scene and on nine of it."""
+    rejector = hr.SequentialRejector(context)
+    for side in (1, 3):
+        tiled = _tiled(maps, side)
+        reference = np.tile(test.values, (side, side))
+        solve = best_seconds(lambda t=tiled: context.solve(t["probability"]), repeat=3)
+        points = best_seconds(
+            lambda t=tiled, r=reference: rejector.operating_points(t, r), repeat=15
+        )
+        size = f"{145 * side} x {145 * side} x 16"
+        yield Row(
+            f"sequential, all operating points / context solve, {size}",
+            f"{points / solve:.1%} of {1e3 * solve:.0f} ms",
+            "< 2 %",
+        )
+
+
+def joint_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> Iterator[Row]:
+    """Yield what a sweep costs in cold solves, and what a second worker brings."""
+    within = test.values > 0
+    one = hr.JointRejector(context, workers=1)
+    sweep = one.sweep(maps["probability"], within=within)
+    exact = replace(context, tol=1e-4)
+    probability = maps["probability"].values
+
+    def cold() -> None:
+        for q in sweep["failure_probability"].values:
+            rejecting = np.full((1, *probability.shape[1:]), q, dtype=np.float32)
+            exact.solve(np.concatenate([(1 - q) * probability, rejecting]))
+
+    def run(workers: int) -> None:
+        replace(one, workers=workers).sweep(maps["probability"], within=within)
+
+    single = best_seconds(lambda: run(1), repeat=2)
+    yield Row(
+        f"joint sweep of {sweep.sizes['operating_point']} / as many cold solves, one worker",
+        f"{single / best_seconds(cold, repeat=2):.2f} ({single:.1f} s)",
+        "<= 1",
+    )
+    double = best_seconds(lambda: run(2), repeat=2)
+    yield Row("the same sweep, two workers / one", f"{double / single:.2f}", "<= 0.6")
+
+
+def search_cost(maps: xr.Dataset, context: hr.SegSALSA) -> Iterator[Row]:
+    """Yield how many solves a wanted fraction takes."""
+    wanted = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
+    found = [
+        hr.JointRejector(context).reject(maps["probability"], fraction=fraction).attrs
+        for fraction in wanted
+    ]
+    off = [abs(attrs["rejected_fraction"] - r) for attrs, r in zip(found, wanted, strict=True)]
+    yield Row(
+        f"solves for a wanted fraction of {', '.join(f'{r:g}' for r in wanted)}",
+        f"{', '.join(str(attrs['n_solves']) for attrs in found)} (at most {max(off):.4f} off)",
+        "<= 12, <= 0.005",
+    )
+
+
+def kept_accuracy(context: hr.SegSALSA) -> Iterator[Row]:
+    """Yield the accuracy of the kept pixels, the three rejectors side by side."""
+    rejectors = {
+        "pixelwise": hr.PixelwiseRejector(),
+        "sequential": hr.SequentialRejector(context),
+        "joint": hr.JointRejector(context),
+    }
+    kept: dict[str, list[np.ndarray]] = {name: [] for name in rejectors}
+    for seed in range(N_SEEDS):
+        maps, test = evidence(seed, context)
+        for name, rejector in rejectors.items():
+            points = rejector.operating_points(maps, test)
+            kept[name].append(100 * hr.accuracy_at(points, FRACTIONS).values)
+    mean = {name: np.mean(values, axis=0) for name, values in kept.items()}
+    for name, values in mean.items():
+        yield Row(
+            f"{name}: A at r = 0.05, 0.1, 0.2, 0.3, 0.4, 0.5",
+            ", ".join(f"{values[i]:.2f}" for i in (0, 1, 3, 5, 7, 9)),
+        )
+    up_to = FRACTIONS < 0.401
+    yield Row(
+        "joint - sequential, least for r in [0.05, 0.4], points",
+        f"{(mean['joint'] - mean['sequential'])[up_to].min():+.2f}",
+        ">= -0.5",
+    )
+    for name in ("sequential", "joint"):
+        yield Row(
+            f"{name} - pixelwise, least for r in [0.05, 0.5], points",
+            f"{(mean[name] - mean['pixelwise']).min():+.2f}",
+            "> 0",
+        )
+
+
+def novelty() -> Iterator[Row]:
+    """Yield how well classes held out are told, and what that costs with nothing held out."""
+    experiment = NoveltyExperiment(INDIAN_PINES_HOLD_OUTS, n_seeds=N_SEEDS)
+    result = experiment.run(*hr.load_indian_pines())
+    auroc = result["auroc"].mean(("hold_out", "seed"))
+    loss = 100 * result["accuracy"].mean("seed").diff("with_novelty").isel(with_novelty=0)
+    yield Row(
+        "AUROC of unknown classes: novelty alone, pixelwise, sequential",
+        ", ".join(
+            f"{value:.3f}"
+            for value in (
+                result["novelty_auroc"].mean().item(),
+                *auroc.sel(with_novelty=True).values,
+            )
+        ),
+        ">= 0.87",
+    )
+    yield Row(
+        "the same without novelty: pixelwise, sequential",
+        ", ".join(f"{value:.3f}" for value in auroc.sel(with_novelty=False).values),
+    )
+    yield Row(
+        "A(0.1) with - without novelty, nothing unknown, points",
+        ", ".join(f"{value:+.2f}" for value in loss.values),
+        ">= -0.5",
+    )
+
+
+def _tiled(maps: xr.Dataset, side: int) -> xr.Dataset:
+    plain = {name: np.tile(maps[name].values, (1, side, side)) for name in maps}
+    coords = {"category": maps["category"].values}
+    dims = ("category", "y", "x")
+    return xr.Dataset({name: (dims, values) for name, values in plain.items()}, coords=coords)
