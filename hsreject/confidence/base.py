@@ -158,10 +158,9 @@ class Confidence(ABC):
             probability = probability.astype(precision, copy=False)
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
             confidence = np.array(self.kernel(field, probability), dtype=precision)
-            total = field.sum(axis=0)  # NaN where any category is: one pass tells the missing
-            if probability is not None:
-                total += probability.sum(axis=0)
-        confidence[np.isnan(total)] = np.nan
+        confidence[np.isnan(field[0])] = np.nan
+        if probability is not None:
+            confidence[np.isnan(probability[0])] = np.nan
         return confidence
 
 

@@ -21,18 +21,36 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+def first_largest(
+    field: NDArray[np.floating],
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
+    """Return where the first largest value along the first axis stands, and that value.
+
+    Without branches and several times faster than an argmax along the first axis. Where any value
+    is NaN, the position is the number of categories and the value NaN.
+
+    Parameters
+    ----------
+    field : array (category, ...)
+    """
+    n_categories = len(field)
+    dtype = label_dtype(n_categories).type
+    largest = field.max(axis=0)
+    # The code of a category is the larger the earlier it stands, so that the first one wins; equal
+    # to NaN is nothing, which leaves 0.
+    code = np.zeros(largest.shape, dtype)
+    for position, plane in enumerate(field):
+        np.maximum(code, (plane == largest) * dtype(n_categories - position), out=code)
+    return dtype(n_categories) - code, largest
+
+
 def value_at_label(
     field: NDArray[np.floating], beside: NDArray[np.floating]
 ) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the largest value of `field` over its first axis and `beside` at the same category.
-
-    One pass over the categories: no index array and no gather, which cost more than the maximum.
-    """
-    largest, chosen = np.array(field[0]), np.array(beside[0])
-    for plane, other in zip(field[1:], beside[1:], strict=True):
-        np.copyto(chosen, other, where=plane > largest)
-        np.maximum(largest, plane, out=largest)
-    return largest, chosen
+    """Return the largest value of `field` over its first axis and `beside` at the same category."""
+    position, largest = first_largest(field)
+    inside = np.minimum(position, len(field) - 1).astype(np.intp)
+    return largest, np.take_along_axis(beside, inside[np.newaxis], axis=0)[0]
 
 
 def label_map(field: xr.DataArray) -> xr.DataArray:
@@ -62,31 +80,16 @@ def label_map(field: xr.DataArray) -> xr.DataArray:
     field = check_dims(field, FIELD_DIMS, name="field")
     values = _label_values(field)
     if field.chunks is None:
-        label = on_map_of(field, label_values(field.values, values))
+        label = on_map_of(field, values[first_largest(field.values)[0]])
     else:
         label = xr.apply_ufunc(
-            lambda planes: label_values(np.moveaxis(planes, -1, 0), values),
+            lambda planes: values[first_largest(np.moveaxis(planes, -1, 0))[0]],
             field,
             input_core_dims=[[CATEGORY]],
             dask="parallelized",
             output_dtypes=[values.dtype],
         )
     return _described(label, field)
-
-
-def label_values(field: NDArray[np.floating], values: NDArray[Any]) -> NDArray[Any]:
-    """Return the value of the first largest category of each pixel of a field (category, ...).
-
-    One pass over the categories, several times faster than an argmax along the first axis. The
-    largest of numbers one of which is NaN is NaN, so it also tells pixels without data.
-    """
-    largest = np.array(field[0])
-    label = np.full(largest.shape, values[0])
-    for plane, value in zip(field[1:], values[1:], strict=True):
-        np.copyto(label, value, where=plane > largest)
-        np.maximum(largest, plane, out=largest)
-    label[np.isnan(largest)] = nodata_label(values.dtype)
-    return label
 
 
 def on_map_of(field: xr.DataArray, data: NDArray[Any]) -> xr.DataArray:
@@ -101,7 +104,7 @@ def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -
     Parameters
     ----------
     position : array of int (y, x)
-        Counted from 0; negative where there is no data.
+        Counted from 0; the number of categories where there is no data.
     field : DataArray (category, y, x)
         Whose classes and coordinates the map gets.
 
@@ -109,29 +112,24 @@ def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -
     --------
     >>> field = xr.DataArray(np.zeros((2, 1, 3)), dims=("category", "y", "x"),
     ...                      coords={"category": [3, 7]})
-    >>> label_map_of_positions(np.array([[0, 1, -1]]), field).values
+    >>> label_map_of_positions(np.array([[0, 1, 2]]), field).values
     array([[  3,   7, 255]], dtype=uint8)
     """
     field = check_dims(field, FIELD_DIMS, name="field")
-    return _described(on_map_of(field, _filled(_label_values(field), position)), field)
+    return _described(on_map_of(field, _label_values(field)[position]), field)
 
 
 def _label_values(field: xr.DataArray) -> NDArray[Any]:
-    """Return the labels of the categories, in the type of the label map."""
+    """Return the labels of the categories and, last, nodata, in the type of the label map."""
     values = np.arange(1, field.sizes[CATEGORY] + 1)
     if CATEGORY in field.coords:
         values = np.asarray(field.coords[CATEGORY].values)
-    return values.astype(label_dtype(int(values.max())))
-
-
-def _filled(values: NDArray[Any], position: NDArray[np.integer]) -> NDArray[Any]:
-    nodata = values.dtype.type(nodata_label(values.dtype))
-    filled: NDArray[Any] = np.where(position < 0, nodata, values[position])
-    return filled
+    dtype = label_dtype(int(values.max()))
+    return np.append(values, nodata_label(dtype)).astype(dtype)
 
 
 def _described(label: xr.DataArray, field: xr.DataArray) -> xr.DataArray:
     if CATEGORY not in field.coords:
-        field = field.assign_coords({CATEGORY: _label_values(field)})
+        field = field.assign_coords({CATEGORY: _label_values(field)[:-1]})
     label.attrs = {"_FillValue": nodata_label(label.dtype)}
     return attach_classes(label.rename("label"), class_table(field))

@@ -45,6 +45,6 @@ class Posterior(Confidence):
         for plane, likelihood in zip(field, probability, strict=True):
             total += plane * likelihood
         posterior: NDArray[np.floating] = np.divide(
-            largest * beside, total, out=np.zeros_like(total), where=total > 0
+            largest * beside, total, out=np.zeros_like(total), where=total != 0
         )
         return posterior

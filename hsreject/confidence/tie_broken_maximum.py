@@ -61,9 +61,9 @@ class TieBrokenMaximum(Confidence):
         """Return (z_k + weight p_k) / (1 + weight) at the label k."""
         if probability is None:
             raise InputError("TieBrokenMaximum needs the class probabilities.")
-        # In float64: near 1 a float32 sum would leave the probability only four digits.
         largest, beside = value_at_label(field, probability)
-        confidence: NDArray[np.floating] = (
-            largest.astype(np.float64) + self.weight * beside.astype(np.float64)
-        ) / (1.0 + self.weight)
+        # In float64: near 1 a float32 sum would leave the probability only four digits.
+        confidence: NDArray[np.float64] = np.multiply(beside, self.weight, dtype=np.float64)
+        confidence += largest
+        confidence /= 1 + self.weight
         return confidence

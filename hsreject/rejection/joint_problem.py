@@ -187,6 +187,7 @@ class JointProblem:
         category = solution.category
         if (category[self.has_data] < 0).any():
             category = np.where(category < 0, self.solve(0.0).category, category)
+        category = np.where(self.has_data, category, len(self._probability))
         return label_map_of_positions(category, self.evidence.probability)
 
 

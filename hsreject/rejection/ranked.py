@@ -19,7 +19,7 @@ from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.rejection.maps import rejection_maps
 from hsreject.rejection.reference import reference_pixels
 from hsreject.rejection.threshold import threshold_for_fraction
-from hsreject.schema import nodata_label
+from hsreject.schema import OPERATING_POINT, nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +76,9 @@ class RankedRejector(Rejector):
     ) -> xr.Dataset:
         """Return `label` and `confidence` (y, x): all that every rejection follows from."""
         label, confidence = self.label_and_confidence(Evidence.of(maps), progress)
-        ranking = xr.Dataset({"label": label, "confidence": confidence}).load()
+        ranking = xr.Dataset(
+            {"label": label.variable, "confidence": confidence.variable}, coords=label.coords
+        ).load()
         if self.thresholds == "common":
             return ranking
         values = ranking["label"].values
@@ -133,9 +135,9 @@ class RankedRejector(Rejector):
         ranking = self.rank(maps, calibration=calibration, progress=progress)
         used, correct = reference_pixels(ranking["label"], reference)
         points = rejection_curve(correct, ranking["confidence"].values[used])
-        accuracy = xr.full_like(points["nonrejected_accuracy"], correct.mean())
-        accuracy.attrs["long_name"] = "accuracy with nothing rejected"
-        return points.assign(overall_accuracy=accuracy)
+        accuracy = np.full(points.sizes[OPERATING_POINT], correct.mean())
+        attrs = {"long_name": "accuracy with nothing rejected"}
+        return points.assign(overall_accuracy=(OPERATING_POINT, accuracy, attrs))
 
 
 def reject_ranked(

@@ -47,7 +47,7 @@ def test_nodata_stays_nodata_and_precision_stays(confidence, fields) -> None:
 def test_nodata_of_the_probability_counts(fields) -> None:
     field, probability = fields
     probability = probability.copy()
-    probability[2, 5, 5] = np.nan
+    probability[:, 5, 5] = np.nan
     assert np.isnan(named_confidence("posterior")(field, probability=probability)[5, 5])
     assert not np.isnan(named_confidence("maximum")(field, probability=probability)[5, 5])
 

@@ -1,0 +1,65 @@
+"""Rejection on a real scene, one draw of training pixels; `make bench` has the means over five."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.experiments.novelty import NoveltyExperiment
+
+FRACTIONS = np.arange(0.05, 0.501, 0.05)
+CONTEXT = hr.SegSALSA(hr.VectorTV(weight=1.0))
+
+
+@pytest.fixture(scope="module")
+def evidence() -> tuple[xr.Dataset, xr.DataArray]:
+    cube, labels = hr.load_indian_pines()
+    training, test = hr.sample_per_class(labels, 10, seed=2)
+    regression = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
+    model = hr.SceneClassifier(regression, features=[hr.MNF(15)]).fit(cube, training)
+    probability = model.predict_proba(cube)
+    hidden_field = CONTEXT.solve(probability).hidden_field
+    return xr.Dataset({"probability": probability, "hidden_field": hidden_field}), test
+
+
+@pytest.fixture(scope="module")
+def kept(evidence) -> dict[str, np.ndarray]:
+    rejectors = {
+        "pixelwise": hr.PixelwiseRejector(),
+        "sequential": hr.SequentialRejector(CONTEXT),
+        "joint": hr.JointRejector(CONTEXT, n_points=12),
+    }
+    points = hr.compare_rejectors(rejectors, *evidence)
+    return {
+        name: hr.accuracy_at(
+            points.isel(operating_point=points.rejector.values == name), FRACTIONS
+        ).values
+        for name in rejectors
+    }
+
+
+def test_context_beats_the_pixel_at_every_fraction(kept) -> None:
+    assert (kept["sequential"] > kept["pixelwise"]).all()
+    assert (kept["joint"] > kept["pixelwise"]).all()
+
+
+def test_joint_keeps_what_sequential_keeps(kept) -> None:
+    # Half a point is asked for on the mean of five draws; a single one may vary by as much again.
+    up_to = FRACTIONS < 0.401
+    assert (kept["joint"] - kept["sequential"])[up_to].min() >= -0.01
+
+
+@pytest.mark.parametrize("wanted", [0.1, 0.4])
+def test_a_wanted_fraction_is_found(evidence, wanted) -> None:
+    maps = hr.JointRejector(CONTEXT).reject(evidence[0], fraction=wanted)
+    assert abs(maps.attrs["rejected_fraction"] - wanted) <= 0.005
+    assert maps.attrs["n_solves"] <= 11  # and the known hidden field makes twelve
+
+
+def test_an_unknown_class_is_rejected_early_with_novelty() -> None:
+    result = NoveltyExperiment([(14,)], n_seeds=1).run(*hr.load_indian_pines())
+    assert result.novelty_auroc.item() > 0.9
+    assert (result.auroc.sel(with_novelty=True) > 0.87).all()
+    assert (result.auroc.sel(with_novelty=False) < 0.75).all()
+    loss = result.accuracy.diff("with_novelty")
+    assert loss.min() > -0.01  # at most half a point on the mean of five draws
