@@ -54,10 +54,14 @@ class JointRejector(Rejector):
     to a relative gap of 1e-4, that depends on nothing but q: results are the same in any order and
     for any number of workers. The fraction grows with q up to what that gap leaves open.
 
+    On Indian Pines (ten training pixels a class, vector TV) the kept accuracy at equal fraction is
+    that of sequential rejection or better with weight 1. With weight 2 it is up to 1.4 points
+    lower: with a strong context whole regions fall at once, right labels included.
+
     Parameters
     ----------
     context : SegSALSA
-        The context; vector TV of weight 2 by default.
+        The context; by default vector TV of weight 1.
     tolerance : float
         How near the rejected fraction must come to a wanted one. The fraction is a step function
         of q: where it jumps across the wanted value, the nearer side is taken and both sides are

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
 from hsreject.errors import InputError
 from hsreject.progress import ProgressCallback, no_progress
@@ -69,7 +70,11 @@ class JointProblem:
         weight = known_weight(evidence, exponent=novelty_exponent)
         self._weight = None if weight is None else np.asarray(weight.values)
         self._key = fingerprint(
-            self._probability, self._weight, evidence.image, replace(context, n_threads=1)
+            __version__,
+            self._probability,
+            self._weight,
+            evidence.image,
+            replace(context, n_threads=1),
         )
         self._solved: dict[str, JointSolution] = {}
         self.n_solves = 0
@@ -168,12 +173,12 @@ class JointProblem:
         if workers == 1:
             return [self.solve(q, progress=progress.of_solve()) for q in failure_probabilities]
         with ThreadPoolExecutor(workers) as pool:
-            futures = [
-                pool.submit(self.solve, q, n_threads=1, progress=progress.of_solve())
-                for q in failure_probabilities
-            ]
+            futures = {  # larger ones take longer and go first, so that the workers end together
+                q: pool.submit(self.solve, q, n_threads=1, progress=progress.of_solve())
+                for q in sorted(failure_probabilities, reverse=True)
+            }
             try:
-                return [future.result() for future in futures]
+                return [futures[q].result() for q in failure_probabilities]
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise

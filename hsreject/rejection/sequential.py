@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def default_context() -> SegSALSA:
-    """Return the context of rejectors that are given none: vector TV of weight 2."""
-    return SegSALSA(VectorTV(weight=2.0))
+    """Return the context of rejectors that are given none: vector TV of weight 1."""
+    return SegSALSA(VectorTV(weight=1.0))
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SequentialRejector(RankedRejector):
     Parameters
     ----------
     context : SegSALSA
-        How the hidden field is found; vector TV of weight 2 by default.
+        How the hidden field is found; by default with vector TV of weight 1.
     confidence : str or Confidence
         "tie_broken_maximum" (the largest value of the hidden field, ties broken by the class
         probability), "maximum", "margin", "entropy", "posterior", or an object.
