@@ -166,6 +166,8 @@ def zipped(**files: bytes) -> bytes:
             "no fitted model",
         ),
     ],
+    # named by hand: archives hold times and addresses, and every worker must collect the same names
+    ids=["empty", "picture", "archive", "broken", "list", "estimator", "version", "no model"],
 )
 def test_foreign_files_are_refused(tmp_path, content, message) -> None:
     path = tmp_path / "model.skops"
