@@ -7,6 +7,7 @@ of two (7.16 inches). Series differ by line style and marker as well as by colou
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -19,8 +20,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from hsreject.errors import FileError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -88,9 +88,20 @@ def line_looks(count: int) -> list[LineLook]:
     return list(islice(cycle(_LOOKS), count))
 
 
-def print_style() -> AbstractContextManager[None]:
-    """Return a context in which matplotlib draws in the style of hsreject."""
-    return mpl.rc_context(_PRINT)
+@contextmanager
+def print_style() -> Iterator[None]:
+    """Make a context in which matplotlib draws in the style of hsreject.
+
+    Unlike ``matplotlib.rc_context`` it puts back only what it sets: the first figure of a session
+    makes matplotlib load its backend and with it "interactive", without which notebooks show no
+    further figure.
+    """
+    before = {key: mpl.rcParams[key] for key in _PRINT}
+    mpl.rcParams.update(_PRINT)
+    try:
+        yield
+    finally:
+        mpl.rcParams.update(before)
 
 
 def new_figure(width: float = COLUMN_WIDTH, height: float = 2.6) -> Figure:

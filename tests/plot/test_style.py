@@ -11,7 +11,7 @@ import pytest
 from hsreject.errors import FileError
 from hsreject.plot import ClassMapDisplay, new_figure, save_figure
 from hsreject.plot.categories import color_distance
-from hsreject.plot.style import line_looks
+from hsreject.plot.style import line_looks, print_style
 
 HEADLESS = """
 import numpy as np
@@ -52,6 +52,16 @@ def test_drawing_leaves_the_settings_of_the_user() -> None:
     before = dict(mpl.rcParams)
     ClassMapDisplay.from_labels(np.array([[1, 2]])).plot(new_figure().add_subplot())
     assert dict(mpl.rcParams) == before
+
+
+def test_what_a_backend_sets_while_drawing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a notebook's backend turns "interactive" on when the first figure is made; figures after it
+    # are shown only if it stays on
+    off, on = False, True
+    monkeypatch.setitem(mpl.rcParams, "interactive", off)
+    with print_style():
+        mpl.interactive(on)
+    assert mpl.is_interactive()
 
 
 def test_without_axes_a_pyplot_figure_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
