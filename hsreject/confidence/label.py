@@ -38,10 +38,12 @@ def first_largest(
     largest = field.max(axis=0)
     # The code of a category is the larger the earlier it stands, so that the first one wins; equal
     # to NaN is nothing, which leaves 0.
-    code = np.zeros(largest.shape, dtype)
+    code, here = np.zeros(largest.shape, dtype), np.empty(largest.shape, dtype)
     for position, plane in enumerate(field):
-        np.maximum(code, (plane == largest) * dtype(n_categories - position), out=code)
-    return dtype(n_categories) - code, largest
+        np.equal(plane, largest, out=here, casting="unsafe")
+        np.multiply(here, dtype(n_categories - position), out=here)
+        np.maximum(code, here, out=code)
+    return np.subtract(dtype(n_categories), code, out=code), largest
 
 
 def value_at_label(

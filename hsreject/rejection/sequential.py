@@ -75,15 +75,13 @@ class SequentialRejector(RankedRejector):
         self, evidence: Evidence, progress: ProgressCallback
     ) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the class with the largest value of the hidden field, and its confidence."""
-        hidden_field = evidence.hidden_field
-        if hidden_field is None:
-            hidden_field = self.context.solve(
+        if evidence.hidden_field is None:
+            result = self.context.solve(
                 evidence.probability, image=evidence.image, progress=progress
-            ).hidden_field
-        confidence = field_confidence(
-            named_confidence(self.confidence),
-            hidden_field,
-            evidence,
-            exponent=self.novelty_exponent,
-        )
-        return label_map(hidden_field), confidence
+            )
+            hidden_field, label = result.hidden_field, result.label
+        else:
+            hidden_field, label = evidence.hidden_field, label_map(evidence.hidden_field)
+        confidence = named_confidence(self.confidence)
+        exponent = self.novelty_exponent
+        return label, field_confidence(confidence, hidden_field, evidence, exponent=exponent)
