@@ -17,7 +17,7 @@ from hsreject.pipeline.plan import Plan, make_plan
 from hsreject.pipeline.stages import SECONDS, Stages
 from hsreject.pipeline.summary import summarise
 from hsreject.pipeline.tuning import best_settings
-from hsreject.rejection import PixelwiseRejector
+from hsreject.rejection import PixelwiseRejector, Rejector
 from hsreject.rejection.reference import reference_pixels
 from hsreject.schema import NO_REFERENCE
 
@@ -48,9 +48,14 @@ class SeedResult:
 
 
 def run_seed(
-    document: Mapping[str, Any], labels: xr.DataArray, stages: Stages, *, seed: int
+    document: Mapping[str, Any],
+    labels: xr.DataArray,
+    stages: Stages,
+    *,
+    seed: int,
+    with_maps: bool,
 ) -> SeedResult:
-    """Run all stages of a configuration with one seed."""
+    """Run all stages of a configuration with one seed; reject maps are made only when asked."""
     plan = make_plan(document)
     train, test = plan.sampling.split(labels, seed=seed)
     if not (test != NO_REFERENCE).any():
@@ -62,54 +67,65 @@ def run_seed(
     if plan.tuning is not None:
         tried = stages.tuning(document, plan.tuning, train, seed=seed)
         plan = make_plan(with_settings(document, best_settings(tried)))
-    return _run_plan(plan, stages, labels, train, test, tried)
+    evidence = _evidence(plan, stages, train)
+    systems = _Systems(stages, test)
+    systems.add_rejectors(plan, evidence)
+    for name, model in plan.baselines.items():
+        baseline = stages.probability(model, train, stage=f"baseline-{name}")
+        systems.add(name, PixelwiseRejector(), baseline, before=baseline.attrs[SECONDS])
+    maps = evidence.drop_vars("image", errors="ignore").assign(
+        reference=labels, train=train, test=test
+    )
+    if with_maps:
+        maps = maps.assign(_reject_maps(plan, stages, evidence))
+    return SeedResult(maps, systems.curves, summarise(systems.curves, systems.seconds), tried)
 
 
-def _run_plan(
-    plan: Plan,
-    stages: Stages,
-    labels: xr.DataArray,
-    train: xr.DataArray,
-    test: xr.DataArray,
-    tried: xr.Dataset | None,
-) -> SeedResult:
+def _evidence(plan: Plan, stages: Stages, train: xr.DataArray) -> xr.Dataset:
+    """Return what rejectors look at; the attributes tell the seconds of classifier and context."""
     evidence = stages.probability(plan.model, train, stage="classifier")
-    spent = {"classifier": evidence.attrs[SECONDS]}
-    maps = evidence.assign(reference=labels, train=train, test=test)
-    curves: dict[str, xr.Dataset] = {}
-    seconds: dict[str, float] = {}
+    seconds = {"classifier": evidence.attrs[SECONDS], "context": 0.0}
     if plan.context is not None:
         field = stages.hidden_field(plan.context, evidence["probability"])
-        evidence = evidence.assign(hidden_field=field["hidden_field"], image=stages.cube)
-        maps = maps.assign(hidden_field=field["hidden_field"], context_label=field["label"])
-        spent["context"] = field.attrs[SECONDS]
-    rejected = []
-    for name, rejector in plan.rejectors.items():
-        curves[name] = stages.rejection(name, rejector, evidence, test)
-        rejected.append(stages.maps(name, rejector, evidence, plan.fraction))
-        stages_of = ("classifier", "context") if hasattr(rejector, "context") else ("classifier",)
-        seconds[name] = sum(spent[s] for s in stages_of) + curves[name].attrs[SECONDS]
-    if plan.context is not None:
-        curves[CONTEXT_ROW] = _nothing_rejected(field["label"], test)
-        seconds[CONTEXT_ROW] = sum(spent.values())
-    for name, model in plan.baselines.items():
-        field = stages.probability(model, train, stage=f"baseline-{name}")
-        curves[name] = stages.rejection(name, PixelwiseRejector(), field, test)
-        seconds[name] = field.attrs[SECONDS] + curves[name].attrs[SECONDS]
-    return SeedResult(
-        maps=maps.assign(_side_by_side(list(plan.rejectors), rejected)),
-        curves=curves,
-        summary=summarise(curves, seconds),
-        tried=tried,
-    )
+        seconds["context"] = field.attrs[SECONDS]
+        evidence = evidence.assign(
+            hidden_field=field["hidden_field"], context_label=field["label"], image=stages.cube
+        )
+    return evidence.drop_attrs(deep=False).assign_attrs(seconds)
 
 
-def _side_by_side(names: list[str], rejected: list[xr.Dataset]) -> dict[str, xr.DataArray]:
-    along = xr.Variable(REJECTOR, names)
+class _Systems:
+    """The rows of the table: operating points and seconds of each system."""
+
+    def __init__(self, stages: Stages, test: xr.DataArray) -> None:
+        self._stages, self._test = stages, test
+        self.curves: dict[str, xr.Dataset] = {}
+        self.seconds: dict[str, float] = {}
+
+    def add(self, name: str, rejector: Rejector, evidence: xr.Dataset, *, before: float) -> None:
+        """Add a rejector on top of stages that took `before` seconds."""
+        curve = self._stages.rejection(name, rejector, evidence, self._test)
+        self.curves[name] = curve
+        self.seconds[name] = before + curve.attrs[SECONDS]
+
+    def add_rejectors(self, plan: Plan, evidence: xr.Dataset) -> None:
+        """Add the rejectors of a plan, and before the first one with context, context alone."""
+        classifier, context = evidence.attrs["classifier"], evidence.attrs["context"]
+        for name, rejector in plan.rejectors.items():
+            uses_context = hasattr(rejector, "context")
+            if uses_context and CONTEXT_ROW not in self.curves and "context_label" in evidence:
+                _, correct = reference_pixels(evidence["context_label"], self._test)
+                point = operating_point(correct, np.zeros_like(correct))
+                self.curves[CONTEXT_ROW] = curve_of_points([point])
+                self.seconds[CONTEXT_ROW] = classifier + context
+            self.add(name, rejector, evidence, before=classifier + context * uses_context)
+
+
+def _reject_maps(plan: Plan, stages: Stages, evidence: xr.Dataset) -> dict[str, xr.DataArray]:
+    rejected = [
+        stages.maps(name, rejector, evidence, plan.fraction)
+        for name, rejector in plan.rejectors.items()
+    ]
+    along = xr.Variable(REJECTOR, list(plan.rejectors))
     joined = xr.concat(rejected, dim=along, combine_attrs="override")
     return {str(name): joined[name] for name in joined.data_vars}
-
-
-def _nothing_rejected(label: xr.DataArray, test: xr.DataArray) -> xr.Dataset:
-    _, correct = reference_pixels(label, test)
-    return curve_of_points([operating_point(correct, np.zeros_like(correct))])

@@ -90,5 +90,5 @@ def _run_seeds(
     stages = Stages(cube, fingerprint(cube, labels), store, progress)
     results: dict[int, SeedResult] = {}
     for seed in range(plan.seed, plan.seed + plan.repeat):
-        results[seed] = run_seed(document, labels, stages, seed=seed)
+        results[seed] = run_seed(document, labels, stages, seed=seed, with_maps=seed == plan.seed)
     return results
