@@ -40,6 +40,11 @@ if TYPE_CHECKING:
     from hsreject.io.map_writer import write_map, write_maps
     from hsreject.io.netcdf import open_dataset, write_dataset
     from hsreject.io.scene import open_scene
+    from hsreject.mapping.map_model import MapModel
+    from hsreject.mapping.map_scene import SceneMap, map_scene
+    from hsreject.mapping.model_file import load_map_model, save_map_model
+    from hsreject.mapping.summary import MapSummary
+    from hsreject.mapping.train import train
     from hsreject.measures.by_class import rejection_curve_by_class
     from hsreject.measures.choosing import (
         cheapest_operating_point,
@@ -109,6 +114,8 @@ _HOME = {
     "GraphTV": "hsreject.context.priors.graph_tv",
     "HsrejectError": "hsreject.errors",
     "JointRejector": "hsreject.rejection.joint",
+    "MapModel": "hsreject.mapping.map_model",
+    "MapSummary": "hsreject.mapping.summary",
     "NearestNeighbour": "hsreject.classify.nearest_neighbour",
     "Normalize": "hsreject.classify.features.normalize",
     "Novelty": "hsreject.rejection.novelty",
@@ -127,6 +134,7 @@ _HOME = {
     "SampleTransformer": "hsreject.classify.features.contract",
     "Scale": "hsreject.classify.features.scale",
     "SceneClassifier": "hsreject.classify.scene_classifier",
+    "SceneMap": "hsreject.mapping.map_scene",
     "SceneTransformer": "hsreject.classify.features.contract",
     "SegSALSA": "hsreject.context.segsalsa",
     "SegSALSAResult": "hsreject.context.result",
@@ -159,8 +167,10 @@ _HOME = {
     "highest_quality_point": "hsreject.measures.choosing",
     "kept_agreement": "hsreject.measures.confusion",
     "load_indian_pines": "hsreject.datasets.indian_pines",
+    "load_map_model": "hsreject.mapping.model_file",
     "load_model": "hsreject.classify.model_file",
     "load_scene": "hsreject.datasets.scenes",
+    "map_scene": "hsreject.mapping.map_scene",
     "minimum_cost_without_rejection": "hsreject.measures.cost",
     "open_dataset": "hsreject.io.netcdf",
     "open_labels": "hsreject.io.labels",
@@ -178,10 +188,12 @@ _HOME = {
     "sample_blocks": "hsreject.sampling.blocks",
     "sample_fraction": "hsreject.sampling.classwise",
     "sample_per_class": "hsreject.sampling.classwise",
+    "save_map_model": "hsreject.mapping.model_file",
     "save_model": "hsreject.classify.model_file",
     "stratified_weights": "hsreject.measures.stratum",
     "streamed_rejection_curve": "hsreject.measures.streaming",
     "synthetic_scene": "hsreject.datasets.synthetic",
+    "train": "hsreject.mapping.train",
     "write_dataset": "hsreject.io.netcdf",
     "write_evaluation": "hsreject.report.evaluation_folder",
     "write_map": "hsreject.io.map_writer",
@@ -206,6 +218,8 @@ __all__ = [
     "GraphTV",
     "HsrejectError",
     "JointRejector",
+    "MapModel",
+    "MapSummary",
     "NearestNeighbour",
     "Normalize",
     "Novelty",
@@ -224,6 +238,7 @@ __all__ = [
     "SampleTransformer",
     "Scale",
     "SceneClassifier",
+    "SceneMap",
     "SceneTransformer",
     "SegSALSA",
     "SegSALSAResult",
@@ -257,8 +272,10 @@ __all__ = [
     "highest_quality_point",
     "kept_agreement",
     "load_indian_pines",
+    "load_map_model",
     "load_model",
     "load_scene",
+    "map_scene",
     "minimum_cost_without_rejection",
     "open_dataset",
     "open_labels",
@@ -276,10 +293,12 @@ __all__ = [
     "sample_blocks",
     "sample_fraction",
     "sample_per_class",
+    "save_map_model",
     "save_model",
     "stratified_weights",
     "streamed_rejection_curve",
     "synthetic_scene",
+    "train",
     "write_dataset",
     "write_evaluation",
     "write_map",

@@ -22,6 +22,7 @@ LAYERS = (
     {"report"},
     {"config"},
     {"pipeline"},
+    {"mapping"},
     {"experiments"},
     {"cli"},
 )

@@ -17,6 +17,7 @@ from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.features import FEATURES, SceneTransformer
 from hsreject.classify.labelled_pixels import labelled_samples
 from hsreject.classify.pixels import map_pixels, on_the_grid_of
+from hsreject.classify.reach import total_reach
 from hsreject.errors import InputError
 from hsreject.progress import ProgressCallback, no_progress
 
@@ -174,6 +175,11 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         coords = {schema.CATEGORY: self.classes_}
         probability = on_the_grid_of(features, data, dim=schema.CATEGORY, coords=coords)
         return schema.attach_classes(probability, self.class_table_).rename("probability")
+
+    @property
+    def reach(self) -> int | None:
+        """How many pixels around it decide the probabilities of a pixel; None: the whole scene."""
+        return total_reach(feature.reach for feature in self.features_)
 
     def _bands_used(self, cube: xr.DataArray) -> NDArray[np.intp]:
         if self.features_:

@@ -12,8 +12,10 @@ from hsreject.cli.evaluate import evaluate
 from hsreject.cli.fetch import fetch
 from hsreject.cli.figure import figure
 from hsreject.cli.info import info
+from hsreject.cli.map import map_command
 from hsreject.cli.novelty import novelty
 from hsreject.cli.run import run_command
+from hsreject.cli.train import train_command
 
 app = typer.Typer(
     name="hsreject",
@@ -48,5 +50,7 @@ app.command()(evaluate)
 app.command()(fetch)
 app.command()(figure)
 app.command()(info)
+app.command("map")(map_command)
 app.command()(novelty)
 app.command("run")(run_command)
+app.command("train")(train_command)

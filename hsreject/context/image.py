@@ -45,10 +45,24 @@ def principal_components(
             "Set the probabilities of these pixels to NaN, or drop the bands that have them."
         )
     spectra -= spectra.mean(axis=1, keepdims=True)
-    _, vectors = np.linalg.eigh(spectra @ spectra.T)
-    loadings = vectors[:, ::-1][:, :count]
-    largest = np.abs(loadings).argmax(axis=0)
-    loadings = loadings * np.sign(loadings[largest, np.arange(loadings.shape[1])])
-    components = np.zeros((loadings.shape[1], *valid.shape))
-    components[:, valid] = loadings.T @ spectra
+    loadings = principal_loadings(spectra @ spectra.T, count)
+    components = np.zeros((len(loadings), *valid.shape))
+    components[:, valid] = loadings @ spectra
     return components
+
+
+def principal_loadings(scatter: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the leading eigenvectors of a scatter matrix, (component, band), signs fixed.
+
+    Examples
+    --------
+    >>> principal_loadings(np.diag([1.0, 4.0]), 1)
+    array([[0., 1.]])
+    """
+    _, vectors = np.linalg.eigh(scatter)
+    loadings = vectors[:, ::-1][:, :count].T
+    largest = np.abs(loadings).argmax(axis=1)
+    signed: NDArray[np.float64] = (
+        loadings * np.sign(loadings[np.arange(len(loadings)), largest])[:, np.newaxis]
+    )
+    return signed

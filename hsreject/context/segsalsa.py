@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import xarray as xr
 
+from hsreject.classify.reach import total_reach
 from hsreject.confidence import label_map
 from hsreject.context.grid import Grid
 from hsreject.context.likelihood import likelihood, valid_probability_pixels
@@ -25,6 +26,8 @@ from hsreject.schema import CUBE_DIMS, FIELD_DIMS, check_dims, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from hsreject.context.scene_image import SceneImage
 
 SMALLEST_SHARE = 50_000  # numbers of a field below which a thread costs more than it brings
 
@@ -105,6 +108,15 @@ class SegSALSA:
     def priors(self) -> tuple[Prior, ...]:
         """The priors as a tuple."""
         return (self.prior,) if isinstance(self.prior, Prior) else tuple(self.prior)
+
+    @property
+    def reach(self) -> int | None:
+        """How many pixels around a block decide its labels; None: the whole scene does."""
+        return total_reach(prior.reach for prior in self.priors)
+
+    def on_scene(self, scene: SceneImage) -> SegSALSA:
+        """Return this context with everything fixed that its priors take from the whole image."""
+        return replace(self, prior=tuple(prior.on_scene(scene) for prior in self.priors))
 
     @overload
     def solve(

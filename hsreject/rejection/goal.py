@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FRACTION = "fraction"
+THRESHOLD = "threshold"
 ACCURACY = "accuracy"
 REJECTION_COST = "rejection_cost"
 

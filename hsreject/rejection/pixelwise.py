@@ -54,6 +54,11 @@ class PixelwiseRejector(RankedRejector):
         check_thresholds(self.thresholds)
         check_exponent(self.novelty_exponent)
 
+    @property
+    def reach(self) -> int:
+        """None of its neighbours matter to a pixel."""
+        return 0
+
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback
     ) -> tuple[xr.DataArray, xr.DataArray]:

@@ -24,6 +24,7 @@ from hsreject.schema import OPERATING_POINT, nodata_label
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hsreject.context.scene_image import SceneImage
     from hsreject.rejection.calibration import Calibration
 
 
@@ -57,6 +58,22 @@ class RankedRejector(Rejector):
     """
 
     thresholds: Thresholds = "common"
+
+    @property
+    def reach(self) -> int | None:
+        """How many pixels around a block decide its labels and confidences; None: the whole scene.
+
+        A scene can be mapped in blocks only by a rejector that knows. By default nothing is
+        promised.
+        """
+        return None
+
+    def on_scene(self, scene: SceneImage) -> RankedRejector:
+        """Return this rejector for the blocks of one scene; itself, unless it looks at the image.
+
+        What it takes from the image as a whole is fixed, and every block is solved by one thread.
+        """
+        return self
 
     @abstractmethod
     def label_and_confidence(

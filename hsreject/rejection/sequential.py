@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hsreject.confidence import Confidence, label_map, named_confidence
@@ -15,6 +15,7 @@ from hsreject.rejection.ranked import RankedRejector
 if TYPE_CHECKING:
     import xarray as xr
 
+    from hsreject.context.scene_image import SceneImage
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
 
@@ -70,6 +71,15 @@ class SequentialRejector(RankedRejector):
         named_confidence(self.confidence)
         check_thresholds(self.thresholds)
         check_exponent(self.novelty_exponent)
+
+    @property
+    def reach(self) -> int | None:
+        """That of the context."""
+        return self.context.reach
+
+    def on_scene(self, scene: SceneImage) -> SequentialRejector:
+        """Return this rejector with its context fixed to a scene, solved by one thread a block."""
+        return replace(self, context=replace(self.context.on_scene(scene), n_threads=1))
 
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback

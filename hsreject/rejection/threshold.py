@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -60,15 +61,45 @@ def threshold_for_fraction(confidence: NDArray[np.floating], fraction: float) ->
     pivot = np.partition(confidence, rank)[rank]
     below = int(np.count_nonzero(confidence < pivot))
     above = int(np.count_nonzero(confidence <= pivot))
-    if wanted - below <= above - wanted:
-        value, count = float(pivot), below
-    else:
-        larger = confidence[confidence > pivot]
-        value, count = float(larger.min(initial=np.inf)), above
+    return nearer_threshold(
+        wanted,
+        confidence.size,
+        at=(float(pivot), below),
+        after=lambda: (float(confidence[confidence > pivot].min(initial=np.inf)), above),
+        above=above,
+    )
+
+
+def nearer_threshold(
+    wanted: float,
+    n_pixels: int,
+    *,
+    at: tuple[float, int],
+    after: Callable[[], tuple[float, int]],
+    above: int,
+) -> Threshold:
+    """Return the nearer of the two thresholds around a wanted number of rejected pixels.
+
+    Parameters
+    ----------
+    wanted : float
+        How many pixels should be rejected.
+    n_pixels : int
+        How many there are.
+    at : (float, int)
+        The confidence at the wanted rank, and how many pixels lie below it.
+    after : callable
+        Returns the next larger confidence (infinity if there is none) and `above`; called only
+        when that is the nearer one.
+    above : int
+        How many pixels do not lie above the confidence at the wanted rank.
+    """
+    below = at[1]
+    value, count = at if wanted - below <= above - wanted else after()
     exact = [number for number in (below, above) if abs(number - wanted) < 1e-6]
     return Threshold(
         value,
-        count / confidence.size,
-        (exact[0] if exact else below) / confidence.size,
-        (exact[0] if exact else above) / confidence.size,
+        count / n_pixels,
+        (exact[0] if exact else below) / n_pixels,
+        (exact[0] if exact else above) / n_pixels,
     )

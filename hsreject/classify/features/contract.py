@@ -38,6 +38,8 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     A whole transformer: every band minus its darkest value in the scene it was fitted on.
 
     >>> class SubtractDarkest(SceneTransformer):
+    ...     reach = 0  # a pixel's features need no neighbours
+    ...
     ...     def _learn_scene(self, cube):
     ...         self.darkest_ = cube.min(("y", "x")).values
     ...
@@ -58,6 +60,14 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     @abstractmethod
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         """Return the features of a cube that has the bands in use."""
+
+    @property
+    def reach(self) -> int | None:
+        """How many pixels around it decide the features of a pixel; None: its place, or them all.
+
+        A scene that is mapped block by block needs to know; by default nothing is promised.
+        """
+        return None
 
     def fit(self, X: xr.DataArray, y: object = None) -> Self:
         """Learn from a scene.
@@ -130,6 +140,11 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
     @abstractmethod
     def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
         """Return the features (n_samples, n_outputs) of samples (n_samples, n_bands_in_use)."""
+
+    @property
+    def reach(self) -> int:
+        """None of its neighbours matter to a pixel."""
+        return 0
 
     @property
     def _n_outputs(self) -> int:

@@ -95,6 +95,11 @@ class MNF(SceneTransformer):
         self.min_snr = min_snr
         self.neighbour = neighbour
 
+    @property
+    def reach(self) -> int:
+        """None of its neighbours matter to a pixel."""
+        return 0
+
     def _learn_scene(self, cube: xr.DataArray) -> None:
         if self.neighbour not in NEIGHBOURS:
             raise InputError(

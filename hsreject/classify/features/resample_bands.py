@@ -52,6 +52,11 @@ class ResampleBands(SceneTransformer):
         self.method = method
         self.tolerance = tolerance
 
+    @property
+    def reach(self) -> int:
+        """None of its neighbours matter to a pixel."""
+        return 0
+
     def _learn_scene(self, cube: xr.DataArray) -> None:
         self.fit_wavelengths(
             _wavelengths(cube), needed=np.ones(cube.sizes[schema.BAND], dtype=bool)

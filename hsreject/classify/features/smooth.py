@@ -52,6 +52,11 @@ class Smooth(SceneTransformer):
     def __init__(self, sigma: float = 1.0) -> None:
         self.sigma = sigma
 
+    @property
+    def reach(self) -> int:
+        """The radius of the kernel."""
+        return int(_TRUNCATE * self.sigma + 0.5)
+
     def _learn_scene(self, cube: xr.DataArray) -> None:
         if not (np.isfinite(self.sigma) and self.sigma >= 0):
             raise InputError(f"sigma must be a number of pixels from 0 (got {self.sigma}).")
@@ -63,10 +68,9 @@ class Smooth(SceneTransformer):
         data: Any = cube.data
         if cube.chunks is None:
             return on_the_grid_of(cube, kernel(data), dim=schema.BAND, coords=coords)
-        reach = int(_TRUNCATE * self.sigma + 0.5)
         smoothed = data.rechunk({0: -1}).map_overlap(
             kernel,
-            depth={0: 0, 1: reach, 2: reach},
+            depth={0: 0, 1: self.reach, 2: self.reach},
             boundary="none",
             dtype=dtype,
             meta=np.empty((0, 0, 0), dtype=dtype),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from hsreject.context.grid import Grid
     from hsreject.context.iteration import Iteration
+    from hsreject.context.scene_image import SceneImage
     from hsreject.context.workers import Workers
 
     Array = NDArray[np.floating[Any]]
@@ -74,6 +75,22 @@ class Prior(ABC):
     @abstractmethod
     def bind(self, grid: Grid) -> Term:
         """Return the term of this prior on `grid`."""
+
+    @property
+    def reach(self) -> int | None:
+        """How many pixels around a block decide its labels; None: the whole scene does.
+
+        A scene can be solved in blocks if every prior says how wide a margin they need, so that at
+        least 99.9 % of the labels are those of the whole scene. By default nothing is promised.
+        """
+        return None
+
+    def on_scene(self, scene: SceneImage) -> Prior:
+        """Return this prior with everything fixed that it takes from the image as a whole.
+
+        Blocks of one scene then agree on it. A prior that does not look at the image is itself.
+        """
+        return self
 
 
 def check_weight(weight: float) -> float:

@@ -3,17 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hsreject.context.image import principal_components
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hsreject.context.grid import Grid
+    from hsreject.context.scene_image import SceneImage
+
+
+PIXELS_PER_WEIGHT = 16
+"""How far, in pixels, a unit of weight carries the influence of a pixel on the labels around it.
+
+Measured on Indian Pines and on noisy synthetic scenes: blocks with margins of this width have at
+least 99.9 % of the labels of the whole scene, for weights from 0.5 to 8.
+"""
+
+
+@dataclass(frozen=True)
+class ImageEdges:
+    r"""Edge weights from bands of an image, on the scale of a larger one: the same in every block.
+
+    .. math:: w = \exp(-d^2 / (2\,mean\_squared))
+
+    Parameters
+    ----------
+    bands : tuple of int
+        Bands of the image over which :math:`d^2` sums.
+    mean_squared : float
+        The mean of :math:`d^2` over all edges of the scene; 0 makes all weights 1.
+    """
+
+    bands: tuple[int, ...]
+    mean_squared: float
+
+
+Edges = str | Sequence[int] | NDArray[np.floating[Any]] | ImageEdges | None
+"""What the option `edges` of a prior may be; :class:`hsreject.VectorTV` explains it."""
+
+
+def weight_reach(weight: float) -> int:
+    """Return the reach of a total variation: 16 pixels a unit of weight, and at least 16.
+
+    Examples
+    --------
+    >>> weight_reach(0.1), weight_reach(2.0), weight_reach(2.5)
+    (16, 32, 40)
+    """
+    return int(np.ceil(PIXELS_PER_WEIGHT * max(weight, 1.0)))
 
 
 def existing_edges(valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -25,7 +67,10 @@ def existing_edges(valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def image_edge_weights(
-    layers: NDArray[np.floating[Any]], exists: NDArray[np.bool_]
+    layers: NDArray[np.floating[Any]],
+    exists: NDArray[np.bool_],
+    *,
+    mean_squared: float | None = None,
 ) -> NDArray[np.float64]:
     r"""Return :math:`\exp(-d^2 / (2\,\overline{d^2}))` of each edge, d the difference across it.
 
@@ -34,6 +79,8 @@ def image_edge_weights(
     layers : array, (layer, y, x)
         Bands or components; :math:`d^2` sums over them, and the mean is over existing edges.
     exists : array of bool, (y, direction, x)
+    mean_squared : float, optional
+        The mean of a larger scene, to be taken instead.
 
     Returns
     -------
@@ -43,14 +90,14 @@ def image_edge_weights(
     squared = np.zeros(exists.shape)
     squared[:, 0, :-1] = (np.diff(layers, axis=2) ** 2).sum(axis=0)
     squared[:-1, 1] = (np.diff(layers, axis=1) ** 2).sum(axis=0)
-    mean = squared[exists].mean() if exists.any() else 0.0
+    mean = mean_squared
+    if mean is None:
+        mean = squared[exists].mean() if exists.any() else 0.0
     weights = np.exp(-squared / (2 * mean)) if mean > 0 else np.ones(exists.shape)
     return np.where(exists, weights, 0.0)
 
 
-def chosen_edge_weights(
-    edges: str | Sequence[int] | NDArray[np.floating[Any]] | None, grid: Grid
-) -> NDArray[np.float64]:
+def chosen_edge_weights(edges: Edges, grid: Grid) -> NDArray[np.float64]:
     """Return the edge weights, (y, direction, x), that the option `edges` of a prior asks for."""
     exists = existing_edges(grid.valid)
     if edges is None:
@@ -58,11 +105,29 @@ def chosen_edge_weights(
     if isinstance(edges, np.ndarray) and edges.ndim > 1:
         return np.where(exists, _given(edges, exists), 0.0)
     image = grid.required_image(wanted_by="A prior with edges from the image")
+    if isinstance(edges, ImageEdges):
+        chosen = image[_band_indices(edges.bands, image.shape[0])]
+        layers = np.where(grid.valid, chosen, 0.0)
+        return image_edge_weights(layers, exists, mean_squared=edges.mean_squared)
     if isinstance(edges, str):
         layers = principal_components(image, grid.valid, 1)
     else:
         layers = np.where(grid.valid, image[_band_indices(edges, image.shape[0])], 0.0)
     return image_edge_weights(layers.astype(np.float64), exists)
+
+
+def edges_on_scene(edges: Edges, scene: SceneImage) -> Edges:
+    """Return the option `edges` of a prior with the scale of `scene`, to be used in its blocks."""
+    if edges is None or isinstance(edges, ImageEdges):
+        return edges
+    if isinstance(edges, str):
+        return scene.edges_along(scene.first_component())
+    if isinstance(edges, np.ndarray) and edges.ndim > 1:
+        raise InputError(
+            "A prior whose edge weights are an array belongs to one scene and cannot be used on "
+            "another, or in blocks. Take edges='image' or the indices of bands."
+        )
+    return scene.edges_along(scene.bands(_band_indices(edges, scene.n_bands)))
 
 
 def _given(edges: NDArray[np.floating[Any]], exists: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,12 @@ from hsreject.context.kernels.vector_tv import (
     variation_rows,
 )
 from hsreject.context.priors.base import Prior, Term, check_weight
-from hsreject.context.priors.edges import chosen_edge_weights
+from hsreject.context.priors.edges import (
+    Edges,
+    chosen_edge_weights,
+    edges_on_scene,
+    weight_reach,
+)
 from hsreject.context.priors.vector_tv_sweep import VectorTVIteration
 from hsreject.errors import InputError
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
     from hsreject.context.grid import Grid
     from hsreject.context.iteration import Iteration
+    from hsreject.context.scene_image import SceneImage
     from hsreject.context.workers import Workers
 
     Array = NDArray[np.floating[Any]]
@@ -69,7 +74,7 @@ class VectorTV(Prior):
         self,
         weight: float = 1.0,
         *,
-        edges: str | Sequence[int] | NDArray[np.floating[Any]] | None = None,
+        edges: Edges = None,
     ) -> None:
         self.weight = check_weight(weight)
         if isinstance(edges, str) and edges != "image":
@@ -81,6 +86,15 @@ class VectorTV(Prior):
     def bind(self, grid: Grid) -> VectorTVTerm:
         """Return the term of this prior on `grid`."""
         return VectorTVTerm(grid, self.weight, chosen_edge_weights(self.edges, grid))
+
+    @property
+    def reach(self) -> int:
+        """16 pixels a unit of weight, and at least 16."""
+        return weight_reach(self.weight)
+
+    def on_scene(self, scene: SceneImage) -> VectorTV:
+        """Return this prior with the edge scale of the whole scene."""
+        return VectorTV(self.weight, edges=edges_on_scene(self.edges, scene))
 
 
 class VectorTVTerm(Term):

@@ -1,0 +1,86 @@
+"""``hsreject train``: learn on the scene of a configuration what it takes to map others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hsreject.mapping.map_model import MapModel
+
+
+def train_command(
+    config: Annotated[Path, typer.Argument(help="A TOML file, as for 'hsreject run'.")],
+    *,
+    model: Annotated[
+        Path, typer.Option("--model", "-m", help="Where to write the model; .skops is usual.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a value, such as context.weight=4. Repeatable."),
+    ] = None,
+    rejector: Annotated[
+        str | None,
+        typer.Option(help="Which rejector gives labels and confidence [default: the sequential]."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that is already there.")
+    ] = False,
+) -> None:
+    """Train a map model: features, classifier, context, confidence and thresholds, in one file.
+
+    The test pixels of the configuration tell which threshold a rejection cost or an accuracy asks
+    for. The file runs no code when it is opened.
+    """
+    from rich.console import Console  # noqa: PLC0415 (slow to import; --help is quick)
+
+    from hsreject.cli.progress import progress_on  # noqa: PLC0415
+    from hsreject.errors import FileError  # noqa: PLC0415
+    from hsreject.mapping.model_file import save_map_model  # noqa: PLC0415
+    from hsreject.mapping.train import train  # noqa: PLC0415
+
+    if model.exists() and not overwrite:  # before the work, not after it
+        raise FileError(f"{model} is already there. Pass --overwrite or choose another name.")
+    if not model.parent.is_dir():
+        raise FileError(f"Cannot write {model}: there is no folder {model.parent}.")
+    with progress_on(Console(stderr=True)) as progress:
+        trained = train(config, settings=settings or (), rejector=rejector, progress=progress)
+    save_map_model(trained, model, overwrite=overwrite)
+    console = Console(highlight=False)
+    console.print(summary_of(trained))
+    if not trained.calibration:
+        console.print("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
+    console.print(f"wrote {model}", soft_wrap=True, markup=False)
+
+
+def summary_of(model: MapModel) -> Table:
+    """Return the operating points that people ask for first, as a table."""
+    from rich.table import Table  # noqa: PLC0415
+
+    from hsreject.measures.choosing import (  # noqa: PLC0415
+        cheapest_operating_point,
+        point_for_fraction,
+    )
+
+    table = Table(title=model.title, title_justify="left")
+    table.add_column("test pixels")
+    for heading in ("rejected", "accuracy kept", "threshold"):
+        table.add_column(heading, justify="right")
+    if not model.calibration:
+        return table
+    points = model.operating_points
+    rows = {"nothing rejected": point_for_fraction(points, 0.0)}
+    rows |= {f"--fraction {share}": point_for_fraction(points, share) for share in (0.1, 0.2)}
+    rows |= {f"--cost {cost}": cheapest_operating_point(points, cost) for cost in (0.2, 0.3, 0.4)}
+    for name, point in rows.items():
+        table.add_row(
+            name,
+            f"{100 * float(point['rejected_fraction']):.1f} %",
+            f"{100 * float(point['nonrejected_accuracy']):.1f} %",
+            f"{float(point['threshold']):.4f}",
+        )
+    return table

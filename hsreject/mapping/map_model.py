@@ -1,0 +1,109 @@
+"""A map model: everything that turns a new scene into a map that says where it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hsreject.classify.reach import total_reach
+from hsreject.errors import InputError
+from hsreject.rejection.choice import calibrated_index
+from hsreject.schema import OPERATING_POINT
+
+if TYPE_CHECKING:
+    from hsreject.classes import ClassTable
+    from hsreject.classify.scene_classifier import SceneClassifier
+    from hsreject.rejection import RankedRejector
+    from hsreject.rejection.goal import Goal
+
+
+@dataclass(frozen=True, eq=False)
+class MapModel:
+    """A fitted classifier, how context and confidence follow from it, and what thresholds bring.
+
+    Parameters
+    ----------
+    classifier : SceneClassifier
+        Features and classifier, fitted.
+    rejector : RankedRejector
+        Gives label and confidence of every pixel; it holds the context, if there is one.
+    calibration : mapping of str to array (operating_point,)
+        The operating points of the rejector on the test pixels of the training scene, which the
+        classifier has not seen: the variables of :func:`hsreject.rejection_curve`. Empty if there
+        were none. They say which threshold a rejection cost or an accuracy asks for, and hold on
+        another scene as far as that resembles the training scene.
+    title : str
+        What the configuration calls itself.
+    configuration : str
+        The configuration that the model was trained with, as TOML.
+    """
+
+    classifier: SceneClassifier
+    rejector: RankedRejector
+    _: KW_ONLY
+    calibration: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    title: str = ""
+    configuration: str = ""
+
+    @property
+    def classes(self) -> ClassTable:
+        """The classes that it knows."""
+        table: ClassTable = self.classifier.class_table_
+        return table
+
+    @property
+    def reach(self) -> int | None:
+        """How many pixels around a block decide its map; None: the whole scene does."""
+        return total_reach([self.classifier.reach, self.rejector.reach])
+
+    @property
+    def n_calibration_pixels(self) -> int:
+        """Number of test pixels behind `calibration`."""
+        counts = [self.calibration[name][:1].sum() for name in _COUNTS if name in self.calibration]
+        return int(sum(counts))
+
+    @property
+    def operating_points(self) -> xr.Dataset:
+        """The calibration as a Dataset over `operating_point`, rejected fraction ascending."""
+        return xr.Dataset(
+            {name: (OPERATING_POINT, values) for name, values in self.calibration.items()}
+        )
+
+    def threshold_for(self, goal: Goal) -> float:
+        """Return the threshold that met an accuracy or a rejection cost on the training scene.
+
+        Parameters
+        ----------
+        goal : Goal
+            `accuracy`: the smallest rejection that reaches it. `rejection_cost`: the cheapest.
+        """
+        if not self.calibration:
+            raise InputError(
+                f"The model cannot tell a threshold for {goal.name}={goal.value:g}: it was trained "
+                "without test pixels. Ask for a fraction or a threshold, or train with fewer "
+                "training pixels."
+            )
+        points = self.operating_points
+        return float(points["threshold"].values[calibrated_index(points, goal)])
+
+
+_COUNTS = (
+    "accurate_kept",
+    "misclassified_kept",
+    "accurate_rejected",
+    "misclassified_rejected",
+)
+
+
+def calibration_of(points: xr.Dataset) -> dict[str, NDArray[np.float64]]:
+    """Return operating points as the arrays that a model file holds."""
+    return {
+        str(name): np.asarray(values.values, dtype=np.float64)
+        for name, values in points.data_vars.items()
+        if values.dims == (OPERATING_POINT,)
+    }

@@ -1,0 +1,179 @@
+"""What a map says in numbers: the rejection, and how much of each class was kept."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import numpy as np
+import tomli_w
+
+from hsreject import __version__
+from hsreject.io.georeference import georeference
+from hsreject.schema import class_table
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from hsreject.classes import ClassTable
+
+_SQUARE_METRES_OF_A_HECTARE = 10_000.0
+
+
+@dataclass(frozen=True)
+class ClassShare:
+    """How many pixels were labelled with a class, and how many of those were kept or rejected."""
+
+    value: int
+    name: str
+    n_kept: int
+    n_rejected: int
+
+    @property
+    def n_pixels(self) -> int:
+        """Pixels with this label, rejected or not."""
+        return self.n_kept + self.n_rejected
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """How the threshold came about.
+
+    Parameters
+    ----------
+    asked : str
+        "fraction", "threshold", "accuracy" or "rejection_cost".
+    value : float
+        What was asked of it.
+    threshold : float
+        The smallest confidence kept.
+    source : str
+        Where the threshold comes from, in words.
+    reachable : (float, float) or None
+        Of a wanted fraction: the nearest ones that thresholds reach.
+    """
+
+    asked: str
+    value: float
+    threshold: float
+    source: str
+    reachable: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class MapSummary:
+    """What a map says in numbers.
+
+    Parameters
+    ----------
+    rejection : Rejection
+    classes : tuple of ClassShare
+    n_without_data : int
+        Pixels without data.
+    pixel_hectares : float or None
+        Area of a pixel, if the scene has a projected reference system.
+    side, halo, n_blocks, n_workers : int
+        How the scene was cut, and how many blocks were worked on at once.
+    scene, model : str
+        What they are called.
+    """
+
+    rejection: Rejection
+    classes: tuple[ClassShare, ...]
+    _: KW_ONLY
+    n_without_data: int
+    pixel_hectares: float | None
+    side: int
+    halo: int
+    n_blocks: int
+    n_workers: int
+    scene: str
+    model: str
+
+    @property
+    def n_pixels(self) -> int:
+        """Pixels with data."""
+        return sum(share.n_pixels for share in self.classes)
+
+    @property
+    def n_rejected(self) -> int:
+        """Rejected pixels."""
+        return sum(share.n_rejected for share in self.classes)
+
+    @property
+    def rejected_fraction(self) -> float:
+        """The share of the pixels with data that is rejected."""
+        return self.n_rejected / self.n_pixels if self.n_pixels else 0.0
+
+    def hectares(self, n_pixels: int) -> float | None:
+        """Return the area of a number of pixels, if it is known."""
+        return None if self.pixel_hectares is None else n_pixels * self.pixel_hectares
+
+    def to_toml(self) -> str:
+        """Return the summary as TOML."""
+        rejection = {
+            key: value for key, value in asdict(self.rejection).items() if value is not None
+        }
+        document: dict[str, Any] = {
+            "hsreject": __version__,
+            "scene": self.scene,
+            "model": self.model,
+            "pixels_with_data": self.n_pixels,
+            "pixels_without_data": self.n_without_data,
+            "pixels_rejected": self.n_rejected,
+            "rejected_fraction": self.rejected_fraction,
+            "rejection": rejection,
+            "blocks": {"number": self.n_blocks, "side": self.side, "halo": self.halo},
+            "classes": [self._row(share) for share in self.classes],
+        }
+        return tomli_w.dumps(document)
+
+    def _row(self, share: ClassShare) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "value": share.value,
+            "name": share.name,
+            "pixels_kept": share.n_kept,
+            "pixels_rejected": share.n_rejected,
+        }
+        if self.pixel_hectares is not None:
+            row["hectares_kept"] = share.n_kept * self.pixel_hectares
+            row["hectares_rejected"] = share.n_rejected * self.pixel_hectares
+        return row
+
+
+def class_shares(maps: xr.Dataset) -> tuple[ClassShare, ...]:
+    """Return how many pixels of each class a reject map keeps and rejects, block by block.
+
+    Parameters
+    ----------
+    maps : Dataset
+        Of :func:`hsreject.rejection.maps.rejection_maps`, in memory or lazy.
+    """
+    table: ClassTable = class_table(maps["label"])
+    label = da.asanyarray(maps["label"].data)  # type: ignore[no-untyped-call]  # few types
+    rejected = da.asanyarray(maps["rejected"].data)  # type: ignore[no-untyped-call]
+    n_values = int(np.iinfo(label.dtype).max) + 1
+    mixed = (label.astype(np.int64) + n_values * rejected).ravel()
+    counts = da.bincount(mixed, minlength=2 * n_values).compute()
+    return tuple(
+        ClassShare(value, name, int(counts[value]), int(counts[n_values + value]))
+        for value, name in zip(table.values, table.names, strict=True)
+    )
+
+
+def pixel_hectares(array: xr.DataArray) -> float | None:
+    """Return the area of a pixel, or None where the reference system has no metres.
+
+    Examples
+    --------
+    >>> from hsreject.datasets.synthetic import synthetic_scene
+    >>> pixel_hectares(synthetic_scene(rows=16, columns=16)[0])
+    0.09
+    """
+    place = georeference(array)
+    if place.crs is None or not place.crs.is_projected:
+        return None
+    metres = float(place.crs.linear_units_factor[1])
+    area = abs(place.transform.determinant) * metres**2
+    return float(area / _SQUARE_METRES_OF_A_HECTARE)

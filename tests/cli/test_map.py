@@ -1,0 +1,175 @@
+"""``hsreject train`` and ``hsreject map`` as a user calls them, on files that GDAL wrote."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import rasterio
+import tomli_w
+import xarray as xr
+
+import hsreject as hr
+from hsreject.cli import main
+from tests.mapping.scenes import CONFIG, larger_scene
+
+NODATA = -9999.0
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["hsreject", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+def write_scene(cube: xr.DataArray, path: Path, driver: str) -> Path:
+    values = cube.fillna(NODATA).values.astype(np.float32)
+    profile = {
+        "driver": driver,
+        "count": values.shape[0],
+        "height": values.shape[1],
+        "width": values.shape[2],
+        "dtype": "float32",
+        "crs": cube.rio.crs,
+        "transform": cube.rio.transform(recalc=True),
+        "nodata": NODATA,
+    }
+    if driver == "GTiff":
+        profile |= {"tiled": True, "blockxsize": 64, "blockysize": 64, "interleave": "pixel"}
+    with rasterio.open(path, "w", **profile) as file:
+        file.write(values)
+        for band, wavelength in enumerate(cube.wavelength.values, start=1):
+            file.update_tags(band, wavelength=f"{wavelength:.4f}", wavelength_units="nm")
+    if driver == "ENVI":  # GDAL keeps band tags elsewhere; this is how sensors say it
+        header = path.with_suffix(".hdr")
+        listed = ", ".join(f"{wavelength:.4f}" for wavelength in cube.wavelength.values)
+        text = f"wavelength units = Nanometers\nwavelength = {{{listed}}}\n"
+        header.write_text(header.read_text() + text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cube() -> xr.DataArray:
+    scene = larger_scene(150, 130)
+    scene[:, 100:140, 20:60] = np.nan
+    return scene
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, cube) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("scenes")
+    (folder / "config.toml").write_text(tomli_w.dumps(CONFIG))
+    model = hr.train(CONFIG)
+    return {
+        "config": folder / "config.toml",
+        "model": hr.save_map_model(model, folder / "model.skops"),
+        "GTiff": write_scene(cube, folder / "scene.tif", "GTiff"),
+        "ENVI": write_scene(cube, folder / "scene.img", "ENVI"),
+    }
+
+
+def test_training_writes_a_model_and_says_what_thresholds_bring(
+    monkeypatch, capsys, files, tmp_path
+) -> None:
+    model = tmp_path / "m.skops"
+    arguments = ("train", files["config"], "--model", model, "--set", "context.weight=0.5")
+    assert call(monkeypatch, *arguments) == 0
+    told = capsys.readouterr().out
+    for text in ("Small", "--fraction 0.1", "--cost 0.3", f"wrote {model}"):
+        assert text in told
+    assert hr.load_map_model(model).rejector.context.priors[0].weight == 0.5
+    assert call(monkeypatch, *arguments) == 2
+    assert "is already there. Pass --overwrite" in capsys.readouterr().err
+    assert call(monkeypatch, *arguments, "--overwrite") == 0
+
+
+@pytest.mark.parametrize("driver", ["GTiff", "ENVI"])
+def test_mapping_writes_maps_that_other_programs_read(
+    driver, monkeypatch, capsys, files, cube, tmp_path
+) -> None:
+    out = tmp_path / "out"
+    arguments = ("map", files[driver], "--model", files["model"], "--out", out)
+    options = ("--fraction", 0.2, "--block-size", 60)
+    assert call(monkeypatch, *arguments, *options) == 0
+    told = capsys.readouterr()
+    assert "rejected 20.0" in told.out
+    assert "mapping done" in told.err
+    in_memory = hr.map_scene(cube, files["model"], fraction=0.2, block_size=60)
+    for name in ("label", "label_with_rejection", "confidence"):
+        with rasterio.open(out / f"{name}.tif") as file:
+            assert file.crs.to_epsg() == 32633
+            assert file.transform.almost_equals(cube.rio.transform(recalc=True))
+            values = file.read(1)
+            wanted = in_memory.maps[name].values
+            # the values of the file are those of the cube, but the products have other sizes
+            close = np.isclose(values, wanted, atol=1e-3, equal_nan=True)
+            assert close.mean() > 0.995
+            if name != "confidence":
+                assert file.nodata == 255
+                assert file.colormap(1)[1][:3] == (0, 114, 178)
+                np.testing.assert_array_equal(values == 255, cube.isnull().any("band").values)
+    assert hr.open_map(out / "label_with_rejection.tif").attrs["zero_meaning"] == "rejected"
+    assert (out / "label.tif.aux.xml").exists()
+    summary = tomllib.loads((out / "summary.toml").read_text())
+    with rasterio.open(out / "label_with_rejection.tif") as file:
+        values = file.read(1)
+    assert summary["pixels_rejected"] == (values == 0).sum()
+    assert summary["pixels_without_data"] == (values == 255).sum()
+    assert summary["rejection"]["asked"] == "fraction"
+    kept = {row["value"]: row["pixels_kept"] for row in summary["classes"]}
+    assert kept == {value: (values == value).sum() for value in range(1, 6)}
+    assert summary["classes"][0]["hectares_kept"] == pytest.approx(kept[1] * 0.09)
+    assert sorted(path.name for path in out.iterdir()) == [
+        "confidence.tif",
+        "label.tif",
+        "label.tif.aux.xml",
+        "label_with_rejection.tif",
+        "label_with_rejection.tif.aux.xml",
+        "summary.toml",
+    ]
+    assert call(monkeypatch, *arguments, *options) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert call(monkeypatch, *arguments, "--cost", 0.3, "--overwrite") == 0
+    assert "cheapest if a rejected pixel costs 0.3" in capsys.readouterr().out
+
+
+def test_the_returned_maps_are_those_on_disk(files, tmp_path) -> None:
+    out = tmp_path / "out"
+    made = hr.map_scene(files["GTiff"], files["model"], out=out, threshold=0.6)
+    assert made.maps["label"].chunks is not None
+    for name in ("label", "label_with_rejection", "confidence"):
+        opened = hr.open_map(out / f"{name}.tif")
+        assert made.maps[name].dtype == opened.dtype
+        np.testing.assert_array_equal(made.maps[name].values, opened.values)
+    np.testing.assert_array_equal(
+        made.maps["rejected"].values, made.maps["label_with_rejection"].values == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--fraction": None}, "Ask for exactly one of fraction, threshold, accuracy"),
+        ({"--fraction": "1.5"}, "lies in [0, 1]"),
+        ({"--model": "nothing.skops"}, "cannot be read: No such file"),
+        ({"SCENE": "nothing.tif"}, "nothing.tif"),
+        ({"--memory": "plenty"}, "like '2GB'"),
+        ({"--match-bands": "any"}, "one of exact, nearest, interpolate"),
+        ({"--scheduler": "tcp://127.0.0.1:1"}, "There is no dask scheduler at"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    changes, message, monkeypatch, capsys, files, tmp_path
+) -> None:
+    if "--scheduler" in changes:
+        monkeypatch.setattr("hsreject.mapping.tasks.SECONDS_TO_CONNECT", 0.5)
+    options = {"--model": files["model"], "--out": tmp_path / "out", "--fraction": 0.1, **changes}
+    scene = options.pop("SCENE", files["GTiff"])
+    given = [part for name, value in options.items() if value is not None for part in (name, value)]
+    assert call(monkeypatch, "map", scene, *given) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert [line for line in told.splitlines() if "hsreject:" in line] == told.splitlines()[-1:]
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,108 @@
+"""What priors take from a whole image: streamed, fixed, and then the same in every block."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.context.grid import Grid
+from hsreject.context.image import principal_components
+from hsreject.context.priors import PRIORS, Prior, VectorTV
+from hsreject.context.priors.edges import ImageEdges
+from hsreject.context.scene_image import SceneImage
+from hsreject.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def cube() -> xr.DataArray:
+    """Return a scene with a hole and a band that is bad and has no data."""
+    scene, _ = hr.synthetic_scene(rows=40, columns=50, n_bands=8, seed=2)
+    scene[3] = np.nan
+    return scene.assign_coords(good_band=("band", np.arange(8) != 3))
+
+
+def edge_weights(prior: Prior, cube: xr.DataArray, image: np.ndarray) -> np.ndarray:
+    valid = np.isfinite(cube.values[[0, 1, 2, 4, 5, 6, 7]]).all(axis=0)
+    return prior.bind(Grid(valid, 2, np.dtype(float), image)).edge_weight
+
+
+@pytest.mark.parametrize("edges", ["image", [1], [0, 4, 7]])
+@pytest.mark.parametrize("chunks", [None, {"y": 11, "x": 17}])
+def test_blocks_have_the_edge_weights_of_the_whole_scene(cube, edges, chunks) -> None:
+    good = cube.values[cube.good_band.values]
+    index = {0: 0, 1: 1, 4: 3, 7: 6}
+    plain = VectorTV(2.0, edges=edges if edges == "image" else [index[band] for band in edges])
+    whole = edge_weights(plain, cube, good)
+    scene = SceneImage(cube if chunks is None else cube.chunk(chunks))
+    fixed = VectorTV(2.0, edges=edges).on_scene(scene)
+    block = cube.isel(y=slice(5, 30), x=slice(12, 41))
+    layers = scene.layers(block)
+    assert layers is not None
+    weights = edge_weights(fixed, block, layers.values)
+    # the edges that leave the block are not in it
+    np.testing.assert_allclose(weights[:, 0, :-1], whole[5:30, 0, 12:40], rtol=1e-9)
+    np.testing.assert_allclose(weights[:-1, 1], whole[5:29, 1, 12:41], rtol=1e-9)
+    assert not weights[:, 0, -1].any()
+
+
+def test_the_first_component_is_that_of_the_loaded_image(cube) -> None:
+    good = cube.values[cube.good_band.values]
+    valid = np.isfinite(good).all(axis=0)
+    component = principal_components(good, valid, 1)[0]
+    scene = SceneImage(cube.chunk({"y": 9}))
+    edges = scene.edges_along(scene.first_component())
+    layer = scene.layers(cube).values[0]
+    np.testing.assert_allclose(
+        layer[valid] - layer[valid].mean(), component[valid], rtol=1e-9, atol=1e-12
+    )
+    assert edges.bands == (0,)
+
+
+def test_several_priors_share_one_image_of_layers(cube) -> None:
+    context = hr.SegSALSA(
+        [VectorTV(1.0, edges="image"), VectorTV(1.0), VectorTV(1.0, edges=[5, 6])]
+    )
+    scene = SceneImage(cube)
+    first, plain, last = context.on_scene(scene).priors
+    assert first.edges.bands == (0,)
+    assert plain.edges is None
+    assert last.edges.bands == (1, 2)
+    assert scene.layers(cube).sizes["band"] == scene.n_layers == 3
+    assert context.reach == 48
+
+
+def test_a_prior_that_does_not_look_at_the_image_asks_for_no_layers(cube) -> None:
+    scene = SceneImage(cube)
+    hr.SegSALSA(VectorTV(1.0)).on_scene(scene)
+    assert scene.layers(cube) is None
+
+
+def test_an_image_without_any_difference_has_edges_of_weight_one() -> None:
+    flat = xr.DataArray(np.ones((3, 4, 5)), dims=("band", "y", "x"))
+    scene = SceneImage(flat)
+    fixed = VectorTV(1.0, edges=[0]).on_scene(scene)
+    assert fixed.edges == ImageEdges((0,), 0.0)
+    weights = fixed.bind(Grid(np.ones((4, 5), bool), 2, np.dtype(float), scene.layers(flat).values))
+    assert set(np.unique(weights.edge_weight)) == {0.0, 1.0}
+
+
+def test_edges_of_one_scene_and_bands_that_are_not_there_are_refused(cube) -> None:
+    with pytest.raises(InputError, match="belongs to one scene"):
+        VectorTV(1.0, edges=np.ones((40, 2, 50))).on_scene(SceneImage(cube))
+    with pytest.raises(InputError, match="names band 8 but the image has 8 bands"):
+        VectorTV(1.0, edges=[8]).on_scene(SceneImage(cube))
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_the_reach_of_a_prior_is_a_number_of_pixels_or_unknown(name: str) -> None:
+    reach = PRIORS.create(name).reach
+    assert reach is None or reach >= 0
+
+
+def test_a_prior_says_nothing_of_its_reach_by_itself() -> None:
+    class Silent(Prior):
+        def bind(self, grid: Grid):
+            raise NotImplementedError
+
+    assert Silent().reach is None
+    assert hr.SegSALSA([VectorTV(1.0), Silent()]).reach is None

@@ -1,0 +1,214 @@
+"""Mapping in blocks: the map of the whole scene, whatever the blocks, workers and memory."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.context.priors import Prior
+from hsreject.errors import FileError, GuessWarning, InputError
+from hsreject.schema import REJECTED, nodata_label
+from tests.mapping.scenes import CONFIG, larger_scene
+
+
+@pytest.fixture(scope="module")
+def scene() -> xr.DataArray:
+    return larger_scene(230, 210)
+
+
+@pytest.fixture(scope="module")
+def model() -> hr.MapModel:
+    return hr.train(CONFIG)
+
+
+def solved_at_once(model: hr.MapModel, scene: xr.DataArray) -> xr.Dataset:
+    probability = model.classifier.predict_proba(scene)
+    return model.rejector.rank(xr.Dataset({"probability": probability, "image": scene}))
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"prior": "vector_tv", "weight": 0.5},
+        {"prior": "vector_tv", "weight": 1.0},
+        {"prior": "vector_tv", "weight": 2.0},
+        {"prior": "vector_tv", "weight": 3.0, "edges": "image"},
+        {"priors": [{"name": "vector_tv", "weight": 0.5}, {"name": "vector_tv", "edges": [2, 7]}]},
+    ],
+    ids=["weight 0.5", "weight 1", "weight 2", "weight 3, edges", "two priors"],
+)
+def test_labels_of_blocks_are_those_of_the_whole_scene(context, scene) -> None:
+    model = hr.train({**CONFIG, "context": context})
+    whole = solved_at_once(model, scene)
+    made = hr.map_scene(scene, model, fraction=0.1, block_size=80)
+    assert made.summary.n_blocks == 9
+    agreement = (made.maps["label"].values == whole["label"].values).mean()
+    assert agreement >= 0.999
+    apart = np.abs(made.maps["confidence"] - whole["confidence"]).values
+    assert np.nanquantile(apart, 0.99) < 0.02  # solved to a gap of 1e-3, and not further
+
+
+def test_spatial_features_and_pixelwise_maps_are_exact_in_blocks(scene) -> None:
+    features = [{"name": "smooth", "sigma": 1.5}, {"name": "pca", "n_components": 4}]
+    model = hr.train({**CONFIG, "features": features, "context": None})
+    whole = solved_at_once(model, scene)
+    made = hr.map_scene(scene, model, fraction=0.1, block_size=50)
+    assert made.summary.halo == 6
+    # a probability may round differently in a product of another size
+    assert (made.maps["label"].values == whole["label"].values).mean() > 0.9999
+    np.testing.assert_allclose(
+        made.maps["confidence"].values, whole["confidence"].values, rtol=2e-5, atol=1e-6
+    )
+
+
+def test_one_block_gives_what_the_rejector_gives(model) -> None:
+    scene = larger_scene(60, 50)
+    maps = xr.Dataset({"probability": model.classifier.predict_proba(scene), "image": scene})
+    wanted = model.rejector.reject(maps, fraction=0.15)
+    made = hr.map_scene(scene, model, fraction=0.15)
+    assert made.summary.n_blocks == 1
+    for name in ("label", "rejected", "label_with_rejection", "confidence"):
+        np.testing.assert_array_equal(made.maps[name].values, wanted[name].values)
+        assert made.maps[name].dims == wanted[name].dims
+    assert made.maps.attrs["threshold"] == wanted.attrs["threshold"]
+    assert made.summary.rejection.reachable == tuple(wanted.attrs["reachable_fractions"])
+
+
+def test_the_map_does_not_depend_on_workers_or_chunks(model, scene) -> None:
+    first = hr.map_scene(scene, model, fraction=0.1, block_size=80, n_workers=1)
+    assert hr.map_scene(scene, model, fraction=0.1, block_size=80, n_workers=3).maps.equals(
+        first.maps
+    )
+    cut_otherwise = scene.chunk({"band": 5, "y": 61, "x": 33})
+    assert hr.map_scene(cut_otherwise, model, fraction=0.1, block_size=80).maps.equals(first.maps)
+
+
+def test_pixels_without_data_are_not_mapped_and_not_counted(model, scene) -> None:
+    holed = scene.copy()
+    holed[:, :90, :90] = np.nan  # a block and more
+    made = hr.map_scene(holed, model, fraction=0.1, block_size=60)
+    label = made.maps["label_with_rejection"].values
+    missing = holed.isnull().any("band").values
+    np.testing.assert_array_equal(label == nodata_label(label.dtype), missing)
+    np.testing.assert_array_equal(made.maps["confidence"].isnull().values, missing)
+    assert made.summary.n_without_data == missing.sum()
+    assert made.summary.n_pixels == (~missing).sum()
+    assert made.summary.n_rejected == (label == REJECTED).sum()
+    assert made.summary.rejected_fraction == pytest.approx(0.1, abs=1 / made.summary.n_pixels)
+    empty = xr.full_like(scene, np.nan)
+    with pytest.raises(InputError, match="No pixel of the scene has data"):
+        hr.map_scene(empty, model, fraction=0.1)
+    with pytest.raises(InputError, match="nothing to map"):
+        hr.map_scene(empty, model, threshold=0.5)
+
+
+def test_numbers_of_classes_and_areas_are_those_of_the_maps(model, scene) -> None:
+    made = hr.map_scene(scene, model, rejection_cost=0.3, block_size=80)
+    label, rejected = made.maps["label"].values, made.maps["rejected"].values
+    for share in made.summary.classes:
+        assert share.n_kept == ((label == share.value) & ~rejected).sum()
+        assert share.n_rejected == ((label == share.value) & rejected).sum()
+    assert [share.name for share in made.summary.classes] == list(model.classes.names)
+    assert made.summary.pixel_hectares == pytest.approx(30 * 30 / 10_000)
+    assert made.summary.rejection.threshold == made.maps.attrs["threshold"]
+    assert "test pixels of the training scene ('Small')" in made.summary.rejection.source
+    lost = scene.drop_vars(["spatial_ref", "x", "y"])
+    assert hr.map_scene(lost, model, fraction=0.1).summary.pixel_hectares is None
+
+
+@pytest.mark.parametrize("goal", [{"threshold": 0.7}, {"accuracy": 0.9}, {"rejection_cost": 0.4}])
+def test_pixels_below_the_threshold_are_rejected(goal, model) -> None:
+    made = hr.map_scene(larger_scene(50, 40), model, **goal)
+    confidence = made.maps["confidence"].values
+    np.testing.assert_array_equal(
+        made.maps["rejected"].values, confidence < made.summary.rejection.threshold
+    )
+
+
+class Blurred(Prior):
+    """Says nothing of its reach."""
+
+    def __init__(self) -> None:
+        self.inside = hr.VectorTV(1.0, edges="image")
+
+    def bind(self, grid):
+        return self.inside.bind(grid)
+
+
+def test_a_prior_without_reach_maps_a_scene_that_fits_and_refuses_a_larger_one(model) -> None:
+    rejector = hr.SequentialRejector(hr.SegSALSA(Blurred()))
+    whole = hr.MapModel(model.classifier, rejector)
+    scene = larger_scene(50, 40)
+    made = hr.map_scene(scene, whole, fraction=0.1)
+    known = hr.MapModel(
+        model.classifier, hr.SequentialRejector(hr.SegSALSA(hr.VectorTV(1.0, edges="image")))
+    )
+    np.testing.assert_array_equal(
+        made.maps["label"].values, hr.map_scene(scene, known, fraction=0.1).maps["label"].values
+    )
+    large = scene.pad(y=1000, x=1000, mode="edge").drop_vars(["y", "x"])
+    with pytest.raises(InputError, match="cannot be mapped in blocks"):
+        hr.map_scene(large, whole, fraction=0.1, memory="700MB")
+
+
+def test_bands_of_another_instrument_are_refused_or_matched(model) -> None:
+    scene = larger_scene(40, 30)
+    shifted = scene.assign_coords(wavelength=scene.wavelength + 4.0)
+    with pytest.raises(InputError, match="wavelengths of the scene are not those"):
+        hr.map_scene(shifted, model, fraction=0.1)
+    nearest = hr.map_scene(shifted, model, fraction=0.1, match_bands="nearest")
+    exact = hr.map_scene(scene, model, fraction=0.1)
+    assert nearest.maps["label"].equals(exact.maps["label"])
+    with pytest.raises(InputError, match="one of exact, nearest, interpolate"):
+        hr.map_scene(shifted, model, fraction=0.1, match_bands="nearst")
+
+
+def test_a_scene_that_does_not_say_its_wavelengths_is_a_guess_told_once(model) -> None:
+    scene = larger_scene(100, 90)
+    silent = scene.drop_vars("wavelength")
+    with pytest.warns(GuessWarning, match="does not say its wavelengths") as told:
+        made = hr.map_scene(silent, model, fraction=0.1, block_size=50)
+    assert [warning.category for warning in told].count(GuessWarning) == 1
+    assert made.maps["label"].equals(
+        hr.map_scene(scene, model, fraction=0.1, block_size=50).maps["label"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "exactly one of fraction, threshold, accuracy, rejection_cost"),
+        ({"fraction": 0.1, "threshold": 0.2}, "got fraction and threshold"),
+        ({"fraction": 10}, "Write 10 % as 0.1"),
+        ({"fraction": 0.1, "block_size": 0}, "block_size must be at least 1"),
+        ({"fraction": 0.1, "n_workers": 0}, "n_workers must be at least 1"),
+        ({"fraction": 0.1, "memory": "100MB"}, "100 MB are not enough"),
+        ({"accuracy": 1.0}, "No operating point keeps an accuracy"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_the_work(options, message, model, scene) -> None:
+    if "accuracy" in options:
+        best = model.calibration["nonrejected_accuracy"]
+        model = hr.MapModel(
+            model.classifier,
+            model.rejector,
+            calibration={**model.calibration, "nonrejected_accuracy": np.minimum(best, 0.99)},
+        )
+    with pytest.raises(InputError, match=message):
+        hr.map_scene(scene, model, **options)
+
+
+def test_a_failing_block_leaves_nothing_behind(model, scene, tmp_path: Path) -> None:
+    def fail(block: np.ndarray) -> np.ndarray:
+        if block.size and not block[0, 0, 0]:
+            raise OSError("the disk went away")
+        return block
+
+    broken = scene.where(scene.x > scene.x[100], 0.0).chunk({"y": 50, "x": 50})
+    lazy = broken.copy(data=broken.data.map_blocks(fail, dtype=broken.dtype))
+    out = tmp_path / "new" / "maps"
+    with pytest.raises(FileError, match=r"Cannot write|the disk went away"):
+        hr.map_scene(lazy, model, out=out, fraction=0.1, block_size=80)
+    assert not out.exists()
