@@ -10,9 +10,9 @@ import tomli_w
 import xarray as xr
 
 from hsreject import __version__
+from hsreject.fingerprint import fingerprint
 from hsreject.pipeline.one_seed import SeedResult
 from hsreject.pipeline.plan import Plan
-from hsreject.pipeline.store import fingerprint
 from hsreject.pipeline.summary import SEED
 from hsreject.schema import OPERATING_POINT
 

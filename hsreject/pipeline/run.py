@@ -10,12 +10,13 @@ from typing import Any
 import xarray as xr
 
 from hsreject.config.document import read_document, with_settings
+from hsreject.fingerprint import fingerprint
 from hsreject.pipeline.one_seed import SeedResult, run_seed
 from hsreject.pipeline.output_folder import begin_folder, write_outputs
 from hsreject.pipeline.plan import Plan, make_plan
 from hsreject.pipeline.result import result_dataset
 from hsreject.pipeline.stages import Stages
-from hsreject.pipeline.store import StageStore, fingerprint
+from hsreject.pipeline.store import StageStore
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import check_same_grid
 

@@ -11,7 +11,8 @@ import xarray as xr
 
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.pipeline.store import StageStore, fingerprint
+from hsreject.fingerprint import fingerprint
+from hsreject.pipeline.store import StageStore
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Rejector

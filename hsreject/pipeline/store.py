@@ -4,47 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import joblib
-import numpy as np
 import xarray as xr
 
 from hsreject import __version__
 from hsreject.errors import FileError
+from hsreject.fingerprint import fingerprint
 from hsreject.io.netcdf import open_dataset, write_dataset
 
 
-def fingerprint(*parts: object) -> str:
-    """Return a hash of everything that a stage depends on, this version of hsreject included.
-
-    Arrays count by their values and coordinates, objects by their state.
-
-    Examples
-    --------
-    >>> fingerprint("context", 2.0) == fingerprint("context", 2.0)
-    True
-    >>> fingerprint("context", 2.0) == fingerprint("context", 4.0)
-    False
-    """
-    return str(joblib.hash([__version__, *(_hashable(part) for part in parts)], hash_name="sha1"))
-
-
-def _hashable(part: object) -> object:
-    if isinstance(part, xr.Dataset):
-        return {str(name): _hashable(part[name]) for name in part.variables}
-    if isinstance(part, xr.DataArray):
-        coords = {str(name): np.asarray(coord.values) for name, coord in part.coords.items()}
-        return (part.dims, np.asarray(part.values), coords, _plain(part.attrs))
-    return part
-
-
-def _plain(attrs: dict[Any, Any]) -> dict[str, str]:
-    return {str(key): str(value) for key, value in attrs.items()}
-
-
 class StageStore:
-    """Results of finished stages, each a NetCDF file named after the stage and its fingerprint.
+    """Results of finished stages, each a NetCDF file named after the stage and its key.
+
+    The key is a fingerprint of everything that the stage depends on; the version of hsreject is
+    added to it here.
 
     Parameters
     ----------
@@ -63,7 +36,7 @@ class StageStore:
         """
         if self._folder is None:
             return compute()
-        path = self._folder / f"{stage}-{key[:20]}.nc"
+        path = self._folder / f"{stage}-{fingerprint(__version__, key)[:20]}.nc"
         try:
             return open_dataset(path).load()
         except FileError:  # not there, or damaged by something else than a run

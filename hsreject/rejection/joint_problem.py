@@ -11,8 +11,8 @@ import numpy as np
 from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
 from hsreject.errors import InputError
+from hsreject.fingerprint import fingerprint
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.fingerprint import fingerprint
 from hsreject.rejection.joint_solution import JointSolution, SolutionStore
 from hsreject.rejection.novelty_weight import known_weight
 from hsreject.rejection.solve_progress import SolveProgress

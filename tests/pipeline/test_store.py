@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hsreject.pipeline.store import StageStore, fingerprint
+from hsreject.fingerprint import fingerprint
+from hsreject.pipeline.store import StageStore
 
 
 @pytest.fixture
@@ -78,3 +79,9 @@ def test_fingerprints_see_values_coordinates_and_attributes(result) -> None:
         array.astype(float),
     ]
     assert len({fingerprint(other) for other in [array, *others]}) == 5
+
+
+def test_texts_count_by_what_they_say() -> None:
+    names = np.array(["oak", "pine"])
+    assert fingerprint(names) == fingerprint(names.astype(object))
+    assert fingerprint(names) != fingerprint(np.array(["oak", "elm"]))

@@ -10,8 +10,8 @@ import xarray as xr
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import FileError
+from hsreject.fingerprint import fingerprint
 from hsreject.rejection import JointRejector
-from hsreject.rejection.fingerprint import fingerprint
 from tests.rejection.scene import make_scene
 
 CONTEXT = SegSALSA(VectorTV(weight=0.3))

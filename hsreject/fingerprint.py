@@ -13,8 +13,8 @@ import xarray as xr
 def fingerprint(*parts: object) -> str:
     """Return the SHA-256 of arrays, numbers, texts and objects, as hexadecimal digits.
 
-    Arrays count with type, shape and values, labelled arrays also with dimensions; objects count
-    with their class and attributes.
+    Arrays count with type, shape and values, labelled arrays also with dimensions, coordinates and
+    attributes; objects count with their class and state.
 
     Examples
     --------
@@ -30,8 +30,12 @@ def fingerprint(*parts: object) -> str:
 def _feed(digest: Any, part: object) -> None:
     digest.update(f"<{type(part).__module__}.{type(part).__qualname__}>".encode())
     if isinstance(part, xr.DataArray):
-        _feed(digest, part.dims)
-        _feed(digest, np.asarray(part.values))
+        coords = {str(name): np.asarray(coord.values) for name, coord in part.coords.items()}
+        _feed(digest, [part.dims, np.asarray(part.values), coords, part.attrs])
+    elif isinstance(part, xr.Dataset):
+        _feed(digest, {str(name): part[name] for name in part.data_vars})
+    elif isinstance(part, np.ndarray) and part.dtype.kind in "OU":  # texts, of any storage
+        _feed(digest, part.tolist())
     elif isinstance(part, np.ndarray):
         digest.update(f"{part.dtype.str}{part.shape}".encode())
         digest.update(np.ascontiguousarray(part).tobytes())
