@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hsreject.classify.support_vector_machine import SupportVectorMachine
     from hsreject.context.priors.base import Prior
     from hsreject.context.priors.graph_tv import GraphTV
+    from hsreject.context.priors.structure_tensor import StructureTensor
     from hsreject.context.priors.vector_tv import VectorTV
     from hsreject.context.result import SegSALSAResult
     from hsreject.context.segsalsa import SegSALSA
@@ -143,6 +144,7 @@ _HOME = {
     "Smooth": "hsreject.classify.features.smooth",
     "SparseMultinomialRegression": "hsreject.classify.smlr",
     "SparseMultinomialRegressionCV": "hsreject.classify.smlr_cv",
+    "StructureTensor": "hsreject.context.priors.structure_tensor",
     "SupportVectorMachine": "hsreject.classify.support_vector_machine",
     "VectorTV": "hsreject.context.priors.vector_tv",
     "Verdict": "hsreject.measures.comparison",
@@ -247,6 +249,7 @@ __all__ = [
     "Smooth",
     "SparseMultinomialRegression",
     "SparseMultinomialRegressionCV",
+    "StructureTensor",
     "SupportVectorMachine",
     "VectorTV",
     "Verdict",

@@ -2,6 +2,7 @@
 
 Each prior has its own function here, from the field as a cvxpy expression (pixel, category),
 pixels in reading order, to the value of the prior. Nothing of the operators under test is used.
+The nuclear norm has a module of its own, :mod:`tests.context.nuclear_oracle`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 import numpy as np
-from scipy.sparse import lil_array
+from scipy.sparse import lil_array, vstack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,18 @@ def vector_tv(
     shape: tuple[int, int], weight: float, edge_weight: NDArray[np.float64] | None = None
 ) -> Callable[[Any], Any]:
     """Return vector TV as its docstring defines it; edge weights are (y, 2, x)."""
+    right_matrix, down_matrix = _differences(shape, edge_weight)
+
+    def expression(field: Any) -> Any:
+        both = cp.hstack([right_matrix @ field, down_matrix @ field])
+        return weight * cp.sum(cp.norm(both, 2, axis=1))
+
+    return expression
+
+
+def _differences(
+    shape: tuple[int, int], edge_weight: NDArray[np.float64] | None = None
+) -> tuple[Any, Any]:
     n_rows, n_columns = shape
     difference = [lil_array((n_rows * n_columns, n_rows * n_columns)) for _ in range(2)]
     for i in range(n_rows):
@@ -45,13 +58,7 @@ def vector_tv(
             if i + 1 < n_rows:
                 difference[1][here, here] = -down
                 difference[1][here, here + n_columns] = down
-    right_matrix, down_matrix = (matrix.tocsr() for matrix in difference)
-
-    def expression(field: Any) -> Any:
-        both = cp.hstack([right_matrix @ field, down_matrix @ field])
-        return weight * cp.sum(cp.norm(both, 2, axis=1))
-
-    return expression
+    return difference[0].tocsr(), difference[1].tocsr()
 
 
 def graph_tv(partitions: list[NDArray[np.int64]], weight: float) -> Callable[[Any], Any]:
@@ -69,5 +76,42 @@ def graph_tv(partitions: list[NDArray[np.int64]], weight: float) -> Callable[[An
             means = cp.Variable((labels.size, field.shape[1]))
             total += cp.sum_squares(field - membership @ means)
         return weight * total
+
+    return expression
+
+
+def patch_jacobian(shape: tuple[int, int], *, patch: int, width: float) -> tuple[Any, Any]:
+    """Return the two columns of all Jacobians as matrices (patch * pixel, pixel), for one class."""
+    n_rows, n_columns = shape
+    offset = range(-(patch // 2), patch // 2 + 1)
+    kernel = {(a, b): np.exp(-(a * a + b * b) / (2 * width**2)) for a in offset for b in offset}
+    seen = []
+    for (a, b), value in kernel.items():
+        matrix = lil_array((n_rows * n_columns, n_rows * n_columns))
+        for i in range(n_rows):
+            for j in range(n_columns):
+                if 0 <= i + a < n_rows and 0 <= j + b < n_columns:
+                    there = (i + a) * n_columns + j + b
+                    matrix[i * n_columns + j, there] = np.sqrt(value / sum(kernel.values()))
+        seen.append(matrix)
+    stacked = vstack(seen).tocsr()
+    right, down = _differences(shape)
+    return stacked @ right, stacked @ down
+
+
+def structure_tensor(
+    shape: tuple[int, int], weight: float, *, patch: int, width: float
+) -> Callable[[Any], Any]:
+    """Return the structure tensor with Schatten-2 norm as its docstring defines it."""
+    n_pixels = shape[0] * shape[1]
+    columns = patch_jacobian(shape, patch=patch, width=width)
+
+    def expression(field: Any) -> Any:
+        parts = [
+            (column @ field)[first : first + n_pixels]
+            for column in columns
+            for first in range(0, column.shape[0], n_pixels)
+        ]
+        return weight * cp.sum(cp.norm(cp.hstack(parts), 2, axis=1))
 
     return expression

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from hsreject.context.priors import GraphTV, VectorTV
+from hsreject.context.priors import GraphTV, StructureTensor, VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.context.solvers import SOLVERS
 from hsreject.errors import NotConvergedWarning
-from tests.context import oracle
+from tests.context import nuclear_oracle, oracle
 from tests.context.scenes import random_probability
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 GRID = (12, 12)
 SHAPE = (4, *GRID)
@@ -22,43 +27,73 @@ EDGES[:, 0, -1] = EDGES[-1, 1] = 0
 BLOCKS = np.arange(12)[:, None] // 4 * 3 + np.arange(12) // 4
 SCATTERED = np.random.default_rng(6).integers(20, size=GRID)
 
-# name -> (our priors, the same for the oracle)
+
+def written_out(*priors: Callable[[Any], Any]) -> Callable[[NDArray[np.float64]], float]:
+    return partial(oracle.optimum, priors=list(priors))
+
+
+# name -> (our priors, the optimum of the same for given likelihoods)
 PROBLEMS = (
     {
-        f"vector_tv weight {weight}": ([VectorTV(weight)], [oracle.vector_tv(GRID, weight)])
+        f"vector_tv weight {weight}": (
+            [VectorTV(weight)],
+            written_out(oracle.vector_tv(GRID, weight)),
+        )
         for weight in (0.1, 1.0, 4.0)
-    }
-    | {
-        "vector_tv with edges": (
-            [VectorTV(1.5, edges=EDGES)],
-            [oracle.vector_tv(GRID, 1.5, EDGES)],
-        ),
-        "two priors": (
-            [VectorTV(0.7), VectorTV(0.8, edges=EDGES)],
-            [oracle.vector_tv(GRID, 0.7), oracle.vector_tv(GRID, 0.8, EDGES)],
-        ),
-        "graph_tv of two partitions": (
-            [GraphTV(1.2, partitions=[BLOCKS, SCATTERED])],
-            [oracle.graph_tv([BLOCKS, SCATTERED], 1.2)],
-        ),
-        "graph_tv and vector_tv": (
-            [GraphTV(0.6, partitions=SCATTERED), VectorTV(0.5)],
-            [oracle.graph_tv([SCATTERED], 0.6), oracle.vector_tv(GRID, 0.5)],
-        ),
     }
     | {
         f"graph_tv weight {weight}": (
             [GraphTV(weight, partitions=BLOCKS)],
-            [oracle.graph_tv([BLOCKS], weight)],
+            written_out(oracle.graph_tv([BLOCKS], weight)),
         )
         for weight in (0.1, 1.0, 10.0)
+    }
+    | {
+        f"structure_tensor weight {weight}": (
+            [StructureTensor(weight, width=0.5)],
+            partial(nuclear_oracle.optimum, weight=weight, patch=3, width=0.5),
+        )
+        for weight in (0.1, 1.0, 4.0)
+    }
+    | {
+        f"structure_tensor with schatten 2, weight {weight}": (
+            [StructureTensor(weight, schatten=2)],
+            written_out(oracle.structure_tensor(GRID, weight, patch=3, width=1.0)),
+        )
+        for weight in (0.3, 1.5)
+    }
+    | {
+        "vector_tv with edges": (
+            [VectorTV(1.5, edges=EDGES)],
+            written_out(oracle.vector_tv(GRID, 1.5, EDGES)),
+        ),
+        "two of vector_tv": (
+            [VectorTV(0.7), VectorTV(0.8, edges=EDGES)],
+            written_out(oracle.vector_tv(GRID, 0.7), oracle.vector_tv(GRID, 0.8, EDGES)),
+        ),
+        "graph_tv of two partitions": (
+            [GraphTV(1.2, partitions=[BLOCKS, SCATTERED])],
+            written_out(oracle.graph_tv([BLOCKS, SCATTERED], 1.2)),
+        ),
+        "all three priors": (
+            [
+                GraphTV(0.6, partitions=SCATTERED),
+                VectorTV(0.3),
+                StructureTensor(0.4, schatten=2),
+            ],
+            written_out(
+                oracle.graph_tv([SCATTERED], 0.6),
+                oracle.vector_tv(GRID, 0.3),
+                oracle.structure_tensor(GRID, 0.4, patch=3, width=1.0),
+            ),
+        ),
     }
 )
 
 
 @cache
 def reference(name: str) -> float:
-    return oracle.optimum(random_probability(SHAPE, seed=1), PROBLEMS[name][1])
+    return PROBLEMS[name][1](random_probability(SHAPE, seed=1))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -2,9 +2,12 @@
 
 from hsreject.context.priors.base import Prior, Term
 from hsreject.context.priors.graph_tv import GraphTV
+from hsreject.context.priors.structure_tensor import StructureTensor
 from hsreject.context.priors.vector_tv import VectorTV
 from hsreject.registry import Registry
 
-PRIORS: Registry[Prior] = Registry("prior", {"vector_tv": VectorTV, "graph_tv": GraphTV})
+PRIORS: Registry[Prior] = Registry(
+    "prior", {"vector_tv": VectorTV, "graph_tv": GraphTV, "structure_tensor": StructureTensor}
+)
 
-__all__ = ["PRIORS", "GraphTV", "Prior", "Term", "VectorTV"]
+__all__ = ["PRIORS", "GraphTV", "Prior", "StructureTensor", "Term", "VectorTV"]

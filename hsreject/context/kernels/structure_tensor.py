@@ -1,0 +1,245 @@
+"""The structure tensor row by row.
+
+Coefficients and duals are (y, patch, direction, category, x): the differences of the pixels of a
+patch, to the right and down, each times its `coupling` (y, patch, x), 0 where the patch leaves the
+region of its centre. A pixel's Jacobian has the two columns "right" and "down" and a row for each
+class and pixel of the patch, so all that is needed of it is its 2 x 2 Gram matrix, the structure
+tensor, kept as runs of its entries (right, right), (right, down) and (down, down).
+
+Differences are made for as many rows as a patch is high and shared by all patches that see them;
+a row's duals pass twice, CHUNK columns at a time, so that the second time they are in the cache.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from hsreject.context.kernels.compilation import FloatArray, Number, inner, kernel
+from hsreject.context.kernels.site_row import Steps
+
+if TYPE_CHECKING:
+    pass
+
+CHUNK = 256
+ACROSS, MIXED, DOWN = 0, CHUNK, 2 * CHUNK  # where the runs of the tensor start
+
+
+class Patches(NamedTuple):
+    """Which edges exist, (y, direction, x), how patches see them, and how wide a patch is."""
+
+    edge_weight: FloatArray
+    coupling: FloatArray
+    side: int
+
+
+class Ball(NamedTuple):
+    """The duals of weight times a Schatten norm: spectral norm (nuclear) or Frobenius norm."""
+
+    radius: Number
+    nuclear: bool
+
+
+class PatchScratch(NamedTuple):
+    """Room for one thread."""
+
+    rows: FloatArray  # (row % side, direction, category, margin + x + margin), differences
+    tensor: FloatArray  # (3 * CHUNK,)
+
+
+def new_patch_scratch(field: FloatArray, side: int) -> PatchScratch:
+    """Return room for one thread that works on a field (y, category, x)."""
+    _, n_classes, n_columns = field.shape
+    return PatchScratch(
+        rows=np.zeros((side, 2, n_classes, n_columns + side - 1), field.dtype),
+        tensor=np.zeros(3 * CHUNK, field.dtype),
+    )
+
+
+@kernel
+def update_dual_rows(
+    dual: FloatArray,
+    field: FloatArray,
+    patches: Patches,
+    ball: Ball,
+    steps: Steps,
+    scratch: PatchScratch,
+    first_row: int,
+    last_row: int,
+) -> None:
+    """Update rows of Y from Zbar."""
+    side = patches.side
+    reach = side // 2
+    for row in range(first_row - reach, last_row + reach):
+        rows = scratch.rows[(row + side) % side]
+        if 0 <= row < field.shape[0]:
+            _difference_row(field, patches.edge_weight[row], row, reach, rows)
+        else:
+            _clear(rows)
+        if row - reach >= first_row:
+            _dual_row(dual[row - reach], row, patches, ball, steps, scratch)
+
+
+@inner
+def _clear(rows: FloatArray) -> None:
+    """Write zeros; loops compile in a fraction of the time that an assignment takes."""
+    for direction in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            out = rows[direction, k]
+            for i in range(len(out)):
+                out[i] = 0
+
+
+@inner
+def _difference_row(
+    field: FloatArray, edge_weight: FloatArray, row: int, reach: int, out: FloatArray
+) -> None:
+    below = field[row + 1 if row + 1 < field.shape[0] else row]
+    right_weight, down_weight = edge_weight[0], edge_weight[1]
+    for k in range(field.shape[1]):
+        z, z_below = field[row, k], below[k]
+        z_right = z[1:]
+        right, down = out[0, k, reach:], out[1, k, reach:]
+        for i in range(len(z_right)):
+            right[i] = right_weight[i] * (z_right[i] - z[i])
+        for i in range(len(z)):
+            down[i] = down_weight[i] * (z_below[i] - z[i])
+
+
+@inner
+def _dual_row(
+    dual: FloatArray,
+    last_seen: int,
+    patches: Patches,
+    ball: Ball,
+    steps: Steps,
+    scratch: PatchScratch,
+) -> None:
+    """Update a row of Y, (patch, direction, category, x); `last_seen` is the last row it sees."""
+    rows, tensor = scratch
+    side = patches.side
+    sigma = dual.dtype.type(steps.dual)
+    keep = dual.dtype.type(1 - steps.relaxation)
+    n_patch, _, n_classes, n_columns = dual.shape
+    coupling = patches.coupling[last_seen - side // 2]
+    for first in range(0, n_columns, CHUNK):
+        last = min(first + CHUNK, n_columns)
+        for j in range(len(tensor)):
+            tensor[j] = 0
+        for s in range(n_patch):
+            seen = rows[(last_seen + 1 + s // side) % side]
+            start = first + s % side
+            c = coupling[s, first:last]
+            for k in range(n_classes):
+                right, down = dual[s, 0, k, first:last], dual[s, 1, k, first:last]
+                to_right, to_below = seen[0, k, start:], seen[1, k, start:]
+                for j in range(len(c)):
+                    t = right[j] + sigma * c[j] * to_right[j]
+                    u = down[j] + sigma * c[j] * to_below[j]
+                    tensor[ACROSS + j] += t * t
+                    tensor[MIXED + j] += t * u
+                    tensor[DOWN + j] += u * u
+        _projections(tensor, ball, steps.relaxation)
+        for s in range(n_patch):
+            seen = rows[(last_seen + 1 + s // side) % side]
+            start = first + s % side
+            c = coupling[s, first:last]
+            for k in range(n_classes):
+                right, down = dual[s, 0, k, first:last], dual[s, 1, k, first:last]
+                to_right, to_below = seen[0, k, start:], seen[1, k, start:]
+                for j in range(len(c)):
+                    t = right[j] + sigma * c[j] * to_right[j]
+                    u = down[j] + sigma * c[j] * to_below[j]
+                    right[j] = keep * right[j] + tensor[ACROSS + j] * t + tensor[MIXED + j] * u
+                    down[j] = keep * down[j] + tensor[MIXED + j] * t + tensor[DOWN + j] * u
+
+
+@inner
+def _projections(tensor: FloatArray, ball: Ball, relaxation: float) -> None:
+    """Replace each tensor by `relaxation` times the matrix that projects its Jacobian.
+
+    The Jacobian J has singular values s1 >= s2 and right singular vectors v1, v2. Its projection
+    is J (f2 I + (f1 - f2) v1 v1'), with f = min(1, radius / s), s the Frobenius norm for both if
+    the ball is that of the Frobenius norm.
+    """
+    for j in range(CHUNK):
+        across, down = np.float64(tensor[ACROSS + j]), np.float64(tensor[DOWN + j])
+        mixed = np.float64(tensor[MIXED + j])
+        apart = np.sqrt((across - down) ** 2 + 4.0 * mixed**2)
+        larger = np.sqrt(0.5 * (across + down + apart))
+        smaller = np.sqrt(max(0.5 * (across + down - apart), 0.0))
+        if not ball.nuclear:
+            larger = smaller = np.sqrt(across + down)
+        f1 = relaxation * (ball.radius / larger if larger > ball.radius else 1.0)
+        f2 = relaxation * (ball.radius / smaller if smaller > ball.radius else 1.0)
+        turn = 0.5 * (f1 - f2) / apart if apart > 0 else 0.0
+        tensor[ACROSS + j] = 0.5 * (f1 + f2) + turn * (across - down)
+        tensor[MIXED + j] = turn * 2.0 * mixed
+        tensor[DOWN + j] = 0.5 * (f1 + f2) - turn * (across - down)
+
+
+@kernel
+def add_pull_rows(
+    dual: FloatArray,
+    patches: Patches,
+    gathered: FloatArray,
+    field: FloatArray,
+    first_row: int,
+    last_row: int,
+) -> None:
+    """Add H'Y to rows of a field; `gathered` is room for two rows (direction, category, x)."""
+    for row in range(max(first_row - 1, 0), last_row):
+        _gather_row(dual, patches, row, gathered[row % 2])
+        if row >= first_row:
+            _add_pull_row(gathered, patches.edge_weight, row, field[row])
+
+
+@inner
+def _add_pull_row(
+    gathered: FloatArray, edge_weight: FloatArray, row: int, field: FloatArray
+) -> None:
+    """Add minus the divergence of what was gathered to a row of a field."""
+    above = row - 1 if row > 0 else row
+    right_weight, down_weight, above_weight = (
+        edge_weight[row, 0],
+        edge_weight[row, 1],
+        edge_weight[above, 1],
+    )
+    for k in range(field.shape[0]):
+        out, right, down, up = (
+            field[k],
+            gathered[row % 2, 0, k],
+            gathered[row % 2, 1, k],
+            gathered[above % 2, 1, k],
+        )
+        for i in range(len(out)):
+            out[i] -= right_weight[i] * right[i] + down_weight[i] * down[i]
+        if row > 0:
+            for i in range(len(out)):
+                out[i] += above_weight[i] * up[i]
+        shifted = out[1:]
+        for i in range(len(shifted)):
+            shifted[i] += right_weight[i] * right[i]
+
+
+@inner
+def _gather_row(dual: FloatArray, patches: Patches, row: int, out: FloatArray) -> None:
+    """Write the sum of what all patches say of the differences of a row."""
+    side = patches.side
+    reach = side // 2
+    n_rows, n_patch, n_directions, n_classes, n_columns = dual.shape
+    _clear(out)
+    for s in range(n_patch):
+        centre = row - (s // side - reach)
+        if not 0 <= centre < n_rows:
+            continue
+        shift = s % side - reach
+        start, stop = max(-shift, 0), max(min(n_columns, n_columns - shift), 0)
+        c = patches.coupling[centre, s, start:stop]
+        for direction in range(n_directions):
+            seen = dual[centre, s, direction]
+            for k in range(n_classes):
+                y, total = seen[k, start:stop], out[direction, k, start + shift :]
+                for i in range(len(y)):
+                    total[i] += c[i] * y[i]

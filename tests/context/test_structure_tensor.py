@@ -1,0 +1,143 @@
+"""The structure tensor: its window, its norms and its duals in single precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hsreject as hr
+from hsreject.context.priors import StructureTensor, VectorTV
+from hsreject.context.priors.base import Term
+from hsreject.context.priors.patches import gaussian_window, patch_coupling
+from hsreject.context.workers import Workers
+from hsreject.errors import InputError
+from tests.context.scenes import grid_of, random_probability, with_hole
+
+
+def random_jacobians(term: Term, *, seed: int, flat: bool = False) -> np.ndarray:
+    """Return coefficients; `flat` ones have two nearly parallel columns."""
+    point = np.random.default_rng(seed).standard_normal(term.new_dual().shape)
+    if flat:
+        point[:, :, 1] = 0.7 * point[:, :, 0] + 1e-5 * point[:, :, 1]
+    return point
+
+
+def pixelwise_svd(coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    n_rows, _, _, _, n_columns = coefficients.shape
+    matrices = coefficients.transpose(0, 4, 1, 3, 2).reshape(n_rows, n_columns, -1, 2)
+    return np.linalg.svd(matrices, full_matrices=False)
+
+
+def test_the_window_is_the_root_of_a_gaussian_with_sum_one() -> None:
+    squared = (gaussian_window(5, 1.3) ** 2).reshape(5, 5)
+    assert squared.sum() == pytest.approx(1)
+    # one pixel down and two across: exp(-(1 + 4) / (2 * 1.3^2)) of the middle
+    assert squared[3, 0] / squared[2, 2] == pytest.approx(np.exp(-5 / (2 * 1.3**2)))
+
+
+def test_a_pixel_sees_its_own_region_only() -> None:
+    valid = np.array([[True, True, False, True, True]])
+    coupling = patch_coupling(valid, np.ones(25))
+    middle = coupling[0, 10:15]  # the row of the patch that is not outside the scene
+    assert middle[:, 0].tolist() == [0, 0, 1, 1, 0]
+    assert middle[:, 1].tolist() == [0, 1, 1, 0, 0]
+    assert not coupling[:, :, 2].any()
+    assert not np.delete(coupling, range(10, 15), axis=1).any()
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("schatten", [1, 2])
+def test_norm_prox_and_projection_are_those_of_the_singular_values(
+    schatten: int,
+    *,
+    flat: bool,
+) -> None:
+    term = StructureTensor(1.7, schatten=schatten).bind(grid_of(with_hole()))
+    point = 0.3 * random_jacobians(term, seed=1, flat=flat)
+    left, singular, right = pixelwise_svd(point)
+    norms = singular if schatten == 1 else np.linalg.norm(singular, axis=-1, keepdims=True)
+    assert term.value(point) == pytest.approx(1.7 * norms.sum(), rel=1e-9)
+
+    def rebuilt(factors: np.ndarray) -> np.ndarray:
+        scaled = left * (singular * factors)[..., np.newaxis, :] @ right
+        n_rows, n_columns = scaled.shape[:2]
+        patches = scaled.reshape(n_rows, n_columns, 9, 3, 2)
+        return patches.transpose(0, 2, 4, 3, 1)
+
+    shrunk = rebuilt(np.maximum(1 - 0.4 * 1.7 / norms, 0))
+    np.testing.assert_allclose(term.prox(point, 0.4), shrunk, atol=1e-9)
+    cut = rebuilt(np.minimum(1.7 / norms, 1))
+    np.testing.assert_allclose(term.prox_conjugate(point, 0.4), cut, atol=1e-9)
+
+
+def test_a_patch_of_one_pixel_with_the_frobenius_norm_is_vector_tv() -> None:
+    probability = random_probability((3, 8, 9), seed=2)
+    probability[:, 2:4, 5] = np.nan
+    results = [
+        hr.SegSALSA(prior, tol=1e-7, dtype="float64", max_iterations=20_000).solve(probability)
+        for prior in (StructureTensor(0.7, patch=1, schatten=2), VectorTV(0.7))
+    ]
+    assert results[0].objective == pytest.approx(results[1].objective, rel=1e-7)
+
+
+def test_the_nuclear_norm_prefers_straight_borders_to_corners() -> None:
+    first = np.zeros((2, 9, 9))
+    first[0, :4] = 1.0  # nine edges in a row
+    first[1, :4, :5] = 1.0  # nine edges around a corner
+    straight, corner = np.stack([first, 1 - first], axis=2)
+    grid = grid_of(np.ones((9, 9), dtype=bool), n_classes=2)
+    nuclear, frobenius = (StructureTensor(schatten=p).bind(grid) for p in (1, 2))
+    # the second singular value costs only where borders of both directions meet in a patch
+    costs = [[t.value(t.forward(z)) for t in (nuclear, frobenius)] for z in (straight, corner)]
+    assert costs[0][0] == pytest.approx(costs[0][1])
+    assert costs[1][0] > 1.01 * costs[1][1]
+
+
+@pytest.mark.parametrize("schatten", [1, 2])
+def test_duals_are_feasible_before_a_certificate(schatten: int) -> None:
+    # a strong prior beside a weak one dictates steps far outside the small ball of the weak one;
+    # along a diagonal border, rounding of the large singular value then spoils the small one
+    term = StructureTensor(1e-3, schatten=schatten).bind(grid_of(with_hole(), dtype="float32"))
+    n_rows, n_classes, n_columns = term.grid.shape
+    random = np.random.default_rng(3)
+    along = random.standard_normal((n_classes, n_rows + n_columns))
+    diagonal = np.stack([along[:, row : row + n_columns] for row in range(n_rows)])
+    field = (diagonal + 0.01 * random.standard_normal(diagonal.shape)).astype(np.float32)
+    dual = term.new_dual()
+    with Workers(1) as workers:
+        term.update_dual(dual, field, step=2.0, relaxation=1.0, workers=workers)
+    assert term.conjugate(dual) == 0
+    assert term.conjugate(1.001 * dual) == np.inf
+
+
+def test_a_weak_one_converges_beside_a_strong_prior() -> None:
+    probability = random_probability((3, 9, 10), seed=5)
+    priors = [StructureTensor(0.005), VectorTV(3.0)]
+    assert hr.SegSALSA(priors, tol=1e-4).solve(probability).converged
+
+
+def test_the_same_for_any_number_of_threads() -> None:
+    probability = random_probability((3, 13, 9), seed=6)
+    fields = [
+        hr.SegSALSA(StructureTensor(0.5, patch=5), n_threads=n).solve(probability).hidden_field
+        for n in (1, 2, 5)
+    ]
+    np.testing.assert_array_equal(fields[0], fields[1])
+    np.testing.assert_array_equal(fields[0], fields[2])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"patch": 2}, "patch must be an odd whole number"),
+        ({"patch": -1}, "patch must be an odd whole number"),
+        ({"patch": 3.0}, "patch must be an odd whole number"),
+        ({"width": 0.0}, "width must be above 0"),
+        ({"schatten": 3}, "schatten must be 1"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        StructureTensor(**options)
