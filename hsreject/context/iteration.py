@@ -8,16 +8,20 @@ With x = site_prox(Z - tau H'Y, tau) and T = prox of g* at Y + sigma H Zbar:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hsreject.context.certificate import certify
+from hsreject.context.kernels.certificate import site_bounds
 from hsreject.context.kernels.site import new_multipliers, new_site_scratch
 from hsreject.context.kernels.site_row import Steps, site_rows
 from hsreject.context.problem import Array, Certificate, Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hsreject.context.workers import Workers
 
 
@@ -27,6 +31,15 @@ class Iteration(ABC):
     @abstractmethod
     def step(self, steps: Steps, workers: Workers) -> None:
         """Update Z and Y in place."""
+
+    @property
+    @abstractmethod
+    def kernels(self) -> tuple[Callable[..., Any], ...]:
+        """The compiled functions that are called."""
+
+    @abstractmethod
+    def compile(self, steps: Steps, workers: Workers) -> None:
+        """Have the kernels compiled, without a change of Z and Y."""
 
     @abstractmethod
     def certify(self, workers: Workers) -> Certificate:
@@ -43,23 +56,20 @@ class GeneralIteration(Iteration):
         self.multipliers = new_multipliers(field.shape, field.dtype)
         self.buffer = np.empty_like(field)
 
+    @property
+    def kernels(self) -> tuple[Callable[..., Any], ...]:
+        """The compiled functions that are called, but for those of the terms."""
+        return (site_rows, site_bounds)
+
+    def compile(self, steps: Steps, workers: Workers) -> None:
+        """Have the kernels compiled, without a change of Z and Y."""
+        self._site_step(steps, 0, 0)
+        self.certify(workers)
+
     def step(self, steps: Steps, workers: Workers) -> None:
         """Update Z and Y in place."""
         self._pull(workers)
-
-        def site_step(first_row: int, last_row: int) -> None:
-            site_rows(
-                self.field,
-                self.problem.probability,
-                self.buffer,
-                self.multipliers,
-                steps,
-                new_site_scratch(self.field.shape[1], self.field.dtype),
-                first_row,
-                last_row,
-            )
-
-        workers.share(self.field.shape[0], site_step)
+        workers.share(len(self.field), partial(self._site_step, steps))
         for term, dual in zip(self.problem.terms, self.duals, strict=True):
             term.update_dual(
                 dual, self.buffer, step=steps.dual, relaxation=steps.relaxation, workers=workers
@@ -69,6 +79,13 @@ class GeneralIteration(Iteration):
         """Return objective and gap of Z and Y as they are."""
         self._pull(workers)
         return certify(self.problem, self.field, self.duals, self.buffer, workers)
+
+    def _site_step(self, steps: Steps, first_row: int, last_row: int) -> None:
+        scratch = new_site_scratch(self.field.shape[1], self.field.dtype)
+        probability, multipliers = self.problem.probability, self.multipliers
+        site_rows(
+            self.field, probability, self.buffer, multipliers, steps, scratch, first_row, last_row
+        )
 
     def _pull(self, workers: Workers) -> None:
         self.buffer.fill(0)

@@ -237,7 +237,8 @@ def _fitting_start(state: State, problem: Problem) -> State:
             "Start from a result of the same classes, grid and priors."
         )
     dtype = problem.probability.dtype
-    return State(state.field.astype(dtype), tuple(dual.astype(dtype) for dual in state.duals))
+    duals = tuple(dual.astype(dtype, copy=False) for dual in state.duals)
+    return State(state.field.astype(dtype, copy=False), duals)
 
 
 def _hidden_field(state: State, valid: NDArray[np.bool_]) -> NDArray[Any]:

@@ -83,15 +83,23 @@ def sum_over_active(tile: FloatArray, work: FloatArray) -> None:
     for start in range(0, tile.size, RUN):
         group = tile[start : start + RUN]
         for j in range(CHUNK):
+            c, theta = work[C + j], work[THETA + j]
+            count, sum_p, sum_nu, sum_p_nu, sum_p_p = zero, zero, zero, zero, zero
             for member in range(GROUP):
                 nu = group[2 * member * CHUNK + j]
                 p = group[(2 * member + 1) * CHUNK + j]
-                active = one if nu + work[C + j] * p > work[THETA + j] else zero
-                work[COUNT + j] += active
-                work[P + j] += active * p
-                work[NU + j] += active * nu
-                work[P_NU + j] += active * p * nu
-                work[P_P + j] += active * p * p
+                active = one if nu + c * p > theta else zero
+                p_if_active = active * p
+                count += active
+                sum_p += p_if_active
+                sum_nu += active * nu
+                sum_p_nu += p_if_active * nu
+                sum_p_p += p_if_active * p
+            work[COUNT + j] += count
+            work[P + j] += sum_p
+            work[NU + j] += sum_nu
+            work[P_NU + j] += sum_p_nu
+            work[P_P + j] += sum_p_p
 
 
 @inner
@@ -136,11 +144,15 @@ def n_unsolved(tile: FloatArray, tau: Number, tolerance: Number, work: FloatArra
     for start in range(0, tile.size, RUN):
         group = tile[start : start + RUN]
         for j in range(CHUNK):
+            c, theta = work[C + j], work[THETA + j]
+            sum_x, sum_p_x = zero, zero
             for member in range(GROUP):
                 p = group[(2 * member + 1) * CHUNK + j]
-                x = max(zero, group[2 * member * CHUNK + j] + work[C + j] * p - work[THETA + j])
-                work[COUNT + j] += x
-                work[P + j] += x * p
+                x = max(zero, group[2 * member * CHUNK + j] + c * p - theta)
+                sum_x += x
+                sum_p_x += x * p
+            work[COUNT + j] += sum_x
+            work[P + j] += sum_p_x
     inverse = one / tau
     count = 0
     for j in range(CHUNK):

@@ -89,11 +89,18 @@ def sweep_bands(
 
 
 @kernel
-def join_bands(arrays: Sweep, radius: Number, steps: Steps, scratch: SweepScratch) -> None:
-    """Update the last row of Y of each band; below the last one there is nothing (weight 0)."""
+def join_bands(
+    arrays: Sweep,
+    radius: Number,
+    steps: Steps,
+    scratch: SweepScratch,
+    first_band: int,
+    last_band: int,
+) -> None:
+    """Update the last row of Y of some bands; below the last row there is nothing (weight 0)."""
     _, dual, _, edge_weight, _, borders, bands = arrays
     n_bands = borders.shape[0]
-    for band in range(n_bands):
+    for band in range(first_band, last_band):
         row = bands[band + 1] - 1
         here = borders[band, 1]
         below = borders[band + 1 if band + 1 < n_bands else band, 0]

@@ -134,6 +134,11 @@ class VectorTVTerm(Term):
         there = self.edge_weight[self.edge_weight > 0]
         return self.weight * float(there.mean(dtype=np.float64)) if there.size else 0.0
 
+    def new_dual(self) -> Array:
+        """Return zeros of the shape of H Z."""
+        n_rows, n_classes, n_columns = self.grid.shape
+        return np.zeros((n_rows, 2, n_classes, n_columns), self.grid.dtype)
+
     def forward(self, field: Array) -> Array:
         """Return the weighted differences, (y, direction, category, x)."""
         n_rows, n_classes, n_columns = field.shape

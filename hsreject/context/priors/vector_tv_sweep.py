@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +19,15 @@ from hsreject.context.kernels.vector_tv_sweep import (
 from hsreject.context.problem import Array, Certificate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from hsreject.context.kernels.site_row import Steps
     from hsreject.context.workers import Workers
 
 ROWS_OF_A_BAND = 8  # at least; the result does not depend on threads because the bands do not
-MOST_BANDS = 64
+MOST_BANDS = 32
 
 
 class VectorTVIteration(Iteration):
@@ -44,25 +49,38 @@ class VectorTVIteration(Iteration):
             bands=np.arange(self.n_bands + 1) * n_rows // self.n_bands,
         )
 
+    @property
+    def kernels(self) -> tuple[Callable[..., Any], ...]:
+        """The compiled functions that are called."""
+        return (sweep_bands, join_bands, certify_rows)
+
+    def compile(self, steps: Steps, workers: Workers) -> None:
+        """Have the kernels compiled, without a change of Z and Y."""
+        self._sweep(steps, 0, 0)
+        self._join(steps, 0, 0)
+        self._certify_rows(np.empty((0, 3)), 0, 0)
+
     def step(self, steps: Steps, workers: Workers) -> None:
         """Update Z and Y in place."""
-        workers.share(
-            self.n_bands,
-            lambda first, last: sweep_bands(
-                self.arrays, self.weight, steps, new_sweep_scratch(self.arrays.field), first, last
-            ),
-        )
-        join_bands(self.arrays, self.weight, steps, new_sweep_scratch(self.arrays.field))
+        workers.share(self.n_bands, partial(self._sweep, steps))
+        self._join(steps, 0, self.n_bands)  # few rows: not worth a second round of the threads
 
     def certify(self, workers: Workers) -> Certificate:
         """Return objective and gap of Z and Y as they are; g* of a projected Y is 0."""
-        rows = np.empty((self.arrays.field.shape[0], 3))
-        workers.share(
-            len(rows),
-            lambda first, last: certify_rows(
-                self.arrays, new_sweep_scratch(self.arrays.field), rows, first, last
-            ),
-        )
+        rows = np.empty((len(self.arrays.field), 3))
+        workers.share(len(rows), partial(self._certify_rows, rows))
         data, bound, variation = rows.sum(axis=0)
         objective = float(data + self.weight * variation)
         return Certificate(objective, gap=float(objective - bound))
+
+    def _sweep(self, steps: Steps, first_band: int, last_band: int) -> None:
+        scratch = new_sweep_scratch(self.arrays.field)
+        sweep_bands(self.arrays, self.weight, steps, scratch, first_band, last_band)
+
+    def _join(self, steps: Steps, first_band: int, last_band: int) -> None:
+        scratch = new_sweep_scratch(self.arrays.field)
+        join_bands(self.arrays, self.weight, steps, scratch, first_band, last_band)
+
+    def _certify_rows(self, rows: NDArray[np.float64], first_row: int, last_row: int) -> None:
+        scratch = new_sweep_scratch(self.arrays.field)
+        certify_rows(self.arrays, scratch, rows, first_row, last_row)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hsreject.progress import ProgressCallback
 
 STAGE = "context"
+COMPILING = "compiling kernels (first use)"
 
 
 class Solver(ABC):

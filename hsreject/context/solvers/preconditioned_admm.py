@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hsreject.context.iteration import GeneralIteration, Iteration
+from hsreject.context.kernels.compilation import needs_compiling
 from hsreject.context.kernels.site_row import Steps
 from hsreject.context.problem import Array, Problem, Solution, State
-from hsreject.context.solvers.base import Journal, Solver, Stop, starting_state
+from hsreject.context.solvers.base import COMPILING, Journal, Solver, Stop, starting_state
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ class PreconditionedADMM(Solver):
         iteration = _iteration(problem, field, duals)
         relaxed, exact = (self._steps(problem, rho) for rho in (self.relaxation, 1.0))
         journal = Journal(problem, stop, progress, next_check=8 if start is None else 2)
+        if needs_compiling(iteration.kernels):
+            progress(COMPILING, 0, None)
+            iteration.compile(exact, workers)
         n_iterations = 0
         while True:
             n_iterations += 1
