@@ -76,11 +76,13 @@ def pull_row(dual: FloatArray, edge_weight: FloatArray, row: int, pull: FloatArr
     above_weight = edge_weight[above, 1]
     for k in range(pull.shape[0]):
         out, right, down, up = pull[k], dual[row, 0, k], dual[row, 1, k], dual[above, 1, k]
-        for i in range(len(out)):
-            out[i] = -(right_weight[i] * right[i] + down_weight[i] * down[i])
-        if row > 0:
+        if row == 0:
             for i in range(len(out)):
-                out[i] += above_weight[i] * up[i]
+                out[i] = -(right_weight[i] * right[i] + down_weight[i] * down[i])
+        else:
+            for i in range(len(out)):
+                pulled = right_weight[i] * right[i] + down_weight[i] * down[i]
+                out[i] = above_weight[i] * up[i] - pulled
         shifted = out[1:]
         for i in range(len(shifted)):
             shifted[i] += right_weight[i] * right[i]
@@ -111,11 +113,10 @@ def dual_row(
         zbar_right = zbar[1:]
         for i in range(len(zbar_right)):
             t = right[i] + sigma * right_weight[i] * (zbar_right[i] - zbar[i])
-            scale[i] += t * t
-        scale[end] += right[end] * right[end]
-        for i in range(len(down)):
-            t = down[i] + sigma * down_weight[i] * (zbar_below[i] - zbar[i])
-            scale[i] += t * t
+            u = down[i] + sigma * down_weight[i] * (zbar_below[i] - zbar[i])
+            scale[i] += t * t + u * u
+        u = down[end] + sigma * down_weight[end] * (zbar_below[end] - zbar[end])
+        scale[end] += right[end] * right[end] + u * u
     for i in range(len(scale)):
         norm = np.sqrt(scale[i])
         shrink = ball / norm
@@ -128,8 +129,8 @@ def dual_row(
             right[i] = keep * right[i] + scale[i] * t
         right[end] = (keep + scale[end]) * right[end]
         for i in range(len(down)):
-            t = down[i] + sigma * down_weight[i] * (zbar_below[i] - zbar[i])
-            down[i] = keep * down[i] + scale[i] * t
+            u = down[i] + sigma * down_weight[i] * (zbar_below[i] - zbar[i])
+            down[i] = keep * down[i] + scale[i] * u
 
 
 @inner

@@ -11,6 +11,7 @@ from hsreject.context.iteration import Iteration
 from hsreject.context.kernels.site import new_multipliers
 from hsreject.context.kernels.vector_tv_sweep import (
     Sweep,
+    SweepScratch,
     certify_rows,
     join_bands,
     new_sweep_scratch,
@@ -39,6 +40,7 @@ class VectorTVIteration(Iteration):
         n_rows, n_classes, n_columns = field.shape
         self.n_bands = min(max(n_rows // ROWS_OF_A_BAND, 1), MOST_BANDS)
         self.weight = weight
+        self.scratches: dict[int, SweepScratch] = {}
         self.arrays = Sweep(
             field=field,
             dual=dual,
@@ -73,14 +75,17 @@ class VectorTVIteration(Iteration):
         objective = float(data + self.weight * variation)
         return Certificate(objective, gap=float(objective - bound))
 
-    def _sweep(self, steps: Steps, first_band: int, last_band: int) -> None:
-        scratch = new_sweep_scratch(self.arrays.field)
-        sweep_bands(self.arrays, self.weight, steps, scratch, first_band, last_band)
+    def _sweep(self, steps: Steps, first: int, last: int) -> None:
+        sweep_bands(self.arrays, self.weight, steps, self._scratch(first), first, last)
 
-    def _join(self, steps: Steps, first_band: int, last_band: int) -> None:
-        scratch = new_sweep_scratch(self.arrays.field)
-        join_bands(self.arrays, self.weight, steps, scratch, first_band, last_band)
+    def _join(self, steps: Steps, first: int, last: int) -> None:
+        join_bands(self.arrays, self.weight, steps, self._scratch(first), first, last)
 
-    def _certify_rows(self, rows: NDArray[np.float64], first_row: int, last_row: int) -> None:
-        scratch = new_sweep_scratch(self.arrays.field)
-        certify_rows(self.arrays, scratch, rows, first_row, last_row)
+    def _certify_rows(self, rows: NDArray[np.float64], first: int, last: int) -> None:
+        certify_rows(self.arrays, self._scratch(first), rows, first, last)
+
+    def _scratch(self, first: int) -> SweepScratch:
+        """Return the room of the thread that starts at `first`: no two threads start there."""
+        if first not in self.scratches:
+            self.scratches[first] = new_sweep_scratch(self.arrays.field)
+        return self.scratches[first]
