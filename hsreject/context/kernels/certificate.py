@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hsreject.context.kernels.compilation import FloatArray, inner, kernel
-from hsreject.context.kernels.tile import CHUNK, GROUP, RUN, new_tile
+from hsreject.context.kernels.tile import BLOCK, CHUNK, GROUP, RUN, new_tile
 
 Float64Array = NDArray[np.float64]
 
@@ -78,18 +78,27 @@ def row_bounds(
         last = min(first + CHUNK, n_columns)
         start_at_tangent(field, probability, pull, first, last, tile, work)
         data += sum_of_logs(work, last - first)
-        find_lowest_line(tile, work)
-        for j in range(CHUNK):
-            work[U_FIRST + j] = work[U + j]
-            work[FIRST + j] = work[LOWEST + j]
-        for _ in range(N_CUTS):
-            cut(work)
-            find_lowest_line(tile, work)
-        keep_first_if_better(work)
-        bound += sum_of_logs(work, last - first)
-        for j in range(last - first):
-            bound += 1.0 + work[LOWEST + j]
+        for start in range(0, last - first, BLOCK):
+            count = min(BLOCK, last - first - start)
+            bound += block_bound(tile[start:], work[start:], count)
     return data, bound
+
+
+@inner
+def block_bound(tile: Float64Array, work: Float64Array, count: int) -> float:
+    """Return the sum of phi over the first pixels of a block."""
+    find_lowest_line(tile, work)
+    for j in range(BLOCK):
+        work[U_FIRST + j] = work[U + j]
+        work[FIRST + j] = work[LOWEST + j]
+    for _ in range(N_CUTS):
+        cut(work)
+        find_lowest_line(tile, work)
+    keep_first_if_better(work)
+    bound = sum_of_logs(work, count)
+    for j in range(count):
+        bound += 1.0 + work[LOWEST + j]
+    return bound
 
 
 @inner
@@ -125,11 +134,11 @@ def start_at_tangent(
 @inner
 def find_lowest_line(tile: Float64Array, work: Float64Array) -> None:
     """Find the class with the least q - p u of each pixel."""
-    for j in range(CHUNK):
+    for j in range(BLOCK):
         work[LOWEST + j] = math.inf
     for start in range(0, tile.size, RUN):
         part = tile[start : start + RUN]
-        for j in range(CHUNK):
+        for j in range(BLOCK):
             u = work[U + j]
             lowest = work[LOWEST + j]
             p_lowest = work[P_LOWEST + j]
@@ -149,7 +158,7 @@ def find_lowest_line(tile: Float64Array, work: Float64Array) -> None:
 @inner
 def cut(work: Float64Array) -> None:
     """Take the lowest line as the left or right one, and move u to the maximum of both."""
-    for j in range(CHUNK):
+    for j in range(BLOCK):
         u = work[U + j]
         p = work[P_LOWEST + j]
         q = work[Q_LOWEST + j]
@@ -175,7 +184,7 @@ def cut(work: Float64Array) -> None:
 @inner
 def keep_first_if_better(work: Float64Array) -> None:
     """Go back to u = 1 / p'z where the cuts have not surely gained: log r >= 1 - 1 / r."""
-    for j in range(CHUNK):
+    for j in range(BLOCK):
         gain = 1.0 - work[U_FIRST + j] / work[U + j] + work[LOWEST + j] - work[FIRST + j]
         gained = gain > 0.0
         work[U + j] = work[U + j] if gained else work[U_FIRST + j]

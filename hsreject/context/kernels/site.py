@@ -19,7 +19,7 @@ import numpy as np
 
 from hsreject.context.kernels.bracket import bracketed_multipliers
 from hsreject.context.kernels.compilation import FloatArray, Number, inner
-from hsreject.context.kernels.tile import CHUNK, GROUP, RUN, new_tile
+from hsreject.context.kernels.tile import BLOCK, CHUNK, GROUP, RUN, new_tile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,16 +57,16 @@ def new_multipliers(shape: tuple[int, int, int], dtype: np.dtype[Any]) -> NDArra
 
 
 @inner
-def solve_tile(
+def solve_block(
     tile: FloatArray, n_classes: int, tau: Number, tolerance: Number, work: FloatArray
 ) -> None:
-    """Put c and theta of every pixel of `tile` into `work`, starting from those that are there."""
+    """Put c and theta of a block's pixels into `work`, starting from those that are there."""
     for _ in range(MAX_PASSES):
         sum_over_active(tile, work)
         solve_for_active(tau, work)
         if n_unsolved(tile, tau, tolerance, work) == 0:
             return
-    for j in range(CHUNK):
+    for j in range(BLOCK):
         if not work[ERROR + j] <= tolerance:
             c, theta = bracketed_multipliers(tile, j, n_classes, tau)
             work[C + j] = c
@@ -78,11 +78,15 @@ def sum_over_active(tile: FloatArray, work: FloatArray) -> None:
     """Sum 1, p, nu, p nu and p p over the classes with nu + c p > theta."""
     one = tile.dtype.type(1)
     zero = tile.dtype.type(0)
-    for j in range(C):
-        work[j] = zero
+    for j in range(BLOCK):
+        work[COUNT + j] = zero
+        work[P + j] = zero
+        work[NU + j] = zero
+        work[P_NU + j] = zero
+        work[P_P + j] = zero
     for start in range(0, tile.size, RUN):
         group = tile[start : start + RUN]
-        for j in range(CHUNK):
+        for j in range(BLOCK):
             c, theta = work[C + j], work[THETA + j]
             count, sum_p, sum_nu, sum_p_nu, sum_p_p = zero, zero, zero, zero, zero
             for member in range(GROUP):
@@ -116,7 +120,7 @@ def solve_for_active(tau: Number, work: FloatArray) -> None:
     two = work.dtype.type(2)
     four = work.dtype.type(4)
     everything = work.dtype.type(ALL_ACTIVE)
-    for j in range(CHUNK):
+    for j in range(BLOCK):
         inverse = one / work[COUNT + j]
         a = work[P_NU + j] - work[P + j] * (work[NU + j] - one) * inverse
         b = max(zero, tau * (work[P_P + j] - work[P + j] * work[P + j] * inverse))
@@ -139,11 +143,12 @@ def n_unsolved(tile: FloatArray, tau: Number, tolerance: Number, work: FloatArra
     """
     one = tile.dtype.type(1)
     zero = tile.dtype.type(0)
-    for j in range(2 * CHUNK):
-        work[j] = zero
+    for j in range(BLOCK):
+        work[COUNT + j] = zero
+        work[P + j] = zero
     for start in range(0, tile.size, RUN):
         group = tile[start : start + RUN]
-        for j in range(CHUNK):
+        for j in range(BLOCK):
             c, theta = work[C + j], work[THETA + j]
             sum_x, sum_p_x = zero, zero
             for member in range(GROUP):
@@ -155,9 +160,9 @@ def n_unsolved(tile: FloatArray, tau: Number, tolerance: Number, work: FloatArra
             work[P + j] += sum_p_x
     inverse = one / tau
     count = 0
-    for j in range(CHUNK):
+    for j in range(BLOCK):
         off = np.abs(work[COUNT + j] - one)
         work[ERROR + j] = off + np.abs(work[C + j] * work[P + j] * inverse - one)
-    for j in range(CHUNK):
+    for j in range(BLOCK):
         count += 0 if work[ERROR + j] <= tolerance else 1  # NaN counts as unsolved
     return count

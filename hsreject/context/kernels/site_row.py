@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hsreject.context.kernels.compilation import FloatArray, Number, inner, kernel
-from hsreject.context.kernels.site import THETA, C, SiteScratch, solve_tile
-from hsreject.context.kernels.tile import CHUNK
+from hsreject.context.kernels.site import THETA, C, SiteScratch, solve_block
+from hsreject.context.kernels.tile import BLOCK, CHUNK
 
 
 class Steps(NamedTuple):
@@ -48,7 +48,8 @@ def site_row(
         for j in range(len(kept_c)):
             work[C + j] = kept_c[j]
             work[THETA + j] = kept_theta[j]
-        solve_tile(tile, n_classes, tau, tolerance, work)
+        for start in range(0, last - first, BLOCK):
+            solve_block(tile[start:], n_classes, tau, tolerance, work[start:])
         for j in range(len(kept_c)):
             kept_c[j] = work[C + j]
             kept_theta[j] = work[THETA + j]

@@ -1,6 +1,7 @@
 r"""A tile: the pixels that are solved together, laid out so that the inner loops vectorise.
 
-A tile holds CHUNK pixels of a row: for each class a run of points and a run of likelihoods. The
+A tile holds CHUNK pixels of a row: for each class a run of points and a run of likelihoods. A block
+is BLOCK of them: tile and work array from its first pixel on, so that index 0 is that pixel. The
 work array beside it holds runs of sums and multipliers. Distances between runs are constants and
 GROUP classes are taken at a time: only so does the compiler see that the runs do not overlap, and
 makes vector instructions of the loops over pixels (a factor of 10 in time).
@@ -16,7 +17,8 @@ import numpy as np
 
 from hsreject.context.kernels.compilation import FloatArray
 
-CHUNK = 32  # pixels of a tile
+CHUNK = 160  # pixels of a tile
+BLOCK = 32  # pixels that are solved together
 GROUP = 4  # classes taken at a time
 RUN = 2 * GROUP * CHUNK
 

@@ -51,7 +51,7 @@ class Journal:
     """The certificates so far, and when the next one is worth its price.
 
     The gap falls like a power of the number of iterations. The next certificate is due where the
-    line through the last two (at first: through the last, with slope -2) reaches the tolerance.
+    line through the last two (at first: through the last, with slope -3) reaches the tolerance.
     """
 
     problem: Problem
@@ -83,7 +83,7 @@ class Journal:
 
     def _forecast(self, target: float) -> int:
         last = self.history[-1]
-        slope = -2.0
+        slope = -3.0
         if len(self.history) > 1:
             before = self.history[-2]
             run = math.log(last.n_iterations / before.n_iterations)

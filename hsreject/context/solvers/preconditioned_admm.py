@@ -65,7 +65,8 @@ class PreconditionedADMM(Solver):
         field, duals = starting_state(problem, start)
         iteration = _iteration(problem, field, duals)
         relaxed, exact = (self._steps(problem, rho) for rho in (self.relaxation, 1.0))
-        journal = Journal(problem, stop, progress, next_check=8 if start is None else 2)
+        first_check = 2 if start is not None else round(16 * problem.strength**0.85)
+        journal = Journal(problem, stop, progress, next_check=min(max(first_check, 8), 64))
         if needs_compiling(iteration.kernels):
             progress(COMPILING, 0, None)
             iteration.compile(exact, workers)

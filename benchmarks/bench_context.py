@@ -1,0 +1,215 @@
+"""Context: time to a certified optimum, threads, memory, growth, compilation, accuracy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import hsreject as hr
+from benchmarks.numpy_admm import numpy_admm, objective
+from benchmarks.timing import Row, best_seconds, peak_bytes
+from hsreject.context.priors import PRIORS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+PENALTIES = (1.0, 1.5, 2.0, 3.0, 4.0)
+N_SEEDS = 10
+
+_RANDOM_SCENE = """
+import warnings
+import numpy as np
+import hsreject as hr
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.errors import NotConvergedWarning
+probability = np.empty(({n_classes}, {side}, {side}), "float32")
+for row in range({side}):
+    probability[:, row] = np.random.default_rng(row).random(({n_classes}, {side}), "float32")
+    probability[:, row] /= probability[:, row].sum(axis=0)
+warnings.simplefilter("ignore", NotConvergedWarning)
+result = SegSALSA(hr.VectorTV(1.0), max_iterations=2, n_threads=1).solve(probability)
+"""
+
+_FIRST_USE = """
+import time
+import numpy as np
+import hsreject as hr
+from hsreject.context.segsalsa import SegSALSA
+probability = np.full((3, 20, 20), 1 / 3)
+start = time.perf_counter()
+SegSALSA(hr.VectorTV(1.0)).solve(probability)
+print(time.perf_counter() - start)
+"""
+
+
+def rows() -> Iterator[Row]:
+    """Yield the figures. Ratios are of times measured in this run."""
+    with threadpool_limits(limits=1):  # NumPy and SciPy on one core, like us
+        scenes = IndianPines()
+        yield from _against_numpy(scenes.probability(seed=0).values)
+        yield from _threads()
+        yield from _growth()
+        yield from _priors()
+        yield from _compilation()
+        yield _accuracy(scenes)
+
+
+class IndianPines:
+    """Class probabilities of Indian Pines: ten pixels a class, 15 MNF components."""
+
+    def __init__(self) -> None:
+        cube, self.labels = hr.load_indian_pines()
+        self.features = hr.MNF(15).fit(cube).transform(cube)
+
+    def probability(self, seed: int) -> object:
+        """Return the probabilities (category, y, x) of one draw of training pixels."""
+        train, _ = hr.sample_per_class(self.labels, 10, seed=seed)
+        model = hr.SceneClassifier(hr.SparseMultinomialRegression()).fit(self.features, train)
+        return model.predict_proba(self.features).astype("float32")
+
+
+def _against_numpy(probability: NDArray[np.float32]) -> Iterator[Row]:
+    probability = np.ascontiguousarray(probability / probability.sum(axis=0))
+    prior = hr.VectorTV(1.0)
+    exact = hr.SegSALSA(prior, tol=2e-6, dtype="float64", max_iterations=10_000).solve(probability)
+    optimum = exact.objective - exact.gap / 2
+    ours = hr.SegSALSA(prior, n_threads=1).solve(probability)
+    wanted = ours.objective - optimum
+    needed = {
+        penalty: numpy_admm(
+            probability,
+            1.0,
+            penalty,
+            100,
+            lambda field: objective(probability, field, 1.0) - optimum <= wanted,
+        )[1]
+        for penalty in PENALTIES
+    }
+    best = min(needed, key=needed.__getitem__)
+    numpy_seconds = best_seconds(lambda: numpy_admm(probability, 1.0, best, needed[best]), repeat=3)
+    for n_threads in (1, 2):
+        segsalsa = hr.SegSALSA(prior, n_threads=n_threads)
+        seconds = best_seconds(partial(segsalsa.solve, probability), repeat=20)
+        yield Row(
+            f"Indian Pines 145 x 145 x 16, weight 1, certified gap {ours.relative_gap:.1e} (true "
+            f"{wanted / optimum:.1e}): NumPy ADMM (penalty {best:g}) / ours, {n_threads} thread(s)",
+            f"{numpy_seconds / seconds:.1f} ({1e3 * numpy_seconds:.0f} ms, {needed[best]} "
+            f"iterations; {1e3 * seconds:.1f} ms, {ours.n_iterations} iterations)",
+            "at least 15",
+        )
+
+
+def _random_probability(n_classes: int, n_rows: int, n_columns: int) -> NDArray[np.float32]:
+    random = np.random.default_rng(0).random((n_classes, n_rows, n_columns), "float32")
+    powers = np.exp(4 * random)
+    return powers / powers.sum(axis=0)
+
+
+def _threads() -> Iterator[Row]:
+    probability = _random_probability(9, 610, 340)
+    seconds = {
+        n_threads: best_seconds(
+            partial(hr.SegSALSA(hr.VectorTV(1.0), n_threads=n_threads).solve, probability)
+        )
+        for n_threads in (1, 2)
+    }
+    yield Row(
+        "610 x 340 x 9: one thread / two threads",
+        f"{seconds[1] / seconds[2]:.2f} ({1e3 * seconds[1]:.0f} and {1e3 * seconds[2]:.0f} ms)",
+        "at least 1.6",
+    )
+
+
+def _seconds_an_iteration(prior: hr.Prior, probability: NDArray[np.float32]) -> float:
+    """Return the time of ten iterations less that of one, over nine."""
+    image = _random_probability(4, *probability.shape[1:])
+    seconds = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is not meant to converge
+        for n_iterations in (1, 10):
+            segsalsa = hr.SegSALSA(prior, max_iterations=n_iterations, tol=1e-12, n_threads=1)
+            segsalsa.solve(probability, image=image)
+            seconds.append(best_seconds(partial(segsalsa.solve, probability, image=image)))
+    return (seconds[1] - seconds[0]) / 9
+
+
+def _growth() -> Iterator[Row]:
+    small, large = (
+        _seconds_an_iteration(hr.VectorTV(1.0), _random_probability(16, side, side)) / side**2
+        for side in (400, 1200)
+    )
+    yield Row(
+        "time an iteration and pixel, 1200 x 1200 x 16 / 400 x 400 x 16",
+        f"{large / small:.2f} ({1e9 * large:.0f} ns)",
+        "about 1: linear",
+    )
+    nothing, whole = (
+        peak_bytes(_RANDOM_SCENE.format(n_classes=16, side=side)) for side in (20, 2000)
+    )
+    yield Row(
+        "peak memory of 2000 x 2000 x 16 in float32, probabilities and result included",
+        f"{(whole - nothing) / (2000 * 2000 * 16):.1f} bytes a pixel and class",
+        "at most 25",
+    )
+
+
+def _priors() -> Iterator[Row]:
+    probability = _random_probability(9, 120, 120)
+    reference = _seconds_an_iteration(hr.VectorTV(1.0), probability)
+    for name in PRIORS:
+        if name != "vector_tv":
+            seconds = _seconds_an_iteration(PRIORS.create(name), probability)
+            yield Row(
+                f"time an iteration, {name} / vector_tv",
+                f"{seconds / reference:.1f}",
+                "at most 15" if name == "structure_tensor" else "",
+            )
+
+
+def _compilation() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        first, second = (
+            float(
+                subprocess.run(
+                    [sys.executable, "-c", _FIRST_USE],
+                    check=True,
+                    capture_output=True,
+                    text=True,
+                    env=environment,
+                ).stdout
+            )
+            for _ in range(2)
+        )
+    yield Row("first solve after install, compilation included", f"{first:.1f} s", "below 8 s")
+    yield Row("first solve of a later process", f"{second:.2f} s", "compiles nothing")
+
+
+def _accuracy(scenes: IndianPines) -> Row:
+    accuracy = []
+    for seed in range(N_SEEDS):
+        probability = scenes.probability(seed)
+        _, test = hr.sample_per_class(scenes.labels, 10, seed=seed)
+        tested = test.values > 0
+        pixelwise = probability.category.values[probability.values.argmax(axis=0)]
+        label = hr.SegSALSA(hr.VectorTV(2.0)).solve(probability).label.values
+        accuracy.append(
+            [100 * (found == test.values)[tested].mean() for found in (pixelwise, label)]
+        )
+    before, after = np.mean(accuracy, axis=0)
+    return Row(
+        f"Indian Pines, ten pixels a class, 15 MNF, mean of {N_SEEDS} seeds: points of overall "
+        "accuracy that vector TV of weight 2 adds",
+        f"{after - before:.1f} ({before:.1f} to {after:.1f} %)",
+        "at least 8",
+    )
