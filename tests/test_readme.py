@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import rasterio
 
+import hsreject as hr
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
@@ -37,6 +39,7 @@ def folder(tmp_path_factory) -> Path:
     shutil.copytree(ROOT / "configs", place / "configs")
     # the package need not be installed, only be importable from the folder
     (place / "hsreject").symlink_to(ROOT / "hsreject", target_is_directory=True)
+    hr.synthetic_scene(noise=0.3, seed=1)[0].rio.to_raster(place / "scene.tif")
     return place
 
 
@@ -52,7 +55,8 @@ def test_the_python_example_runs(folder) -> None:
 
 def test_the_command_lines_run_in_their_order(folder) -> None:
     lines = [line for line in commands() if line[0] == "hsreject"]
-    assert {line[1] for line in lines} == {"run", "info", "evaluate", "figure", "fetch"}
+    named = {"run", "info", "evaluate", "train", "map", "figure", "config", "fetch"}
+    assert {line[1] for line in lines} == named
     for line in lines:
         assert run("-m", *line, folder=folder)
     assert (folder / "out" / "synthetic" / "report.html").is_file()

@@ -14,7 +14,7 @@ from hsreject.io.map_writer import write_map
 from hsreject.io.netcdf import write_dataset
 from hsreject.io.replace import replacing
 from hsreject.pipeline.one_seed import REJECTOR, SeedResult
-from hsreject.pipeline.pictures import draw_maps, draw_measures
+from hsreject.pipeline.pictures import draw_maps, draw_measures, draw_overview
 from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.result import config_text, operating_points, versions
 from hsreject.pipeline.summary import SYSTEM
@@ -68,9 +68,10 @@ def write_outputs(
     _write_text(folder / "summary.csv", dataset_summary(dataset).to_dataframe().to_csv())
     if first.tried is not None:
         _write_text(folder / "tuning.csv", first.tried.to_dataframe().to_csv())
+    curves = {name: first.curves[name] for name in plan.rejectors}
+    overview = draw_overview(cube, first, curves, folder / "figures")
     pictures = list(draw_maps(cube, first, folder / "figures"))
     progress("writing", 3, steps)
-    curves = {name: first.curves[name] for name in plan.rejectors}
     measures = list(draw_measures(curves, folder / "figures"))
     progress("writing", 4, steps)
     headings, rows = summary_rows(dataset)
@@ -79,7 +80,7 @@ def write_outputs(
             "What the rejection is worth",
             "Measured on the test pixels, which no stage has seen.",
             tables=(Table(headings, rows, _SUMMARY_CAPTION),),
-            pictures=tuple(measures[:1]),
+            pictures=(overview, *measures[:1]),
             wide=True,
         ),
         Section("Maps", _MAPS_TEXT.format(plan.fraction), pictures=tuple(pictures)),

@@ -13,7 +13,7 @@ from hsreject.plot.break_even_cost import BreakEvenCostDisplay
 from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
 from hsreject.plot.confidence_map import ConfidenceMapDisplay
 from hsreject.plot.cost_envelope import CostEnvelopeDisplay
-from hsreject.plot.false_color import FalseColorDisplay
+from hsreject.plot.false_color import INFRARED, FalseColorDisplay
 from hsreject.plot.outcome_map import OutcomeMapDisplay
 from hsreject.plot.rejection_curve import RejectionCurveDisplay
 from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
@@ -35,8 +35,8 @@ def draw_maps(cube: xr.DataArray, result: SeedResult, folder: Path) -> Iterator[
     yield one(
         "false_color",
         "False colour",
-        "Near infrared, red and green.",
-        FalseColorDisplay.from_cube(cube).plot,
+        "Near infrared, red and green, where the scene knows its wavelengths.",
+        FalseColorDisplay.from_cube(cube, wavelengths=INFRARED).plot,
     )
     yield one(
         "reference",
@@ -71,6 +71,31 @@ def draw_maps(cube: xr.DataArray, result: SeedResult, folder: Path) -> Iterator[
             "Test pixels only: what was kept and rejected, rightly and wrongly.",
             OutcomeMapDisplay.from_maps(chosen["label"], maps["test"], chosen["rejected"]).plot,
         )
+
+
+def draw_overview(
+    cube: xr.DataArray, result: SeedResult, curves: Mapping[str, xr.Dataset], folder: Path
+) -> Picture:
+    """Draw the run in one row: scene, reference, a reject map, and what rejecting brings."""
+    figure, axes = new_row(4, width=9.6, height=2.5)
+    name = list(curves)[-1] if "sequential" not in curves else "sequential"
+    chosen = result.maps.sel({REJECTOR: name})
+    rejected = RejectMapDisplay.from_labels(chosen["label_with_rejection"])
+    FalseColorDisplay.from_cube(cube, wavelengths=INFRARED).plot(axes[0])
+    ClassMapDisplay.from_labels(result.maps["reference"]).plot(axes[1], legend=False)
+    rejected.plot(axes[2], legend=False)
+    isolated = [name for name, curve in curves.items() if "failure_probability" in curve]
+    display = RejectionCurveDisplay.from_curves(curves, isolated=isolated)
+    display.plot(axes[3:], measures=("nonrejected_accuracy",))
+    titles = ("scene", "reference", f"map, {rejected.rejected_fraction:.0%} rejected (black)")
+    for ax, title in zip(axes, titles, strict=False):
+        ax.set_title(title, size="medium")
+    return Picture(
+        save_figure(figure, folder / "overview", dpi=200)[0],
+        "In one look",
+        "The scene, what is known on the ground, the map that leaves out what is not sure enough, "
+        "and the accuracy of what is kept.",
+    )
 
 
 def draw_measures(curves: Mapping[str, xr.Dataset], folder: Path) -> Iterator[Picture]:
