@@ -17,24 +17,28 @@ from hsreject.errors import FileError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CLASS_NAMES = (
-    "Alfalfa",
-    "Corn-notill",
-    "Corn-mintill",
-    "Corn",
-    "Grass-pasture",
-    "Grass-trees",
-    "Grass-pasture-mowed",
-    "Hay-windrowed",
-    "Oats",
-    "Soybean-notill",
-    "Soybean-mintill",
-    "Soybean-clean",
-    "Wheat",
-    "Woods",
-    "Buildings-Grass-Trees-Drives",
-    "Stone-Steel-Towers",
-)
+# Corn in warm colours, soybean in blues, grass and woods in greens; apart for every eye, also from
+# the black of rejected pixels and the white of those without reference.
+_COLOR_OF_CLASS = {
+    "Alfalfa": "#ff99cc",
+    "Corn-notill": "#ee7700",
+    "Corn-mintill": "#cc0011",
+    "Corn": "#660000",
+    "Grass-pasture": "#bbff77",
+    "Grass-trees": "#77ff11",
+    "Grass-pasture-mowed": "#551144",
+    "Hay-windrowed": "#665544",
+    "Oats": "#ee22cc",
+    "Soybean-notill": "#55aaff",
+    "Soybean-mintill": "#004488",
+    "Soybean-clean": "#1100ff",
+    "Wheat": "#ddccaa",
+    "Woods": "#559955",
+    "Buildings-Grass-Trees-Drives": "#8800cc",
+    "Stone-Steel-Towers": "#000066",
+}
+CLASS_NAMES = tuple(_COLOR_OF_CLASS)
+CLASS_COLORS = tuple(_COLOR_OF_CLASS.values())
 
 BAND_NUMBER = "band_number"
 
@@ -95,7 +99,9 @@ def load_indian_pines() -> tuple[xr.DataArray, xr.DataArray]:
         name="labels",
         attrs=_SOURCE,
     )
-    return cube, schema.attach_classes(labels, ClassTable.from_names(CLASS_NAMES))
+    return cube, schema.attach_classes(
+        labels, ClassTable.from_names(CLASS_NAMES, colors=CLASS_COLORS)
+    )
 
 
 def corrected_bands() -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from skimage.color import rgb2lab
 
+from hsreject.datasets import indian_pines
 from hsreject.experiments.figure_3 import CLASS_COLORS
 from hsreject.plot.outcome_map import OUTCOMES
 from hsreject.plot.style import BETTER, WORSE, line_looks
@@ -45,6 +46,7 @@ def nearest(colors: list[str], kind: str) -> float:
         pytest.param([outcome.color for outcome in OUTCOMES], id="outcomes"),
         pytest.param([look.color for look in line_looks(6)], id="lines"),
         pytest.param([*CLASS_COLORS, "#000000", "#ffffff"], id="synthetic classes"),
+        pytest.param([*indian_pines.CLASS_COLORS, "#000000", "#ffffff"], id="Indian Pines"),
         pytest.param([BETTER, WORSE, "#ffffff"], id="operating set"),
     ],
 )
