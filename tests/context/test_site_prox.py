@@ -83,6 +83,14 @@ def test_adversarial_pixels_are_optimal(data: st.DataObject) -> None:
     assert_optimal(solve_one(nu, p, step), nu, p, step)
 
 
+def test_values_on_the_border_do_not_come_back_for_ever() -> None:
+    # equal values of nu at the threshold: rounding takes them out of the active set and in again
+    near_50, near_1 = 49.99999999999999, 0.9999997255105045
+    nu = np.array([30, near_50, 0.5, 30, 0.500000001, 0, 0.500000001, near_50, 0, near_50, -1 / 3])
+    p = np.array([0, near_1, near_1, 1, 0, 1, 0, 0, 0, 0, 1])
+    assert_optimal(solve_one(nu, p, 1.0), nu, p, 1.0)
+
+
 def cycling_pixel() -> tuple[np.ndarray, np.ndarray, float]:
     """Return a pixel on which the passes over active sets go round in circles."""
     rng = np.random.default_rng(3)

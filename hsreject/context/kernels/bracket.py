@@ -48,12 +48,13 @@ def bracketed_multipliers(
 def project(tile: FloatArray, j: int, n_classes: int, c: Number) -> tuple[float, float]:
     """Return theta and p'x of x = max(nu + c p - theta, 0) on the simplex.
 
-    The active set only shrinks from the full one (Michelot 1986), so this ends.
+    The active set only shrinks from the full one (Michelot 1986), so this ends. Where rounding lets
+    a value on the border back in, theta is as exact as it gets, and it ends there too.
     """
     theta = -math.inf
-    n_before = 0
+    n_before = n_classes + 2
     n_active = n_classes + 1
-    while n_active != n_before:
+    while n_active < n_before:
         n_before = n_active
         total = 0.0
         n_active = 0
