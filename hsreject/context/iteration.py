@@ -18,10 +18,12 @@ from hsreject.context.kernels.certificate import site_bounds
 from hsreject.context.kernels.site import new_multipliers, new_site_scratch
 from hsreject.context.kernels.site_row import Steps, site_rows
 from hsreject.context.problem import Array, Certificate, Problem
+from hsreject.context.workers import Rehearsal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hsreject.context.priors.base import Term
     from hsreject.context.workers import Workers
 
 
@@ -58,12 +60,16 @@ class GeneralIteration(Iteration):
 
     @property
     def kernels(self) -> tuple[Callable[..., Any], ...]:
-        """The compiled functions that are called, but for those of the terms."""
-        return (site_rows, site_bounds)
+        """The compiled functions that are called, those of the terms included."""
+        of_terms = [kernel for term in self.problem.terms for kernel in term.kernels]
+        return (site_rows, site_bounds, *of_terms)
 
     def compile(self, steps: Steps, workers: Workers) -> None:
         """Have the kernels compiled, without a change of Z and Y."""
         self._site_step(steps, 0, 0)
+        for term, dual in zip(self.problem.terms, self.duals, strict=True):
+            if term.kernels:
+                self._update_dual(term, dual, steps, Rehearsal())
         self.certify(workers)
 
     def step(self, steps: Steps, workers: Workers) -> None:
@@ -71,9 +77,7 @@ class GeneralIteration(Iteration):
         self._pull(workers)
         workers.share(len(self.field), partial(self._site_step, steps))
         for term, dual in zip(self.problem.terms, self.duals, strict=True):
-            term.update_dual(
-                dual, self.buffer, step=steps.dual, relaxation=steps.relaxation, workers=workers
-            )
+            self._update_dual(term, dual, steps, workers)
 
     def certify(self, workers: Workers) -> Certificate:
         """Return objective and gap of Z and Y as they are."""
@@ -85,6 +89,11 @@ class GeneralIteration(Iteration):
         probability, multipliers = self.problem.probability, self.multipliers
         site_rows(
             self.field, probability, self.buffer, multipliers, steps, scratch, first_row, last_row
+        )
+
+    def _update_dual(self, term: Term, dual: Array, steps: Steps, workers: Workers) -> None:
+        term.update_dual(
+            dual, self.buffer, step=steps.dual, relaxation=steps.relaxation, workers=workers
         )
 
     def _pull(self, workers: Workers) -> None:

@@ -12,8 +12,12 @@ import pytest
 from scipy.ndimage import label
 from scipy.optimize import minimize
 
+from hsreject.context.iteration import GeneralIteration
+from hsreject.context.kernels.compilation import needs_compiling
+from hsreject.context.kernels.site_row import Steps
 from hsreject.context.priors import PRIORS
 from hsreject.context.priors.base import Term
+from hsreject.context.problem import Problem
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.context.workers import Workers
 from hsreject.errors import InputError
@@ -174,6 +178,21 @@ def test_fast_paths_equal_the_definition(
         assert term.value_of_field(field, workers) == pytest.approx(
             term.value(term.forward(field)), rel=close["rtol"]
         )
+
+
+@every_prior
+@pytest.mark.parametrize("footprint", ["whole", "with a hole"])
+def test_compiling_changes_nothing(name: str, options: dict[str, Any], footprint: str) -> None:
+    term = bound(name, options, footprint)
+    dual = term.prox_conjugate(random_dual(term, 14), 0.5)
+    field = np.full(term.grid.shape, 1 / 3)
+    problem = Problem(np.ones(term.grid.shape), (term,))
+    iteration = GeneralIteration(problem, field.copy(), (dual.copy(),))
+    with Workers(1) as workers:
+        iteration.compile(Steps(0.5, 0.5, 1.0, 1e-12), workers)
+    np.testing.assert_array_equal(iteration.duals[0], dual)
+    np.testing.assert_array_equal(iteration.field, field)
+    assert not needs_compiling(iteration.kernels)
 
 
 @every_prior

@@ -11,6 +11,8 @@ import numpy as np
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from hsreject.context.grid import Grid
@@ -169,6 +171,14 @@ class Term(ABC):
     def fuse(self, probability: Array, field: Array, dual: Array) -> Iteration | None:
         """Return a faster whole iteration for a problem with this term alone, if there is one."""
         return None
+
+    @property
+    def kernels(self) -> tuple[Callable[..., Any], ...]:
+        """The compiled functions that the term calls; it must change arrays through `workers` then.
+
+        On first use they are compiled beforehand, and the user is told.
+        """
+        return ()
 
     def value_of_field(self, field: Array, workers: Workers) -> float:
         """Return g(H Z)."""

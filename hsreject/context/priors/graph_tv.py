@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from hsreject.context.kernels.site_row import Steps
 from hsreject.context.priors.base import Prior, Term, check_weight
 from hsreject.context.priors.partitions import fitting_partitions, given_partitions, superpixels
+from hsreject.context.priors.segments import Segments
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hsreject.context.grid import Grid
-    from hsreject.context.priors.segments import Segments
     from hsreject.context.workers import Workers
 
     Array = NDArray[np.floating[Any]]
@@ -162,6 +164,11 @@ class GraphTVTerm(Term):
     def prox_conjugate(self, dual: Array, step: float) -> Array:
         """Shrink everything by one factor."""
         return dual * dual.dtype.type(self._shrink(step))
+
+    @property
+    def kernels(self) -> tuple[Callable[..., Any], ...]:
+        """The compiled functions that the term calls."""
+        return Segments.kernels
 
     def add_adjoint(self, dual: Array, field: Array, workers: Workers) -> None:
         """Add H'Y to `field` in place."""

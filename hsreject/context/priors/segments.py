@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from hsreject.context.kernels.segments import (
 from hsreject.context.regions import connected_regions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from hsreject.context.kernels.site_row import Steps
@@ -41,6 +43,12 @@ class Segments:
 
     index: NDArray[np.int32]
     inverse_size: NDArray[np.float64]
+    kernels: ClassVar[tuple[Callable[..., Any], ...]] = (
+        segment_means,
+        add_distance_rows,
+        update_dual_rows,
+        squared_distance_rows,
+    )
 
     @classmethod
     def from_labels(cls, labels: NDArray[np.integer[Any]], valid: NDArray[np.bool_]) -> Segments:

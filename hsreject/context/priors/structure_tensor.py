@@ -194,6 +194,11 @@ class StructureTensorTerm(Term):
         """Cut the singular values, or the Frobenius norm, at the weight."""
         return self._scaled(dual, lambda norm: np.minimum(self.weight / norm, 1))
 
+    @property
+    def kernels(self) -> tuple[Callable[..., Any], ...]:
+        """The compiled functions that the term calls."""
+        return (add_pull_rows, update_dual_rows, norm_rows, tighten_rows)
+
     def add_adjoint(self, dual: Array, field: Array, workers: Workers) -> None:
         """Add H'Y to `field` in place."""
 

@@ -24,6 +24,8 @@ from hsreject.context.priors.vector_tv_sweep import VectorTVIteration
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from hsreject.context.grid import Grid
@@ -184,6 +186,11 @@ class VectorTVTerm(Term):
         row, column = (2 - 2 * np.cos(np.pi * np.arange(n) / n) for n in self.grid.valid.shape)
         spectrum: Array = row[:, np.newaxis] + column
         return spectrum
+
+    @property
+    def kernels(self) -> tuple[Callable[..., Any], ...]:
+        """The compiled functions that the term calls."""
+        return (add_pull_rows, update_dual_rows, variation_rows)
 
     def add_adjoint(self, dual: Array, field: Array, workers: Workers) -> None:
         """Add H'Y to `field` in place."""
