@@ -6,7 +6,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from hsreject.errors import ConfigError
+from hsreject.errors import ConfigError, InputError
 from hsreject.registry import Registry, nearest
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def build_part(registry: Registry[T], given: object, *, section: str) -> T:
         registry[name]
         check_types(registry, name, options)
         return registry.create(name, **options)
-    except ConfigError as error:
+    except (ConfigError, InputError) as error:
         raise ConfigError(f"[{section}] {error}") from None
 
 

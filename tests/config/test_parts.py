@@ -3,7 +3,7 @@ from typing import Literal
 import pytest
 
 from hsreject.config.parts import build_part, check_keys, fits, spell
-from hsreject.errors import ConfigError
+from hsreject.errors import ConfigError, InputError
 from hsreject.registry import Registry
 
 
@@ -13,6 +13,8 @@ class Lens:
     def __init__(
         self, power: float, *, glass: Literal["crown", "flint"] = "crown", coats: int | None = None
     ) -> None:
+        if power < 0:
+            raise InputError(f"power must be at least 0 (got {power}).")
         self.power, self.glass, self.coats = power, glass, coats
 
 
@@ -43,6 +45,7 @@ def test_a_table_a_name_and_an_object_are_all_parts() -> None:
             r"must be 'crown' or 'flint' \(got 'oak'\)",
         ),
         ({"name": "convex", "power": 1, "coats": 1.5}, r"must be a whole number \(got 1.5\)"),
+        ({"name": "convex", "power": -1}, r"\[optics\] power must be at least 0 \(got -1\)"),
         ({"name": "convex", "powr": 1}, r"Unknown option 'powr'.*Did you mean 'power'\?"),
     ],
 )
