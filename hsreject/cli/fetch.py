@@ -50,4 +50,4 @@ def _list(folder: Path | None) -> None:
         table.add_row(name, scene.title, f"{size:.1f}", "yes" if there else "no")
     console = Console()
     console.print(table)
-    console.print(f"Files are kept in {place}", highlight=False, soft_wrap=True)
+    console.print(f"Files are kept in {place}", soft_wrap=True, markup=False, highlight=False)

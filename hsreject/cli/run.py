@@ -41,4 +41,6 @@ def run_command(
     for row in rows:
         table.add_row(*row)
     console.print(table)
-    console.print(f"Report: {folder / 'report.html'}", highlight=False)
+    console.print(
+        f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False
+    )
