@@ -11,7 +11,7 @@ from hsreject.context.workers import usable_cores
 from hsreject.errors import InputError
 from hsreject.mapping.blocks import PIXELS_OF_A_PIECE, Blocks
 
-PROGRAM = 600_000_000
+PROGRAM = 450_000_000
 """Bytes that everything else takes: libraries, GDAL's cache, a piece of the final maps."""
 
 BYTES_OF_A_CLASS = 40

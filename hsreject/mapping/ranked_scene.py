@@ -26,7 +26,7 @@ from hsreject.mapping.memory import (
     bytes_of,
     share_memory,
 )
-from hsreject.mapping.tasks import compute_all
+from hsreject.mapping.tasks import compute_all, counted
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import RankedRejector, SequentialRejector
 from hsreject.schema import BAND, CUBE_DIMS, MAP_DIMS, WAVELENGTH, check_dims
@@ -94,10 +94,9 @@ def rank_scene(
     rejector: RankedRejector = model.rejector
     layers: Callable[[xr.DataArray], xr.DataArray | None] = whole_image
     if model.reach is not None:
-        progress("image of the scene", 0, 1)
         image = SceneImage(scene.image)
-        rejector, layers = model.rejector.on_scene(image), image.layers
-        progress("image of the scene", 1, 1)
+        with counted("image of the scene", progress):
+            rejector, layers = model.rejector.on_scene(image), image.layers
     ranker = delayed(BlockRanker(model.classifier, rejector, layers, folder), traverse=False)
     tasks = [ranker(Window(scene.cube, block), block) for block in scene.share.blocks]
     kinds = compute_all(tasks, "mapping", progress)

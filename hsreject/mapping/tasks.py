@@ -111,12 +111,24 @@ def _active_client() -> Any:
     return owner if hasattr(owner, "gather") else None
 
 
+@contextmanager
+def counted(stage: str, progress: ProgressCallback) -> Iterator[None]:
+    """Tell how many tasks dask has done within, of a number that nobody knows."""
+    progress(stage, 0, None)
+    with _Count(stage, None, progress):
+        yield
+    progress(stage, 1, 1)
+
+
 class _Count(Callback):
     """Tell how many tasks are done, for the schedulers of one machine."""
 
-    def __init__(self, stage: str, total: int, progress: ProgressCallback) -> None:
+    def __init__(self, stage: str, total: int | None, progress: ProgressCallback) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._stage, self._total, self._progress = stage, total, progress
+        self._done = 0
 
     def _posttask(self, key: object, result: object, dsk: Any, state: Any, worker: Any) -> None:
-        self._progress(self._stage, min(len(state["finished"]), self._total), self._total)
+        self._done += 1
+        done = self._done if self._total is None else min(self._done, self._total)
+        self._progress(self._stage, done, self._total)
