@@ -17,7 +17,7 @@ from hsreject.context.likelihood import likelihood, valid_probability_pixels
 from hsreject.context.priors import Prior
 from hsreject.context.problem import Problem, Solution, State
 from hsreject.context.result import ArrayT, SegSALSAResult
-from hsreject.context.solvers import SOLVERS, Solver
+from hsreject.context.solvers import SOLVERS, PreconditionedADMM, Solver
 from hsreject.context.solvers.base import Stop
 from hsreject.context.workers import Workers, usable_cores
 from hsreject.errors import InputError, NotConvergedWarning
@@ -113,6 +113,16 @@ class SegSALSA:
     def reach(self) -> int | None:
         """How many pixels around a block decide its labels; None: the whole scene does."""
         return total_reach(prior.reach for prior in self.priors)
+
+    @property
+    def working_size(self) -> int:
+        """How many numbers a pixel and class solving takes, temporaries included.
+
+        Probabilities, likelihoods and the hidden field, and what each prior needs; the readable
+        solver 'admm' keeps copies of every term.
+        """
+        copies = 1 if isinstance(_named_solver(self.solver), PreconditionedADMM) else 9
+        return 6 + copies * sum(prior.working_size for prior in self.priors)
 
     def on_scene(self, scene: SceneImage) -> SegSALSA:
         """Return this context with everything fixed that its priors take from the whole image."""

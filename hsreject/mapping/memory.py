@@ -14,12 +14,6 @@ from hsreject.mapping.blocks import PIXELS_OF_A_PIECE, Blocks
 PROGRAM = 450_000_000
 """Bytes that everything else takes: libraries, GDAL's cache, a piece of the final maps."""
 
-BYTES_OF_A_CLASS = 40
-"""Of a pixel and a class in single precision: probability, likelihood, hidden field, duals."""
-
-BYTES_OF_A_CLASS_IN_ADMM = 160
-"""The same with the solver 'admm', which keeps copies of every term."""
-
 BYTES_OF_A_PIXEL = 64
 """Of a pixel besides: label, confidence, masks, edge weights, layers of the image."""
 
@@ -42,14 +36,14 @@ class Load:
     n_classes : int
         Of the model.
     bytes_of_a_class : int
-        Of a pixel and a class; depends on solver and precision.
+        Of a pixel and a class: ``context.working_size`` numbers.
     bytes_of_a_pixel : int
         Of a pixel besides.
     """
 
     n_bands: int
     n_classes: int
-    bytes_of_a_class: int = BYTES_OF_A_CLASS
+    bytes_of_a_class: int
     bytes_of_a_pixel: int = BYTES_OF_A_PIXEL
 
     @property
@@ -101,7 +95,10 @@ def share_memory(
         memory >= PROGRAM + w (piece + (b + 2 halo)^2 pixel)
 
         piece = 16 384 pixels * bands * 16 bytes
-        pixel = classes * 40 bytes (160 with the solver 'admm'; twice in double precision) + 64
+        pixel = classes * precision * working size of the context + 64 bytes
+
+    The working size is 10 numbers for vector TV, so that a class takes 40 bytes of a pixel in
+    single precision (:attr:`hsreject.SegSALSA.working_size`).
 
     The side is 16 halos and at least 512 pixels, or as much of that as memory allows with one
     worker. It never depends on the number of workers, and so neither does the map; there are as
@@ -124,7 +121,7 @@ def share_memory(
 
     Examples
     --------
-    >>> share = share_memory((20_000, 10_000), Load(200, 16), halo=32, memory=2_000_000_000)
+    >>> share = share_memory((20_000, 10_000), Load(200, 16, 40), halo=32, memory=2_000_000_000)
     >>> share.blocks.side, share.blocks.grid, share.blocks.halo
     (512, (40, 20), 32)
     """

@@ -18,8 +18,6 @@ from hsreject.mapping.block_files import ranking_on_disk
 from hsreject.mapping.block_ranking import BlockRanker, Window, whole_image
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.memory import (
-    BYTES_OF_A_CLASS,
-    BYTES_OF_A_CLASS_IN_ADMM,
     BYTES_OF_A_PIXEL,
     Load,
     Share,
@@ -30,6 +28,8 @@ from hsreject.mapping.tasks import compute_all, counted
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import RankedRejector, SequentialRejector
 from hsreject.schema import BAND, CUBE_DIMS, MAP_DIMS, WAVELENGTH, check_dims
+
+_BYTES_OF_A_CLASS_BY_ITSELF = 24  # without a context: probabilities, and what a confidence makes
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,12 +119,10 @@ def _with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArra
 
 
 def _load(cube: xr.DataArray, model: MapModel) -> Load:
-    bytes_of_a_class = BYTES_OF_A_CLASS
-    rejector = model.rejector
-    if isinstance(rejector, SequentialRejector):
-        if rejector.context.solver != "preconditioned_admm":
-            bytes_of_a_class = BYTES_OF_A_CLASS_IN_ADMM
-        bytes_of_a_class *= np.dtype(rejector.context.dtype).itemsize // 4
+    bytes_of_a_class = _BYTES_OF_A_CLASS_BY_ITSELF
+    if isinstance(model.rejector, SequentialRejector):
+        context = model.rejector.context
+        bytes_of_a_class = context.working_size * np.dtype(context.dtype).itemsize
     bytes_of_a_pixel = BYTES_OF_A_PIXEL
     if model.reach is None:  # the image itself is kept, and a copy while it is put together
         bytes_of_a_pixel += 2 * cube.sizes[BAND] * max(cube.dtype.itemsize, 4)

@@ -148,6 +148,20 @@ def test_the_returned_maps_are_those_on_disk(files, tmp_path) -> None:
     )
 
 
+@pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")
+def test_a_guess_is_told_in_one_line(monkeypatch, capsys, files, cube, tmp_path) -> None:
+    silent = tmp_path / "silent.tif"
+    with rasterio.open(files["GTiff"]) as known:
+        profile, values = known.profile, known.read()
+    with rasterio.open(silent, "w", **profile) as file:
+        file.write(values)
+    arguments = ("map", silent, "--model", files["model"], "--out", tmp_path / "out")
+    assert call(monkeypatch, *arguments, "--threshold", 0.5) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "wavelengths" in line]
+    assert len(told) == 1
+    assert told[0].startswith("hsreject: The scene does not say its wavelengths; its 12 bands")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

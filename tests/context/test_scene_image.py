@@ -1,5 +1,7 @@
 """What priors take from a whole image: streamed, fixed, and then the same in every block."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,7 +12,8 @@ from hsreject.context.image import principal_components
 from hsreject.context.priors import PRIORS, Prior, VectorTV
 from hsreject.context.priors.edges import ImageEdges
 from hsreject.context.scene_image import SceneImage
-from hsreject.errors import InputError
+from hsreject.context.solvers import SOLVERS
+from hsreject.errors import InputError, NotConvergedWarning
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +100,24 @@ def test_edges_of_one_scene_and_bands_that_are_not_there_are_refused(cube) -> No
 def test_the_reach_of_a_prior_is_a_number_of_pixels_or_unknown(name: str) -> None:
     reach = PRIORS.create(name).reach
     assert reach is None or reach >= 0
+
+
+@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_solving_takes_no_more_numbers_than_stated(name: str, solver: str) -> None:
+    """The peak of what NumPy allocates while a scene is solved, without what was given."""
+    cube, labels = hr.synthetic_scene(rows=48, columns=48, n_bands=4, noise=1.0)
+    probability = hr.SceneClassifier("lda").fit(cube, labels).predict_proba(cube)
+    context = hr.SegSALSA(PRIORS.create(name), solver=solver, n_threads=1, max_iterations=2)
+    with pytest.warns(NotConvergedWarning):  # two iterations allocate all there is
+        context.solve(probability, image=cube)  # compiles
+    tracemalloc.start()
+    with pytest.warns(NotConvergedWarning):
+        context.solve(probability, image=cube)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    numbers = peak / (probability.size * 4)
+    assert numbers < context.working_size + 16  # maps and masks, of which there are a few a pixel
 
 
 def test_a_prior_says_nothing_of_its_reach_by_itself() -> None:

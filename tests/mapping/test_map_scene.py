@@ -36,8 +36,9 @@ def solved_at_once(model: hr.MapModel, scene: xr.DataArray) -> xr.Dataset:
         {"prior": "vector_tv", "weight": 2.0},
         {"prior": "vector_tv", "weight": 3.0, "edges": "image"},
         {"priors": [{"name": "vector_tv", "weight": 0.5}, {"name": "vector_tv", "edges": [2, 7]}]},
+        {"prior": "structure_tensor", "weight": 0.5},
     ],
-    ids=["weight 0.5", "weight 1", "weight 2", "weight 3, edges", "two priors"],
+    ids=["weight 0.5", "weight 1", "weight 2", "weight 3, edges", "two priors", "tensor"],
 )
 def test_labels_of_blocks_are_those_of_the_whole_scene(context, scene) -> None:
     model = hr.train({**CONFIG, "context": context})

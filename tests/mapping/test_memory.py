@@ -22,7 +22,7 @@ REPEATABLE = settings(deadline=None, derandomize=True)
 def test_workers_and_their_windows_stay_within_memory(
     n_bands: int, n_classes: int, halo: int, memory: int, n_workers: int
 ) -> None:
-    load = Load(n_bands, n_classes)
+    load = Load(n_bands, n_classes, 40)
     try:
         share = share_memory(SCENE, load, halo=halo, memory=memory, n_workers=n_workers)
     except InputError as error:
@@ -41,7 +41,7 @@ def test_workers_and_their_windows_stay_within_memory(
 @given(st.integers(0, 64), st.integers(1, 64), st.integers(1, 64))
 def test_blocks_do_not_depend_on_the_number_of_workers(halo: int, few: int, many: int) -> None:
     cuts = [
-        share_memory(SCENE, Load(200, 16), halo=halo, memory=3_000_000_000, n_workers=n).blocks
+        share_memory(SCENE, Load(200, 16, 40), halo=halo, memory=3_000_000_000, n_workers=n).blocks
         for n in (few, many)
     ]
     assert cuts[0] == cuts[1]
@@ -49,14 +49,14 @@ def test_blocks_do_not_depend_on_the_number_of_workers(halo: int, few: int, many
 
 @pytest.mark.parametrize(("halo", "side"), [(0, 512), (16, 512), (32, 512), (64, 1024)])
 def test_with_memory_to_spare_halos_cost_no_more_than_a_quarter(halo: int, side: int) -> None:
-    share = share_memory(SCENE, Load(200, 16), halo=halo, memory=64_000_000_000)
+    share = share_memory(SCENE, Load(200, 16, 40), halo=halo, memory=64_000_000_000)
     assert share.blocks.side == side
     assert (1 + 2 * halo / side) ** 2 < 1.27
 
 
 def test_less_memory_makes_smaller_blocks() -> None:
     sides = [
-        share_memory(SCENE, Load(200, 16), halo=64, memory=memory).blocks.side
+        share_memory(SCENE, Load(200, 16, 40), halo=64, memory=memory).blocks.side
         for memory in (1_000_000_000, 900_000_000, 800_000_000)
     ]
     assert sides == sorted(sides, reverse=True)
@@ -64,14 +64,14 @@ def test_less_memory_makes_smaller_blocks() -> None:
 
 
 def test_a_chosen_side_is_taken_or_refused_but_not_changed() -> None:
-    load = Load(200, 16)
+    load = Load(200, 16, 40)
     assert share_memory(SCENE, load, halo=32, memory=2_000_000_000, side=700).blocks.side == 700
     with pytest.raises(InputError, match="or a smaller block"):
         share_memory(SCENE, load, halo=32, memory=2_000_000_000, side=3000)
 
 
 def test_a_model_without_reach_maps_in_one_block_or_says_what_it_needs() -> None:
-    load = Load(200, 16)
+    load = Load(200, 16, 40)
     share = share_memory((300, 200), load, halo=None, memory=2_000_000_000)
     assert (len(share.blocks), share.blocks.halo) == (1, 0)
     with pytest.raises(InputError, match=r"cannot be mapped in blocks and needs 4[0-9]{4} MB"):

@@ -9,7 +9,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.confidence import Posterior
-from hsreject.context.solvers import ADMM
+from hsreject.context.solvers import PreconditionedADMM
 from hsreject.errors import ConfigError, FileError, InputError
 from hsreject.pipeline.samplers import Sampler
 from hsreject.rejection.goal import Goal
@@ -29,7 +29,7 @@ def model() -> hr.MapModel:
         {"context": {"priors": [{"name": "vector_tv", "edges": "image"}, "graph_tv"]}},
         {"features": [{"name": "smooth", "sigma": 0.5}, {"name": "mnf", "n_components": 3}]},
         {
-            "context": hr.SegSALSA(hr.VectorTV(0.5, edges=[1, 3]), solver=ADMM(), dtype="float64"),
+            "context": hr.SegSALSA(hr.VectorTV(0.5, edges=[1, 3]), solver=PreconditionedADMM()),
             "classifier": {"name": "random_forest", "n_trees": 5},
         },
     ],

@@ -87,6 +87,14 @@ class Prior(ABC):
         """
         return None
 
+    @property
+    def working_size(self) -> int:
+        """How many numbers a pixel and class a solver keeps for this prior, temporaries included.
+
+        It bounds the blocks in which a scene is solved; too large a number costs little.
+        """
+        return 32
+
     def on_scene(self, scene: SceneImage) -> Prior:
         """Return this prior with everything fixed that it takes from the image as a whole.
 

@@ -119,8 +119,13 @@ class StructureTensor(Prior):
 
     @property
     def reach(self) -> int:
-        """That of vector TV, and the patch: on Indian Pines half of it is enough."""
+        """That of vector TV, and half a patch, which is enough on Indian Pines."""
         return weight_reach(self.weight) + self.patch // 2
+
+    @property
+    def working_size(self) -> int:
+        """Five times the dual, which has two numbers for each pixel of the patch."""
+        return 5 * 2 * self.patch**2
 
 
 class StructureTensorTerm(Term):

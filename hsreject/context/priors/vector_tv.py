@@ -94,6 +94,11 @@ class VectorTV(Prior):
         """16 pixels a unit of weight, and at least 16."""
         return weight_reach(self.weight)
 
+    @property
+    def working_size(self) -> int:
+        """Two for the dual, and as many for temporaries."""
+        return 4
+
     def on_scene(self, scene: SceneImage) -> VectorTV:
         """Return this prior with the edge scale of the whole scene."""
         return VectorTV(self.weight, edges=edges_on_scene(self.edges, scene))
