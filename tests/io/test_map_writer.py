@@ -131,7 +131,7 @@ def test_truth_maps_are_written_as_two_categories(tmp_path) -> None:
 
 
 # spectral reads in a way that NumPy 2.5 will give up
-@pytest.mark.filterwarnings("ignore:Setting the shape:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:Setting the (shape|dtype):DeprecationWarning")
 @pytest.mark.parametrize("transform", [NORTH_UP, ROTATED], ids=["north", "rot"])
 def test_envi_classification_is_read_by_spectral_and_gdal(tmp_path, transform) -> None:
     labels = placed(reject_map(), transform)
