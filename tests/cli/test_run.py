@@ -149,19 +149,24 @@ def test_labels_of_another_place_are_told(own_scene, tmp_path, capsys) -> None:
     assert "20" in capsys.readouterr().err
 
 
+# A shell that starts the tests in the background has SIGINT ignored, and children inherit that.
+LISTENING = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from hsreject.cli import main; main()"
+)
+
+
 def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_path) -> None:
     config, _ = own_scene
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "hsreject", "run", str(config), "--out", str(out)]
+    command = [sys.executable, "-c", LISTENING, "run", str(config), "--out", str(out)]
     environment = os.environ | {"PYTHONPATH": str(Path(hr.__file__).parents[1])}
     slow = [*command, "--set", "rejectors.joint.n_points=400"]
-    process = subprocess.Popen(slow, env=environment, stderr=subprocess.PIPE)
-    for _ in range(600):
-        if list(out.glob("stages/context-*")):
-            break
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    complaint = process.communicate(timeout=60)[1].decode()
+    with subprocess.Popen(slow, env=environment, stderr=subprocess.PIPE) as process:
+        while process.poll() is None and not list(out.glob("stages/context-*")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        complaint = process.communicate()[1].decode()
     assert process.returncode == 130
     assert "Traceback" not in complaint
     kept = {path.name for path in out.glob("stages/*")}
