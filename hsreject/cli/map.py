@@ -37,10 +37,12 @@ def map_command(  # noqa: PLR0913 (one argument an option)
     ] = "exact",
     memory: Annotated[str, typer.Option(help="Bound of the memory of this process.")] = "2GB",
     block_size: Annotated[
-        int | None, typer.Option(help="Side of a block in pixels [default: by memory].")
+        int | None,
+        typer.Option(help="Side of a block in pixels; by default it follows from memory."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Blocks at a time [default: by cores and memory].")
+        int | None,
+        typer.Option(help="Blocks at a time; by default as many as cores and memory allow."),
     ] = None,
     scheduler: Annotated[
         str | None,
@@ -52,8 +54,9 @@ def map_command(  # noqa: PLR0913 (one argument an option)
 ) -> None:
     """Map a scene with a trained model, rejecting the pixels that it is least sure of.
 
-    Give one of --fraction, --threshold, --accuracy and --cost; the last two take the threshold that
-    the test pixels of the training scene ask for. Scenes larger than memory are mapped in blocks.
+    Give one of --fraction, --threshold, --accuracy and --cost. The last two take the threshold
+    that the test pixels of the training scene ask for. Scenes larger than memory are mapped in
+    blocks.
     """
     from rich.console import Console  # noqa: PLC0415 (slow to import; --help is quick)
 

@@ -25,7 +25,9 @@ def train_command(
     ] = None,
     rejector: Annotated[
         str | None,
-        typer.Option(help="Which rejector gives labels and confidence [default: the sequential]."),
+        typer.Option(
+            help="Which rejector gives labels and confidence; by default a sequential one."
+        ),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a model that is already there.")

@@ -113,11 +113,14 @@ def _active_client() -> Any:
 
 @contextmanager
 def counted(stage: str, progress: ProgressCallback) -> Iterator[None]:
-    """Tell how many tasks dask has done within, of a number that nobody knows."""
-    progress(stage, 0, None)
-    with _Count(stage, None, progress):
+    """Tell how many tasks dask has done within, of a number that nobody knows, if there are any."""
+    if _active_client() is not None:  # whose tasks are counted elsewhere
         yield
-    progress(stage, 1, 1)
+        return
+    with _Count(stage, None, progress) as count:
+        yield
+    if count.done:
+        progress(stage, count.done, count.done)
 
 
 class _Count(Callback):
@@ -126,9 +129,9 @@ class _Count(Callback):
     def __init__(self, stage: str, total: int | None, progress: ProgressCallback) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._stage, self._total, self._progress = stage, total, progress
-        self._done = 0
+        self.done = 0
 
     def _posttask(self, key: object, result: object, dsk: Any, state: Any, worker: Any) -> None:
-        self._done += 1
-        done = self._done if self._total is None else min(self._done, self._total)
+        self.done += 1
+        done = self.done if self._total is None else min(self.done, self._total)
         self._progress(self._stage, done, self._total)

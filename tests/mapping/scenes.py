@@ -17,13 +17,13 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def larger_scene(rows: int, columns: int) -> xr.DataArray:
+def larger_scene(rows: int, columns: int, *, noise: float = 0.01) -> xr.DataArray:
     """Return the scene of `CONFIG` mirrored and repeated to a size, with fresh noise."""
     small, _ = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
     reach = {"y": (0, rows), "x": (0, columns)}
     tiled = small.pad(reach, mode="symmetric").isel(y=slice(rows), x=slice(columns))
     values = np.array(tiled.values)
-    values += np.random.default_rng(5).normal(0, 0.01, values.shape).astype(np.float32)
+    values += np.random.default_rng(5).normal(0, noise, values.shape).astype(np.float32)
     corner = {"y": small.y[0].item(), "x": small.x[0].item()}
     place = {
         "y": corner["y"] - 30.0 * np.arange(rows),

@@ -40,7 +40,8 @@ def solved_at_once(model: hr.MapModel, scene: xr.DataArray) -> xr.Dataset:
     ],
     ids=["weight 0.5", "weight 1", "weight 2", "weight 3, edges", "two priors", "tensor"],
 )
-def test_labels_of_blocks_are_those_of_the_whole_scene(context, scene) -> None:
+def test_labels_of_blocks_are_those_of_the_whole_scene(context) -> None:
+    scene = larger_scene(230, 210, noise=0.1)  # so much that the context decides
     model = hr.train({**CONFIG, "context": context})
     whole = solved_at_once(model, scene)
     made = hr.map_scene(scene, model, fraction=0.1, block_size=80)
@@ -48,7 +49,7 @@ def test_labels_of_blocks_are_those_of_the_whole_scene(context, scene) -> None:
     agreement = (made.maps["label"].values == whole["label"].values).mean()
     assert agreement >= 0.999
     apart = np.abs(made.maps["confidence"] - whole["confidence"]).values
-    assert np.nanquantile(apart, 0.99) < 0.02  # solved to a gap of 1e-3, and not further
+    assert np.nanquantile(apart, 0.99) < 0.01  # solved to a gap of 1e-3, and not further
 
 
 def test_spatial_features_and_pixelwise_maps_are_exact_in_blocks(scene) -> None:
