@@ -148,6 +148,17 @@ def test_bracketing_alone_is_optimal(n_classes: int) -> None:
             assert_optimal(np.maximum(nu + c * p - theta, 0), nu, p, step)
 
 
+def test_bracketing_ends_where_rounding_lets_a_class_come_and_go() -> None:
+    rng = np.random.default_rng(40)
+    for _ in range(300):
+        first = rng.uniform(-50, 50)
+        nu = np.array([first, np.nextafter(first - 1, np.inf)])  # x is (1, 0) up to rounding
+        tile = site.new_site_scratch(2, np.dtype(float)).tile
+        tile.reshape(-1, 2, CHUNK)[:2, 0, 0] = nu
+        c, theta = _bracketed(tile, 2, 0.1)
+        np.testing.assert_allclose(np.maximum(nu + c - theta, 0), [1, 0], atol=1e-12)
+
+
 @pytest.mark.parametrize("n_classes", [2, 16, 100])
 def test_float32_agrees_with_float64(n_classes: int) -> None:
     rng = np.random.default_rng(30 + n_classes)

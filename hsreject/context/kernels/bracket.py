@@ -48,14 +48,12 @@ def bracketed_multipliers(
 def project(tile: FloatArray, j: int, n_classes: int, c: Number) -> tuple[float, float]:
     """Return theta and p'x of x = max(nu + c p - theta, 0) on the simplex.
 
-    The active set only shrinks from the full one (Michelot 1986), so this ends. Where rounding lets
-    a value on the border back in, theta is as exact as it gets, and it ends there too.
+    The active set shrinks from the full one until it stays (Michelot 1986). Rounding may let a
+    class come and go; so the end is where the set does not shrink.
     """
     theta = -math.inf
-    n_before = n_classes + 2
-    n_active = n_classes + 1
-    while n_active < n_before:
-        n_before = n_active
+    n_before = n_classes + 1
+    while True:
         total = 0.0
         n_active = 0
         for k in range(n_classes):
@@ -63,7 +61,10 @@ def project(tile: FloatArray, j: int, n_classes: int, c: Number) -> tuple[float,
             if value > theta:
                 total += value
                 n_active += 1
+        if n_active == 0 or n_active >= n_before:
+            break
         theta = (total - 1.0) / n_active
+        n_before = n_active
     expected = 0.0
     for k in range(n_classes):
         p = float(tile[(2 * k + 1) * CHUNK + j])

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hsreject.context.kernels.compilation import FloatArray, inner, kernel
+from hsreject.context.kernels.compilation import FloatArray, inner, kernel, spliced
 from hsreject.context.kernels.tile import BLOCK, CHUNK, GROUP, RUN, new_tile
 
 Float64Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ def site_bounds(
         out[row, 1] = bound
 
 
-@inner
+@spliced
 def row_bounds(
     field: FloatArray, probability: FloatArray, pull: FloatArray, scratch: BoundScratch
 ) -> tuple[float, float]:
@@ -84,7 +84,7 @@ def row_bounds(
     return data, bound
 
 
-@inner
+@spliced
 def block_bound(tile: Float64Array, work: Float64Array, count: int) -> float:
     """Return the sum of phi over the first pixels of a block."""
     find_lowest_line(tile, work)
@@ -94,7 +94,12 @@ def block_bound(tile: Float64Array, work: Float64Array, count: int) -> float:
     for _ in range(N_CUTS):
         cut(work)
         find_lowest_line(tile, work)
-    keep_first_if_better(work)
+    for j in range(BLOCK):
+        # back to u = 1 / p'z where the cuts have not surely gained: log r >= 1 - 1 / r
+        before, after = work[U_FIRST + j], work[U + j]
+        gained = work[LOWEST + j] - work[FIRST + j] > before / after - 1.0
+        work[U + j] = after if gained else before
+        work[LOWEST + j] = work[LOWEST + j] if gained else work[FIRST + j]
     bound = sum_of_logs(work, count)
     for j in range(count):
         bound += 1.0 + work[LOWEST + j]
@@ -171,24 +176,14 @@ def cut(work: Float64Array) -> None:
         work[Q_LEFT + j] = q_left
         work[P_RIGHT + j] = p_right
         work[Q_RIGHT + j] = q_right
-        # while one line is unknown the crossing is far beyond the maximum of the other
-        far = 1.0 / p_left if q_right == HUGE else 1.0 / p_right
+        # log u + line is largest at 1 / p; both lines together there or where they cross
+        top_left, top_right = 1.0 / p_left, 1.0 / p_right
         crossing = (q_right - q_left) / (p_right - p_left)
-        inside = min(max(crossing, 1.0 / p_right), 1.0 / p_left)
-        known = (q_right < HUGE) & (q_left < HUGE)
-        moved = inside if known else far
+        moved = min(max(crossing, top_right), top_left)
+        moved = top_right if q_left == HUGE else moved
+        moved = top_left if q_right == HUGE else moved
         # flat or parallel lines give no answer; any u is allowed, so stay
         work[U + j] = moved if (moved > 0.0) & (moved < HUGE) else u
-
-
-@inner
-def keep_first_if_better(work: Float64Array) -> None:
-    """Go back to u = 1 / p'z where the cuts have not surely gained: log r >= 1 - 1 / r."""
-    for j in range(BLOCK):
-        gain = 1.0 - work[U_FIRST + j] / work[U + j] + work[LOWEST + j] - work[FIRST + j]
-        gained = gain > 0.0
-        work[U + j] = work[U + j] if gained else work[U_FIRST + j]
-        work[LOWEST + j] = work[LOWEST + j] if gained else work[FIRST + j]
 
 
 @inner

@@ -21,6 +21,10 @@ Number = float | np.floating[Any]
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "nsz", "arcp"}}
 
 
+# Constants of kernels: a bare 1 or 1.0 would turn float32 arithmetic into float64, these do not.
+ZERO, HALF, ONE, TWO, FOUR = (np.float32(number) for number in (0, 0.5, 1, 2, 4))
+
+
 def kernel(function: F) -> F:
     """Compile `function` on first use, without the interpreter lock, and keep it on disk."""
     options = {"nogil": True, **_OPTIONS}
@@ -36,6 +40,16 @@ def inner(function: F) -> F:
     """Compile a function that only kernels call: no way in from Python, so it takes less time."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
     compiled: F = numba.njit(**options)(function)
+    return compiled
+
+
+def spliced(function: F) -> F:
+    """Splice a function into the kernels that call it, before they are compiled.
+
+    For functions that mostly call others: compiled by themselves, all that they call would be
+    compiled once more.
+    """
+    compiled: F = numba.njit(inline="always", **_OPTIONS)(function)
     return compiled
 
 

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hsreject.context.kernels.bracket import bracketed_multipliers
-from hsreject.context.kernels.compilation import FloatArray, Number, inner
+from hsreject.context.kernels.compilation import (
+    FOUR,
+    HALF,
+    ONE,
+    TWO,
+    ZERO,
+    FloatArray,
+    Number,
+    inner,
+    spliced,
+)
 from hsreject.context.kernels.tile import BLOCK, CHUNK, GROUP, RUN, new_tile
 
 if TYPE_CHECKING:
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
 COUNT, P, NU, P_NU, P_P, C, THETA, N_WORK = (run * CHUNK for run in range(8))
 ERROR = NU
 
-ALL_ACTIVE = -1e30  # the theta that makes every class active
+ALL_ACTIVE = np.float32(-1e30)  # the theta that makes every class active
 NEVER_ACTIVE = -2e30  # the point of a class that is never active
 MAX_PASSES = 10
 
@@ -56,7 +66,7 @@ def new_multipliers(shape: tuple[int, int, int], dtype: np.dtype[Any]) -> NDArra
     return multipliers
 
 
-@inner
+@spliced
 def solve_block(
     tile: FloatArray, n_classes: int, tau: Number, tolerance: Number, work: FloatArray
 ) -> None:
@@ -76,23 +86,18 @@ def solve_block(
 @inner
 def sum_over_active(tile: FloatArray, work: FloatArray) -> None:
     """Sum 1, p, nu, p nu and p p over the classes with nu + c p > theta."""
-    one = tile.dtype.type(1)
-    zero = tile.dtype.type(0)
-    for j in range(BLOCK):
-        work[COUNT + j] = zero
-        work[P + j] = zero
-        work[NU + j] = zero
-        work[P_NU + j] = zero
-        work[P_P + j] = zero
+    for run in range(COUNT, C, CHUNK):
+        for j in range(BLOCK):
+            work[run + j] = ZERO
     for start in range(0, tile.size, RUN):
         group = tile[start : start + RUN]
         for j in range(BLOCK):
             c, theta = work[C + j], work[THETA + j]
-            count, sum_p, sum_nu, sum_p_nu, sum_p_p = zero, zero, zero, zero, zero
+            count, sum_p, sum_nu, sum_p_nu, sum_p_p = ZERO, ZERO, ZERO, ZERO, ZERO
             for member in range(GROUP):
                 nu = group[2 * member * CHUNK + j]
                 p = group[(2 * member + 1) * CHUNK + j]
-                active = one if nu + c * p > theta else zero
+                active = ONE if nu + c * p > theta else ZERO
                 p_if_active = active * p
                 count += active
                 sum_p += p_if_active
@@ -114,25 +119,19 @@ def solve_for_active(tau: Number, work: FloatArray) -> None:
     positive root the one without cancellation is taken. Where nothing can be solved, all classes
     become active.
     """
-    one = work.dtype.type(1)
-    zero = work.dtype.type(0)
-    half = work.dtype.type(0.5)
-    two = work.dtype.type(2)
-    four = work.dtype.type(4)
-    everything = work.dtype.type(ALL_ACTIVE)
     for j in range(BLOCK):
-        inverse = one / work[COUNT + j]
-        a = work[P_NU + j] - work[P + j] * (work[NU + j] - one) * inverse
-        b = max(zero, tau * (work[P_P + j] - work[P + j] * work[P + j] * inverse))
-        larger = np.abs(a) + np.sqrt(a * a + four * b)
-        if_positive = half * larger
-        if_negative = two * b / larger
-        s = if_positive if a > zero else if_negative
+        inverse = ONE / work[COUNT + j]
+        a = work[P_NU + j] - work[P + j] * (work[NU + j] - ONE) * inverse
+        b = max(ZERO, tau * (work[P_P + j] - work[P + j] * work[P + j] * inverse))
+        larger = np.abs(a) + np.sqrt(a * a + FOUR * b)
+        if_positive = HALF * larger
+        if_negative = TWO * b / larger
+        s = if_positive if a > ZERO else if_negative
         c = tau / s
-        theta = (work[NU + j] + c * work[P + j] - one) * inverse
-        work[C + j] = c if s > zero else one
-        theta = theta if s > zero else everything
-        work[THETA + j] = max(everything, theta)
+        theta = (work[NU + j] + c * work[P + j] - ONE) * inverse
+        work[C + j] = c if s > ZERO else ONE
+        theta = theta if s > ZERO else ALL_ACTIVE
+        work[THETA + j] = max(ALL_ACTIVE, theta)
 
 
 @inner
@@ -141,28 +140,26 @@ def n_unsolved(tile: FloatArray, tau: Number, tolerance: Number, work: FloatArra
 
     What is compared with the tolerance, |1'x - 1| + |c p'x / tau - 1|, is left in `work[ERROR:]`.
     """
-    one = tile.dtype.type(1)
-    zero = tile.dtype.type(0)
     for j in range(BLOCK):
-        work[COUNT + j] = zero
-        work[P + j] = zero
+        work[COUNT + j] = ZERO
+        work[P + j] = ZERO
     for start in range(0, tile.size, RUN):
         group = tile[start : start + RUN]
         for j in range(BLOCK):
             c, theta = work[C + j], work[THETA + j]
-            sum_x, sum_p_x = zero, zero
+            sum_x, sum_p_x = ZERO, ZERO
             for member in range(GROUP):
                 p = group[(2 * member + 1) * CHUNK + j]
-                x = max(zero, group[2 * member * CHUNK + j] + c * p - theta)
+                x = max(ZERO, group[2 * member * CHUNK + j] + c * p - theta)
                 sum_x += x
                 sum_p_x += x * p
             work[COUNT + j] += sum_x
             work[P + j] += sum_p_x
-    inverse = one / tau
+    inverse = ONE / tau
     count = 0
     for j in range(BLOCK):
-        off = np.abs(work[COUNT + j] - one)
-        work[ERROR + j] = off + np.abs(work[C + j] * work[P + j] * inverse - one)
+        off = np.abs(work[COUNT + j] - ONE)
+        work[ERROR + j] = off + np.abs(work[C + j] * work[P + j] * inverse - ONE)
     for j in range(BLOCK):
         count += 0 if work[ERROR + j] <= tolerance else 1  # NaN counts as unsolved
     return count

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hsreject.context.kernels.compilation import FloatArray, Number, inner, kernel
+from hsreject.context.kernels.compilation import ZERO, FloatArray, Number, inner, kernel, spliced
 from hsreject.context.kernels.site import THETA, C, SiteScratch, solve_block
 from hsreject.context.kernels.tile import BLOCK, CHUNK
 
@@ -23,7 +23,7 @@ class Steps(NamedTuple):
     site_tolerance: float
 
 
-@inner
+@spliced
 def site_row(
     field: FloatArray,
     probability: FloatArray,
@@ -39,7 +39,6 @@ def site_row(
     tau = field.dtype.type(steps.primal)
     relaxation = field.dtype.type(steps.relaxation)
     tolerance = field.dtype.type(steps.site_tolerance)
-    zero = field.dtype.type(0)
     for first in range(0, n_columns, CHUNK):
         last = min(first + CHUNK, n_columns)
         _load(field, probability, pull, first, last, tau, tile)
@@ -58,7 +57,7 @@ def site_row(
             z = field[k, first:last]
             zbar = extrapolated[k, first:last]
             for j in range(len(z)):
-                x = max(zero, part[j] + work[C + j] * part[CHUNK + j] - work[THETA + j])
+                x = max(ZERO, part[j] + work[C + j] * part[CHUNK + j] - work[THETA + j])
                 step = x - z[j]
                 zbar[j] = x + step
                 z[j] += relaxation * step

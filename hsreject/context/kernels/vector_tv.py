@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hsreject.context.kernels.compilation import FloatArray, Number, inner, kernel
+from hsreject.context.kernels.compilation import ONE, FloatArray, Number, inner, kernel
 from hsreject.context.kernels.site_row import Steps
 
 if TYPE_CHECKING:
@@ -99,11 +99,10 @@ def dual_row(
     scale: FloatArray,
 ) -> None:
     """Update a row of Y, (direction, category, x), from Zbar of this row and the one below."""
-    one = dual.dtype.type(1)
     sigma = dual.dtype.type(steps.dual)
     relaxation = dual.dtype.type(steps.relaxation)
     ball = dual.dtype.type(radius)
-    keep = one - relaxation
+    keep = ONE - relaxation
     right_weight, down_weight = edge_weight[0], edge_weight[1]
     end = len(scale) - 1  # no edge leaves the last column to the right
     for i in range(len(scale)):
@@ -120,7 +119,7 @@ def dual_row(
     for i in range(len(scale)):
         norm = np.sqrt(scale[i])
         shrink = ball / norm
-        scale[i] = relaxation * (shrink if norm > ball else one)
+        scale[i] = relaxation * (shrink if norm > ball else ONE)
     for k in range(dual.shape[1]):
         right, down, zbar, zbar_below = dual[0, k], dual[1, k], here[k], below[k]
         zbar_right = zbar[1:]

@@ -1,0 +1,59 @@
+"""Compiled kernels: kept on disk, announced when they must be made, dropped when they are old."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hsreject.context.kernels.compilation import needs_compiling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SOURCE = """
+from hsreject.context.kernels.compilation import kernel
+
+
+@kernel
+def increment(number):
+    return number + 1
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[], Any]:
+    """A function that imports a file with a kernel afresh, as a new process would."""
+    path = tmp_path / "increment_kernel.py"
+    path.write_text(SOURCE, encoding="utf-8")
+
+    def load() -> Any:
+        spec = importlib.util.spec_from_file_location("increment_kernel", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.increment
+
+    return load
+
+
+def test_only_the_first_use_compiles(load: Callable[[], Any]) -> None:
+    first = load()
+    assert needs_compiling([first])
+    assert first(1) == 2
+    assert not needs_compiling([first])
+    assert not needs_compiling([load()])
+
+
+def test_code_older_than_the_kernel_sources_is_dropped(
+    load: Callable[[], Any], tmp_path: Path
+) -> None:
+    load()(1)
+    indices = list(tmp_path.rglob("*.nbi"))
+    assert len(indices) == 1
+    os.utime(indices[0], (0, 0))
+    again = load()
+    assert needs_compiling([again])
+    assert again(1) == 2
