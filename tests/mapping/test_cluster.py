@@ -17,7 +17,7 @@ from tests.mapping.scenes import CONFIG, larger_scene
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as started:
         yield started.scheduler_address
 
