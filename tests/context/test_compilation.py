@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +23,15 @@ from hsreject.context.kernels.compilation import kernel
 @kernel
 def increment(number):
     return number + 1
+"""
+
+SOLVE = """
+import hashlib
+import numpy as np
+import hsreject as hr
+probability = np.random.default_rng(0).dirichlet(np.full(5, 0.3), (60, 70)).transpose(2, 0, 1)
+field = hr.SegSALSA(hr.VectorTV(1.0), tol=1e-4).solve(probability).hidden_field
+print(hashlib.sha256(np.ascontiguousarray(field).tobytes()).hexdigest())
 """
 
 
@@ -57,3 +68,14 @@ def test_code_older_than_the_kernel_sources_is_dropped(
     again = load()
     assert needs_compiling([again])
     assert again(1) == 2
+
+
+def test_compiled_and_kept_code_give_the_same_bits(tmp_path: Path) -> None:
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    compiled, kept = (
+        subprocess.run(
+            [sys.executable, "-c", SOLVE], env=environment, capture_output=True, check=True
+        ).stdout
+        for _ in range(2)
+    )
+    assert compiled == kept
