@@ -12,6 +12,7 @@ from affine import Affine
 
 from hsreject.errors import InputError
 from hsreject.io.block_store import quiet_without_georeference
+from hsreject.io.georeference import placed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,7 +81,10 @@ def _check_place(raster: Raster, path: Path) -> None:
     with quiet_without_georeference(), rasterio.open(path) as file:
         back, (height, width) = file.transform, file.shape
     corners = [(0, 0), (width, 0), (0, height), (width, height)]
-    apart = [np.subtract(~raster.place.transform * (back * corner), corner) for corner in corners]
+    apart = [
+        np.subtract(placed(~raster.place.transform, placed(back, corner)), corner)
+        for corner in corners
+    ]
     if np.abs(apart).max() > _EXACT_ENOUGH:
         raise InputError(
             "An ENVI header cannot hold the transform of this map (pixels that are sheared or "

@@ -49,16 +49,26 @@ def georeference(array: xr.DataArray) -> Georeference:
     centers = _corner_centers(array)
     if centers is None:
         return Georeference(crs, stored)
-    column, row = ~stored * centers[0]
-    moved = stored * Affine.translation(round(column - 0.5), round(row - 0.5))
+    column, row = placed(~stored, centers[0])
+    corner = placed(stored, (round(column - 0.5), round(row - 0.5)))
+    moved = Affine(stored.a, stored.b, corner[0], stored.d, stored.e, corner[1])
     last_pixel = array.sizes[schema.X] - 0.5, array.sizes[schema.Y] - 0.5
     off = [
-        np.subtract(~moved * center, pixel)
+        np.subtract(placed(~moved, center), pixel)
         for center, pixel in zip(centers, ((0.5, 0.5), last_pixel), strict=True)
     ]
     if np.abs(off).max() < _SAME_PIXEL:
         return Georeference(crs, moved)
     return Georeference(crs, array.rio.transform(recalc=True))
+
+
+def placed(transform: Affine, point: tuple[float, float]) -> tuple[float, float]:
+    """Return where a transform takes a point: affine 2 writes it with `*`, affine 3 with `@`."""
+    x, y = point
+    return (
+        x * transform.a + y * transform.b + transform.c,
+        x * transform.d + y * transform.e + transform.f,
+    )
 
 
 def _corner_centers(array: xr.DataArray) -> tuple[tuple[float, float], tuple[float, float]] | None:

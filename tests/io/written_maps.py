@@ -1,5 +1,7 @@
 """Maps to write: every special value, on grids that are hard to store."""
 
+import math
+
 import numpy as np
 import rioxarray  # noqa: F401 - registers the .rio accessor
 import xarray as xr
@@ -9,7 +11,8 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 
 NORTH_UP = Affine(30.1, 0.0, 500000.123456789, 0.0, -1 / 3, 5800000.987654321)
-ROTATED = Affine.translation(5e5, 5.8e6) * Affine.rotation(17) * Affine.scale(30, -30)
+_COSINE, _SINE = math.cos(math.radians(17)), math.sin(math.radians(17))
+ROTATED = Affine(30 * _COSINE, 30 * _SINE, 5e5, 30 * _SINE, -30 * _COSINE, 5.8e6)
 SHEARED = Affine(27.0, 3.0, 5e5, 4.0, -27.0, 5.8e6)
 CLASSES = ClassTable.from_names(["Grünland feucht", "water & <ice>"])
 

@@ -16,8 +16,14 @@ from tests.mapping.scenes import CONFIG, larger_scene
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
+    # Port 0 is any free one: without an address the scheduler would insist on 8787, and warn where
+    # another cluster of this machine has it.
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
     ) as started:
         yield started.scheduler_address
 
