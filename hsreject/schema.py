@@ -123,7 +123,7 @@ def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> x
             f"{name} must have the dims {_words(dims)} (got {_words(array.dims)}). "
             "Rename them with .rename(...) or drop the extra ones with .squeeze()."
         )
-    return array.transpose(*dims)
+    return array if array.dims == tuple(dims) else array.transpose(*dims)
 
 
 def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:

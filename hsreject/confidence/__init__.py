@@ -1,6 +1,7 @@
 """Confidences: how sure the label of a pixel is. A new one is a file and a line here."""
 
 from hsreject.confidence.base import Confidence
+from hsreject.confidence.decision import label_and_confidence
 from hsreject.confidence.entropy import Entropy
 from hsreject.confidence.label import label_map, label_map_of_positions
 from hsreject.confidence.margin import Margin
@@ -40,6 +41,7 @@ __all__ = [
     "Maximum",
     "Posterior",
     "TieBrokenMaximum",
+    "label_and_confidence",
     "label_map",
     "label_map_of_positions",
     "named_confidence",

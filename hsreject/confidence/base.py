@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.confidence.label import on_map_of
+from hsreject.confidence.largest import first_largest, precision_of
 from hsreject.errors import InputError
 from hsreject.schema import CATEGORY
 
@@ -67,6 +68,15 @@ class Confidence(ABC):
         array (...)
             In the precision of `field`.
         """
+
+    def labelled_kernel(
+        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
+        """Return where the label of every pixel stands along the categories, and :meth:`kernel`.
+
+        To be overridden where both come from one pass over the field.
+        """
+        return first_largest(field).position, self.kernel(field, probability)
 
     def lowest(self, n_categories: int) -> float:
         """Return a bound below every confidence of a field of that many categories."""
@@ -129,7 +139,7 @@ class Confidence(ABC):
             axis = field.get_axis_num(CATEGORY)
             planes = [np.moveaxis(argument.values, axis, 0) for argument in arguments]
             found = self._checked(planes[0], planes[1] if len(planes) > 1 else None)
-            return on_map_of(field, found).rename("confidence")
+            return on_map_of(field, found, name="confidence")
 
         def kernel(*arrays: NDArray[Any]) -> NDArray[np.floating]:
             planes = [np.moveaxis(array, -1, 0) for array in arrays]  # apply_ufunc put it last
@@ -140,33 +150,67 @@ class Confidence(ABC):
             *arguments,
             input_core_dims=[[CATEGORY]] * len(arguments),
             dask="parallelized",
-            output_dtypes=[_precision(field.dtype)],
+            output_dtypes=[precision_of(field.dtype)],
         )
         return confidence.rename("confidence")
 
     def _checked(
         self, field: NDArray[Any], probability: NDArray[Any] | None
     ) -> NDArray[np.floating]:
-        if field.ndim < 1 or len(field) == 0:
-            raise InputError(
-                f"field must have at least one category along its first axis (shape {field.shape})."
-            )
-        precision = _precision(field.dtype)
-        field = field.astype(precision, copy=False)
-        if probability is not None:
-            _check_shapes(field.shape, probability.shape)
-            probability = probability.astype(precision, copy=False)
+        field, probability = _prepared(field, probability)
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
-            confidence = np.array(self.kernel(field, probability), dtype=precision)
-        confidence[np.isnan(field[0])] = np.nan
-        if probability is not None:
-            confidence[np.isnan(probability[0])] = np.nan
-        return confidence
+            confidence = self.kernel(field, probability)
+        return _finished(confidence, field, probability)
+
+    def decide(
+        self, field: NDArray[Any], *, probability: NDArray[Any] | None = None
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
+        """Return label and confidence of every pixel of plain arrays, in one pass where possible.
+
+        Parameters
+        ----------
+        field, probability : array (category, ...)
+            As for calling the object.
+
+        Returns
+        -------
+        position : array of int (...)
+            Of the first category with the largest value; the number of categories where there is
+            no data.
+        confidence : array of float (...)
+        """
+        field, probability = _prepared(field, probability if self.needs_probability else None)
+        with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
+            position, confidence = self.labelled_kernel(field, probability)
+        return position, _finished(confidence, field, probability)
 
 
-def _precision(dtype: np.dtype[Any]) -> np.dtype[np.floating]:
-    """Return float32 for float32 and float16, float64 for everything else."""
-    return np.dtype(np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else np.float64)
+def _prepared(
+    field: NDArray[Any], probability: NDArray[Any] | None
+) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
+    """Return both in one precision, or say why they do not fit."""
+    if field.ndim < 1 or len(field) == 0:
+        raise InputError(
+            f"field must have at least one category along its first axis (shape {field.shape})."
+        )
+    precision = precision_of(field.dtype)
+    if probability is not None:
+        _check_shapes(field.shape, probability.shape)
+        probability = probability.astype(precision, copy=False)
+    return field.astype(precision, copy=False), probability
+
+
+def _finished(
+    confidence: NDArray[np.floating],
+    field: NDArray[np.floating],
+    probability: NDArray[np.floating] | None,
+) -> NDArray[np.floating]:
+    """Return confidences in the precision of the field, NaN where there is no data."""
+    finished = np.array(confidence, dtype=field.dtype)
+    finished[np.isnan(field[0])] = np.nan
+    if probability is not None:
+        finished[np.isnan(probability[0])] = np.nan
+    return finished
 
 
 def _check_shapes(field: tuple[int, ...], probability: tuple[int, ...]) -> None:

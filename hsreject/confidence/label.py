@@ -7,52 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject.classes import ClassTable
+from hsreject.confidence.largest import first_largest
 from hsreject.schema import (
     CATEGORY,
     FIELD_DIMS,
-    attach_classes,
     check_dims,
-    class_table,
     label_dtype,
     nodata_label,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
-
-
-def first_largest(
-    field: NDArray[np.floating],
-) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
-    """Return where the first largest value along the first axis stands, and that value.
-
-    Without branches and several times faster than an argmax along the first axis. Where any value
-    is NaN, the position is the number of categories and the value NaN.
-
-    Parameters
-    ----------
-    field : array (category, ...)
-    """
-    n_categories = len(field)
-    dtype = label_dtype(n_categories).type
-    largest = field.max(axis=0)
-    # The code of a category is the larger the earlier it stands, so that the first one wins; equal
-    # to NaN is nothing, which leaves 0.
-    code, here = np.zeros(largest.shape, dtype), np.empty(largest.shape, dtype)
-    for position, plane in enumerate(field):
-        np.equal(plane, largest, out=here, casting="unsafe")
-        np.multiply(here, dtype(n_categories - position), out=here)
-        np.maximum(code, here, out=code)
-    return np.subtract(dtype(n_categories), code, out=code), largest
-
-
-def value_at_label(
-    field: NDArray[np.floating], beside: NDArray[np.floating]
-) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the largest value of `field` over its first axis and `beside` at the same category."""
-    position, largest = first_largest(field)
-    inside = np.minimum(position, len(field) - 1).astype(np.intp)
-    return largest, np.take_along_axis(beside, inside[np.newaxis], axis=0)[0]
 
 
 def label_map(field: xr.DataArray) -> xr.DataArray:
@@ -82,22 +50,24 @@ def label_map(field: xr.DataArray) -> xr.DataArray:
     field = check_dims(field, FIELD_DIMS, name="field")
     values = _label_values(field)
     if field.chunks is None:
-        label = on_map_of(field, values[first_largest(field.values)[0]])
-    else:
-        label = xr.apply_ufunc(
-            lambda planes: values[first_largest(np.moveaxis(planes, -1, 0))[0]],
-            field,
-            input_core_dims=[[CATEGORY]],
-            dask="parallelized",
-            output_dtypes=[values.dtype],
-        )
-    return _described(label, field)
+        return label_map_of_positions(first_largest(field.values).position, field)
+    label: xr.DataArray = xr.apply_ufunc(
+        lambda planes: values[first_largest(np.moveaxis(planes, -1, 0)).position],
+        field,
+        input_core_dims=[[CATEGORY]],
+        dask="parallelized",
+        output_dtypes=[values.dtype],
+    )
+    return label.rename("label").assign_attrs(_label_attrs(field, values))
 
 
-def on_map_of(field: xr.DataArray, data: NDArray[Any]) -> xr.DataArray:
+def on_map_of(
+    field: xr.DataArray, data: NDArray[Any], *, name: str, attrs: Mapping[str, Any] | None = None
+) -> xr.DataArray:
     """Return `data` (...) on the map of a field (category, ...), with its coordinates."""
-    coords = {name: c for name, c in field.coords.items() if CATEGORY not in c.dims}
-    return xr.DataArray(data, dims=[dim for dim in field.dims if dim != CATEGORY], coords=coords)
+    coords = {key: c for key, c in field.coords.items() if CATEGORY not in c.dims}
+    dims = [dim for dim in field.dims if dim != CATEGORY]
+    return xr.DataArray(data, dims=dims, coords=coords, name=name, attrs=attrs)
 
 
 def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -> xr.DataArray:
@@ -118,7 +88,8 @@ def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -
     array([[  3,   7, 255]], dtype=uint8)
     """
     field = check_dims(field, FIELD_DIMS, name="field")
-    return _described(on_map_of(field, _label_values(field)[position]), field)
+    values = _label_values(field)
+    return on_map_of(field, values[position], name="label", attrs=_label_attrs(field, values))
 
 
 def _label_values(field: xr.DataArray) -> NDArray[Any]:
@@ -130,8 +101,7 @@ def _label_values(field: xr.DataArray) -> NDArray[Any]:
     return np.append(values, nodata_label(dtype)).astype(dtype)
 
 
-def _described(label: xr.DataArray, field: xr.DataArray) -> xr.DataArray:
-    if CATEGORY not in field.coords:
-        field = field.assign_coords({CATEGORY: _label_values(field)[:-1]})
-    label.attrs = {"_FillValue": nodata_label(label.dtype)}
-    return attach_classes(label.rename("label"), class_table(field))
+def _label_attrs(field: xr.DataArray, values: NDArray[Any]) -> dict[str, Any]:
+    """Return the attributes of a label map: its nodata and the class table of the field."""
+    table = ClassTable.from_attrs(field.attrs) or ClassTable.plain(values[:-1].tolist())
+    return {"_FillValue": nodata_label(values.dtype), **table.to_attrs()}

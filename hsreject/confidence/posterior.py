@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hsreject.confidence.base import Confidence
-from hsreject.confidence.label import value_at_label
+from hsreject.confidence.largest import first_largest
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ class Posterior(Confidence):
         """Return p_k z_k / p'z at the label k."""
         if probability is None:
             raise InputError("Posterior needs the class probabilities.")
-        largest, beside = value_at_label(field, probability)
-        total = np.zeros_like(largest)
+        found = first_largest(field, probability)
+        total = np.zeros_like(found.value)
         for plane, likelihood in zip(field, probability, strict=True):
             total += plane * likelihood
         posterior: NDArray[np.floating] = np.divide(
-            largest * beside, total, out=np.zeros_like(total), where=total != 0
+            found.value * found.beside, total, out=np.zeros_like(total), where=total != 0
         )
         return posterior

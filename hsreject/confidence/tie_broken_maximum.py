@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hsreject.confidence.base import Confidence
-from hsreject.confidence.label import value_at_label
+from hsreject.confidence.largest import first_largest
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,11 +59,17 @@ class TieBrokenMaximum(Confidence):
         self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
     ) -> NDArray[np.floating]:
         """Return (z_k + weight p_k) / (1 + weight) at the label k."""
+        return self.labelled_kernel(field, probability)[1]
+
+    def labelled_kernel(
+        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
+        """Return the label and the confidence, found in one pass."""
         if probability is None:
             raise InputError("TieBrokenMaximum needs the class probabilities.")
-        largest, beside = value_at_label(field, probability)
+        found = first_largest(field, probability)
         # In float64: near 1 a float32 sum would leave the probability only four digits.
-        confidence: NDArray[np.float64] = np.multiply(beside, self.weight, dtype=np.float64)
-        confidence += largest
+        confidence: NDArray[np.float64] = np.multiply(found.beside, self.weight, dtype=np.float64)
+        confidence += found.value
         confidence /= 1 + self.weight
-        return confidence
+        return found.position, confidence

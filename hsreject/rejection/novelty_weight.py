@@ -12,7 +12,6 @@ from hsreject.schema import CATEGORY
 if TYPE_CHECKING:
     import xarray as xr
 
-    from hsreject.confidence import Confidence
     from hsreject.rejection.evidence import Evidence
 
 DEFAULT_EXPONENT = 1 / 3
@@ -48,18 +47,16 @@ def known_weight(evidence: Evidence, *, exponent: float) -> xr.DataArray | None:
     return weight
 
 
-def field_confidence(
-    confidence: Confidence, field: xr.DataArray, evidence: Evidence, *, exponent: float
+def lowered_by_novelty(
+    confidence: xr.DataArray, evidence: Evidence, *, exponent: float, lowest: float
 ) -> xr.DataArray:
-    """Return the confidence of a field, lowered where the pixel looks like no training sample.
+    """Return a confidence (y, x), lowered where the pixel looks like no training sample.
 
-    With w the known weight and b the lowest confidence that the field could have,
-    ``b + w (c - b)``: the product with the confidence, also where confidences are negative.
+    With w the known weight and b the lowest confidence that there could be, ``b + w (c - b)``: the
+    product with the confidence, also where confidences are negative.
     """
-    found = confidence(field, probability=evidence.probability)
     weight = known_weight(evidence, exponent=exponent)
     if weight is None:
-        return found
-    lowest = confidence.lowest(field.sizes[CATEGORY])
-    weighted: xr.DataArray = lowest + weight.astype(found.dtype) * (found - lowest)
-    return weighted.rename("confidence").assign_attrs(found.attrs)
+        return confidence
+    weighted: xr.DataArray = lowest + weight.astype(confidence.dtype) * (confidence - lowest)
+    return weighted.rename("confidence").assign_attrs(confidence.attrs)

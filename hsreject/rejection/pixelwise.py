@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hsreject.confidence import Confidence, label_map, named_confidence
-from hsreject.rejection.class_balance import Thresholds, check_thresholds
-from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent, field_confidence
-from hsreject.rejection.ranked import RankedRejector
+from hsreject.rejection.field_rejector import FieldRejector
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from hsreject.confidence import Confidence
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
 
 
 @dataclass(frozen=True)
-class PixelwiseRejector(RankedRejector):
+class PixelwiseRejector(FieldRejector):
     """Rejects the pixels whose class probabilities are least decided (paper, section V-A).
 
     Parameters
@@ -45,28 +43,12 @@ class PixelwiseRejector(RankedRejector):
     """
 
     confidence: str | Confidence = "maximum"
-    _: KW_ONLY
-    thresholds: Thresholds = "common"
-    novelty_exponent: float = DEFAULT_EXPONENT
-
-    def __post_init__(self) -> None:
-        named_confidence(self.confidence)
-        check_thresholds(self.thresholds)
-        check_exponent(self.novelty_exponent)
 
     @property
     def reach(self) -> int:
         """None of its neighbours matter to a pixel."""
         return 0
 
-    def label_and_confidence(
-        self, evidence: Evidence, progress: ProgressCallback
-    ) -> tuple[xr.DataArray, xr.DataArray]:
-        """Return the most probable class and the confidence of the probabilities."""
-        confidence = field_confidence(
-            named_confidence(self.confidence),
-            evidence.probability,
-            evidence,
-            exponent=self.novelty_exponent,
-        )
-        return label_map(evidence.probability), confidence
+    def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
+        """Return the class probabilities."""
+        return evidence.probability

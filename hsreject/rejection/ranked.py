@@ -92,25 +92,33 @@ class RankedRejector(Rejector):
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return `label` and `confidence` (y, x): all that every rejection follows from."""
+        label, confidence = self._ranked(maps, calibration, progress)
+        return xr.Dataset(
+            {"label": label.variable, "confidence": (label.dims, confidence)}, coords=label.coords
+        )
+
+    def _ranked(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        calibration: Calibration | None,
+        progress: ProgressCallback,
+    ) -> tuple[xr.DataArray, NDArray[np.floating]]:
+        """Return the label and the values of the confidence, both (y, x) and in memory."""
         label, confidence = self.label_and_confidence(Evidence.of(maps), progress)
-        ranking = xr.Dataset(
-            {"label": label.variable, "confidence": confidence.variable}, coords=label.coords
-        ).load()
+        label = label.load()
+        found = np.asarray(confidence.values)
         if self.thresholds == "common":
-            return ranking
-        values = ranking["label"].values
-        has_data = values != nodata_label(values.dtype)
-        sure = ranking["confidence"].values[has_data]
-        balanced = np.full(values.shape, np.nan)
+            return label, found
+        has_data = label.values != nodata_label(label.dtype)
+        labels, sure = label.values[has_data], found[has_data]
+        balanced = np.full(found.shape, np.nan)
         if self.thresholds == "equal_rejection":
-            balanced[has_data] = equal_rejection(values[has_data], sure)
+            balanced[has_data] = equal_rejection(labels, sure)
         else:
             calibration = needed_calibration(calibration, "thresholds='equal_accuracy'")
-            used, correct = calibration.pixels(ranking["label"])
-            balanced[has_data] = equal_accuracy(
-                values[has_data], sure, used=used[has_data], correct=correct
-            )
-        return ranking.assign(confidence=ranking["confidence"].copy(data=balanced))
+            used, correct = calibration.pixels(label)
+            balanced[has_data] = equal_accuracy(labels, sure, used=used[has_data], correct=correct)
+        return label, balanced
 
     def reject(
         self,
@@ -149,12 +157,13 @@ class RankedRejector(Rejector):
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return every operating point that a threshold can reach on reference pixels."""
-        ranking = self.rank(maps, calibration=calibration, progress=progress)
-        used, correct = reference_pixels(ranking["label"], reference)
-        points = rejection_curve(correct, ranking["confidence"].values[used])
+        label, confidence = self._ranked(maps, calibration, progress)
+        used, correct = reference_pixels(label, reference)
+        points = rejection_curve(correct, confidence[used])
         accuracy = np.full(points.sizes[OPERATING_POINT], correct.mean())
         attrs = {"long_name": "accuracy with nothing rejected"}
-        return points.assign(overall_accuracy=(OPERATING_POINT, accuracy, attrs))
+        points["overall_accuracy"] = xr.Variable(OPERATING_POINT, accuracy, attrs)
+        return points
 
 
 def reject_ranked(

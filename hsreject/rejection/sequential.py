@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hsreject.confidence import Confidence, label_map, named_confidence
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.rejection.class_balance import Thresholds, check_thresholds
-from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent, field_confidence
-from hsreject.rejection.ranked import RankedRejector
+from hsreject.rejection.field_rejector import FieldRejector
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from hsreject.confidence import Confidence
     from hsreject.context.scene_image import SceneImage
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
@@ -26,7 +24,7 @@ def default_context() -> SegSALSA:
 
 
 @dataclass(frozen=True)
-class SequentialRejector(RankedRejector):
+class SequentialRejector(FieldRejector):
     """Rejects the pixels of which the context is least sure: the paper's SegSALSA-SCR.
 
     The context is solved once (paper, section V-B); the labels never change, and every operating
@@ -64,13 +62,6 @@ class SequentialRejector(RankedRejector):
     context: SegSALSA = field(default_factory=default_context)
     _: KW_ONLY
     confidence: str | Confidence = "tie_broken_maximum"
-    thresholds: Thresholds = "common"
-    novelty_exponent: float = DEFAULT_EXPONENT
-
-    def __post_init__(self) -> None:
-        named_confidence(self.confidence)
-        check_thresholds(self.thresholds)
-        check_exponent(self.novelty_exponent)
 
     @property
     def reach(self) -> int | None:
@@ -81,17 +72,10 @@ class SequentialRejector(RankedRejector):
         """Return this rejector with its context fixed to a scene, solved by one thread a block."""
         return replace(self, context=replace(self.context.on_scene(scene), n_threads=1))
 
-    def label_and_confidence(
-        self, evidence: Evidence, progress: ProgressCallback
-    ) -> tuple[xr.DataArray, xr.DataArray]:
-        """Return the class with the largest value of the hidden field, and its confidence."""
-        if evidence.hidden_field is None:
-            result = self.context.solve(
-                evidence.probability, image=evidence.image, progress=progress
-            )
-            hidden_field, label = result.hidden_field, result.label
-        else:
-            hidden_field, label = evidence.hidden_field, label_map(evidence.hidden_field)
-        confidence = named_confidence(self.confidence)
-        exponent = self.novelty_exponent
-        return label, field_confidence(confidence, hidden_field, evidence, exponent=exponent)
+    def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
+        """Return the hidden field: the known one, or the solution of the context."""
+        if evidence.hidden_field is not None:
+            return evidence.hidden_field
+        return self.context.solve(
+            evidence.probability, image=evidence.image, progress=progress
+        ).hidden_field
