@@ -68,6 +68,28 @@ class Counts(NamedTuple):
         return self.kept + self.rejected
 
 
+class CurveCounts(Counts):
+    """Whole counts along a curve: their totals are the same everywhere, so the first serves all.
+
+    Not for weights, whose sums round differently at each point.
+    """
+
+    @property
+    def accurate(self) -> Any:
+        """Accurate samples, shape (1,)."""
+        return self.accurate_kept[:1] + self.accurate_rejected[:1]
+
+    @property
+    def misclassified(self) -> Any:
+        """Misclassified samples, shape (1,)."""
+        return self.misclassified_kept[:1] + self.misclassified_rejected[:1]
+
+    @property
+    def n(self) -> Any:
+        """All samples, shape (1,)."""
+        return self.accurate + self.misclassified
+
+
 def share(part: Any, whole: Any) -> Any:
     """Return part / whole, NaN where the whole is nothing."""
     with np.errstate(invalid="ignore"):

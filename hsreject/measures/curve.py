@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import xarray as xr
 
 from hsreject.measures import inputs
-from hsreject.measures.curve_table import curve_of_groups
-from hsreject.measures.ranking import group_ties, group_weighted_ties
+from hsreject.measures.curve_table import curve_of_groups, curve_of_samples
+from hsreject.measures.ranking import group_weighted_ties
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -71,7 +71,7 @@ def rejection_curve(
     accurate = inputs.correct_values(plain[0]).ravel()
     values = inputs.confidence_values(plain[1])
     if weights is None:
-        return curve_of_groups(group_ties(accurate, values))
+        return curve_of_samples(accurate, values)
     return curve_of_groups(
         group_weighted_ties(accurate, values, inputs.weight_values(plain[2])), weighted=True
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,9 @@ def _check_no_mask(values: object, name: str) -> None:
 
 def _same_shape(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
     # dask gives the unknown lengths of masked arrays as NaN
-    return np.array_equal(np.array(first, float), np.array(second, float), equal_nan=True)
+    return first == second or np.array_equal(
+        np.array(first, float), np.array(second, float), equal_nan=True
+    )
 
 
 def _like(first: xr.DataArray, other: xr.DataArray, *, names: tuple[str, str]) -> xr.DataArray:
@@ -90,7 +93,7 @@ def rejected_values(array: Any, *, name: str = "rejected") -> Any:
 
 
 def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.float64]:
-    """Return confidences as a flat float64 copy without negative zeros, all finite."""
+    """Return confidences as a flat float64 array, all finite."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
     flat = array.ravel()
@@ -99,9 +102,8 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
             f"{name} holds integers beyond 2**53, which float64 cannot tell apart. "
             "Replace them by their ranks."
         )
-    values = flat.astype(np.float64)
-    values += 0.0  # -0.0 + 0.0 is 0.0: both zeros are one confidence
-    if not np.isfinite(values).all():
+    values = flat.astype(np.float64, copy=False)
+    if not math.isfinite(values.min(initial=0)) or not math.isfinite(values.max(initial=0)):
         n_nan, n_infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
         raise InputError(
             f"{name} must be finite (found {n_nan} NaN and {n_infinite} infinite of {values.size} "

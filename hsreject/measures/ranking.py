@@ -10,47 +10,90 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hsreject.measures.counts import CurveCounts
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ONE = np.uint64(1)
 
 
-def sort_samples(
-    correct: NDArray[np.bool_], confidence: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return the samples in ascending order of (confidence, correct).
+class Points(NamedTuple):
+    """Operating points as columns, rejected fraction ascending, all in one piece of memory.
 
-    `correct` rides in the lowest bit of the sort key, so that one value sort, several times faster
-    than an argsort and a gather, does the work. The bit pattern of a float64 that is not negative
-    grows with its value and leaves the top bit free: shifting it left by one loses nothing.
-    Negative confidences are sorted by magnitude and turned round.
-
-    Parameters
-    ----------
-    correct, confidence : ndarray, shape (n,)
-        Confidences are finite and hold no negative zero.
+    Memory that is new to the process costs as much as the arithmetic, least so in one large piece.
     """
+
+    threshold: NDArray[np.float64]
+    counts: CurveCounts
+    spare: NDArray[np.float64]  # rows for what else belongs to each point
+
+    @classmethod
+    def empty(cls, n_points: int, *, n_spare: int) -> Points:
+        """Return columns that are not filled in yet."""
+        table = np.empty((5 + n_spare, n_points))
+        return cls(table[0], CurveCounts(*table[1:5].view(np.int64)), table[5:])
+
+
+def threshold_points(
+    correct: NDArray[np.bool_], confidence: NDArray[np.float64], *, n_spare: int = 0
+) -> Points:
+    """Return the operating point of every threshold that makes a difference.
+
+    The thresholds are the distinct confidences, ascending, and infinity. Samples are counted in
+    the order of (confidence, correct); a point rejects all before the first of its confidence.
+    """
+    points = Points.empty(confidence.size + 1, n_spare=n_spare)
+    threshold, (_, _, accurate, misclassified), _ = points
+    _sort(correct, confidence, into=(threshold[:-1], accurate[1:]))
+    np.subtract(1, accurate[1:], out=misclassified[1:])
+    threshold[-1] = np.inf
+    accurate[0] = misclassified[0] = 0
+    np.cumsum(accurate, out=accurate)
+    np.cumsum(misclassified, out=misclassified)
+    is_first = _is_first(threshold)
+    n_points = np.count_nonzero(is_first)
+    if n_points < threshold.size:
+        points = Points.empty(int(n_points), n_spare=n_spare)
+        points.threshold[:] = threshold[is_first]
+        points.counts.accurate_rejected[:] = accurate[is_first]
+        points.counts.misclassified_rejected[:] = misclassified[is_first]
+    for kept, rejected in zip(points.counts[:2], points.counts[2:], strict=True):
+        np.subtract(rejected[-1], rejected, out=kept)
+    return points
+
+
+def _sort(
+    correct: NDArray[np.bool_],
+    confidence: NDArray[np.float64],
+    *,
+    into: tuple[NDArray[np.float64], NDArray[np.int64]],
+) -> None:
+    """Write the confidences and whether they are accurate (1 or 0) in ascending order of both.
+
+    Whether a sample is accurate rides in the lowest bit of the sort key, so that one value sort,
+    several times faster than an argsort and a gather, does the work. The bit pattern of a float64
+    that is not negative grows with its value and leaves the top bit free: shifting it left by one
+    loses nothing but the sign of a zero. Negative confidences are sorted by magnitude and turned
+    round.
+    """
+    ascending, accurate = into
     negative = confidence < 0
-    if not negative.any():
-        return _sort_not_negative(correct, confidence)
-    upper = _sort_not_negative(correct[~negative], confidence[~negative])
-    lower = _sort_not_negative(~correct[negative], -confidence[negative])
-    return (
-        np.concatenate([~lower[0][::-1], upper[0]]),
-        np.concatenate([-lower[1][::-1], upper[1]]),
-    )
-
-
-def _sort_not_negative(
-    correct: NDArray[np.bool_], confidence: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    key = confidence.view(np.uint64) << _ONE
+    n_negative = np.count_nonzero(negative)
+    if n_negative:
+        upper = (ascending[n_negative:], accurate[n_negative:])
+        lower = (ascending[:n_negative], accurate[:n_negative])
+        _sort(correct[~negative], confidence[~negative], into=upper)
+        _sort(~correct[negative], -confidence[negative], into=lower)
+        lower[0][:] = -lower[0][::-1]
+        lower[1][:] = 1 - lower[1][::-1]
+        return
+    key = ascending.view(np.uint64)
+    np.left_shift(confidence.view(np.uint64), _ONE, out=key)
     key |= correct
     key.sort()
-    flag = (key & _ONE).astype(np.bool_)
+    np.bitwise_and(key, _ONE, out=accurate.view(np.uint64))
     key >>= _ONE
-    return flag, key.view(np.float64)
 
 
 class Groups(NamedTuple):
@@ -63,13 +106,10 @@ class Groups(NamedTuple):
 
 def group_ties(correct: NDArray[np.bool_], confidence: NDArray[np.float64]) -> Groups:
     """Return how many accurate and misclassified samples each distinct confidence has."""
-    correct, confidence = sort_samples(correct, confidence)
-    ends = last_of_each(confidence)
-    if ends.size == confidence.size:
-        accurate = correct.astype(np.int64)
-        return Groups(confidence, accurate, 1 - accurate)
-    accurate = np.diff(np.cumsum(correct, dtype=np.int64)[ends], prepend=0)
-    return Groups(confidence[ends], accurate, np.diff(ends, prepend=-1) - accurate)
+    threshold, counts, _ = threshold_points(correct, confidence)
+    return Groups(
+        threshold[:-1], np.diff(counts.accurate_rejected), np.diff(counts.misclassified_rejected)
+    )
 
 
 def group_weighted_ties(
@@ -80,15 +120,22 @@ def group_weighted_ties(
     Samples of weight 0 take no part.
     """
     used = weights > 0
-    correct, confidence, weights = correct[used], confidence[used], weights[used]
+    correct, confidence, weights = correct[used], confidence[used] + 0.0, weights[used]
     order = np.lexsort((weights, correct, confidence))
     confidence = confidence[order]
     if not confidence.size:
         return Groups(confidence, weights, weights)
-    starts = np.concatenate([[0], last_of_each(confidence)[:-1] + 1])
+    starts = np.flatnonzero(_is_first(confidence))
     accurate = np.add.reduceat(np.where(correct[order], weights[order], 0), starts)
     misclassified = np.add.reduceat(np.where(correct[order], 0, weights[order]), starts)
     return Groups(confidence[starts], accurate, misclassified)
+
+
+def _is_first(ascending: NDArray[Any]) -> NDArray[np.bool_]:
+    is_first = np.empty(ascending.size, dtype=np.bool_)
+    is_first[:1] = True
+    np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
+    return is_first
 
 
 def last_of_each(ascending: NDArray[Any]) -> NDArray[np.intp]:

@@ -42,6 +42,29 @@ def test_each_threshold_reaches_its_point(drawn: Samples) -> None:
         assert point == hr.OperatingPoint.from_curve(curve, index)
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("digits", [17, 4])
+def test_long_curves_count_every_sample(digits: int, shift: float) -> None:
+    """Longer than a block; all, some or no confidences negative; with and without ties."""
+    rng = np.random.default_rng(3)
+    confidence = rng.random(40_000).round(digits) - shift
+    correct = rng.random(40_000) < 0.7
+    curve = hr.rejection_curve(correct, confidence)
+    np.testing.assert_array_equal(curve.threshold, [*np.unique(confidence), np.inf])
+    for index in [*range(0, curve.sizes["operating_point"], 997), -1]:
+        point = hr.operating_point(correct, confidence < curve.threshold.values[index])
+        assert point == hr.OperatingPoint.from_curve(curve, index)
+        for name in MEASURES:
+            np.testing.assert_equal(curve[name].values[index], getattr(point, name))
+
+
+def test_the_samples_are_not_changed() -> None:
+    correct, confidence = np.array([True, False, True]), np.array([0.5, -0.0, 0.2])
+    hr.rejection_curve(correct, confidence)
+    assert correct.tolist() == [True, False, True]
+    assert confidence.tobytes() == np.array([0.5, -0.0, 0.2]).tobytes()
+
+
 @given(samples(), st.randoms(use_true_random=False))
 def test_order_of_samples_never_matters(drawn: Samples, random: object) -> None:
     correct, confidence = drawn
