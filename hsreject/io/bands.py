@@ -92,6 +92,10 @@ def band_info(sources: BandSources) -> BandInfo:
     if good is None:
         good = _tag_numbers(sources, _GOOD_TAG)[0]
     flags = None if good is None else ~(good <= 0)
+    if flags is not None and not flags.any():
+        raise FileError(
+            f"{sources.where} calls every band bad (bbl is 0 in all). Correct it, or remove it."
+        )
     readers: tuple[Callable[[BandSources, list[str]], _Stated | None], ...] = (
         _from_fields,
         _from_tags,
@@ -101,16 +105,28 @@ def band_info(sources: BandSources) -> BandInfo:
         stated = read(sources, guesses)
         if stated is None:
             continue
-        unit = wavelengths.decide_unit(stated.centre, stated.unit, guesses)
+        known = _without_zeros(stated.centre, guesses)
+        unit = wavelengths.decide_unit(known, stated.unit, guesses)
         if unit is None:
             continue
-        centre = wavelengths.to_nanometres(stated.centre, unit)
+        centre = wavelengths.to_nanometres(known, unit)
         width = None
         if stated.width is not None:
             width_unit = stated.width_unit or unit
             width = wavelengths.width_in_nanometres(stated.width, centre, width_unit)
         return BandInfo(centre, width, flags, tuple(guesses))
     return BandInfo(good=flags, guesses=tuple(guesses))
+
+
+def _without_zeros(centre: NDArray[np.float64], guesses: list[str]) -> NDArray[np.float64]:
+    """Return wavelengths, unknown (NaN) where they are 0: some sensors leave out bands that way."""
+    zero = centre <= 0
+    if not zero.any() or zero.all():
+        return centre
+    guesses.append(
+        f"{int(zero.sum())} of {centre.size} bands have the wavelength 0: read as unknown (NaN)."
+    )
+    return np.where(zero, np.nan, centre)
 
 
 def _from_fields(sources: BandSources, guesses: list[str]) -> _Stated | None:
@@ -146,22 +162,10 @@ def _from_names(sources: BandSources, guesses: list[str]) -> _Stated | None:
 
 def _numbers(sources: BandSources, name: str) -> NDArray[np.float64] | None:
     """Return the numbers of an ENVI list field, which must be one a band."""
-    words = envi_header.items(sources.fields, name)
-    if not words:
-        return None
-    if len(words) != sources.n_bands:
-        raise FileError(
-            f"{sources.where}: '{name}' has {len(words)} values for {sources.n_bands} bands. "
-            "Give one value a band, or remove the field."
-        )
-    return np.array([_number(word, name=name, where=sources.where) for word in words])
-
-
-def _number(word: str, *, name: str, where: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise FileError(f"{where}: '{word[:40]}' in '{name}' is not a number.") from None
+    numbers = envi_header.band_numbers(
+        sources.fields, name, n_bands=sources.n_bands, where=sources.where
+    )
+    return None if numbers is None else np.array(numbers)
 
 
 def _tag_numbers(
@@ -177,7 +181,7 @@ def _tag_numbers(
         if word is None:
             continue
         match = _UNITED.fullmatch(word[0])
-        numbers[band] = _number(
+        numbers[band] = envi_header.number(
             match.group(1) if match else word[0], name="band tags", where=sources.where
         )
         unit = unit or word[1] or (match.group(2) if match else None) or None

@@ -210,7 +210,8 @@ def _range(cube: xr.DataArray, name: str) -> str:
     if name not in cube.coords:
         return "none given"
     values = cube.coords[name].values
-    steps = "" if np.all(np.diff(values) > 0) or name != schema.WAVELENGTH else ", not in order"
+    known = values[~np.isnan(values)]
+    steps = "" if np.all(np.diff(known) > 0) or name != schema.WAVELENGTH else ", not in order"
     return f"{np.nanmin(values):.6g} to {np.nanmax(values):.6g} nm{steps}"
 
 

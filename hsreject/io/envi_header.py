@@ -1,14 +1,12 @@
-"""The ENVI header: the fields that GDAL does not hand over, and the checks before GDAL opens.
+"""The ENVI header: its fields as text, for what GDAL does not hand over.
 
-GDAL reads the pixels. It takes an unknown interleave for bsq, a short file for one full of zeros
-and never looks at units, so the header is read here as well, as text.
+GDAL reads the pixels and never looks at units, so the header is read here as well.
 
 Reference: "ENVI Header Files", NV5 Geospatial documentation.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING
 
@@ -18,20 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# Bytes a value of each ENVI data type; 6 and 9 are complex.
-ITEM_SIZES = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 6: 8, 9: 16, 12: 2, 13: 4, 14: 8, 15: 8}
-COMPLEX_TYPES = (6, 9)
-INTERLEAVES = ("bil", "bip", "bsq")
-
 # A header of a scene with thousands of bands is a few hundred kilobytes.
 _LARGEST_HEADER = 64 * 2**20
-# No deflate stream shrinks by more than 1032 to 1.
-_LARGEST_COMPRESSION = 1032
-_LARGEST_SIDE = 2**31 - 1
 _LISTS = ("wavelength", "fwhm", "bbl")
 _SINGLE = ("wavelength units", "reflectance scale factor")
 _SYNONYMS = {"wavelengths": "wavelength", "wavelength unit": "wavelength units"}
-_FIELD = re.compile(r"^[ \t]*([^={}\n;]+?)[ \t]*=[ \t]*(\{[^}]*\}|[^\n]*)", re.MULTILINE)
+# What GDAL reads by itself, and only where it stands on one line under its plain name.
+_READ_BY_GDAL = {
+    "samples", "lines", "bands", "header offset", "file type", "data type", "interleave",
+    "byte order", "data ignore value", "map info", "coordinate system string", "projection info",
+    "data gain values", "data offset values", "class names", "class lookup",
+}  # fmt: skip
+# A list may start on the line below its name.
+_FIELD = re.compile(
+    r"^ *([^={}\n;]+?)[ \t]*=[ \t]*((?:\n\s*)?\{[^}]*(?:\}|\Z)|[^\n]*)", re.MULTILINE
+)
 
 
 def read_text(path: Path) -> str:
@@ -73,22 +72,33 @@ def parse_fields(text: str, *, path: Path) -> dict[str, str]:
         )
     fields = {}
     for match in _FIELD.finditer(body):
-        name, value = match.groups()
-        if value.startswith("{") and not value.endswith("}"):
+        written, value = match.groups()
+        name = field_name(written)
+        if value.lstrip().startswith("{") and not value.endswith("}"):
             raise FileError(
-                f"{path}: the list '{name.strip()}' is opened with a brace and never closed. "
+                f"{path}: the list '{name}' is opened with a brace and never closed. "
                 "Add the missing '}'."
             )
-        fields[field_name(name)] = plain_value(value)
+        _check_spelling(name, written, value, path=path)
+        fields[name] = plain_value(value)
     return fields
 
 
-def field_name(text: str) -> str:
-    """Return the name of a field in lower case with blanks.
+def _check_spelling(name: str, written: str, value: str, *, path: Path) -> None:
+    """Raise if GDAL would pass over a field that it has to read."""
+    plain = written.lower().replace("_", " ") == name and not value.startswith("\n")
+    in_braces = name == "data ignore value" and value.startswith("{")
+    if name in _READ_BY_GDAL and (not plain or in_braces):
+        raise FileError(
+            f"{path}: GDAL, which reads the pixels, does not understand '{name}' as it is written. "
+            f"Write '{name} = ' with single blanks and no tab, then its value on the same line"
+            f"{', without a brace' if in_braces else ''}."
+        )
 
-    Inner blanks are kept as they are: to GDAL, too, "data  type" with two blanks is another field.
-    """
-    return text.strip().replace("_", " ").lower()
+
+def field_name(text: str) -> str:
+    """Return the name of a field in lower case with single blanks."""
+    return " ".join(text.replace("_", " ").lower().split())
 
 
 def plain_value(text: str) -> str:
@@ -107,7 +117,7 @@ def fields_from_tags(
     fields = {field_name(name): plain_value(value) for name, value in envi.items()}
     for name, value in tags.items():
         key = _SYNONYMS.get(field_name(name), field_name(name))
-        words = re.split(r"[,;\s]+", plain_value(value).strip(",; "))
+        words = re.split(r"[,;\s]+", plain_value(value).strip(",;[]() "))
         if key in _LISTS and key not in fields and len(words) == n_bands > 1:
             fields[key] = ", ".join(words)
         elif key in _SINGLE and key not in fields:
@@ -127,80 +137,24 @@ def items(fields: Mapping[str, str], name: str) -> list[str]:
     return [item.strip() for item in text.split(",")] if text else []
 
 
-def whole_number(
-    fields: Mapping[str, str],
-    name: str,
-    *,
-    path: Path,
-    default: int | None = None,
-    smallest: int = 0,
-) -> int:
-    """Return a field that must be a whole number."""
-    text = fields.get(name)
-    if text is None:
-        if default is None:
-            raise FileError(
-                f"{path} has no '{name}': an ENVI header needs samples, lines, bands, "
-                "data type and interleave."
-            )
-        return default
-    if not re.fullmatch(r"[+-]?\d{1,18}", text) or not smallest <= int(text) <= _LARGEST_SIDE:
+def band_numbers(
+    fields: Mapping[str, str], name: str, *, n_bands: int, where: str
+) -> list[float] | None:
+    """Return the numbers of a list field, which must be one a band; None if it is not there."""
+    words = items(fields, name)
+    if not words:
+        return None
+    if len(words) != n_bands:
         raise FileError(
-            f"{path}: '{name} = {text[:40]}' must be a whole number "
-            f"from {smallest} to {_LARGEST_SIDE}."
+            f"{where}: '{name}' has {len(words)} values for {n_bands} bands. "
+            "Give one value a band, separated by commas, or remove the field."
         )
-    return int(text)
+    return [number(word, name=name, where=where) for word in words]
 
 
-def data_length(fields: Mapping[str, str], *, path: Path) -> int:
-    """Return how many bytes the data file must have, after checking the fields that say so."""
-    sides = [whole_number(fields, n, path=path, smallest=1) for n in ("samples", "lines", "bands")]
-    offset = whole_number(fields, "header offset", path=path, default=0)
-    data_type = whole_number(fields, "data type", path=path)
-    if data_type not in ITEM_SIZES:
-        raise FileError(
-            f"{path}: unknown data type {data_type}. "
-            f"ENVI knows {', '.join(str(known) for known in ITEM_SIZES)}."
-        )
-    if data_type in COMPLEX_TYPES:
-        raise FileError(
-            f"{path} describes complex numbers (data type {data_type}). "
-            "Write their amplitude (data type 4) and open that."
-        )
-    _check_layout(fields, path=path)
-    return offset + math.prod(sides) * ITEM_SIZES[data_type]
-
-
-def _check_layout(fields: Mapping[str, str], *, path: Path) -> None:
-    if (interleave := fields.get("interleave", "nothing").lower()) not in INTERLEAVES:
-        raise FileError(
-            f"{path}: unknown interleave '{interleave[:40]}'. It must be bil, bip or bsq."
-        )
-    if whole_number(fields, "byte order", path=path, default=0) > 1:
-        raise FileError(
-            f"{path}: 'byte order = {fields['byte order']}' must be 0 (little endian) or 1 (big)."
-        )
-    for name in ("major frame offsets", "minor frame offsets"):
-        if any(item.strip("0.") for item in items(fields, name)):
-            raise FileError(
-                f"{path} has {name}, which GDAL would read as pixels. "
-                "Export the scene without them."
-            )
-    if "spectral library" in fields.get("file type", "").lower():
-        raise FileError(f"{path} describes a spectral library, not an image.")
-
-
-def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list[str]:
-    """Raise if the data file is shorter than its header says; return what was noted."""
-    wanted = data_length(fields, path=header)
-    found = data.stat().st_size
-    compressed = whole_number(fields, "file compression", path=header, default=0) != 0
-    if found * (_LARGEST_COMPRESSION if compressed else 1) < wanted:
-        raise FileError(
-            f"{data} is shorter than its header says: {header.name} describes "
-            f"{fields['lines']} lines x {fields['samples']} samples x {fields['bands']} bands, "
-            f"{wanted} bytes, but the file has {found}. Copy it again or correct the header."
-        )
-    if found > wanted and not compressed:
-        return [f"{data.name} is longer than its header says by {found - wanted} bytes: not read."]
-    return []
+def number(word: str, *, name: str, where: str) -> float:
+    """Return a word as a number, or say where it stands."""
+    try:
+        return float(word)
+    except ValueError:
+        raise FileError(f"{where}: '{word[:40]}' in '{name}' is not a number.") from None

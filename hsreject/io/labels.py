@@ -19,6 +19,7 @@ from hsreject.io.class_names import StatedClasses, stated_classes
 from hsreject.io.grid import Grid
 from hsreject.io.label_classes import Names, class_table_of, names_by_value
 from hsreject.io.raster_file import raster_info, read_pixels
+from hsreject.io.raster_notes import raster_notes
 from hsreject.io.source import Kind, existing, file_kind, raster_source
 from hsreject.io.vector import number_classes, read_features
 
@@ -130,7 +131,7 @@ def _from_raster(path: Path, guesses: list[str]) -> _Written:
             f"{path} has {info.n_bands} bands, but labels have one. "
             "Open a scene with open_scene, or extract the band that holds the labels."
         )
-    guesses.extend(source.guesses)
+    guesses.extend([*source.guesses, *raster_notes(info, source.fields)])
     stated = stated_classes(source.path, nodata=info.nodata)
     return _Written(read_pixels(info)[0], info.dtype, info.grid, stated, info.driver)
 

@@ -9,21 +9,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import rasterio
 import rasterio.shutil
 import rioxarray
-from rasterio.enums import MaskFlags
+import xarray as xr
+from affine import Affine
+from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
 
 from hsreject.errors import FileError
 from hsreject.io.chunking import block_sizes
-from hsreject.io.grid import Grid
-
-if TYPE_CHECKING:
-    from affine import Affine
+from hsreject.io.grid import Grid, crs_name
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,11 @@ class RasterInfo:
     grid : Grid
         Size, transform and reference system.
     nodata : float or None
-        Value that means no data, if the pixel type can hold it.
+        Value that means no data, if the pixel type can hold it; of the first band that has one.
     masked : bool
-        Whether some pixels may be without data: by `nodata` or by a mask in the file.
+        Whether GDAL knows pixels without data: by a nodata value or by a mask in the file.
+    overlooked : bool
+        Whether GDAL's mask leaves out `nodata`: beside a mask in the file, and in 64-bit integers.
     scales, offsets : tuple of float
         Of each band: true value = value in the file * scale + offset.
     names : tuple of str
@@ -56,6 +57,12 @@ class RasterInfo:
         Tags of the file, and those of its ENVI domain.
     band_tags : tuple of dict
         Tags of each band.
+    alpha : tuple of bool
+        Which bands are an alpha channel.
+    n_control_points : int
+        Ground control points, which are not used.
+    n_nodata_values : int
+        How many nodata values there are: bands may have their own.
     """
 
     name: str
@@ -67,12 +74,16 @@ class RasterInfo:
     grid: Grid
     nodata: float | None
     masked: bool
+    overlooked: bool
     scales: tuple[float, ...]
     offsets: tuple[float, ...]
     names: tuple[str, ...]
     tags: dict[str, str]
     envi: dict[str, str]
     band_tags: tuple[dict[str, str], ...]
+    alpha: tuple[bool, ...]
+    n_control_points: int
+    n_nodata_values: int
 
 
 def raster_info(path: Path, *, driver: str) -> RasterInfo:
@@ -112,11 +123,14 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
         )
         if chunks is None:
             with opened:
-                return np.asarray(opened.values)
-        blocks = block_sizes(chunks, shape=shape, dtype=info.dtype)
-        # By position: tags left over from NetCDF can give the first dimension another name.
-        lazy = opened.chunk(dict(zip(opened.dims, blocks, strict=True)))
-        return lazy.data
+                pixels = np.asarray(opened.values)
+        else:
+            blocks = block_sizes(chunks, shape=shape, dtype=info.dtype)
+            # By position: tags left over from NetCDF can give the first dimension another name.
+            pixels = opened.chunk(dict(zip(opened.dims, blocks, strict=True))).data
+    if info.overlooked:
+        pixels = xr.DataArray(pixels).where(xr.DataArray(pixels) != info.nodata).data
+    return pixels
 
 
 def virtual_raster(path: Path) -> str:
@@ -143,8 +157,11 @@ def _info(name: str, path: Path, driver: str) -> RasterInfo:
                 "Export the one you want as a file of its own."
             )
         dtype = _pixel_type(dataset.dtypes, path)
-        nodata = _usable_nodata(dataset.nodata, dtype)
-        flags = [flag for band in dataset.mask_flag_enums for flag in band]
+        values = [usable_nodata(value, dtype) for value in dataset.nodatavals]
+        stated = [value for value in values if value is not None]
+        nodata = stated[0] if stated else None
+        in_file = any(MaskFlags.per_dataset in band for band in dataset.mask_flag_enums)
+        wide = dtype.kind in "iu" and dtype.itemsize == 8
         return RasterInfo(
             name=name,
             path=path,
@@ -152,9 +169,10 @@ def _info(name: str, path: Path, driver: str) -> RasterInfo:
             interleave=str(dataset.profile.get("interleave", "band")),
             dtype=dtype,
             n_bands=dataset.count,
-            grid=Grid(dataset.height, dataset.width, _clean(dataset.transform), dataset.crs),
+            grid=_grid(dataset, path),
             nodata=nodata,
-            masked=nodata is not None or MaskFlags.per_dataset in flags,
+            masked=in_file or (bool(stated) and not wide),
+            overlooked=bool(stated) and (in_file or wide),
             scales=dataset.scales,
             offsets=dataset.offsets,
             names=tuple(text or "" for text in dataset.descriptions),
@@ -163,6 +181,9 @@ def _info(name: str, path: Path, driver: str) -> RasterInfo:
             band_tags=tuple(
                 dataset.tags(band) | dataset.tags(band, ns="IMAGERY") for band in dataset.indexes
             ),
+            alpha=tuple(meaning is ColorInterp.alpha for meaning in dataset.colorinterp),
+            n_control_points=len(dataset.gcps[0]),
+            n_nodata_values=len({str(value) for value in values}),
         )
 
 
@@ -179,7 +200,8 @@ def _pixel_type(dtypes: tuple[str, ...], path: Path) -> np.dtype[Any]:
     return np.dtype(dtypes[0])
 
 
-def _usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
+def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
+    """Return a nodata value if pixels of a type can have it."""
     if nodata is None or dtype.kind == "f":
         return nodata
     limits = np.iinfo(dtype)
@@ -187,9 +209,17 @@ def _usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     return nodata if fits else None
 
 
-def _clean(transform: Affine) -> Affine:
-    """Return the transform without the negative zeros that GDAL's ENVI driver makes."""
-    return type(transform)(*(number + 0.0 for number in transform[:6]))
+def _grid(dataset: Any, path: Path) -> Grid:
+    """Return the grid, without the negative zeros that GDAL's ENVI driver makes."""
+    transform = Affine(*(number + 0.0 for number in dataset.transform[:6]))
+    if not transform.determinant:
+        raise FileError(
+            f"{path} has pixels of size 0 (its transform is {transform[:6]}). "
+            "Correct its place on the map, or remove it."
+        )
+    # What ENVI calls an arbitrary map has coordinates and no reference system.
+    arbitrary = dataset.crs is not None and crs_name(dataset.crs) == "Arbitrary"
+    return Grid(dataset.height, dataset.width, transform, None if arbitrary else dataset.crs)
 
 
 def _check_memory(info: RasterInfo, shape: tuple[int, ...]) -> None:

@@ -49,6 +49,11 @@ def stated_scale(
     counts and the gains are left out, so that nothing is scaled two times.
     """
     scale = Scale(np.array(info.scales), np.array(info.offsets))
+    if not (np.all(scale.gain != 0) and np.isfinite([scale.gain, scale.offset]).all()):
+        raise FileError(
+            f"{where}: the scale of a band must be a number other than 0 and its offset a number "
+            f"(found: {scale}). Correct them, or remove them."
+        )
     text = fields.get(REFLECTANCE_SCALE_FACTOR)
     if not text:
         return scale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from hsreject.errors import FileError
 from hsreject.io import envi_header
 from hsreject.io.array_scene import read_array_scene
 from hsreject.io.bands import BandInfo, BandSources, band_info
-from hsreject.io.raster_file import RasterInfo, raster_info, read_pixels
+from hsreject.io.raster_file import RasterInfo, raster_info, read_pixels, usable_nodata
+from hsreject.io.raster_notes import raster_notes
 from hsreject.io.scaling import scale_pixels, stated_scale
 from hsreject.io.source import Kind, RasterSource, existing, file_kind, raster_source
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
@@ -123,9 +125,12 @@ def _open_raster(source: RasterSource, *, chunks: Any) -> xr.DataArray:
     fields = source.fields or envi_header.fields_from_tags(info.envi, info.tags, info.n_bands)
     where = str(source.header or source.path)
     bands = band_info(_band_sources(info, fields, where=where, header_only=bool(source.fields)))
-    guesses = [*source.guesses, *bands.guesses]
+    if any(info.alpha):
+        stated = np.ones(info.n_bands, dtype=bool) if bands.good is None else bands.good
+        bands = replace(bands, good=stated & ~np.array(info.alpha))
+    guesses = [*source.guesses, *raster_notes(info, source.fields), *bands.guesses]
     scale = stated_scale(info, fields, where=where, guesses=guesses)
-    _note_impossible_nodata(info, fields, guesses)
+    info = _with_stated_nodata(info, fields, guesses)
     pixels = read_pixels(info, chunks=chunks)
     cube = make_cube(scale_pixels(pixels, scale), bands, guesses=guesses)
     layout = info.interleave if info.driver != "ENVI" else fields["interleave"].lower()
@@ -170,9 +175,17 @@ def make_cube(pixels: NDArray[Any], bands: BandInfo, *, guesses: list[str]) -> x
     return cube
 
 
-def _note_impossible_nodata(info: RasterInfo, fields: dict[str, str], guesses: list[str]) -> None:
+def _with_stated_nodata(info: RasterInfo, fields: dict[str, str], guesses: list[str]) -> RasterInfo:
+    """Return the file with the nodata value that only its ENVI fields tell, if it can occur."""
     stated = fields.get("data ignore value")
-    if stated is not None and info.nodata is None:
+    if stated is None or info.nodata is not None:
+        return info
+    value = usable_nodata(
+        envi_header.number(stated, name="data ignore value", where=str(info.path)), info.dtype
+    )
+    if value is None:
         guesses.append(
             f"The data ignore value {stated} cannot occur in {info.dtype} pixels: ignored."
         )
+        return info
+    return replace(info, nodata=value, overlooked=True)

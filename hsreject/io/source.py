@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
-from hsreject.io import envi_header, esri_header
+from hsreject.io import envi_header, envi_layout, esri_header
 from hsreject.io.pairing import data_of, header_of, is_header
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _NUMPY = b"\x93NUMPY"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"}
 
@@ -60,12 +61,12 @@ def existing(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file that is there and may be read."""
     found = Path(path)
     try:
-        if found.is_dir():
-            raise FileError(f"{found} is a folder. Give the file inside it.")
         with found.open("rb"):
             return found
     except FileNotFoundError:
         raise FileError(f"{found} does not exist. Check the path.") from None
+    except IsADirectoryError:
+        raise FileError(f"{found} is a folder. Give the file inside it.") from None
     except OSError as error:
         raise FileError(f"{found} cannot be opened: {error.strerror or error}.") from None
 
@@ -108,12 +109,31 @@ def raster_source(path: Path) -> RasterSource:
     # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
     if _starts_with(path, _TIFF) and (suffix in _TIFF_SUFFIXES or header is None):
         return _tiff(path, header)
+    if header is None and path.is_symlink():
+        return _behind_link(path)
     if header is None:
-        raise FileError(
-            f"{path} is neither a GeoTIFF nor a .mat or .npy file, and has no header beside it: "
-            f"looked for {path.name}.hdr and {path.stem}.hdr."
-        )
+        raise _unknown_file(path)
     return _pair(path, header, (f"The header is {header.name}, found beside {path.name}.",))
+
+
+def _behind_link(path: Path) -> RasterSource:
+    """Return the source of the file that a link leads to: its header may stand there."""
+    target = path.resolve()
+    if header_of(target) is None:
+        raise _unknown_file(path)
+    source = raster_source(target)
+    return replace(source, guesses=(f"{path.name} is a link to {target}.", *source.guesses))
+
+
+def _unknown_file(path: Path) -> FileError:
+    for mark, name in _PACKED.items():
+        if _starts_with(path, (mark,)):
+            return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
+    looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
+    return FileError(
+        f"{path} is neither a GeoTIFF nor a .mat or .npy file, and has no header beside it: "
+        f"looked for {looked}."
+    )
 
 
 def _tiff(path: Path, header: Path | None) -> RasterSource:
@@ -133,7 +153,7 @@ def _from_header(header: Path) -> RasterSource:
     length = None
     if text.startswith("ENVI"):
         fields = envi_header.parse_fields(text, path=header)
-        length = envi_header.data_length(fields, path=header)
+        length = envi_layout.data_length(fields, path=header)
     data = data_of(header, length=length)
     guess = f"The data file is {data.name}, found beside {header.name}."
     used = header_of(data)
@@ -152,5 +172,5 @@ def _pair(data: Path, header: Path, guesses: tuple[str, ...]) -> RasterSource:
         esri_header.check_length(text, header=header, data=data)
         return RasterSource(data, "EHdr", header, guesses=guesses)
     fields = envi_header.parse_fields(text, path=header)
-    noted = envi_header.check_length(fields, header=header, data=data)
+    noted = envi_layout.check_length(fields, header=header, data=data)
     return RasterSource(data, "ENVI", header, fields, (*guesses, *noted))

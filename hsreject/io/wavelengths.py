@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NANOMETRES = "nm"
 MICROMETRES = "um"
 
-_LIGHT_NM_GHZ = 299_792_458.0  # speed of light, in nm GHz
+_LIGHT_NM = {"GHz": 299_792_458.0, "MHz": 299_792_458e3}  # speed of light, in nm times that
 # Imaging spectrometers see from the ultraviolet to the thermal infrared.
 _SHORTEST, _LONGEST = 100.0, 100_000.0
 _PER_UNIT = {NANOMETRES: 1.0, MICROMETRES: 1e3, "mm": 1e6, "m": 1e9, "angstrom": 0.1}
@@ -27,13 +27,14 @@ _UNIT_WORDS = {
     "angstrom": r"angstroms?|å",
     "1/cm": r"wavenumbers?|1/cm|cm-1|cm\^-1",
     "GHz": r"ghz|gigahertz",
+    "MHz": r"mhz|megahertz",
     "index": r"index",
 }
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _WITH_UNIT = re.compile(
     rf"({_NUMBER})\s*({_UNIT_WORDS[NANOMETRES]}|{_UNIT_WORDS[MICROMETRES]})(?![a-z])", re.IGNORECASE
 )
-_BRACKETED = re.compile(rf".*[(\[]\s*({_NUMBER})\s*[)\]]\s*")
+_BRACKETED = re.compile(rf".*[(\[]\s*({_NUMBER})\s*[)\]].*")
 _ALONE = re.compile(rf"\s*({_NUMBER})\s*")
 _ONLY_DECIMAL = re.compile(r"[^.]*?(?<!\d)(\d+\.\d+)[^.]*")
 
@@ -96,8 +97,8 @@ def to_nanometres(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]
     with np.errstate(divide="ignore"):
         if unit == "1/cm":
             return 1e7 / values
-        if unit == "GHz":
-            return _LIGHT_NM_GHZ / values
+        if unit in _LIGHT_NM:
+            return _LIGHT_NM[unit] / values
     if unit == MICROMETRES:  # 0.45 um is 450 nm, not 450.00000000000006
         return np.round(values * 1e3, 9)
     return values * _PER_UNIT[unit]
@@ -109,15 +110,15 @@ def width_in_nanometres(
     """Return band widths in nm; `centre` in nm matters where the unit is a frequency."""
     if unit == "1/cm":
         return width * centre**2 / 1e7
-    if unit == "GHz":
-        return width * centre**2 / _LIGHT_NM_GHZ
+    if unit in _LIGHT_NM:
+        return width * centre**2 / _LIGHT_NM[unit]
     return to_nanometres(width, unit)
 
 
 def from_band_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | None] | None:
     """Return the numbers inside band names and their unit, if every name has one.
 
-    A number with a unit counts first, then one in brackets at the end, then a name that is a
+    A number with a unit counts first, then the last one in brackets, then a name that is a
     number, then the only decimal number in a name. Running numbers (1, 2, 3) are no wavelengths.
 
     Examples

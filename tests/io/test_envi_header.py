@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import rasterio
 import spectral.io.envi
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -109,16 +108,37 @@ def test_any_text_is_parsed_or_refused(text) -> None:
     assert all(name == name.lower() for name in fields)
 
 
-def test_field_names_are_those_of_gdal(tmp_path: Path) -> None:
-    """A field that GDAL does not know by this spelling is unknown here too."""
-    place = {"map info": "{UTM, 1, 1, 364095, 5809965, 30, 30, 33, North, WGS-84}"}
-    path = write_envi(tmp_path, np.ones((2, 3, 4), dtype=np.uint16), fields=place)
+@pytest.mark.parametrize(
+    ("plain", "odd"),
+    [
+        ("data type", "data  type"),
+        ("lines", "\tlines"),
+        ("map info = ", "map\tinfo = "),
+        ("map info = ", "map info =\n"),
+        ("data ignore value = 7", "data  ignore value = 7"),
+        ("data ignore value = 7", "data ignore value = {7}"),
+    ],
+)
+def test_what_gdal_would_pass_over_is_refused(tmp_path: Path, plain, odd) -> None:
+    """GDAL reads another type, place or nodata then, without a word."""
+    fields = {
+        "map info": "{UTM, 1, 1, 364095, 5809965, 30, 30, 33, North, WGS-84}",
+        "data ignore value": 7,
+    }
+    path = write_envi(tmp_path, np.ones((2, 3, 4), dtype=np.uint16), fields=fields)
+    assert hr.open_scene(path).rio.crs is not None
     header = tmp_path / "scene.hdr"
-    header.write_text(header.read_text().replace("data type", "data  type"))
-    with rasterio.open(path) as dataset:
-        assert dataset.dtypes[0] == "uint8"
-    with pytest.raises(FileError, match="has no 'data type'"):
+    header.write_text(header.read_text().replace(plain, odd))
+    with pytest.raises(FileError, match=f"understand '{plain.partition(' =')[0]}' as it is"):
         hr.open_scene(path)
+
+
+def test_odd_blanks_and_lines_do_not_hide_other_fields(tmp_path: Path) -> None:
+    fields = {"wavelength \t units": "Micrometers", "wavelength": "\n{0.5,\n0.6}"}
+    path = write_envi(tmp_path, np.ones((2, 3, 4), dtype=np.uint16), fields=fields)
+    cube = hr.open_scene(path)
+    np.testing.assert_array_equal(cube.wavelength, [500, 600])
+    assert not any("units" in guess for guess in cube.attrs["guesses"])
 
 
 def test_two_headers_are_told_apart(tmp_path: Path) -> None:
