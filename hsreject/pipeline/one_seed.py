@@ -77,7 +77,7 @@ def run_seed(
         reference=labels, train=train, test=test
     )
     if with_maps:
-        maps = maps.assign(_reject_maps(plan, stages, evidence))
+        maps = maps.assign(_reject_maps(plan, stages, evidence, systems.curves))
     return SeedResult(maps, systems.curves, summarise(systems.curves, systems.seconds), tried)
 
 
@@ -121,9 +121,11 @@ class _Systems:
             self.add(name, rejector, evidence, before=classifier + context * uses_context)
 
 
-def _reject_maps(plan: Plan, stages: Stages, evidence: xr.Dataset) -> dict[str, xr.DataArray]:
+def _reject_maps(
+    plan: Plan, stages: Stages, evidence: xr.Dataset, curves: Mapping[str, xr.Dataset]
+) -> dict[str, xr.DataArray]:
     rejected = [
-        stages.maps(name, rejector, evidence, plan.fraction)
+        stages.maps(name, rejector, evidence, plan.fraction, curves[name])
         for name, rejector in plan.rejectors.items()
     ]
     along = xr.Variable(REJECTOR, list(plan.rejectors))

@@ -91,14 +91,21 @@ class Stages:
         return self._done(f"rejection-{name}", key, compute)
 
     def maps(
-        self, name: str, rejector: Rejector, evidence: xr.Dataset, fraction: float
+        self,
+        name: str,
+        rejector: Rejector,
+        evidence: xr.Dataset,
+        fraction: float,
+        points: xr.Dataset,
     ) -> xr.Dataset:
-        """Return the maps of a rejector that rejects about `fraction` of the pixels."""
+        """Return the maps of a rejector, its operating points known, at about `fraction`."""
 
         def compute() -> xr.Dataset:
-            return rejector.reject(evidence, fraction=fraction, progress=self.progress)
+            return rejector.reject(
+                evidence, fraction=fraction, points=points, progress=self.progress
+            )
 
-        key = fingerprint(name, self.identity, rejector, evidence, fraction)
+        key = fingerprint(name, self.identity, rejector, evidence, fraction, points)
         return self._done(f"maps-{name}", key, compute)
 
     def _done(self, stage: str, key: str, compute: Callable[[], xr.Dataset]) -> xr.Dataset:

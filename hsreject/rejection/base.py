@@ -38,6 +38,7 @@ class Rejector(ABC):
         accuracy: float | None = None,
         rejection_cost: float | None = None,
         calibration: Calibration | None = None,
+        points: xr.Dataset | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return the maps of one rejection.
@@ -57,6 +58,9 @@ class Rejector(ABC):
             cheapest on the calibration pixels is taken.
         calibration : Calibration, optional
             Pixels of known class that were not used for training.
+        points : Dataset, optional
+            What :meth:`operating_points` found on the same maps. Where a fraction has to be
+            searched for, the search starts from there; the others need no such help.
         progress : callable
             Called with (stage, done, total) during long work.
 

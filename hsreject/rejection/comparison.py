@@ -9,6 +9,7 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.rejection.joint_points import FAILURE_PROBABILITY, SCENE_FRACTION
 from hsreject.schema import OPERATING_POINT
 
 if TYPE_CHECKING:
@@ -72,11 +73,12 @@ def compare_rejectors(
     tables = []
     for name, rejector in rejectors.items():
         points = rejector.operating_points(maps, reference, progress=progress)
-        if "failure_probability" not in points:
+        points = points.drop_vars(SCENE_FRACTION, errors="ignore")  # of other pixels than the rest
+        if FAILURE_PROBABILITY not in points:
             none = xr.full_like(points["rejected_fraction"], np.nan).assign_attrs(
                 long_name="probability of classifier failure"
             )
-            points = points.assign(failure_probability=none)
+            points = points.assign({FAILURE_PROBABILITY: none})
         names = np.full(points.sizes[OPERATING_POINT], name)
         tables.append(points.assign_coords({REJECTOR: (OPERATING_POINT, names)}))
     return xr.concat(tables, dim=OPERATING_POINT, combine_attrs="drop_conflicts")

@@ -16,7 +16,12 @@ from hsreject.rejection.base import Rejector
 from hsreject.rejection.choice import calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.goal import FRACTION, Goal
-from hsreject.rejection.joint_points import joint_points
+from hsreject.rejection.joint_points import (
+    FAILURE_PROBABILITY,
+    SCENE_FRACTION,
+    joint_points,
+    known_probes,
+)
 from hsreject.rejection.joint_problem import JointProblem, check_failure_probability
 from hsreject.rejection.joint_solution import SolutionStore
 from hsreject.rejection.joint_sweep import Found, search_fraction, sweep_fractions
@@ -32,8 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hsreject.rejection.calibration import Calibration
-
-FAILURE_PROBABILITY = "failure_probability"
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class JointRejector(Rejector):
         accuracy: float | None = None,
         rejection_cost: float | None = None,
         calibration: Calibration | None = None,
+        points: xr.Dataset | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return the maps of one rejection (see :meth:`hsreject.rejection.Rejector.reject`).
@@ -140,8 +144,9 @@ class JointRejector(Rejector):
             return _maps(problem, Found(given, problem.solve(given, progress=progress)), attrs)
         attrs[goal.name] = goal.value
         if goal.name == FRACTION:
+            known = [] if points is None else known_probes(points, problem)
             found = search_fraction(
-                problem, goal.value, tolerance=self.tolerance, progress=progress
+                problem, goal.value, known, tolerance=self.tolerance, progress=progress
             )
             return _maps(problem, found, attrs)
         pixels = needed_calibration(calibration, goal.name)
@@ -174,7 +179,7 @@ class JointRejector(Rejector):
         Dataset
             `label`, `confidence` and `rejected` (operating_point, y, x), and over `operating_point`
             `failure_probability` (ascending), `rejected_fraction` (of the pixels `within`),
-            `n_iterations` and `gap`.
+            `scene_fraction` (of all pixels with data), `n_iterations` and `gap`.
         """
         problem = self._problem(maps)
         mask = problem.has_data
@@ -197,6 +202,10 @@ class JointRejector(Rejector):
                     [float(f.failure_probability) for f in sweep],
                 ),
                 "rejected_fraction": (OPERATING_POINT, fraction),
+                SCENE_FRACTION: (
+                    OPERATING_POINT,
+                    [problem.rejected_fraction(f.solution) for f in sweep],
+                ),
                 "n_iterations": (OPERATING_POINT, [f.solution.n_iterations for f in sweep]),
                 "gap": (OPERATING_POINT, [f.solution.gap for f in sweep]),
             },
@@ -214,8 +223,9 @@ class JointRejector(Rejector):
         """Return the operating points of a sweep on reference pixels.
 
         Points are placed where the rejected fraction of the reference pixels changes. The first has
-        nothing rejected, the last everything. Beside the variables of every rejector there is
-        `failure_probability`; `overall_accuracy` differs from point to point.
+        nothing rejected, the last everything. Beside the variables of every rejector there are
+        `failure_probability` and `scene_fraction`, the rejected share of all pixels with data, from
+        which :meth:`reject` can start a search; `overall_accuracy` differs from point to point.
         """
         problem = self._problem(maps)
         used, _ = reference_pixels(problem.label(problem.solve(0.0)), reference)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject.errors import InputError
 from hsreject.measures.curve_table import curve_of_points
 from hsreject.measures.point import operating_point
+from hsreject.rejection.joint_search import Probe
 from hsreject.rejection.joint_sweep import Found, everything_rejected
 from hsreject.rejection.reference import reference_pixels
 from hsreject.schema import OPERATING_POINT
@@ -17,6 +19,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hsreject.rejection.joint_problem import JointProblem
+
+
+FAILURE_PROBABILITY = "failure_probability"
+SCENE_FRACTION = "scene_fraction"
+
+
+def known_probes(points: xr.Dataset, problem: JointProblem) -> list[Probe]:
+    """Return what operating points tell of the fraction that a failure probability rejects."""
+    if not {FAILURE_PROBABILITY, SCENE_FRACTION} <= set(points):
+        raise InputError(
+            f"points must have the variables '{FAILURE_PROBABILITY}' and '{SCENE_FRACTION}' "
+            f"(it has: {', '.join(map(str, points))}). Pass what operating_points or sweep of this "
+            "rejector returned."
+        )
+    pairs = zip(points[FAILURE_PROBABILITY].values, points[SCENE_FRACTION].values, strict=True)
+    probes = sorted(Probe(float(q), float(fraction)) for q, fraction in pairs)
+    return [probe for probe in probes if 0 < probe.failure_probability < problem.rejects_all]
 
 
 def joint_points(
@@ -46,4 +65,13 @@ def joint_points(
             [float(found.failure_probability) for _, found in rows],
             {"long_name": "probability of classifier failure"},
         ),
+        scene_fraction=(
+            OPERATING_POINT,
+            [_scene_fraction(problem, found) for _, found in rows],
+            {"long_name": "share of all pixels with data that is rejected"},
+        ),
     ), [found for _, found in rows]
+
+
+def _scene_fraction(problem: JointProblem, found: Found) -> float:
+    return 1.0 if np.isinf(found.threshold) else problem.rejected_fraction(found.solution)

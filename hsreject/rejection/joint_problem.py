@@ -183,6 +183,10 @@ class JointProblem:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
+    def rejected_fraction(self, solution: JointSolution) -> float:
+        """Return the rejected share of the pixels with data."""
+        return float(solution.rejected[self.has_data].mean())
+
     def label(self, solution: JointSolution) -> xr.DataArray:
         """Return the label map of a solution: the largest of the K classes of its field.
 

@@ -48,31 +48,46 @@ def between(low: Probe, high: Probe, share: float) -> float:
     return 1 / (1 + math.exp(-odds))
 
 
-def next_probe(probes: list[Probe], wanted: float) -> float | None:
+def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | None:
     """Return the failure probability to try next for a wanted fraction, None when there is none.
 
-    Interpolation that leaves the bracket more than half as wide is followed by a bisection.
+    The line through the two probes that come nearest to the wanted fraction tells it. Where two
+    tries have not halved the bracket (next to a jump), it is halved.
 
     Parameters
     ----------
     probes : list of Probe
-        In the order in which they were tried, after the two ends.
+        What is known beforehand, both ends included, and then the tries, in their order.
     wanted : float
+    n_tried : int
+        How many of the probes were tries.
     """
     low, high = bracket(probes, wanted)
     start, end = low.failure_probability, high.failure_probability
     if end - start < NARROWEST:
         return None
-    before = bracket(probes[:-1], wanted) if len(probes) > 3 else None
-    if before is not None:
-        width = before[1].failure_probability - before[0].failure_probability
-        if end - start > width / 2:
+    if n_tried > 1:
+        before = bracket(probes[:-2], wanted)
+        if end - start > (before[1].failure_probability - before[0].failure_probability) / 2:
             return (start + end) / 2
     if not 0 < low.fraction < high.fraction < 1:
         return between(low, high, 0.5)
-    share = (wanted - low.fraction) / (high.fraction - low.fraction)
-    margin = 0.1 * (end - start)  # the bracket shrinks, whatever the shape in between
-    return min(max(between(low, high, share), start + margin), end - margin)
+    aim = _on_line(*_nearest_two(probes, wanted), wanted)
+    if not start < aim < end:
+        aim = _on_line(low, high, wanted)
+    margin = 0.05 * (end - start)  # the bracket shrinks, whatever the shape in between
+    return min(max(aim, start + margin), end - margin)
+
+
+def _nearest_two(probes: list[Probe], wanted: float) -> tuple[Probe, Probe]:
+    """Return the probes of different fractions, neither 0 nor 1, nearest to the wanted one."""
+    rising = {probe.fraction: probe for probe in monotone(probes) if 0 < probe.fraction < 1}
+    first, second = sorted(rising, key=lambda fraction: (abs(fraction - wanted), fraction))[:2]
+    return rising[min(first, second)], rising[max(first, second)]
+
+
+def _on_line(low: Probe, high: Probe, wanted: float) -> float:
+    return between(low, high, (wanted - low.fraction) / (high.fraction - low.fraction))
 
 
 def bracket(probes: list[Probe], wanted: float) -> tuple[Probe, Probe]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hsreject.errors import InputError
 from hsreject.rejection.joint_search import FIRST_GRID, Probe, bracket, next_batch, next_probe
 from hsreject.rejection.joint_solution import JointSolution
 from hsreject.rejection.solve_progress import SolveProgress
@@ -50,35 +51,50 @@ def everything_rejected(problem: JointProblem) -> Found:
 
 
 def search_fraction(
-    problem: JointProblem, wanted: float, *, tolerance: float, progress: ProgressCallback
+    problem: JointProblem,
+    wanted: float,
+    known: list[Probe],
+    *,
+    tolerance: float,
+    progress: ProgressCallback,
 ) -> Found:
     """Return the failure probability whose rejected fraction is nearest to the wanted one.
 
     It stops within `tolerance`, or when the bracket is too narrow to divide (the fraction jumps
-    there), or after `MOST_SOLVES` solves.
+    there), or after `MOST_SOLVES` solves. It starts between the `known` probes, if there are any.
     """
     solves = SolveProgress(progress, "joint search", MOST_SOLVES)
-    has_data = problem.has_data
-    base = problem.solve(0.0, progress=solves.of_solve())
-    found = {0.0: base}
-    probes = [Probe(0.0, 0.0), Probe(problem.rejects_all, 1.0)]
-    while len(found) < MOST_SOLVES and not _near(probes, wanted, tolerance):
-        q = next_probe(probes, wanted)
+    most = MOST_SOLVES - (2 if known else 1)  # that without rejection, and one of the known ones
+    found: dict[float, JointSolution] = {}
+    probes = [Probe(0.0, 0.0), Probe(problem.rejects_all, 1.0), *known]
+    while len(found) < most and not _near(probes, wanted, tolerance):
+        q = next_probe(probes, wanted, n_tried=len(found))
         if q is None:
             break
         found[q] = problem.solve(q, progress=solves.of_solve())
-        probes.append(Probe(q, float(found[q].rejected[has_data].mean())))
-    solves.finish()
+        probes.append(Probe(q, problem.rejected_fraction(found[q])))
     best = min(probes, key=lambda probe: (abs(probe.fraction - wanted), probe.fraction))
     below, above = bracket(probes, wanted)
-    exact = best.fraction == wanted
-    everything = best.failure_probability not in found
-    return Found(
-        best.failure_probability,
-        base if everything else found[best.failure_probability],
-        threshold=np.inf if everything else 0.0,
-        reachable=(wanted, wanted) if exact else (below.fraction, above.fraction),
-    )
+    reachable = (below.fraction, above.fraction)
+    if best.fraction == wanted:
+        reachable = (wanted, wanted)
+    if best == probes[1]:
+        chosen = replace(everything_rejected(problem), reachable=reachable)
+    else:
+        solution = problem.solve(best.failure_probability, progress=solves.of_solve())
+        chosen = Found(best.failure_probability, solution, reachable=reachable)
+        _check_known(problem.rejected_fraction(solution), best, tolerance)
+    solves.finish()
+    return chosen
+
+
+def _check_known(fraction: float, probe: Probe, tolerance: float) -> None:
+    if abs(fraction - probe.fraction) > tolerance:
+        raise InputError(
+            f"points say that a failure probability of {probe.failure_probability:g} rejects "
+            f"{probe.fraction:.3f} of the scene, but it rejects {fraction:.3f}. Pass the operating "
+            "points of the same rejector on the same maps."
+        )
 
 
 def _near(probes: list[Probe], wanted: float, tolerance: float) -> bool:

@@ -129,6 +129,7 @@ class RankedRejector(Rejector):
         accuracy: float | None = None,
         rejection_cost: float | None = None,
         calibration: Calibration | None = None,
+        points: xr.Dataset | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return the maps of one rejection (see :meth:`hsreject.rejection.Rejector.reject`).

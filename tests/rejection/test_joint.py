@@ -132,6 +132,32 @@ def test_search_comes_within_the_tolerance(scene, wanted) -> None:
     xr.testing.assert_equal(again, maps)
 
 
+@pytest.mark.parametrize("wanted", [0.0, 0.1, 0.3, 0.5, 0.8, 1.0])
+def test_search_starts_from_known_points(scene, wanted) -> None:
+    rejector = JointRejector(CONTEXT)
+    points = rejector.operating_points(scene.probability, scene.test)
+    assert (points.scene_fraction[[0, -1]] == [0, 1]).all()
+    maps = rejector.reject(scene.probability, fraction=wanted, points=points)
+    assert maps.attrs["n_solves"] <= 5  # that without rejection included
+    below, above = maps.attrs["reachable_fractions"]
+    assert below <= wanted <= above
+    found = maps.attrs["rejected_fraction"]
+    assert abs(found - wanted) <= 0.005 or found in (below, above)
+
+
+def test_points_of_something_else_are_refused(scene) -> None:
+    rejector = JointRejector(CONTEXT, n_points=8)
+    points = rejector.operating_points(scene.probability, scene.test)
+    middle = int(np.argmin(abs(points.scene_fraction.values - 0.5)))
+    q = points.failure_probability[middle].item()
+    wrong = points.assign(scene_fraction=points.scene_fraction / 2)
+    wanted = wrong.scene_fraction[middle].item()
+    with pytest.raises(InputError, match=f"a failure probability of {q:g} rejects"):
+        rejector.reject(scene.probability, fraction=wanted, points=wrong)
+    with pytest.raises(InputError, match=r"'scene_fraction' \(it has: rejected_fraction"):
+        rejector.reject(scene.probability, fraction=0.1, points=points[["rejected_fraction"]])
+
+
 def test_a_jump_is_reported() -> None:
     probability = np.full((4, 8, 8), 0.02, dtype=np.float32)
     probability[0] = 0.94

@@ -119,6 +119,14 @@ def test_operating_points_are_those_of_the_maps(rejector, scene) -> None:
     assert beta.shape == (kept.sum(),)
 
 
+def test_known_operating_points_may_be_given(rejector, scene) -> None:
+    points = rejector.operating_points(scene.probability, scene.test)
+    maps = rejector.reject(scene.probability, fraction=0.2, points=points)
+    below, above = maps.attrs["reachable_fractions"]
+    assert below - 1e-12 <= 0.2 <= above + 1e-12
+    assert maps.attrs["rejected_fraction"] == maps.rejected.sum() / maps.attrs["n_pixels"]
+
+
 def test_novelty_lowers_confidence(rejector, scene) -> None:
     p_value = xr.full_like(scene.probability.isel(category=0, drop=True), 0.5)
     p_value[8:11, 6:9] = 0.001
