@@ -5,6 +5,7 @@ Commands import what they need when they run, so that ``hsreject --help`` is qui
 
 from __future__ import annotations
 
+import errno
 import sys
 import warnings
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from hsreject.cli.application import app
 from hsreject.errors import HsrejectError, HsrejectWarning
 
 BAD_INPUT = 2
+_OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 
 def main() -> None:
@@ -24,6 +26,12 @@ def main() -> None:
             app()
         except HsrejectError as error:
             sys.stderr.write(f"hsreject: {error}\n")
+            sys.exit(BAD_INPUT)
+        except OSError as error:  # of a place that no command has thought of, such as a full /tmp
+            if error.errno not in _OF_THE_SYSTEM:
+                raise
+            where = f": {error.filename}" if error.filename else ""
+            sys.stderr.write(f"hsreject: {error.strerror}{where}\n")
             sys.exit(BAD_INPUT)
 
 

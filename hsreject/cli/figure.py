@@ -18,7 +18,9 @@ def figure(
 
     from hsreject.cli.progress import progress_on  # noqa: PLC0415
     from hsreject.experiments import FIGURES  # noqa: PLC0415
+    from hsreject.report.folder import check_folder  # noqa: PLC0415
 
+    check_folder(out, overwrite=True)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:
         # figures that take long have an option `progress`
         options = {"progress": progress} if "progress" in FIGURES.options(number) else {}

@@ -30,7 +30,10 @@ def novelty(  # noqa: PLR0913 (one argument an option)
     components: Annotated[int, typer.Option(help="MNF components.")] = 30,
     smoothing: Annotated[float, typer.Option(help="Gaussian smoothing of them, in pixels.")] = 2.0,
     weight: Annotated[float, typer.Option(help="Weight of the context, vector TV.")] = 2.0,
-    out: Annotated[Path | None, typer.Option(help="Write the table as NetCDF.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the table to this file, .nc.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a table that is already there.")
+    ] = False,
 ) -> None:
     """Hold classes out of the training; report how early their pixels are rejected, and the cost.
 
@@ -44,8 +47,10 @@ def novelty(  # noqa: PLR0913 (one argument an option)
     from hsreject.context.priors import VectorTV  # noqa: PLC0415
     from hsreject.context.segsalsa import SegSALSA  # noqa: PLC0415
     from hsreject.experiments.novelty import NoveltyExperiment  # noqa: PLC0415
-    from hsreject.io.netcdf import write_dataset  # noqa: PLC0415
+    from hsreject.io.netcdf import check_dataset_path, write_dataset  # noqa: PLC0415
 
+    if out is not None:
+        check_dataset_path(out, overwrite=overwrite)  # before the work, not after it
     cube, reference, hold_outs = _input(scene, labels, hold_out)
     experiment = NoveltyExperiment(
         hold_outs,
@@ -58,7 +63,7 @@ def novelty(  # noqa: PLR0913 (one argument an option)
         result = experiment.run(cube, reference, progress=progress)
     show_novelty(result, Console(highlight=False))
     if out is not None:
-        write_dataset(result, out)
+        write_dataset(result, out, overwrite=overwrite)
 
 
 def _input(

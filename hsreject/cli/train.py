@@ -41,14 +41,11 @@ def train_command(
     from rich.console import Console  # noqa: PLC0415 (slow to import; --help is quick)
 
     from hsreject.cli.progress import progress_on  # noqa: PLC0415
-    from hsreject.errors import FileError  # noqa: PLC0415
+    from hsreject.io.replace import check_target  # noqa: PLC0415
     from hsreject.mapping.model_file import save_map_model  # noqa: PLC0415
     from hsreject.mapping.train import train  # noqa: PLC0415
 
-    if model.exists() and not overwrite:  # before the work, not after it
-        raise FileError(f"{model} is already there. Pass --overwrite or choose another name.")
-    if not model.parent.is_dir():
-        raise FileError(f"Cannot write {model}: there is no folder {model.parent}.")
+    check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:
         trained = train(config, settings=settings or (), rejector=rejector, progress=progress)
     save_map_model(trained, model, overwrite=overwrite)

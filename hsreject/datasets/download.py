@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pooch
 
 from hsreject.errors import FileError
-from hsreject.io.replace import replacing
+from hsreject.io.replace import reason, replacing
 from hsreject.progress import ProgressCallback, no_progress
 
 FOLDER_VARIABLE = "HSREJECT_DATA"
@@ -78,12 +78,15 @@ def fetch_file(
                 "Remove it and fetch it again."
             )
         return path
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot make the folder {place}: {reason(error)}.") from error
     with replacing(path, overwrite=False) as work:
-        reason = _download(file, work, progress)
-        if reason:
+        failure = _download(file, work, progress)
+        if failure:
             raise FileError(
-                f"Could not download {file.name}: {reason}.\n"
+                f"Could not download {file.name}: {failure}.\n"
                 f"Download it by hand from {file.url}\n"
                 f"(see {page})\n"
                 f"and put it into the folder {place}\n"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hsreject.errors import FileError
 from hsreject.plot.style import save_figure
+from hsreject.report.folder import complete_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,13 +54,9 @@ class PaperFigure:
     def save(
         self, folder: str | Path, *, formats: Sequence[str] = ("png", "pdf"), dpi: float = 300
     ) -> list[Path]:
-        """Write ``figure-N`` in each format and its text into `folder`, and return the files."""
-        folder = Path(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"Cannot make the folder {folder}: {error.strerror}.") from error
-        files = save_figure(self.figure, folder / f"figure-{self.number}", formats=formats, dpi=dpi)
-        text = folder / f"figure-{self.number}.txt"
-        text.write_text(self.text(), encoding="utf-8")
-        return [*files, text]
+        """Write ``figure-N`` in each format and its text, all or none, and return the files."""
+        folder, name = Path(folder), f"figure-{self.number}"
+        with complete_folder(folder, overwrite=True) as work:
+            save_figure(self.figure, work / name, formats=formats, dpi=dpi)
+            (work / f"{name}.txt").write_text(self.text(), encoding="utf-8")
+        return [folder / f"{name}.{suffix}" for suffix in (*formats, "txt")]

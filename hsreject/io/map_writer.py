@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
 import xarray as xr
+from rasterio._err import CPLE_BaseError
+from rasterio.errors import RasterioError
 
-from hsreject.errors import InputError
+from hsreject.errors import FileError, InputError
 from hsreject.io import envi_map, geotiff_map
 from hsreject.io.block_store import store
 from hsreject.io.raster import Raster
-from hsreject.io.replace import replacing
+from hsreject.io.replace import free_space, replacing
 from hsreject.progress import ProgressCallback, no_progress
+
+# What rasterio lets out when GDAL cannot write: the last where GDAL has not even said so.
+_OF_GDAL = (RasterioError, CPLE_BaseError, SystemError)
 
 
 @dataclass(frozen=True)
@@ -103,10 +108,23 @@ def write_maps(
             )
             for path, form in zip(targets, formats, strict=True)
         ]
+        stack.enter_context(_failures_of_gdal(targets[0]))
         plain = [path.with_name("plain.tmp") for path in finals]
         store(rasters, plain, progress=progress)
         for raster, source, path, form in zip(rasters, plain, finals, formats, strict=True):
             form.finish(raster, source, path)
+
+
+@contextmanager
+def _failures_of_gdal(path: Path) -> Iterator[None]:
+    """Say in our words that GDAL could not write; it does not say why, but a full disk shows."""
+    try:
+        yield
+    except _OF_GDAL as error:
+        said = str(error.__cause__ or error).partition(". ")[0]
+        raise FileError(
+            f"Could not write {path}: GDAL gave up ({said}; {free_space(path.parent)})."
+        ) from error
 
 
 def _format(path: Path) -> _Format:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import h5netcdf
 import numpy as np
 import xarray as xr
+from dask.base import is_dask_collection
+from xarray.backends import H5NetCDFStore
 
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.io.georeference import georeference
-from hsreject.io.replace import replacing
+from hsreject.io.replace import check_target, replacing
 
 SUFFIXES = (".nc", ".nc4")
 
@@ -53,14 +57,27 @@ def write_dataset(
             f"write_dataset takes an xarray.Dataset (got {type(dataset).__name__}). "
             "Make one with .to_dataset(name=...)."
         )
-    if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"A dataset is written as NetCDF: '{target.name}' must end in .nc.")
+    check_dataset_path(target, overwrite=overwrite)
     ready = _with_grid_mapping(dataset)
     ready = ready.assign({name: _with_flags(array) for name, array in ready.data_vars.items()})
     ready.attrs = {"Conventions": "CF-1.11", **_plain(dataset.attrs, "the dataset")}
     encoding = {str(name): _encoding(ready[name]) for name in ready.data_vars}
     with replacing(target, overwrite=overwrite) as work:
-        ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
+        if is_dask_collection(ready):
+            ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
+            return
+        # HDF5 that meets a full disk takes the process down: what is in memory is made a file there
+        made = io.BytesIO()
+        with h5netcdf.File(made, "w") as file:
+            ready.dump_to_store(H5NetCDFStore(file), encoding=encoding)
+        work.write_bytes(made.getbuffer())
+
+
+def check_dataset_path(path: Path, *, overwrite: bool) -> None:
+    """Raise unless :func:`write_dataset` could begin: for a look before long work."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"A dataset is written as NetCDF: '{path.name}' must end in .nc.")
+    check_target(path, overwrite=overwrite)
 
 
 def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ import xarray as xr
 from affine import Affine
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.errors import NotGeoreferencedWarning, RasterioError
+from rasterio.io import MemoryFile
 
 from hsreject.errors import FileError
 from hsreject.io.chunking import block_sizes
@@ -135,10 +135,9 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
 
 def virtual_raster(path: Path) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
-    with tempfile.TemporaryDirectory() as folder, gdal_errors(path), _quiet():
-        target = Path(folder, "description.vrt")
-        rasterio.shutil.copy(str(path.absolute()), str(target), driver="VRT")
-        lines = target.read_bytes().splitlines(keepends=True)
+    with MemoryFile(ext=".vrt") as target, gdal_errors(path), _quiet():
+        rasterio.shutil.copy(str(path.absolute()), target.name, driver="VRT")
+        lines = target.read().splitlines(keepends=True)
     return "".join(_decoded(line) for line in lines)
 
 

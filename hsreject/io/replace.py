@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -29,8 +30,7 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
         Whether files that are already there may be replaced.
     """
     family = [path, *(path.with_name(name) for name in side_files)]
-    _check_target(path)
-    _check_free(family, overwrite=overwrite)
+    check_target(path, side_files=side_files, overwrite=overwrite)
     try:
         work = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial"))
     except OSError as error:
@@ -42,24 +42,52 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
     except FileError:
         raise
     except OSError as error:
-        raise FileError(f"Could not write {path}: {error}") from error
+        raise FileError(f"Could not write {path}: {reason(error)}.") from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _check_target(path: Path) -> None:
+def check_target(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) -> None:
+    """Raise unless :func:`replacing` could begin: for a look before long work.
+
+    Parameters
+    ----------
+    path, side_files, overwrite
+        As for :func:`replacing`.
+    """
     if not path.parent.is_dir():
         raise FileError(f"Cannot write {path}: there is no folder {path.parent}. Create it first.")
     if path.is_dir():
         raise FileError(f"Cannot write {path}: it is a folder. Give the name of a file.")
+    if not os.access(path.parent, os.W_OK):
+        raise FileError(f"Cannot write {path}: the folder {path.parent} may not be written to.")
+    family = [path, *(path.with_name(name) for name in side_files)]
+    _check_free(family, overwrite=overwrite)
+
+
+def reason(error: OSError) -> str:
+    """Return why the system refused, in its own words and in one line."""
+    # some libraries put the dump of a whole state into the text of the error
+    return os.strerror(error.errno) if error.errno else str(error).partition("\n")[0].rstrip(".")
+
+
+def free_space(folder: Path) -> str:
+    """Return how much space a folder has, for errors of libraries that do not tell of a full disk.
+
+    Examples
+    --------
+    >>> free_space(Path())
+    '... MB are free there'
+    """
+    return f"{shutil.disk_usage(folder).free / 1e6:.1f} MB are free there"
 
 
 def _check_free(family: Sequence[Path], *, overwrite: bool) -> None:
     there = [path for path in family if path.exists()]
     if there and not overwrite:
         raise FileError(
-            f"{there[0]} is already there. Pass overwrite=True to replace it, or choose another "
-            "name."
+            f"{there[0]} is already there. Choose another name, or allow overwriting "
+            "(--overwrite, in Python overwrite=True)."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,13 @@ import xarray as xr
 from hsreject.config.document import read_document, with_settings
 from hsreject.fingerprint import fingerprint
 from hsreject.pipeline.one_seed import SeedResult, run_seed
-from hsreject.pipeline.output_folder import begin_folder, write_outputs
+from hsreject.pipeline.output_folder import STAGES, run_folder, write_outputs
 from hsreject.pipeline.plan import Plan, make_plan
 from hsreject.pipeline.result import result_dataset
 from hsreject.pipeline.stages import Stages
 from hsreject.pipeline.store import StageStore
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import check_same_grid
-
-STAGES = "stages"
 
 
 def run(
@@ -68,14 +67,13 @@ def run(
     document = with_settings(given, settings)
     plan = make_plan(document)
     folder = None if out is None else Path(out)
-    if folder is not None:
-        begin_folder(folder, document)
-    cube, labels = plan.scene.load()
-    check_same_grid(cube, labels, names=("scene", "labels"))
-    results = _run_seeds(document, plan, cube, labels, folder, progress)
-    dataset = result_dataset(document, plan, results, inputs=(cube, labels))
-    if folder is not None:
-        write_outputs(folder, document, plan, cube, results, dataset, progress=progress)
+    with nullcontext() if folder is None else run_folder(folder, document):
+        cube, labels = plan.scene.load()
+        check_same_grid(cube, labels, names=("scene", "labels"))
+        results = _run_seeds(document, plan, cube, labels, folder, progress)
+        dataset = result_dataset(document, plan, results, inputs=(cube, labels))
+        if folder is not None:
+            write_outputs(folder, document, plan, cube, results, dataset, progress=progress)
     return dataset
 
 

@@ -17,7 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from hsreject.errors import FileError
+from hsreject.io.replace import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -177,15 +177,13 @@ def save_figure(
     """
     files = []
     for name in formats:
-        # drawn completely before the file is opened: a failure leaves no half-written file
+        # drawn completely before the file is opened: drawing can fail, and files come last
         drawn = io.BytesIO()
         with print_style():
             figure.savefig(drawn, format=name, dpi=dpi, metadata=_timeless(name))
         file = Path(path).with_suffix(f".{name}")
-        try:
-            file.write_bytes(drawn.getvalue())
-        except OSError as error:
-            raise FileError(f"Cannot write {file}: {error.strerror}.") from error
+        with replacing(file, overwrite=True) as work:
+            work.write_bytes(drawn.getvalue())
         files.append(file)
     return files
 

@@ -81,7 +81,7 @@ def test_training_writes_a_model_and_says_what_thresholds_bring(
         assert text in told
     assert hr.load_map_model(model).rejector.context.priors[0].weight == 0.5
     assert call(monkeypatch, *arguments) == 2
-    assert "is already there. Pass --overwrite" in capsys.readouterr().err
+    assert "is already there. Choose another name, or allow overwriting" in capsys.readouterr().err
     assert call(monkeypatch, *arguments, "--overwrite") == 0
 
 

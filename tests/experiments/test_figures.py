@@ -49,5 +49,5 @@ def test_unknown_figure_names_those_there_are() -> None:
 
 def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(FileError, match="Cannot make the folder"):
+    with pytest.raises(FileError, match="file is a file"):
         FIGURES.create("2").save(tmp_path / "file" / "inside")

@@ -26,7 +26,7 @@ def names(folder: Path) -> list[str]:
 def test_existing_files_are_replaced_only_when_asked(tmp_path, name) -> None:
     hr.write_map(reject_map(), tmp_path / name)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(FileError, match=f"{name} is already there. Pass overwrite=True"):
+    with pytest.raises(FileError, match=f"{name} is already there. Choose another name"):
         hr.write_map(confidence_map(), tmp_path / name)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     hr.write_map(confidence_map(), tmp_path / name, overwrite=True)

@@ -182,3 +182,32 @@ def test_folders_of_others_are_left_alone(tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     with pytest.raises(FileError, match="is a file"):
         hr.run(SMALL, out=tmp_path / "thesis.txt")
+
+
+TOO_MANY = {"sampling": {"name": "fraction", "fraction": 0.9}}
+
+
+def test_bad_input_leaves_no_folder(tmp_path) -> None:
+    with pytest.raises(FileError, match=r"missing.tif"):
+        hr.run(
+            SMALL | {"scene": {"name": "files", "path": "missing.tif", "labels": "l.tif"}},
+            out=tmp_path / "out",
+        )
+    with pytest.raises(hr.HsrejectError, match=r"at most 0\.5"):
+        hr.run(SMALL | TOO_MANY, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_are_replaced_together_or_not_at_all(tmp_path) -> None:
+    plain = {key: SMALL[key] for key in ("scene", "features")} | {"classifier": "lda"}
+    out = tmp_path / "out"
+    both = [{"name": "pixelwise"}, {"name": "pixelwise", "label": "margin", "confidence": "margin"}]
+    hr.run(plain | {"rejectors": both}, out=out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(hr.HsrejectError):
+        hr.run(plain | TOO_MANY, out=out)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    (out / ".partial.killed").mkdir()  # what a killed run was writing
+    hr.run(plain, out=out)
+    assert not list(out.glob(".*"))
+    assert not list(out.rglob("*margin.*"))  # nothing that this configuration does not make

@@ -44,7 +44,7 @@ def test_files_are_the_same_each_time(tmp_path: Path, name: str) -> None:
 
 
 def test_saving_into_nowhere_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"Cannot write .*missing.*No such file"):
+    with pytest.raises(FileError, match=r"Cannot write .*: there is no folder .*missing"):
         save_figure(new_figure(), tmp_path / "missing" / "map.png")
 
 

@@ -1,0 +1,162 @@
+"""Disks that are full and places that cannot be written: one line, exit code 2, nothing by halves.
+
+A limit on the size of files stands in for a full disk: writing fails in the middle of a file, deep
+inside HDF5, GDAL and NumPy, as it does there. It needs a process of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hsreject as hr
+from hsreject.cli import main
+
+CONFIG = """
+[scene]
+name = "files"
+path = "scene.tif"
+labels = "labels.tif"
+
+[[features]]
+name = "pca"
+n_components = 3
+
+[classifier]
+name = "lda"
+
+[context]
+prior = "vector_tv"
+
+[[rejectors]]
+name = "sequential"
+"""
+
+COMMANDS = {
+    "run": "run config.toml --out",
+    "map": "map scene.tif --model model.skops --fraction 0.1 --out",
+    "train": "train config.toml --model",
+    "evaluate": "evaluate --reference labels.tif --labels labels.tif "
+    "--confidence confidence.tif --out",
+    "figure": "figure 2 --out",
+    "novelty": "novelty --scene scene.tif --labels labels.tif --hold-out 1 --seeds 1 "
+    "--components 3 --out",
+}
+
+# `run` fails at its first stage, and with more room when its results are written
+CASES = [(name, 2_000) for name in COMMANDS] + [("run", 40_000)]
+
+ON_A_FULL_DISK = """
+import contextlib, io, json, resource, sys
+from hsreject.cli import main
+
+told = []
+for arguments, room in json.loads(sys.argv[1]):
+    sys.argv = ["hsreject", *arguments]
+    errors = io.StringIO()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            main()
+        except SystemExit as stopped:
+            code = stopped.code
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    told.append([code, errors.getvalue()])
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("place")
+    cube, labels = hr.synthetic_scene(rows=40, columns=44, n_classes=3, n_bands=8)
+    cube.rio.to_raster(folder / "scene.tif")
+    hr.write_map(labels, folder / "labels.tif")
+    hr.write_map(cube[0].drop_vars("wavelength"), folder / "confidence.tif")
+    (folder / "config.toml").write_text(CONFIG)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        hr.save_map_model(hr.train("config.toml"), "model.skops")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def on_a_full_disk(folder) -> dict[tuple[str, int], tuple[int, str]]:
+    """Return the exit code and the last words of every command that runs out of space."""
+    calls = [[[*COMMANDS[name].split(), target(name, room)], room] for name, room in CASES]
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_FULL_DISK, json.dumps(calls)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(Path(hr.__file__).parents[1])},
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    return {case: (code, errors) for case, (code, errors) in zip(CASES, told, strict=True)}
+
+
+def target(name: str, room: int) -> str:
+    return f"full-{name}-{room}" + {"novelty": ".nc"}.get(name, "")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[1]}")
+def test_a_full_disk_is_told_in_one_line_and_leaves_no_half(case, on_a_full_disk, folder) -> None:
+    code, errors = on_a_full_disk[case]
+    assert code == 2
+    assert "Traceback" not in errors
+    complaint = errors.splitlines()[-1]
+    assert complaint.startswith("hsreject: ")
+    assert target(*case) in complaint
+    assert ".partial" not in complaint
+    out = folder / target(*case)
+    if case == ("run", 40_000):  # its finished stages stay
+        left = {path.parent.name if path.suffix == ".nc" else path.name for path in out.rglob("*")}
+        assert left == {"config.toml", "stages"}
+    else:
+        assert not out.exists()
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+
+
+SYSTEM_ACCESS = os.access
+
+
+def without_writing(path: object, mode: int) -> bool:
+    return not mode & os.W_OK and SYSTEM_ACCESS(path, mode)
+
+
+def call(monkeypatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["hsreject", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    return int(stopped.value.code or 0)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_places_that_cannot_be_are_told_before_the_work(
+    name, folder, monkeypatch, tmp_path, capsys
+) -> None:
+    monkeypatch.chdir(folder)
+    (tmp_path / "file").write_text("in the way")
+    for place, message in ((tmp_path / "file" / "out.nc", "file"), ("closed/out.nc", "closed")):
+        with monkeypatch.context() as patch:
+            if message == "closed":  # a user who may write anywhere cannot make such a folder
+                (folder / "closed").mkdir(exist_ok=True)
+                patch.setattr(os, "access", without_writing)
+            assert call(patch, *COMMANDS[name].split(), place) == 2
+        (complaint,) = capsys.readouterr().err.splitlines()
+        assert complaint.startswith("hsreject: ")
+        assert message in complaint
+    assert not list((folder / "closed").iterdir())
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_a_folder_for_downloads_that_cannot_be_made_is_told(monkeypatch, tmp_path, capsys) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert call(monkeypatch, "fetch", "salinas", "--folder", tmp_path / "file") == 2
+    (complaint,) = capsys.readouterr().err.splitlines()
+    assert "Cannot make the folder" in complaint
