@@ -22,6 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     help="Land-cover maps from hyperspectral images that say where they do not know.",
 )
 
@@ -38,19 +39,23 @@ def root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=lambda wanted: _show_version(wanted=wanted), is_eager=True
+            "--version",
+            help="Show the version and exit.",
+            callback=lambda wanted: _show_version(wanted=wanted),
+            is_eager=True,
         ),
     ] = False,
 ) -> None:
     """Land-cover maps from hyperspectral images that say where they do not know."""
 
 
-app.add_typer(config_app, name="config")
-app.command()(evaluate)
-app.command()(fetch)
-app.command()(figure)
-app.command()(info)
-app.command("map")(map_command)
-app.command()(novelty)
+# in the order in which a newcomer needs them
 app.command("run")(run_command)
+app.command()(info)
 app.command("train")(train_command)
+app.command("map")(map_command)
+app.command()(evaluate)
+app.command()(novelty)
+app.command()(figure)
+app.command()(fetch)
+app.add_typer(config_app, name="config")

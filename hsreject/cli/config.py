@@ -41,7 +41,9 @@ def list_parts() -> None:
 
 @config_app.command("show")
 def show_part(
-    name: Annotated[str, typer.Argument(help="A name from 'hsreject config list'.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name from 'hsreject config list'.")
+    ],
 ) -> None:
     """Explain one part: its options, their defaults and its documentation."""
     console = Console()

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hsreject.cli.options import Overwrite
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -42,11 +44,10 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
         int | None, typer.Option(help="One more label that means no data.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="New folder for tables, curve (CSV, NetCDF) and pictures.")
+        Path | None,
+        typer.Option("--out", "-o", help="New folder for tables, curves and pictures."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Measure a classification with rejection: one operating point, or all that thresholds reach.
 

@@ -11,12 +11,12 @@ import typer
 def fetch(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Scenes to fetch; none lists what there is."),
+        typer.Argument(metavar="NAME", help="Scenes to fetch; none lists what there is."),
     ] = None,
     *,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Where to keep them. [default: $HSREJECT_DATA or the user's cache]"),
+        typer.Option(help="Where to keep them; by default $HSREJECT_DATA, or the user's cache."),
     ] = None,
 ) -> None:
     """Download scenes with reference labels, checked by SHA-256, for `load_scene` in Python."""

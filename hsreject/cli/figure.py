@@ -9,9 +9,11 @@ import typer
 
 
 def figure(
-    number: Annotated[str, typer.Argument(help="Number of the figure in the paper.")],
+    number: Annotated[
+        str, typer.Argument(metavar="NUMBER", help="Which figure of the paper: 2 to 8.")
+    ],
     *,
-    out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path(),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path(),
 ) -> None:
     """Draw a figure of the paper again: PNG, PDF and a text that says what differs and why."""
     from rich.console import Console  # noqa: PLC0415 (see the package's docstring)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hsreject.cli.options import BandAxis
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -14,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def info(
-    path: Annotated[Path, typer.Argument(help="A scene, a label map or a vector file.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A scene, a label map or a vector file.")
+    ],
     *,
     variable: Annotated[
         str | None, typer.Option(help="Which array of a .mat file, or layer of a vector file.")
     ] = None,
-    band_axis: Annotated[
-        int | None, typer.Option(help="Which axis of a bare array holds the bands (0, 1 or 2).")
-    ] = None,
+    band_axis: BandAxis = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not read the pixels.")] = False,
 ) -> None:
     """Print what is understood of a file: size, type, place, bands, nodata, classes, guesses."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hsreject.cli.options import BandAxis, Overwrite, Variable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def map_command(  # noqa: PLR0913 (one argument an option)
-    scene: Annotated[Path, typer.Argument(help="ENVI, GeoTIFF, .mat or .npy; of any size.")],
+    scene: Annotated[
+        Path, typer.Argument(metavar="SCENE", help="ENVI, GeoTIFF, .mat or .npy; of any size.")
+    ],
     *,
     model: Annotated[Path, typer.Option("--model", "-m", help="Made by 'hsreject train'.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="New folder for the maps.")],
@@ -26,16 +30,23 @@ def map_command(  # noqa: PLR0913 (one argument an option)
     ] = None,
     accuracy: Annotated[
         float | None,
-        typer.Option(help="Reject least among the thresholds that kept this accuracy."),
+        typer.Option(
+            help="Accuracy that the kept pixels should have, rejecting no more than that."
+        ),
     ] = None,
     cost: Annotated[
         float | None,
-        typer.Option(help="Cost of a rejected pixel if a wrong one costs 1: the cheapest."),
+        typer.Option(
+            help="Reject what makes the map cheapest if a rejected pixel costs this, and a "
+            "wrong one 1."
+        ),
     ] = None,
     match_bands: Annotated[
         str, typer.Option(help="Bands of another instrument: exact, nearest or interpolate.")
     ] = "exact",
-    memory: Annotated[str, typer.Option(help="Bound of the memory of this process.")] = "2GB",
+    memory: Annotated[
+        str, typer.Option(help="Bound of the memory of this process, such as 500MB.")
+    ] = "2GB",
     block_size: Annotated[
         int | None,
         typer.Option(help="Side of a block in pixels; by default it follows from memory."),
@@ -48,9 +59,9 @@ def map_command(  # noqa: PLR0913 (one argument an option)
         str | None,
         typer.Option(help="Address of a dask cluster, such as tcp://127.0.0.1:8786."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
-    ] = False,
+    variable: Variable = None,
+    band_axis: BandAxis = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Map a scene with a trained model, rejecting the pixels that it is least sure of.
 
@@ -73,6 +84,8 @@ def map_command(  # noqa: PLR0913 (one argument an option)
             threshold=threshold,
             accuracy=accuracy,
             rejection_cost=cost,
+            variable=variable,
+            band_axis=band_axis,
             match_bands=match_bands,
             memory=memory,
             block_size=block_size,

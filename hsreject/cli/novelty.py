@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hsreject.cli.options import BandAxis, Variable
+
 if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
@@ -15,22 +17,26 @@ if TYPE_CHECKING:
 def novelty(  # noqa: PLR0913 (one argument an option)
     *,
     scene: Annotated[
-        Path | None, typer.Option(help="The scene [default: Indian Pines, offline].")
+        Path | None, typer.Option(help="The scene; by default Indian Pines, offline.")
     ] = None,
     labels: Annotated[Path | None, typer.Option(help="Its reference labels.")] = None,
     hold_out: Annotated[
         list[str] | None,
         typer.Option(
-            help="Classes that are unknown together, such as 10,11. Repeatable [default: each "
-            "class; six sets on Indian Pines]."
+            help="Classes that are unknown together, such as 10,11. Repeatable; by default every "
+            "class by itself, on Indian Pines six sets."
         ),
     ] = None,
+    variable: Variable = None,
+    band_axis: BandAxis = None,
     per_class: Annotated[int, typer.Option(help="Training pixels a class.")] = 10,
     seeds: Annotated[int, typer.Option(help="Draws of the training pixels.")] = 5,
     components: Annotated[int, typer.Option(help="MNF components.")] = 30,
     smoothing: Annotated[float, typer.Option(help="Gaussian smoothing of them, in pixels.")] = 2.0,
     weight: Annotated[float, typer.Option(help="Weight of the context, vector TV.")] = 2.0,
-    out: Annotated[Path | None, typer.Option(help="Write the table to this file, .nc.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write the table to this file, .nc.")
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a table that is already there.")
     ] = False,
@@ -46,14 +52,19 @@ def novelty(  # noqa: PLR0913 (one argument an option)
     from hsreject.cli.progress import progress_on  # noqa: PLC0415
     from hsreject.context.priors import VectorTV  # noqa: PLC0415
     from hsreject.context.segsalsa import SegSALSA  # noqa: PLC0415
-    from hsreject.experiments.novelty import NoveltyExperiment  # noqa: PLC0415
+    from hsreject.experiments.novelty import (  # noqa: PLC0415
+        INDIAN_PINES_HOLD_OUTS,
+        NoveltyExperiment,
+    )
     from hsreject.io.netcdf import check_dataset_path, write_dataset  # noqa: PLC0415
 
     if out is not None:
         check_dataset_path(out, overwrite=overwrite)  # before the work, not after it
-    cube, reference, hold_outs = _input(scene, labels, hold_out)
+    hold_outs = tuple(_classes(text) for text in hold_out or ())
+    usual = INDIAN_PINES_HOLD_OUTS if scene is None else None
+    cube, reference = _input(scene, labels, variable=variable, band_axis=band_axis)
     experiment = NoveltyExperiment(
-        hold_outs,
+        hold_outs or usual,
         n_per_class=per_class,
         n_seeds=seeds,
         features=(MNF(components), Smooth(smoothing)),
@@ -67,21 +78,19 @@ def novelty(  # noqa: PLR0913 (one argument an option)
 
 
 def _input(
-    scene: Path | None, labels: Path | None, hold_out: list[str] | None
-) -> tuple[xr.DataArray, xr.DataArray, tuple[tuple[int, ...], ...] | None]:
+    scene: Path | None, labels: Path | None, *, variable: str | None, band_axis: int | None
+) -> tuple[xr.DataArray, xr.DataArray]:
     from hsreject.datasets.indian_pines import load_indian_pines  # noqa: PLC0415
     from hsreject.errors import InputError  # noqa: PLC0415
-    from hsreject.experiments.novelty import INDIAN_PINES_HOLD_OUTS  # noqa: PLC0415
     from hsreject.io.labels import open_labels  # noqa: PLC0415
     from hsreject.io.scene import open_scene  # noqa: PLC0415
 
     if (scene is None) != (labels is None):
         raise InputError("Give --scene and --labels together, or neither for Indian Pines.")
-    hold_outs = tuple(_classes(text) for text in hold_out) if hold_out else None
     if scene is None or labels is None:
-        return (*load_indian_pines(), hold_outs or INDIAN_PINES_HOLD_OUTS)
-    cube = open_scene(scene)
-    return cube, open_labels(labels, like=cube), hold_outs
+        return load_indian_pines()
+    cube = open_scene(scene, variable=variable, band_axis=band_axis)
+    return cube, open_labels(labels, like=cube)
 
 
 def _classes(text: str) -> tuple[int, ...]:

@@ -9,23 +9,27 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from hsreject.cli.options import Settings
 from hsreject.cli.progress import progress_on
 
 
 def run_command(
-    config: Annotated[Path, typer.Argument(help="A TOML file; see 'hsreject config list'.")],
+    config: Annotated[
+        Path,
+        typer.Argument(metavar="CONFIG", help="A TOML file, such as configs/indian_pines.toml."),
+    ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder of the results [default: out/NAME OF CONFIG]."),
+        typer.Option(
+            "--out", "-o", help="Folder of the results; by default out/ and the name of CONFIG."
+        ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a value, such as context.weight=4. Repeatable."),
-    ] = None,
+    settings: Settings = None,
 ) -> None:
     """Run a configuration: maps, measures, pictures and a report.
 
-    Started again, it continues from the stages that are finished and unchanged.
+    Started again, it continues from the stages that are finished and unchanged. 'hsreject config
+    list' tells what a configuration may name.
     """
     from hsreject.pipeline.run import run  # noqa: PLC0415 (slow to import; --help is quick)
     from hsreject.pipeline.summary_table import summary_rows  # noqa: PLC0415

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hsreject.cli.options import Settings
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -14,19 +16,18 @@ if TYPE_CHECKING:
 
 
 def train_command(
-    config: Annotated[Path, typer.Argument(help="A TOML file, as for 'hsreject run'.")],
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A TOML file, as for 'hsreject run'.")
+    ],
     *,
     model: Annotated[
         Path, typer.Option("--model", "-m", help="Where to write the model; .skops is usual.")
     ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a value, such as context.weight=4. Repeatable."),
-    ] = None,
+    settings: Settings = None,
     rejector: Annotated[
         str | None,
         typer.Option(
-            help="Which rejector gives labels and confidence; by default a sequential one."
+            help="Which rejector of CONFIG gives label and confidence; by default a sequential one."
         ),
     ] = None,
     overwrite: Annotated[

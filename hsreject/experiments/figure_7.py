@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hsreject.experiments.indian_pines import (
     JOINT,
     N_POINTS,
-    IndianPinesExperiment,
+    both_curves,
     differences,
 )
 from hsreject.experiments.paper_figure import PaperFigure
@@ -36,8 +36,7 @@ def scene_curves_figure(
     progress : callable
         Called with (stage, done, total).
     """
-    experiment = IndianPinesExperiment.learn(seed=seed, progress=progress)
-    curves = experiment.curves(n_points=n_points, progress=progress)
+    curves = both_curves(n_points=n_points, seed=seed, progress=progress)
     return draw_scene_curves(curves, seed=seed)
 
 

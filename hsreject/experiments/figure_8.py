@@ -8,7 +8,7 @@ from hsreject.experiments.indian_pines import (
     JOINT,
     N_POINTS,
     SEQUENTIAL,
-    IndianPinesExperiment,
+    both_curves,
     differences,
 )
 from hsreject.experiments.paper_figure import PaperFigure
@@ -36,8 +36,7 @@ def scene_optimality_figure(
     progress : callable
         Called with (stage, done, total).
     """
-    experiment = IndianPinesExperiment.learn(seed=seed, progress=progress)
-    curves = experiment.curves(n_points=n_points, progress=progress)
+    curves = both_curves(n_points=n_points, seed=seed, progress=progress)
     return draw_scene_optimality(curves, seed=seed)
 
 

@@ -93,6 +93,12 @@ class IndianPinesExperiment:
         }
 
 
+def both_curves(*, n_points: int, seed: int, progress: ProgressCallback) -> dict[str, xr.Dataset]:
+    """Return the operating points of both rejectors, from the scene on."""
+    experiment = IndianPinesExperiment.learn(seed=seed, progress=progress)
+    return experiment.curves(n_points=n_points, progress=progress)
+
+
 def differences(seed: int) -> str:
     """Return what differs from the paper in all three figures of the scene, and why."""
     return (

@@ -17,7 +17,7 @@ from hsreject.io.map_reader import open_map
 from hsreject.io.map_writer import write_maps
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.model_file import load_map_model
-from hsreject.mapping.ranked_scene import CutScene, rank_scene, scene_in_blocks
+from hsreject.mapping.ranked_scene import CutScene, SceneFile, rank_scene, scene_in_blocks
 from hsreject.mapping.summary import MapSummary, Rejection, class_shares, pixel_hectares
 from hsreject.mapping.tasks import local_threads, reading_threads
 from hsreject.progress import ProgressCallback, no_progress
@@ -58,6 +58,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     threshold: float | None = None,
     accuracy: float | None = None,
     rejection_cost: float | None = None,
+    variable: str | None = None,
+    band_axis: int | None = None,
     match_bands: str = "exact",
     memory: str | float = "2GB",
     block_size: int | None = None,
@@ -94,6 +96,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Take the threshold that kept this accuracy while rejecting least, or that was cheapest for
         this cost of a rejected pixel (a misclassified one costs 1), on the test pixels of the
         training scene. Exactly one of these four must be given.
+    variable, band_axis : optional
+        Of a .mat or .npy file, as for :func:`hsreject.open_scene`.
     match_bands : {"exact", "nearest", "interpolate"}
         What to do with a scene that has other bands than the training scene.
     memory : str or float
@@ -130,33 +134,26 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     named = "a model in memory" if isinstance(model, MapModel) else str(model)
-    if not isinstance(model, MapModel):
-        model = load_map_model(model)
+    model = model if isinstance(model, MapModel) else load_map_model(model)
     known = None if goal.name == FRACTION else _known_threshold(model, goal)
     cut = scene_in_blocks(
-        scene,
+        scene if isinstance(scene, xr.DataArray) else SceneFile(scene, variable, band_axis),
         model,
         match_bands=match_bands,
         memory=memory,
         block_size=block_size,
         n_workers=n_workers,
     )
-    with (
-        _folder(out, overwrite=overwrite) as folder,
-        rasterio.Env(GDAL_CACHEMAX=_GDAL_CACHE),
-        tempfile.TemporaryDirectory(dir=folder, prefix="blocks-") as blocks,
-    ):
-        with local_threads(cut.share.n_workers):
-            ranking = rank_scene(cut, model, Path(blocks), progress=progress)
-        with reading_threads(cut.share.n_workers):
+    n_threads = cut.share.n_workers
+    with _folder(out, overwrite=overwrite) as folder, _blocks(folder) as blocks:
+        with local_threads(n_threads):
+            ranking = rank_scene(cut, model, blocks, progress=progress)
+        with reading_threads(n_threads):
             rejection = known or _for_fraction(ranking["confidence"], goal.value, progress)
             made = _rejected(ranking, rejection, cut, named)
             if out is None:
                 return SceneMap(made.maps.load(), made.summary)
-            write_maps(
-                {str(folder / f"{name}.tif"): made.maps[name] for name in MAPS}, progress=progress
-            )
-        (folder / SUMMARY).write_text(made.summary.to_toml(), encoding="utf-8")
+            _write(made, folder, progress)
     return SceneMap(_written(Path(out), made.maps), made.summary)
 
 
@@ -169,6 +166,21 @@ def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Pat
         return
     with tempfile.TemporaryDirectory(prefix="hsreject-") as work:
         yield Path(work)
+
+
+@contextmanager
+def _blocks(folder: Path) -> Iterator[Path]:
+    """Give a folder for finished blocks inside another, and bound what GDAL keeps in memory."""
+    with (
+        rasterio.Env(GDAL_CACHEMAX=_GDAL_CACHE),
+        tempfile.TemporaryDirectory(dir=folder, prefix="blocks-") as blocks,
+    ):
+        yield Path(blocks)
+
+
+def _write(made: SceneMap, folder: Path, progress: ProgressCallback) -> None:
+    write_maps({folder / f"{name}.tif": made.maps[name] for name in MAPS}, progress=progress)
+    (folder / SUMMARY).write_text(made.summary.to_toml(), encoding="utf-8")
 
 
 def _known_threshold(model: MapModel, goal: Goal) -> Rejection:

@@ -32,6 +32,21 @@ from hsreject.schema import BAND, CUBE_DIMS, MAP_DIMS, WAVELENGTH, check_dims
 _BYTES_OF_A_CLASS_BY_ITSELF = 24  # without a context: probabilities, and what a confidence makes
 
 
+@dataclass(frozen=True)
+class SceneFile:
+    """A scene on disk and how it is opened: the options of :func:`hsreject.open_scene`."""
+
+    path: str | PathLike[str]
+    variable: str | None = None
+    band_axis: int | None = None
+
+    def open(self, chunks: object) -> xr.DataArray:
+        """Return the scene, lazy, in such chunks."""
+        return open_scene(
+            self.path, chunks=chunks, variable=self.variable, band_axis=self.band_axis
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class CutScene:
     """A lazy scene and how it is cut.
@@ -55,7 +70,7 @@ class CutScene:
 
 
 def scene_in_blocks(
-    scene: xr.DataArray | str | PathLike[str],
+    scene: xr.DataArray | SceneFile,
     model: MapModel,
     *,
     match_bands: str,
@@ -68,7 +83,7 @@ def scene_in_blocks(
         raise InputError(f"block_size must be at least 1 pixel (got {block_size}).")
     if n_workers is not None and n_workers < 1:
         raise InputError(f"n_workers must be at least 1 (got {n_workers}).")
-    cube = scene if isinstance(scene, xr.DataArray) else open_scene(scene, chunks="auto")
+    cube = scene.open("auto") if isinstance(scene, SceneFile) else scene
     cube = check_dims(cube, CUBE_DIMS, name="scene")
     share = share_memory(
         (cube.sizes[MAP_DIMS[0]], cube.sizes[MAP_DIMS[1]]),
@@ -78,12 +93,12 @@ def scene_in_blocks(
         side=block_size,
         n_workers=n_workers,
     )
-    if not isinstance(scene, xr.DataArray):
-        cube = open_scene(scene, chunks=share.blocks.chunks)
+    if isinstance(scene, SceneFile):
+        cube = scene.open(share.blocks.chunks)
     elif cube.chunks is None:
         cube = cube.chunk(share.blocks.chunks)
     matched = _with_bands_of(model, cube, match_bands)
-    name = "a scene in memory" if isinstance(scene, xr.DataArray) else str(scene)
+    name = str(scene.path) if isinstance(scene, SceneFile) else "a scene in memory"
     return CutScene(name, cube if match_bands == "exact" else matched, matched, share)
 
 

@@ -1,7 +1,8 @@
 """``hsreject evaluate`` on rasters that GDAL wrote: what people see, right or wrong."""
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import geopandas
 import numpy as np
@@ -11,11 +12,14 @@ from rasterio.transform import from_origin
 from rich.console import Console
 from shapely.geometry import box
 
-from hsreject.cli import main
 from hsreject.cli.evaluate import show_evaluation
 from hsreject.report.evaluation import evaluate
+from tests.cli.calling import call
 
 ROWS, COLUMNS = 12, 15
+
+Files = dict[str, Path]
+Run = Callable[[dict[str, object]], "Told"]
 
 
 def write(
@@ -53,23 +57,32 @@ def maps(seed: int = 0) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> dict[str, Path]:
+def files(tmp_path: Path) -> Files:
     return {name: write(tmp_path / f"{name}.tif", values) for name, values in maps().items()}
 
 
-def run(monkeypatch: pytest.MonkeyPatch, arguments: dict[str, object]) -> int:
-    words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
-    monkeypatch.setattr(sys, "argv", ["hsreject", "evaluate", *words])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    return int(stop.value.code or 0)
+class Told(NamedTuple):
+    """What a call says."""
+
+    code: int
+    out: str
+    err: str
 
 
-def test_table_on_screen_agrees_with_counting(
-    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, {**files, "cost": 0.3}) == 0
-    shown = capsys.readouterr().out
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Call ``hsreject evaluate`` with options by name."""
+
+    def call_evaluate(options: dict[str, object]) -> Told:
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        return Told(call("evaluate", *words), *capsys.readouterr())
+
+    return call_evaluate
+
+
+def test_table_on_screen_agrees_with_counting(files: Files, run: Run) -> None:
+    code, shown, _ = run({**files, "cost": 0.3})
+    assert code == 0
     given = maps()
     known = given["reference"] > 0
     accuracy = (given["labels"] == given["reference"])[known].mean()
@@ -79,11 +92,8 @@ def test_table_on_screen_agrees_with_counting(
     assert f"{known.sum()} pixels with reference and data" in shown
 
 
-def test_lines_fit_a_terminal_of_80_columns(
-    files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(monkeypatch, {**files, "cost": 0.3})
-    lines = capsys.readouterr().out.splitlines()
+def test_lines_fit_a_terminal_of_80_columns(files: Files, run: Run) -> None:
+    lines = run({**files, "cost": 0.3}).out.splitlines()
     assert max(len(line.rstrip()) for line in lines) <= 80
     given = maps()
     result = evaluate(
@@ -99,9 +109,7 @@ def test_lines_fit_a_terminal_of_80_columns(
     )
 
 
-def test_envi_files_and_nodata(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_envi_files_and_nodata(tmp_path: Path, run: Run) -> None:
     given = maps()
     given["labels"][0] = 99
     given["confidence"][1] = -9999
@@ -110,50 +118,35 @@ def test_envi_files_and_nodata(
         "labels": write(tmp_path / "labels.dat", given["labels"], nodata=99),
         "confidence": write(tmp_path / "confidence.dat", given["confidence"], nodata=-9999),
     }
-    assert run(monkeypatch, paths) == 0
+    told = run(paths)
+    assert told.code == 0
     known = given["reference"] > 0
-    shown = capsys.readouterr().out
-    assert f"{known[2:].sum()} pixels with reference and data, {known[:2].sum()} with" in shown
+    assert f"{known[2:].sum()} pixels with reference and data, {known[:2].sum()} with" in told.out
 
 
-def test_rejected_alone_gives_its_operating_point(
-    files: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_rejected_alone_gives_its_operating_point(files: Files, tmp_path: Path, run: Run) -> None:
     given = maps()
     mask = (given["confidence"] < 0.5).astype(np.uint8)
     mask[0] = 255
     files["rejected"] = write(tmp_path / "rejected.tif", mask, nodata=255)
     del files["confidence"]
-    assert run(monkeypatch, files) == 0
+    told = run(files)
+    assert told.code == 0
     known = given["reference"] > 0
     known[0] = False
-    (line,) = [
-        line for line in capsys.readouterr().out.splitlines() if line.startswith("given mask")
-    ]
+    (line,) = [line for line in told.out.splitlines() if line.startswith("given mask")]
     assert line.split()[2] == f"{100 * (mask[known] == 1).mean():.2f}"
 
 
-def test_out_holds_tables_curve_and_pictures(
-    files: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(monkeypatch, {**files, "out": tmp_path / "out"}) == 0
+def test_out_holds_tables_curve_and_pictures(files: Files, tmp_path: Path, run: Run) -> None:
+    told = run({**files, "out": tmp_path / "out"})
+    assert told.code == 0
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert {"points.csv", "curve.csv", "curve.nc", "measures.png", "outcome-map.png"} <= names
-    assert f"wrote {len(names)} files" in capsys.readouterr().out
+    assert f"wrote {len(names)} files" in told.out
 
 
-def test_bad_input_is_one_line_and_writes_nothing(
-    files: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_bad_input_is_one_line_and_writes_nothing(files: Files, tmp_path: Path, run: Run) -> None:
     given = maps()
     shifted = write(tmp_path / "shifted.tif", given["confidence"], west=5e5 + 10)
     elsewhere = write(tmp_path / "elsewhere.tif", given["confidence"], crs="EPSG:32632")
@@ -168,21 +161,16 @@ def test_bad_input_is_one_line_and_writes_nothing(
         ({"cost": 1.5}, "must lie in [0, 1]"),
         ({"labels": empty}, "label is 0 at"),
     ):
-        assert run(monkeypatch, {**files, **change, "out": tmp_path / "out"}) == 2
-        written = capsys.readouterr()
-        assert written.err.count("\n") == 1, written.err
-        assert written.err.startswith("hsreject: ")
-        assert words in written.err
-        assert written.out == ""
+        told = run({**files, **change, "out": tmp_path / "out"})
+        assert told.code == 2
+        assert told.err.count("\n") == 1, told.err
+        assert told.err.startswith("hsreject: ")
+        assert words in told.err
+        assert told.out == ""
         assert not (tmp_path / "out").exists()
 
 
-def test_polygons_serve_as_reference(
-    files: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_polygons_serve_as_reference(files: Files, tmp_path: Path, run: Run) -> None:
     fields = geopandas.GeoDataFrame(
         {"class": [1, 2]},
         geometry=[
@@ -193,31 +181,23 @@ def test_polygons_serve_as_reference(
     )
     files["reference"] = tmp_path / "fields.gpkg"
     fields.to_file(files["reference"])
-    assert run(monkeypatch, {**files, "attribute": "class"}) == 0
-    assert f"{3 * 4 + 4 * 2} pixels with reference and data" in capsys.readouterr().out
+    told = run({**files, "attribute": "class"})
+    assert told.code == 0
+    assert f"{3 * 4 + 4 * 2} pixels with reference and data" in told.out
 
 
-def test_label_nodata_is_left_out(
-    files: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_label_nodata_is_left_out(files: Files, tmp_path: Path, run: Run) -> None:
     given = maps()
     given["labels"][:2] = 0
     files["labels"] = write(tmp_path / "with-holes.tif", given["labels"])
-    assert run(monkeypatch, {**files, "label-nodata": 0}) == 0
+    told = run({**files, "label-nodata": 0})
+    assert told.code == 0
     known = (given["reference"] > 0)[2:].sum()
-    assert f"{known} pixels with reference and data" in capsys.readouterr().out
+    assert f"{known} pixels with reference and data" in told.out
 
 
-def test_a_full_folder_is_refused_before_the_work(
-    files: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(monkeypatch, {**files, "out": tmp_path}) == 2
-    written = capsys.readouterr()
-    assert "is not empty" in written.err
-    assert written.out == ""
+def test_a_full_folder_is_refused_before_the_work(files: Files, tmp_path: Path, run: Run) -> None:
+    told = run({**files, "out": tmp_path})
+    assert told.code == 2
+    assert "is not empty" in told.err
+    assert told.out == ""

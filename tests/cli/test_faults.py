@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import hsreject as hr
-from hsreject.cli import main
+from tests.cli.calling import call
 
 CONFIG = """
 [scene]
@@ -129,13 +129,6 @@ def without_writing(path: object, mode: int) -> bool:
     return not mode & os.W_OK and SYSTEM_ACCESS(path, mode)
 
 
-def call(monkeypatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["hsreject", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    return int(stopped.value.code or 0)
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_places_that_cannot_be_are_told_before_the_work(
     name, folder, monkeypatch, tmp_path, capsys
@@ -147,7 +140,7 @@ def test_places_that_cannot_be_are_told_before_the_work(
             if message == "closed":  # a user who may write anywhere cannot make such a folder
                 (folder / "closed").mkdir(exist_ok=True)
                 patch.setattr(os, "access", without_writing)
-            assert call(patch, *COMMANDS[name].split(), place) == 2
+            assert call(*COMMANDS[name].split(), place) == 2
         (complaint,) = capsys.readouterr().err.splitlines()
         assert complaint.startswith("hsreject: ")
         assert message in complaint
@@ -155,8 +148,8 @@ def test_places_that_cannot_be_are_told_before_the_work(
     assert (tmp_path / "file").read_text() == "in the way"
 
 
-def test_a_folder_for_downloads_that_cannot_be_made_is_told(monkeypatch, tmp_path, capsys) -> None:
+def test_a_folder_for_downloads_that_cannot_be_made_is_told(tmp_path, capsys) -> None:
     (tmp_path / "file").write_text("in the way")
-    assert call(monkeypatch, "fetch", "salinas", "--folder", tmp_path / "file") == 2
+    assert call("fetch", "salinas", "--folder", tmp_path / "file") == 2
     (complaint,) = capsys.readouterr().err.splitlines()
     assert "Cannot make the folder" in complaint

@@ -1,7 +1,7 @@
 """``hsreject train`` and ``hsreject map`` as a user calls them, on files that GDAL wrote."""
 
-import sys
 import tomllib
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -9,19 +9,13 @@ import pytest
 import rasterio
 import tomli_w
 import xarray as xr
+from scipy.io import savemat
 
 import hsreject as hr
-from hsreject.cli import main
+from tests.cli.calling import call
 from tests.mapping.scenes import CONFIG, larger_scene
 
 NODATA = -9999.0
-
-
-def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["hsreject", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 def write_scene(cube: xr.DataArray, path: Path, driver: str) -> Path:
@@ -70,29 +64,27 @@ def files(tmp_path_factory, cube) -> dict[str, Path]:
     }
 
 
-def test_training_writes_a_model_and_says_what_thresholds_bring(
-    monkeypatch, capsys, files, tmp_path
-) -> None:
+def test_training_writes_a_model_and_says_what_thresholds_bring(capsys, files, tmp_path) -> None:
     model = tmp_path / "m.skops"
     arguments = ("train", files["config"], "--model", model, "--set", "context.weight=0.5")
-    assert call(monkeypatch, *arguments) == 0
+    assert call(*arguments) == 0
     told = capsys.readouterr().out
     for text in ("Small", "--fraction 0.1", "--cost 0.3", f"wrote {model}"):
         assert text in told
     assert hr.load_map_model(model).rejector.context.priors[0].weight == 0.5
-    assert call(monkeypatch, *arguments) == 2
+    assert call(*arguments) == 2
     assert "is already there. Choose another name, or allow overwriting" in capsys.readouterr().err
-    assert call(monkeypatch, *arguments, "--overwrite") == 0
+    assert call(*arguments, "--overwrite") == 0
 
 
 @pytest.mark.parametrize("driver", ["GTiff", "ENVI"])
 def test_mapping_writes_maps_that_other_programs_read(
-    driver, monkeypatch, capsys, files, cube, tmp_path
+    driver, capsys, files, cube, tmp_path
 ) -> None:
     out = tmp_path / "out"
     arguments = ("map", files[driver], "--model", files["model"], "--out", out)
     options = ("--fraction", 0.2, "--block-size", 60)
-    assert call(monkeypatch, *arguments, *options) == 0
+    assert call(*arguments, *options) == 0
     told = capsys.readouterr()
     assert "rejected 20.0" in told.out
     assert "mapping done" in told.err
@@ -111,7 +103,16 @@ def test_mapping_writes_maps_that_other_programs_read(
                 assert file.colormap(1)[1][:3] == (0, 114, 178)
                 np.testing.assert_array_equal(values == 255, cube.isnull().any("band").values)
     assert hr.open_map(out / "label_with_rejection.tif").attrs["zero_meaning"] == "rejected"
-    assert (out / "label.tif.aux.xml").exists()
+    assert call(*arguments, *options) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert call(*arguments, "--cost", 0.3, "--overwrite") == 0
+    assert "cheapest if a rejected pixel costs 0.3" in capsys.readouterr().out
+
+
+def test_the_summary_counts_what_the_maps_hold(files, tmp_path) -> None:
+    out = tmp_path / "out"
+    arguments = ("map", files["GTiff"], "--model", files["model"], "--out", out)
+    assert call(*arguments, "--fraction", 0.2) == 0
     summary = tomllib.loads((out / "summary.toml").read_text())
     with rasterio.open(out / "label_with_rejection.tif") as file:
         values = file.read(1)
@@ -129,10 +130,6 @@ def test_mapping_writes_maps_that_other_programs_read(
         "label_with_rejection.tif.aux.xml",
         "summary.toml",
     ]
-    assert call(monkeypatch, *arguments, *options) == 2
-    assert "is not empty" in capsys.readouterr().err
-    assert call(monkeypatch, *arguments, "--cost", 0.3, "--overwrite") == 0
-    assert "cheapest if a rejected pixel costs 0.3" in capsys.readouterr().out
 
 
 def test_the_returned_maps_are_those_on_disk(files, tmp_path) -> None:
@@ -149,14 +146,14 @@ def test_the_returned_maps_are_those_on_disk(files, tmp_path) -> None:
 
 
 @pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")
-def test_a_guess_is_told_in_one_line(monkeypatch, capsys, files, cube, tmp_path) -> None:
+def test_a_guess_is_told_in_one_line(capsys, files, cube, tmp_path) -> None:
     silent = tmp_path / "silent.tif"
     with rasterio.open(files["GTiff"]) as known:
         profile, values = known.profile, known.read()
     with rasterio.open(silent, "w", **profile) as file:
         file.write(values)
     arguments = ("map", silent, "--model", files["model"], "--out", tmp_path / "out")
-    assert call(monkeypatch, *arguments, "--threshold", 0.5) == 0
+    assert call(*arguments, "--threshold", 0.5) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if "wavelengths" in line]
     assert len(told) == 1
     assert told[0].startswith("hsreject: The scene does not say its wavelengths; its 12 bands")
@@ -182,8 +179,25 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     options = {"--model": files["model"], "--out": tmp_path / "out", "--fraction": 0.1, **changes}
     scene = options.pop("SCENE", files["GTiff"])
     given = [part for name, value in options.items() if value is not None for part in (name, value)]
-    assert call(monkeypatch, "map", scene, *given) == 2
+    assert call("map", scene, *given) == 2
     told = capsys.readouterr().err
     assert message in told
     assert [line for line in told.splitlines() if "hsreject:" in line] == told.splitlines()[-1:]
     assert not (tmp_path / "out").exists()
+
+
+def test_arrays_are_mapped_as_the_options_say(capsys, files, cube, tmp_path) -> None:
+    values = cube.fillna(0).values
+    savemat(tmp_path / "scene.mat", {"other": values[:3], "scene": values})
+    out = tmp_path / "out"
+    options = ("--variable", "scene", "--band-axis", 0, "--fraction", 0.2, "--out", out)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # the array does not say its wavelengths
+        arguments = (tmp_path / "scene.mat", "--model", files["model"], *options)
+        assert call("map", *arguments) == 0
+    told = capsys.readouterr().err
+    assert "hsreject: The scene does not say its wavelengths" in told
+    with rasterio.open(out / "label.tif") as file:
+        assert file.shape == cube.shape[1:]
+    assert call("map", *arguments, "--overwrite", "--variable", "nothing") == 2
+    assert "'nothing'" in capsys.readouterr().err.splitlines()[-1]

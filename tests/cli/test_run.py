@@ -13,7 +13,7 @@ import rasterio
 import spectral
 
 import hsreject as hr
-from hsreject.cli import main
+from tests.cli.calling import call
 
 CONFIG = """
 title = "West fields"
@@ -45,14 +45,6 @@ name = "sequential"
 name = "joint"
 n_points = 3
 """
-
-
-def call(*arguments: object) -> int:
-    """Run the command line in this process and return its exit code."""
-    sys.argv = ["hsreject", *map(str, arguments)]
-    with pytest.raises(SystemExit) as stopped:
-        main()
-    return int(stopped.value.code or 0)
 
 
 def write_scene(folder: Path, cube, kind: str) -> Path:

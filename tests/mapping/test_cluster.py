@@ -10,7 +10,8 @@ from distributed import LocalCluster
 
 import hsreject as hr
 from hsreject.mapping.tasks import cluster
-from tests.cli.test_map import call, write_scene
+from tests.cli.calling import call
+from tests.cli.test_map import write_scene
 from tests.mapping.scenes import CONFIG, larger_scene
 
 
@@ -28,14 +29,14 @@ def address() -> Iterator[str]:
         yield started.scheduler_address
 
 
-def test_a_cluster_gives_the_map_of_threads(address: str, monkeypatch, tmp_path: Path) -> None:
+def test_a_cluster_gives_the_map_of_threads(address: str, tmp_path: Path) -> None:
     context = {"prior": "vector_tv", "weight": 1.0, "edges": "image"}
     model = hr.save_map_model(hr.train({**CONFIG, "context": context}), tmp_path / "m.skops")
     scene = write_scene(larger_scene(130, 110), tmp_path / "scene.tif", "GTiff")
     threads, workers = tmp_path / "threads", tmp_path / "workers"
     arguments = ("map", scene, "--model", model, "--fraction", 0.1, "--block-size", 45)
-    assert call(monkeypatch, *arguments, "--out", threads) == 0
-    assert call(monkeypatch, *arguments, "--out", workers, "--scheduler", address) == 0
+    assert call(*arguments, "--out", threads) == 0
+    assert call(*arguments, "--out", workers, "--scheduler", address) == 0
     for name in ("label", "label_with_rejection", "confidence"):
         file = f"{name}.tif"
         with rasterio.open(threads / file) as first, rasterio.open(workers / file) as second:
