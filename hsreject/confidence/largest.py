@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.lib.stride_tricks import as_strided
 
 from hsreject.schema import label_dtype
 
@@ -60,7 +61,7 @@ def first_largest(
         n_rows, n_columns = 1, n_rows * n_columns
     position = np.empty((n_rows, n_columns), label_dtype(n_categories))
     value, at_label = np.empty((2, n_rows, n_columns), precision)
-    _scan(rows, others, n_categories, np.empty(3 * CHUNK, precision), position, value, at_label)
+    _scan(rows, others, n_categories, np.empty(2 * CHUNK, precision), position, value, at_label)
     return FirstLargest(position.reshape(shape), value.reshape(shape), at_label.reshape(shape))
 
 
@@ -75,17 +76,20 @@ def _grid(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _rows(field: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
-    """Return a field as a flat array, and the distances in it between rows and categories.
+    """Return the memory of a field, and the distances in it between rows and categories.
 
-    A field comes as (category, y, x) in memory or, from the context, as (y, category, x): neither
-    is copied.
+    A field lies in memory as (category, y, x) or, from the context, as (y, category, x), and may be
+    a part of another: as long as the pixels of a row are neighbours, nothing is copied.
     """
-    n_rows, n_columns = _grid(field.shape[1:])
-    if field.ndim == 3:
-        by_row = field.transpose(1, 0, 2)
-        if by_row.flags.c_contiguous and not field.flags.c_contiguous:
-            return by_row.reshape(-1), len(field) * n_columns, n_columns
-    return np.ascontiguousarray(field).reshape(-1), n_columns, n_rows * n_columns
+    cube = field.reshape(len(field), *_grid(field.shape[1:]))
+    width = cube.itemsize
+    if cube.strides[2] != width or min(cube.strides) < 0 or cube.size == 0:
+        cube = np.ascontiguousarray(cube)
+    category_step, row_step = (stride // width for stride in cube.strides[:2])
+    n_categories, n_rows, n_columns = cube.shape
+    reach = (n_categories - 1) * category_step + (n_rows - 1) * row_step + n_columns
+    memory = as_strided(cube, (max(reach, 0),), (width,), writeable=False)
+    return memory, row_step, category_step
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -97,50 +101,40 @@ def _scan(field, other, n_categories, work, position, value, beside):  # type: i
         for start in range(0, n_columns, CHUNK):
             count = min(CHUNK, n_columns - start)
             here = row * row_step + start
-            there = row * other_row_step + start
             for x in range(count):
                 work[x] = planes[here + x]
-                work[CHUNK + x] = others[there + x]
-                work[2 * CHUNK + x] = 0
+                work[CHUNK + x] = 0
             for first in range(1, n_categories, 2):
                 second = min(first + 1, n_categories - 1)  # the last one again changes nothing
-                _renew(
-                    first,
-                    second,
-                    planes[here + first * category_step :][:count],
-                    planes[here + second * category_step :][:count],
-                    others[there + first * other_category_step :][:count],
-                    others[there + second * other_category_step :][:count],
-                    work,
-                )
+                plane_1 = planes[here + first * category_step :][:count]
+                plane_2 = planes[here + second * category_step :][:count]
+                _renew(first, second, plane_1, plane_2, work)
+            # Neighbours mostly share their label, so that little of the other field is read.
+            there = row * other_row_step + start
             for x in range(count):
-                largest = work[x]
+                found = np.int32(work[CHUNK + x])
+                beside[row, start + x] = others[there + found * other_category_step + x]
+            for x in range(count):
+                largest, found = work[x], np.int32(work[CHUNK + x])
                 value[row, start + x] = largest
-                beside[row, start + x] = work[CHUNK + x]
-                found = np.int32(work[2 * CHUNK + x])
                 position[row, start + x] = n_categories if np.isnan(largest) else found
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
-def _renew(  # type: ignore[no-untyped-def]
-    first, second, plane_1, plane_2, other_1, other_2, work
-):
+def _renew(first, second, plane_1, plane_2, work):  # type: ignore[no-untyped-def]
     """Take in two more categories.
 
-    Two at a time, numbers as floats, and all results in one array at fixed distances: only so does
+    Two at a time, numbers as floats, and all results in one array at a fixed distance: only so does
     the compiler make good vector instructions of the loop (a factor of 8 in time).
     """
     number_1, number_2 = work.dtype.type(first), work.dtype.type(second)
     for x in range(len(plane_1)):
         here_1, here_2 = plane_1[x], plane_2[x]
-        there_1, there_2 = other_1[x], other_2[x]
-        largest, there, number = work[x], work[CHUNK + x], work[2 * CHUNK + x]
+        largest, number = work[x], work[CHUNK + x]
         larger = here_1 > largest
         largest = here_1 if larger else largest
-        there = there_1 if larger else there
         number = number_1 if larger else number
         larger = here_2 > largest
         # x - x is 0, or NaN where x is: a NaN stays to the end
         work[x] = (here_2 if larger else largest) + ((here_1 - here_1) + (here_2 - here_2))
-        work[CHUNK + x] = there_2 if larger else there
-        work[2 * CHUNK + x] = number_2 if larger else number
+        work[CHUNK + x] = number_2 if larger else number

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hsreject.confidence.largest import first_largest
 from hsreject.errors import FileError
 
 if TYPE_CHECKING:
@@ -47,12 +48,10 @@ class JointSolution:
         cls, field: NDArray[Any], *, has_rejection: bool, gap: float, n_iterations: int
     ) -> JointSolution:
         """Return the solution with that hidden field (category, y, x), the rejection class last."""
-        classes = field[:-1] if has_rejection else field
-        missing = np.isnan(field[0])
-        largest = classes.max(axis=0)
-        category = np.argmax(classes, axis=0).astype(np.int16)
-        category[(largest < NO_OPINION) | missing] = -1
-        confidence = largest - field[-1] if has_rejection else largest
+        found = first_largest(field[:-1] if has_rejection else field)
+        category = found.position.astype(np.int16)
+        category[np.isnan(found.value) | (found.value < NO_OPINION)] = -1
+        confidence = found.value - field[-1] if has_rejection else found.value
         return cls(category, confidence.astype(np.float32), float(gap), int(n_iterations))
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_SOLVES = 12
 """Solves of a search, the one without rejection included."""
 
-BATCH = 4
+BATCH = 6
 """Points that a sweep places at a time, whatever the number of workers."""
 
 

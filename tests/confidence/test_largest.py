@@ -14,6 +14,11 @@ LAYOUTS = {
     "y, x, category": lambda field: np.ascontiguousarray(np.moveaxis(field, 0, -1)).T.swapaxes(
         1, 2
     ),
+    "part of more": lambda field: np.pad(field, ((0, 2), (1, 3), (4, 1)))[:-2, 1:-3, 4:-1],
+    "part of rows": lambda field: np.pad(field.swapaxes(0, 1), ((0, 0), (1, 2), (0, 0)))[
+        :, 1:-2
+    ].swapaxes(0, 1),
+    "turned": lambda field: field[:, ::-1, ::-1].copy()[:, ::-1, ::-1],
     "every second": lambda field: np.repeat(field, 2, axis=2)[:, :, ::2],
     "big-endian": lambda field: field.astype(field.dtype.newbyteorder(">")),
 }
@@ -52,6 +57,11 @@ def test_every_number_of_categories(dtype, n_categories) -> None:
 )
 def test_every_shape(shape) -> None:
     check(*make_fields(shape))
+
+
+def test_no_pixels_at_all() -> None:
+    assert first_largest(np.ones((3, 0, 5))).position.shape == (0, 5)
+    assert first_largest(np.ones((3, 5, 0))).position.shape == (5, 0)
 
 
 @pytest.mark.parametrize("category", range(4))
