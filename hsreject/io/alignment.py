@@ -25,6 +25,7 @@ def align_labels(
     *,
     how: Literal["exact", "nearest"],
     path: Path,
+    guesses: list[str],
 ) -> tuple[NDArray[Any], Grid]:
     """Return labels on the wanted grid, and that grid.
 
@@ -35,6 +36,10 @@ def align_labels(
     same_size = values.shape == (wanted.height, wanted.width)
     placed = grid.georeferenced and wanted.georeferenced
     if same_size and (not placed or grid.same_as(wanted)):
+        if wanted.georeferenced and not grid.georeferenced:
+            guesses.append(f"{path.name} has no place on a map: its pixels are those of the scene.")
+        else:
+            _note_missing_crs(grid, wanted, path=path, guesses=guesses)
         return values, wanted if wanted.georeferenced else grid
     if not placed:
         raise InputError(
@@ -47,6 +52,7 @@ def align_labels(
             f"The labels {path} lie on another grid than the scene: the labels have {grid}; the "
             f"scene has {wanted}. Pass align='nearest' to bring them onto the grid of the scene."
         )
+    _note_missing_crs(grid, wanted, path=path, guesses=guesses)
     aligned = np.full((wanted.height, wanted.width), NO_REFERENCE, dtype=values.dtype)
     crs = grid.crs or wanted.crs
     reproject(
@@ -59,4 +65,14 @@ def align_labels(
         resampling=Resampling.nearest,
         init_dest_nodata=False,
     )
+    if values.any() and not aligned.any():
+        raise InputError(
+            f"No label of {path} meets a pixel of the scene: the labels have {grid}; the scene has "
+            f"{wanted}."
+        )
     return aligned, wanted
+
+
+def _note_missing_crs(grid: Grid, wanted: Grid, *, path: Path, guesses: list[str]) -> None:
+    if grid.crs is None and wanted.crs is not None:
+        guesses.append(f"{path.name} has no reference system: taken for that of the scene.")

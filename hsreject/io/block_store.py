@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
+import numpy as np
 import rasterio
 from dask.callbacks import Callback
-from rasterio.errors import NotGeoreferencedWarning
+from rasterio.errors import NotGeoreferencedWarning, RasterioIOError
 from rasterio.windows import Window
 
 from hsreject.progress import ProgressCallback, no_progress
@@ -43,12 +44,22 @@ def store(
         if hasattr(raster.bands, "dask"):
             lazy.append((raster.bands, _GeoTiffBlocks(path)))
         else:
-            with _opened(path) as file:
-                file.write(raster.bands)
+            blocks = _GeoTiffBlocks(path)
+            count, height, width = raster.bands.shape
+            for start in range(0, height, TILE):
+                rows = slice(start, min(start + TILE, height))
+                blocks[slice(0, count), rows, slice(0, width)] = raster.bands[:, rows]
     if lazy:
         sources, targets = zip(*lazy, strict=True)
         with _Steps(progress):
             da.store(list(sources), list(targets), lock=True)
+
+
+def stored_size(raster: Raster) -> int:
+    """Return how many bytes the plain GeoTIFF of a raster may take: whole tiles."""
+    count, height, width = raster.bands.shape
+    tiles = -(-height // TILE) * -(-width // TILE)
+    return int(count * tiles * TILE**2 * raster.bands.dtype.itemsize)
 
 
 @contextmanager
@@ -67,18 +78,16 @@ class _GeoTiffBlocks:
 
     def __setitem__(self, key: tuple[slice, slice, slice], block: NDArray[Any]) -> None:
         bands, rows, columns = key
-        with _opened(self.path) as file:
-            file.write(
-                block,
-                indexes=list(range(bands.start + 1, bands.stop + 1)),
-                window=Window.from_slices(rows, columns),
-            )
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    with quiet_without_georeference(), rasterio.open(path, "r+") as file:
-        yield file
+        indexes = list(range(bands.start + 1, bands.stop + 1))
+        window = Window.from_slices(rows, columns)
+        with quiet_without_georeference():
+            with rasterio.open(self.path, "r+", driver="GTiff") as file:
+                file.write(block, indexes=indexes, window=window)
+            # Most is written when the file is closed, and rasterio keeps silent if that fails.
+            with rasterio.open(self.path, driver="GTiff") as file:
+                back = file.read(indexes, window=window)
+        if not np.array_equal(back, block, equal_nan=block.dtype.kind == "f"):
+            raise RasterioIOError("what was written does not come back from the disk")
 
 
 def _create(raster: Raster, path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import shapely
+from rasterio._err import CPLE_BaseError  # rasterio raises it here and exports it nowhere
 from rasterio.features import rasterize
 from rasterio.warp import transform as transform_coordinates
 
@@ -75,7 +76,15 @@ def _onto(features: Features, grid: Grid, *, path: Path, guesses: list[str]) -> 
             transform_coordinates(source, target, points[:, 0], points[:, 1])[:2]
         )
 
-    moved: NDArray[Any] = shapely.transform(features.geometries, move)
+    try:
+        moved: NDArray[Any] = shapely.transform(features.geometries, move)
+    except CPLE_BaseError as error:
+        west, south, east, north = shapely.total_bounds(features.geometries)
+        raise InputError(
+            f"The coordinates of {path}, from ({west:.10g}, {south:.10g}) to ({east:.10g}, "
+            f"{north:.10g}), are not in {crs_name(source)}, as it says, and cannot be brought into "
+            f"{crs_name(target)}: {error.errmsg}. Correct its reference system."
+        ) from error
     return moved
 
 

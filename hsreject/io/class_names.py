@@ -58,8 +58,17 @@ def stated_classes(path: Path, *, nodata: float | None = None) -> StatedClasses:
         listed = _attribute_table(table)
         names, colors = names or listed.names, colors or listed.colors
     names = names or _tagged_names(band)
-    named = {value: name for value, name in names.items() if name and value != nodata}
+    named = {
+        value: name
+        for value, name in names.items()
+        if name and value != nodata and name != unused_name(value)
+    }
     return StatedClasses(named, colors)
+
+
+def unused_name(value: int) -> str:
+    """Return what a list of names without gaps calls a value that is no class."""
+    return f"unused {value}"
 
 
 def _tagged_names(band: ET.Element) -> dict[int, str]:
@@ -79,15 +88,26 @@ def _attribute_table(table: ET.Element) -> StatedClasses:
     value_at = _column(usages, _MIN_MAX, titles, _VALUE_COLUMNS)
     name_at = _column(usages, _NAME, titles, _NAME_COLUMNS)
     color_at = [usages.index(code) for code in (_RED, _GREEN, _BLUE) if code in usages]
-    names, colors = {}, {}
+    rows = {}
     for row in table.iterfind("Row"):
         cells = [(cell.text or "").strip() for cell in row.iterfind("F")]
-        value = int(row.get("index", "0")) if value_at is None else round(float(cells[value_at]))
-        if name_at is not None:
-            names[value] = cells[name_at]
-        if len(color_at) == 3:
-            colors[value] = _hex(*(cells[column] for column in color_at))
+        value = _value(row.get("index", "0") if value_at is None else cells[value_at])
+        if value is not None:
+            rows[value] = cells
+    names = {} if name_at is None else {value: cells[name_at] for value, cells in rows.items()}
+    if len(color_at) < 3:
+        return StatedClasses(names)
+    colors = {value: _hex(*(cells[column] for column in color_at)) for value, cells in rows.items()}
     return StatedClasses(names, colors)
+
+
+def _value(text: str) -> int | None:
+    """Return the label that a cell means, or None if it means none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
 
 
 def _column(usages: list[str], usage: str, titles: list[str], known: set[str]) -> int | None:

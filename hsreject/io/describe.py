@@ -118,10 +118,12 @@ def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
         return bool(arrays) and all(array.ndim == 2 for array in arrays)
     source = raster_source(path)
     info = raster_info(source.path, driver=source.driver)
-    if info.n_bands != 1 or info.dtype.kind not in "iu":
+    if info.n_bands != 1:
         return False
     if stated_classes(source.path).names:
         return True
+    if info.dtype.kind not in "iu":
+        return False
     values = np.unique(read_pixels(info))
     values = values[~np.isnan(values)]
     return values.size <= _MOST_CLASSES and bool(np.all(values >= 0))
@@ -166,6 +168,7 @@ def _describe_labels(labels: xr.DataArray, *, raster: bool) -> Description:
         ("Size", _size(labels)),
         ("Type", _type(labels)),
         *_place(labels),
+        ("Nodata value", str(labels.attrs.get("nodata_in_file", "none given"))),
         ("Classes", str(len(table))),
         ("With reference", f"{n_labelled} of {labels.size} pixels"),
     )
@@ -198,11 +201,11 @@ def _place(array: xr.DataArray) -> list[tuple[str, str]]:
     if not grid.georeferenced:
         return [("Reference system", "none: no place on a map")]
     a, b, c, d, e, f = grid.transform[:6]
-    turned = f", rotated by {np.degrees(np.arctan2(-d, a)):.4g} degrees" if grid.rotated else ""
+    turned = f", {grid.orientation}" if grid.orientation else ""
     return [
         ("Reference system", crs_name(grid.crs)),
         ("Pixel size", f"{np.hypot(a, d):.10g} x {np.hypot(b, e):.10g}{turned}"),
-        ("Upper left corner", f"{c:.12g}, {f:.12g}"),
+        ("First corner" if turned else "Upper left corner", f"{c:.12g}, {f:.12g}"),
     ]
 
 

@@ -12,6 +12,7 @@ from affine import Affine
 
 from hsreject.errors import InputError
 from hsreject.io.block_store import quiet_without_georeference
+from hsreject.io.class_names import unused_name
 from hsreject.io.georeference import placed
 
 if TYPE_CHECKING:
@@ -28,6 +29,17 @@ _EXACT_ENOUGH = 1e-6  # of a pixel, at the far corner: what the angle of a rotat
 def side_files(path: Path) -> list[str]:
     """Return the names of the files that may stand beside an ENVI file and belong to it."""
     return [path.with_suffix(".hdr").name, f"{path.name}.hdr", f"{path.name}.aux.xml"]
+
+
+def check_names(raster: Raster) -> None:
+    """Raise when the header cannot hold the names of the map, before anything is computed."""
+    classes = () if raster.categories is None else raster.categories.names.values()
+    for name in (*raster.band_names, *classes):
+        if re.search(r"[,{}\n]", name):
+            raise InputError(
+                f"An ENVI header cannot hold the name '{name}': commas and braces separate its "
+                "fields. Rename the class, or write a GeoTIFF (.tif)."
+            )
 
 
 def finish_envi(raster: Raster, plain: Path, path: Path) -> None:
@@ -63,14 +75,8 @@ def _with_all_digits(text: str, transform: Affine) -> str:
 
 def _class_fields(categories: CategoryTable) -> str:
     names = categories.names
-    for name in names.values():
-        if re.search(r"[,{}\n]", name):
-            raise InputError(
-                f"An ENVI header cannot hold the class name '{name}': commas and braces separate "
-                "its fields. Rename the class, or write a GeoTIFF (.tif)."
-            )
     count = max(names) + 1
-    listed = ", ".join(names.get(value, f"unused {value}") for value in range(count))
+    listed = ", ".join(names.get(value, unused_name(value)) for value in range(count))
     colors = [categories.colors.get(value, (0, 0, 0)) for value in range(count)]
     lookup = ", ".join(str(channel) for color in colors for channel in color)
     return f"classes = {count}\nclass names = {{{listed}}}\nclass lookup = {{{lookup}}}\n"

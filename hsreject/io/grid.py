@@ -65,6 +65,19 @@ class Grid:
         drift = max(abs(b) * self.height, abs(d) * self.width)
         return bool(drift > _TOLERANCE * max(abs(a), abs(e)))
 
+    @property
+    def orientation(self) -> str:
+        """How rows and columns run, in words, unless east is right and north is up."""
+        a, d, e = self.transform.a, self.transform.d, self.transform.e
+        if self.rotated:
+            return f"rotated by {np.degrees(np.arctan2(-d, a)):.4g} degrees"
+        first = [
+            word
+            for word, turned in (("row in the south", e > 0), ("column in the east", a < 0))
+            if turned
+        ]
+        return f"first {' and first '.join(first)}" if first else ""
+
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return `array` with this grid: x and y of pixel centres, transform and CRS.
 
@@ -110,7 +123,7 @@ class Grid:
             return f"{size} without a place on a map"
         a, b, c, d, e, f = self.transform[:6]
         pixel = f"pixels of {np.hypot(a, d):.10g} x {np.hypot(b, e):.10g}"
-        askew = ", rotated" if self.rotated else ""
+        askew = f", {self.orientation}" if self.orientation else ""
         return f"{size}, {pixel} from ({c:.12g}, {f:.12g}){askew}, in {crs_name(self.crs)}"
 
 

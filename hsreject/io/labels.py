@@ -91,12 +91,16 @@ def open_labels(
         written = read(found, guesses)
     values, grid = whole_labels(written.values, nodata=nodata, path=found), written.grid
     if like is not None:
-        values, grid = align_labels(values, grid, Grid.of(like), how=align, path=found)
+        values, grid = align_labels(
+            values, grid, Grid.of(like), how=align, path=found, guesses=guesses
+        )
     table = class_table_of(values, written.stated, given, path=found, guesses=guesses)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
     labels = schema.attach_classes(labels, table).assign_attrs(
         source=found.name, format=written.format, type_in_file=str(written.dtype)
     )
+    if written.nodata is not None:
+        labels.attrs["nodata_in_file"] = written.nodata
     if guesses:
         labels.attrs["guesses"] = guesses
     return grid.attach(labels)
@@ -111,6 +115,7 @@ class _Written:
     grid: Grid
     stated: StatedClasses
     format: str
+    nodata: float | None = None
 
 
 def _from_array(kind: Kind, variable: str | None, path: Path, guesses: list[str]) -> _Written:
@@ -133,7 +138,7 @@ def _from_raster(path: Path, guesses: list[str]) -> _Written:
         )
     guesses.extend([*source.guesses, *raster_notes(info, source.fields)])
     stated = stated_classes(source.path, nodata=info.nodata)
-    return _Written(read_pixels(info)[0], info.dtype, info.grid, stated, info.driver)
+    return _Written(read_pixels(info)[0], info.dtype, info.grid, stated, info.driver, info.nodata)
 
 
 def _from_features(

@@ -14,9 +14,9 @@ from rasterio.errors import RasterioError
 
 from hsreject.errors import FileError, InputError
 from hsreject.io import envi_map, geotiff_map
-from hsreject.io.block_store import store
+from hsreject.io.block_store import store, stored_size
 from hsreject.io.raster import Raster
-from hsreject.io.replace import free_space, replacing
+from hsreject.io.replace import check_space, free_space, replacing
 from hsreject.progress import ProgressCallback, no_progress
 
 # What rasterio lets out when GDAL cannot write: the last where GDAL has not even said so.
@@ -27,14 +27,12 @@ _OF_GDAL = (RasterioError, CPLE_BaseError, SystemError)
 class _Format:
     side_files: Callable[[Path], list[str]]
     finish: Callable[[Raster, Path, Path], None]
+    check: Callable[[Raster], None] = lambda _raster: None
 
 
-_FORMATS = {
-    **dict.fromkeys(
-        geotiff_map.SUFFIXES, _Format(geotiff_map.side_files, geotiff_map.finish_geotiff)
-    ),
-    **dict.fromkeys(envi_map.SUFFIXES, _Format(envi_map.side_files, envi_map.finish_envi)),
-}
+_GEOTIFF = _Format(geotiff_map.side_files, geotiff_map.finish_geotiff)
+_ENVI = _Format(envi_map.side_files, envi_map.finish_envi, envi_map.check_names)
+_FORMATS = dict.fromkeys(geotiff_map.SUFFIXES, _GEOTIFF) | dict.fromkeys(envi_map.SUFFIXES, _ENVI)
 
 
 def write_map(
@@ -101,6 +99,8 @@ def write_maps(
     targets = [Path(path) for path in maps]
     formats = [_format(path) for path in targets]
     rasters = [Raster.from_array(array) for array in maps.values()]
+    for raster, form in zip(rasters, formats, strict=True):
+        form.check(raster)
     with ExitStack() as stack:
         finals = [
             stack.enter_context(
@@ -109,6 +109,7 @@ def write_maps(
             for path, form in zip(targets, formats, strict=True)
         ]
         stack.enter_context(_failures_of_gdal(targets[0]))
+        check_space(targets[0], sum(stored_size(raster) for raster in rasters))
         plain = [path.with_name("plain.tmp") for path in finals]
         store(rasters, plain, progress=progress)
         for raster, source, path, form in zip(rasters, plain, finals, formats, strict=True):

@@ -45,7 +45,7 @@ class Raster:
     @classmethod
     def from_array(cls, array: xr.DataArray) -> Raster:
         """Return a label map, a truth map, a float map (y, x) or a field (category, y, x)."""
-        field = schema.CATEGORY in array.dims
+        field = schema.CATEGORY in getattr(array, "dims", ())
         array = schema.check_dims(
             array, schema.FIELD_DIMS if field else schema.MAP_DIMS, name="the map to write"
         )

@@ -82,6 +82,23 @@ def free_space(folder: Path) -> str:
     return f"{shutil.disk_usage(folder).free / 1e6:.1f} MB are free there"
 
 
+def check_space(path: Path, size: int) -> None:
+    """Raise if the disk of a file has less room than the file may need, before work is lost.
+
+    Parameters
+    ----------
+    path : Path
+        The file to make.
+    size : int
+        How many bytes it may need.
+    """
+    if size > shutil.disk_usage(path.parent).free:
+        raise FileError(
+            f"Cannot write {path}: it may need {size / 1e6:.1f} MB, and only "
+            f"{free_space(path.parent)}. Make room, or choose another folder."
+        )
+
+
 def _check_free(family: Sequence[Path], *, overwrite: bool) -> None:
     there = [path for path in family if path.exists()]
     if there and not overwrite:

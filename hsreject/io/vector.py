@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +17,14 @@ from rasterio.errors import CRSError
 
 from hsreject.errors import FileError, InputError
 from hsreject.registry import nearest
+from hsreject.schema import NO_REFERENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+_WHOLE = re.compile(r"\d{1,9}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +96,22 @@ def read_features(
         _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
         geometries, classes = shapely.from_wkb(stored), columns[0]
     there = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
-    known = np.array([value is not None and value == value for value in classes], dtype=bool)  # noqa: PLR0124  NaN is not itself
+    known = np.array([_is_known(value) for value in classes], dtype=bool)
     for keep, lack in ((there, "geometry"), (known, f"value of '{attribute}'")):
         if not keep.all():
             guesses.append(f"{int((~keep).sum())} features without a {lack} were left out.")
+    if not (there & known).any():
+        raise FileError(
+            f"{path} has no feature with a geometry and a value of '{attribute}' "
+            f"(layer '{info.layer}' has {len(classes)} features)."
+        )
     return Features(geometries[there & known], classes[there & known], info.crs)
+
+
+def _is_known(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(value.strip())
+    return value is not None and bool(value == value)  # noqa: PLR0124  NaN is not itself
 
 
 def number_classes(
@@ -104,7 +119,8 @@ def number_classes(
 ) -> tuple[NDArray[np.int64], dict[int, str]]:
     """Return the class of each feature as a number, and the names of the numbers.
 
-    Whole numbers stay what they are. Text is numbered as in `names`, or else alphabetically from 1.
+    Whole numbers stay what they are, also those that are written as text. Other text is numbered as
+    in `names`, or else alphabetically from 1.
     """
     if classes.dtype.kind in "iufb":
         numbers = classes.astype(np.int64)
@@ -112,8 +128,13 @@ def number_classes(
             raise FileError(
                 f"{path}: classes must be whole numbers or text (found {classes.dtype})."
             )
+        if (numbers == NO_REFERENCE).any():
+            guesses.append("Features of class 0 give no reference.")
         return numbers, dict(names)
-    texts = [str(text) for text in classes]
+    texts = [str(text).strip() for text in classes]
+    if not set(texts) <= set(names.values()) and all(_WHOLE.fullmatch(text) for text in texts):
+        guesses.append("The classes are whole numbers written as text: they keep these numbers.")
+        return number_classes(np.array(texts, np.int64), names, path=path, guesses=guesses)
     if not names:
         names = dict(enumerate(sorted(set(texts)), start=1))
         guesses.append("The classes were numbered from 1 in alphabetical order of their names.")

@@ -40,6 +40,33 @@ def test_labels_without_a_place_take_that_of_the_scene(tmp_path: Path, scene) ->
     labels = hr.open_labels(tmp_path / "labels.npy", like=scene)
     np.testing.assert_array_equal(labels.x, scene.x)
     assert labels.rio.crs == scene.rio.crs
+    told = "labels.npy has no place on a map: its pixels are those of the scene."
+    assert told in labels.attrs["guesses"]
+
+
+@pytest.mark.parametrize("align", ["exact", "nearest"])
+def test_a_missing_reference_system_is_told(tmp_path: Path, scene, align) -> None:
+    moved = UTM if align == "exact" else EASTWARDS
+    path = label_file(tmp_path, np.ones((8, 10)), crs=None, transform=moved)
+    labels = hr.open_labels(path, like=scene, align=align)
+    told = "labels.tif has no reference system: taken for that of the scene."
+    assert told in labels.attrs["guesses"]
+
+
+def test_labels_elsewhere_are_refused(tmp_path: Path, scene) -> None:
+    far = Affine(30.0, 0.0, UTM.c + 9e5, 0.0, -30.0, UTM.f)
+    path = label_file(tmp_path, np.ones((8, 10)), transform=far)
+    with pytest.raises(InputError, match=r"No label of .* meets a pixel of the scene"):
+        hr.open_labels(path, like=scene, align="nearest")
+
+
+def test_a_grid_upside_down_is_called_so(tmp_path: Path, scene) -> None:
+    south_up = Affine(30.0, 0.0, UTM.c, 0.0, 30.0, UTM.f - 240)
+    path = label_file(tmp_path, np.arange(80).reshape(8, 10) % 4, transform=south_up)
+    with pytest.raises(InputError, match="first row in the south, in EPSG:32633; the scene"):
+        hr.open_labels(path, like=scene)
+    labels = hr.open_labels(path, like=scene, align="nearest")
+    np.testing.assert_array_equal(labels.values, (np.arange(80).reshape(8, 10) % 4)[::-1])
 
 
 @pytest.mark.parametrize(

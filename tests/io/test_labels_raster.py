@@ -9,6 +9,7 @@ import rasterio
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import FileError
+from hsreject.io.describe import describe
 from tests.io.writers import write_envi, write_with_gdal
 
 VALUES = np.array([[[0, 1, 2], [2, 2, 1]]], dtype=np.uint8)
@@ -34,10 +35,8 @@ def test_geotiff_with_names_and_colours(tmp_path: Path) -> None:
     assert "guesses" not in labels.attrs
 
 
-def test_geotiff_with_an_attribute_table(tmp_path: Path) -> None:
-    path = write_with_gdal(tmp_path / "labels.tif", VALUES)
-    columns = [("Value", 0, 5), ("Class", 2, 2), ("Red", 0, 6), ("Green", 0, 7), ("Blue", 0, 8)]
-    rows = [(1, "bare soil", 170, 85, 0), (2, "water", 0, 0, 255)]
+def attribute_table(columns: list, rows: list) -> str:
+    """Return GDAL's side file with an attribute table: columns are (name, type, usage)."""
     definitions = "".join(
         f'<FieldDefn index="{i}"><Name>{name}</Name><Type>{kind}</Type>'
         f"<Usage>{usage}</Usage></FieldDefn>"
@@ -47,17 +46,43 @@ def test_geotiff_with_an_attribute_table(tmp_path: Path) -> None:
         f'<Row index="{i}">{"".join(f"<F>{cell}</F>" for cell in row)}</Row>'
         for i, row in enumerate(rows)
     )
-    (tmp_path / "labels.tif.aux.xml").write_text(
+    return (
         '<PAMDataset><PAMRasterBand band="1"><GDALRasterAttributeTable>'
         f"{definitions}{cells}</GDALRasterAttributeTable></PAMRasterBand></PAMDataset>"
     )
+
+
+def test_geotiff_with_an_attribute_table(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "labels.tif", VALUES)
+    columns = [("Value", 0, 5), ("Class", 2, 2), ("Red", 0, 6), ("Green", 0, 7), ("Blue", 0, 8)]
+    rows = [(1, "bare soil", 170, 85, 0), (2, "water", 0, 0, 255)]
+    (tmp_path / "labels.tif.aux.xml").write_text(attribute_table(columns, rows))
     table = schema.class_table(hr.open_labels(path))
     assert table.values == (1, 2)
     assert table.names == ("bare soil", "water")
     assert table.colors == ("#aa5500", "#0000ff")
 
 
-def envi_classes(folder: Path, names: str, **fields) -> Path:
+def test_an_attribute_table_whose_values_are_words_names_nothing(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "labels.tif", VALUES)
+    columns = [("Value", 2, 5), ("Class", 2, 2)]
+    (tmp_path / "labels.tif.aux.xml").write_text(
+        attribute_table(columns, [("one", "soil"), ("", "water")])
+    )
+    assert schema.class_table(hr.open_labels(path)).names == ("class 1", "class 2")
+
+
+def test_a_classification_of_floats_is_described_as_labels(tmp_path: Path) -> None:
+    path = envi_classes(tmp_path, "Unclassified, soil, water", VALUES.astype(np.float32))
+    assert dict(describe(path).rows)["Holds"] == "labels"
+
+
+def test_nodata_is_described(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "labels.tif", VALUES, nodata=2)
+    assert dict(describe(path).rows)["Nodata value"] == "2.0"
+
+
+def envi_classes(folder: Path, names: str, values: np.ndarray = VALUES, **fields) -> Path:
     stated = {
         "file type": "ENVI Classification",
         "classes": names.count(",") + 1,
@@ -65,7 +90,7 @@ def envi_classes(folder: Path, names: str, **fields) -> Path:
         "class lookup": "{0,0,0, 170,85,0, 0,0,255}",
     }
     return write_envi(
-        folder, VALUES, data_name="labels", header_name="labels.hdr", fields=stated | fields
+        folder, values, data_name="labels", header_name="labels.hdr", fields=stated | fields
     )
 
 

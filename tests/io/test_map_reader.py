@@ -90,3 +90,18 @@ def test_what_is_no_map_is_refused(tmp_path) -> None:
     placed(labels).rio.to_raster(tmp_path / "low.tif")
     with pytest.raises(FileError, match="between 0 and 65534"):
         hr.open_map(tmp_path / "low.tif")
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".img"])
+def test_gaps_between_classes_and_a_missing_reference_system_come_back(tmp_path, suffix) -> None:
+    table = ClassTable.from_names(["soil", "water"], values=[3, 200])
+    labels = xr.DataArray(np.array([[0, 3], [200, 3]], np.uint8), dims=schema.MAP_DIMS)
+    labels = schema.attach_classes(labels, table).rio.write_transform(NORTH_UP)
+    hr.write_map(labels, tmp_path / f"map{suffix}")
+    back = hr.open_map(tmp_path / f"map{suffix}")
+    np.testing.assert_array_equal(back, labels)
+    assert schema.class_table(back) == table
+    assert georeference(back).crs is None
+    assert georeference(back).transform == NORTH_UP
+    reference = hr.open_labels(tmp_path / f"map{suffix}")
+    assert schema.class_table(reference) == table

@@ -157,8 +157,11 @@ def test_envi_says_what_it_cannot_hold(tmp_path) -> None:
     with pytest.raises(InputError, match=r"sheared or flipped.*GeoTIFF"):
         hr.write_map(placed(reject_map(), SHEARED), tmp_path / "map.img")
     named = schema.attach_classes(reject_map(), ClassTable.from_names(["wood, wet", "water"]))
-    with pytest.raises(InputError, match="class name 'wood, wet'"):
+    with pytest.raises(InputError, match="the name 'wood, wet'"):
         hr.write_map(named, tmp_path / "map.img")
+    names = ClassTable.from_names(["wood {wet}", "water"])
+    with pytest.raises(InputError, match=r"the name 'wood \{wet\}'"):
+        hr.write_map(schema.attach_classes(probability_field(), names), tmp_path / "field.img")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -205,6 +208,7 @@ def test_a_map_without_a_table_gets_plain_names(tmp_path) -> None:
         (reject_map().astype(complex), "map.tif", "complex128"),
         (reject_map().expand_dims("time"), "map.tif", "must have the dims"),
         (reject_map().isel(x=slice(0)), "map.tif", "is empty"),
+        (reject_map().values, "map.tif", r"must be an xarray.DataArray .* \(got ndarray\)"),
     ],
 )
 def test_what_is_no_map_is_refused(tmp_path, array, name, message) -> None:

@@ -1,0 +1,56 @@
+"""A disk without room: one sentence, before the work where it can be known, and nothing left."""
+
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.errors import FileError
+
+MAP = xr.DataArray(np.random.default_rng(0).random((600, 700)), dims=("y", "x"), name="confidence")
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let the system refuse longer files, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("name", ["map.tif", "map.img"])
+def test_writes_that_fail_half_way(tmp_path: Path, name, lazy) -> None:
+    array = MAP.copy(data=da.from_array(MAP.values, chunks=300)) if lazy else MAP
+    # One thread, so that none goes on working on the next test after the failure.
+    with (
+        dask.config.set(scheduler="synchronous"),
+        files_of_at_most(500_000),
+        pytest.raises(FileError, match=r"Could not write .*: GDAL gave up"),
+    ):
+        hr.write_map(array, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_room_is_known_before_the_work(tmp_path: Path, monkeypatch) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=10**6))
+
+    def computed(_block: np.ndarray) -> np.ndarray:
+        raise AssertionError
+
+    array = MAP.copy(data=da.from_array(MAP.values, chunks=300).map_blocks(computed, dtype=float))
+    with pytest.raises(FileError, match=r"may need 8.4 MB, and only 1.0 MB are free"):
+        hr.write_map(array, tmp_path / "map.tif")
+    assert list(tmp_path.iterdir()) == []
