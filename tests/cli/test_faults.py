@@ -6,6 +6,7 @@ inside HDF5, GDAL and NumPy, as it does there. It needs a process of its own.
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -87,7 +88,9 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def on_a_full_disk(folder) -> dict[tuple[str, int], tuple[int, str]]:
     """Return the exit code and the last words of every command that runs out of space."""
-    calls = [[[*COMMANDS[name].split(), target(name, room)], room] for name, room in CASES]
+    # Compiled code is kept on disk when it is first used: that must not be what fails.
+    calls = [[[*COMMANDS["novelty"].split(), "compiled.nc"], resource.RLIM_INFINITY]]
+    calls += [[[*COMMANDS[name].split(), target(name, room)], room] for name, room in CASES]
     done = subprocess.run(
         [sys.executable, "-c", ON_A_FULL_DISK, json.dumps(calls)],
         cwd=folder,
@@ -96,7 +99,7 @@ def on_a_full_disk(folder) -> dict[tuple[str, int], tuple[int, str]]:
         capture_output=True,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = json.loads(done.stdout)[1:]
     return {case: (code, errors) for case, (code, errors) in zip(CASES, told, strict=True)}
 
 
