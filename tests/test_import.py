@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -36,3 +37,13 @@ def test_every_public_name_resolves(name: str) -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = hsreject.no_such_name
+
+
+def test_the_stub_names_the_module_that_defines_each_name() -> None:
+    stub = Path(hsreject.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    lines = [line for line in stub.splitlines() if line.startswith("from ")]
+    assert len(lines) == len(hsreject.__all__) - 1  # __version__ is defined here
+    for line in lines:
+        module, name = line.split()[1], line.split()[3]
+        assert line == f"from {module} import {name} as {name}"
+        assert getattr(hsreject, name).__module__ == module
