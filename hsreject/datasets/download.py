@@ -70,6 +70,8 @@ def fetch_file(
     """
     place = Path(folder) if folder is not None else data_folder()
     path = place / file.name
+    if path.is_dir():
+        raise FileError(f"{path} is a folder, where the file {file.name} should be. Remove it.")
     if path.exists():
         difference = _difference(path, file)
         if difference:
@@ -103,7 +105,9 @@ def _download(file: RemoteFile, path: Path, progress: ProgressCallback) -> str |
         download(file.url, str(path), None)
     except OSError as error:  # every error of requests is one
         host = urlsplit(file.url).netloc
-        said = str(error)
+        if type(error).__name__ == "ChunkedEncodingError":  # requests belongs to pooch, not to us
+            return f"{host} broke off before all {file.size} bytes had come"
+        said = str(error).rstrip(".")
         return said if len(said) < 100 else f"{host} cannot be reached ({type(error).__name__})"
     difference = _difference(path, file)
     return f"what is there is another file, {difference}" if difference else None

@@ -15,6 +15,7 @@ from scipy.io import loadmat, whosmat
 from scipy.io.matlab import MatReadError
 
 from hsreject.errors import FileError
+from hsreject.io.memory import check_memory
 from hsreject.io.source import Kind
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class StoredArray:
 
     def read(self) -> NDArray[Any]:
         """Read the whole array."""
+        check_memory(self.path, self.shape, self.dtype.itemsize)
         return self[(slice(None),) * self.ndim]
 
     def _from_hdf5(self, key: Any) -> NDArray[Any]:
@@ -98,10 +100,20 @@ def _hdf5_arrays(path: Path) -> list[StoredArray]:
     found = []
     with h5py.File(path, "r") as file:
         for name, entry in file.items():
-            if isinstance(entry, h5py.Dataset) and entry.dtype.kind in "iufV" and entry.shape:
+            if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape:
                 shape = tuple(reversed(entry.shape))
                 found.append(StoredArray(path, Kind.MATLAB_HDF5, name, shape, _native(entry.dtype)))
     return found
+
+
+def _holds_numbers(entry: h5py.Dataset) -> bool:
+    """Tell whether an HDF5 entry is an array: MATLAB keeps text and empty arrays as numbers too."""
+    kept_as = entry.attrs.get("MATLAB_class", b"")
+    return (
+        entry.dtype.kind in "iufV"
+        and kept_as not in {b"char", "char"}
+        and "MATLAB_empty" not in entry.attrs
+    )
 
 
 def choose_array(
@@ -123,7 +135,8 @@ def choose_array(
     if not fitting:
         raise FileError(
             f"{path} has no array with {n_axes} axes for the {what}. "
-            f"It has: {_listed(arrays) or 'no array of numbers'}."
+            f"It has: {_listed(arrays) or 'no array of numbers'}; what is inside structs, cells, "
+            "sparse matrices or groups is not looked at: save it as an array of its own."
         )
     if len(fitting) > 1:
         raise FileError(
@@ -149,7 +162,7 @@ def _listed(arrays: list[StoredArray]) -> str:
 
 def check_real(dtype: np.dtype[Any], path: Path) -> None:
     """Raise unless an array holds real numbers."""
-    if dtype.kind in "cV":  # MATLAB's new files keep complex numbers as records
+    if dtype.kind == "c" or dtype.names == ("real", "imag"):  # as in MATLAB's new files
         raise FileError(f"{path} holds complex numbers ({dtype}). Store their amplitude.")
     if dtype.kind not in "iufb":
         raise FileError(f"{path} holds {dtype}, not numbers.")
@@ -162,8 +175,10 @@ def _real(values: NDArray[Any], path: Path) -> NDArray[Any]:
 
 
 def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type that values have once read: the machine's byte order, no half precision."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype.newbyteorder("=")
+    """Return the type of values once read: the machine's byte order, single or double precision."""
+    if dtype.kind == "f" and dtype.itemsize not in {4, 8}:
+        return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
+    return dtype.newbyteorder("=")
 
 
 @contextmanager

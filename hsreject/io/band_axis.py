@@ -55,8 +55,9 @@ def axis_by_profile(array: NDArray[np.generic]) -> tuple[int, str]:
 
 
 def _explained(sample: NDArray[np.float64], axis: int) -> float:
-    sample = sample - np.nanmean(sample) if np.isfinite(sample).any() else np.zeros(sample.shape)
-    sample = np.where(np.isfinite(sample), sample, 0.0)
+    known = np.isfinite(sample)
+    mean = sample[known].mean() if known.any() else 0.0
+    sample = np.subtract(sample, mean, out=np.zeros(sample.shape), where=known)
     others = tuple(other for other in range(3) if other != axis)
     total = float((sample**2).mean())
     return float((sample.mean(axis=others) ** 2).mean()) / total if total > 0 else 0.0

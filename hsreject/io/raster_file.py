@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from rasterio.io import MemoryFile
 from hsreject.errors import FileError
 from hsreject.io.chunking import block_sizes
 from hsreject.io.grid import Grid, crs_name
+from hsreject.io.memory import check_memory
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
     """
     shape = (info.n_bands, info.grid.height, info.grid.width)
     if chunks is None:
-        _check_memory(info, shape)
+        check_memory(info.path, shape, max(info.dtype.itemsize, 4))
     with gdal_errors(info.path), _quiet():
         opened: Any = rioxarray.open_rasterio(
             info.name,
@@ -219,19 +219,6 @@ def _grid(dataset: Any, path: Path) -> Grid:
     # What ENVI calls an arbitrary map has coordinates and no reference system.
     arbitrary = dataset.crs is not None and crs_name(dataset.crs) == "Arbitrary"
     return Grid(dataset.height, dataset.width, transform, None if arbitrary else dataset.crs)
-
-
-def _check_memory(info: RasterInfo, shape: tuple[int, ...]) -> None:
-    wanted = int(np.prod(shape, dtype=object)) * max(info.dtype.itemsize, 4)
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not a POSIX system: let the allocation decide
-        return
-    if wanted > there:
-        raise FileError(
-            f"{info.path} needs {wanted / 2**30:.0f} GiB for {shape[0]} bands of {shape[1]} rows x "
-            f"{shape[2]} columns, this machine has {there / 2**30:.0f}. Open it with chunks='auto'."
-        )
 
 
 @contextmanager

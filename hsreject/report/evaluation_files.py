@@ -10,12 +10,13 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import FileError, InputError
+from hsreject.io.arrays import choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels, whole_labels
 from hsreject.io.scene import open_scene
 from hsreject.io.source import Kind, existing, file_kind
 from hsreject.report.evaluation import Evaluation, evaluate
-from hsreject.schema import BAND, nodata_label
+from hsreject.schema import BAND, MAP_DIMS, nodata_label
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -40,7 +41,8 @@ def evaluate_files(
     reference : path
         True classes: a raster, 0 where there is no reference, or polygons and points.
     labels : path
-        Assigned classes before rejection: a raster of one band.
+        Assigned classes before rejection: a raster of one band, or a .mat or .npy array (y, x), as
+        for the next two.
     confidence : path, optional
         Larger is surer: a raster of one band.
     rejected : path, optional
@@ -67,8 +69,8 @@ def evaluate_files(
     else:
         truth = open_labels(reference)
         _check_grid(truth, reference, label, labels)
-    if "rejected" in maps:
-        label, maps["rejected"] = _mask(label, maps["rejected"])
+    if rejected is not None:
+        label, maps["rejected"] = _mask(label, maps["rejected"], rejected)
     return evaluate(
         truth,
         label,
@@ -79,6 +81,12 @@ def evaluate_files(
 
 
 def _open_band(path: str | PathLike[str]) -> xr.DataArray:
+    found = existing(path)
+    kind = file_kind(found)
+    if kind in {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}:
+        stored = stored_arrays(found, kind)
+        array = choose_array(stored, path=found, n_axes=2, what="map", variable=None)
+        return xr.DataArray(array.read(), dims=MAP_DIMS)
     cube = open_scene(path)
     if cube.sizes[BAND] != 1:
         raise FileError(
@@ -99,10 +107,23 @@ def _open_label_map(path: str | PathLike[str], nodata: int | None) -> xr.DataArr
     return band.copy(data=values)
 
 
-def _mask(label: xr.DataArray, rejected: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+def _mask(
+    label: xr.DataArray, rejected: xr.DataArray, path: str | PathLike[str]
+) -> tuple[xr.DataArray, xr.DataArray]:
     """Return the labels without the pixels where the mask has no data, and the mask as truth."""
     values: Any = rejected.values
+    if rejected.attrs.get("nodata_in_file") == 0:
+        raise FileError(
+            f"{path} calls 0 its nodata value, but 0 means kept in a map of what is rejected: no "
+            "pixel would be kept. Take the nodata value away, for example with gdal_edit -unsetnd."
+        )
     if values.dtype.kind == "f":
+        odd = values[~np.isnan(values) & (values != np.round(values))]
+        if odd.size:
+            raise FileError(
+                f"{path} must hold 0 for kept and another whole number for rejected pixels (found "
+                f"{odd[0]:g}). Is it a confidence? Give it with --confidence."
+            )
         empty = np.isnan(values)
         label = label.copy(data=np.where(empty, nodata_label(label.dtype), label.values))
         values = np.where(empty, 0, values)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
         f"{samples.correct.size} pixels with reference and data, "
         f"{samples.n_without_data} with reference only"
     ]
+    lines += _strangers(evaluation)
     if curve is not None:
         lines += [
             f"area under the risk-coverage curve {aurc(curve):.4f}, "
@@ -40,6 +43,24 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
     if kept.unkept_classes:
         gone = ", ".join(evaluation.classes.name_of(value) for value in kept.unkept_classes)
         lines.append(f"rejected completely: {gone}")
+    return lines
+
+
+def _strangers(evaluation: Evaluation) -> list[str]:
+    """Return one line about classes that only the labels, or only the reference, have."""
+    samples, classes = evaluation.samples, evaluation.classes
+    lines = []
+    for own, others, what in (
+        (samples.label, samples.reference, "labels that the reference does not have, all errors"),
+        (samples.reference, samples.label, "reference classes that were never assigned"),
+    ):
+        values, counts = np.unique(own[~np.isin(own, others)], return_counts=True)
+        if values.size:
+            named = ", ".join(
+                f"{classes.name_of(int(value))} ({count} pixels)"
+                for value, count in zip(values, counts, strict=True)
+            )
+            lines.append(f"{what}: {named}")
     return lines
 
 

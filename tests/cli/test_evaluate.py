@@ -201,3 +201,44 @@ def test_a_full_folder_is_refused_before_the_work(files: Files, tmp_path: Path, 
     assert told.code == 2
     assert "is not empty" in told.err
     assert told.out == ""
+
+
+def test_arrays_are_maps_too(files: Files, tmp_path: Path, run: Run) -> None:
+    arrays = {}
+    for name, values in maps().items():
+        np.save(tmp_path / f"{name}.npy", values)
+        arrays[name] = tmp_path / f"{name}.npy"
+    assert run(arrays).out == run(files).out
+
+
+def test_classes_of_one_side_only_are_told(files: Files, tmp_path: Path, run: Run) -> None:
+    """A nodata value that the file does not state would otherwise count as an error in silence."""
+    labels = maps()["labels"]
+    labels[:3] = 255
+    told = run(files | {"labels": write(tmp_path / "other.tif", labels)})
+    count = int((maps()["reference"][:3] > 0).sum())
+    expected = f"labels that the reference does not have, all errors: class 255 ({count} pixels)"
+    assert told.code == 0
+    assert expected in told.out.splitlines()
+    known = run(files)
+    assert "does not have" not in known.out
+    assert "never assigned" not in known.out
+    labels = np.where(labels == 255, 2, np.minimum(labels, 2)).astype(np.uint8)
+    told = run(files | {"labels": write(tmp_path / "two.tif", labels)})
+    count = int((maps()["reference"] == 3).sum())
+    never = f"reference classes that were never assigned: class 3 ({count} pixels)"
+    assert never in told.out.splitlines()
+
+
+def test_masks_that_are_none(files: Files, tmp_path: Path, run: Run) -> None:
+    mask = (maps()["confidence"] < 0.5).astype(np.uint8)
+    for path, message in (
+        (
+            write(tmp_path / "mask.tif", mask, nodata=0),
+            "calls 0 its nodata value, but 0 means kept",
+        ),
+        (files["confidence"], "Is it a confidence? Give it with --confidence."),
+    ):
+        told = run(files | {"rejected": path})
+        assert told.code == 2
+        assert message in told.err

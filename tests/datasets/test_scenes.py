@@ -21,6 +21,16 @@ from hsreject.errors import FileError, InputError
 
 
 class Quiet(SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        """Answer; what is called broken comes by half."""
+        if not self.path.endswith("broken.mat"):
+            super().do_GET()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", "7")
+        self.end_headers()
+        self.wfile.write(b"con")
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -115,6 +125,23 @@ def test_what_cannot_be_downloaded_says_how_to_get_it(tmp_path, server, failure)
     for part in (file.url, "https://example.org/page", str(kept), file.sha256, "7 bytes"):
         assert part in message
     assert list(kept.iterdir()) == []
+
+
+def test_a_broken_download_is_called_so(tmp_path, server) -> None:
+    shown, address = server
+    (shown / "broken.mat").write_bytes(b"content")
+    file = remote(shown / "broken.mat", address)
+    with pytest.raises(FileError, match=r"127.0.0.1:\d+ broke off before all 7 bytes had come"):
+        fetch_file(file, page="https://example.org/page", folder=tmp_path / "kept")
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_a_folder_in_the_way_is_named(tmp_path, server) -> None:
+    shown, address = server
+    (shown / "a.mat").write_bytes(b"content")
+    (tmp_path / "kept" / "a.mat").mkdir(parents=True)
+    with pytest.raises(FileError, match=r"a.mat is a folder, where the file a.mat should be"):
+        fetch_file(remote(shown / "a.mat", address), page="", folder=tmp_path / "kept")
 
 
 def test_the_registry_is_complete() -> None:

@@ -51,7 +51,7 @@ def test_the_band_axis_may_be_named(tmp_path: Path, axis, chunks) -> None:
         assert "guesses" not in opened.attrs
 
 
-@pytest.mark.parametrize("dtype", [">u2", "<f4", ">f8", "int64", "float16"])
+@pytest.mark.parametrize("dtype", [">u2", "<f4", ">f8", "int64", "float16", "longdouble"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_types_and_memory_orders(tmp_path: Path, dtype, order) -> None:
     values = np.array(random_cube(shape=(4, 4, 5)), dtype=dtype, order=order)
@@ -59,7 +59,8 @@ def test_types_and_memory_orders(tmp_path: Path, dtype, order) -> None:
     for chunks in (None, "auto"):
         opened = hr.open_scene(tmp_path / "scene.npy", chunks=chunks)
         assert opened.dtype == (
-            np.float32 if dtype == "float16" else np.dtype(dtype).newbyteorder("=")
+            {"float16": np.float32, "longdouble": np.float64}.get(dtype)
+            or np.dtype(dtype).newbyteorder("=")
         )
         assert opened.dtype.isnative
         np.testing.assert_array_equal(opened.values, np.moveaxis(values, 2, 0))
@@ -149,3 +150,47 @@ def test_several_candidates_for_labels_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"could be the labels: train \(2 x 3\), test \(2 x 3\)"):
         hr.open_labels(tmp_path / "gt.mat")
     assert hr.open_labels(tmp_path / "gt.mat", variable="test").shape == (2, 3)
+
+
+def test_text_and_empty_arrays_in_hdf5_are_no_labels(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "labels.mat", "w", userblock_size=512) as file:
+        file["labels"] = np.ones((3, 4), dtype=np.uint8)
+        for name, kind in (("note", "char"), ("nothing", "double")):
+            file[name] = np.array([[104, 105], [106, 107]], dtype=np.uint16)
+            file[name].attrs["MATLAB_class"] = np.bytes_(kind)
+        file["nothing"].attrs["MATLAB_empty"] = np.uint8(1)
+    assert hr.open_labels(tmp_path / "labels.mat").shape == (4, 3)
+
+
+def test_infinite_values_do_not_hide_the_band_axis(tmp_path: Path) -> None:
+    cube = bright_bands(30, 7, 9).astype(np.float32)
+    cube[3, 3, 3] = np.inf
+    np.save(tmp_path / "scene.npy", cube)
+    assert hr.open_scene(tmp_path / "scene.npy").shape == (30, 7, 9)
+
+
+def test_arrays_larger_than_memory_are_not_allocated(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "scene.mat", "w") as file:
+        file.create_dataset("cube", (200, 10**6, 10**6), dtype="f8", chunks=(10, 100, 100))
+    with pytest.raises(FileError, match=r"needs 1490116 GiB .* Open it with chunks='auto'"):
+        hr.open_scene(tmp_path / "scene.mat")
+    assert hr.open_scene(tmp_path / "scene.mat", chunks="auto").shape == (200, 10**6, 10**6)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.zeros((2, 3, 4), dtype=[("a", "f4"), ("b", "i4")]), "not numbers"),
+        (np.zeros((2, 3, 4), dtype=[("real", "f4"), ("imag", "f4")]), "holds complex numbers"),
+    ],
+)
+def test_records_are_no_numbers(tmp_path: Path, values, message) -> None:
+    np.save(tmp_path / "scene.npy", values)
+    with pytest.raises(FileError, match=message):
+        hr.open_scene(tmp_path / "scene.npy")
+
+
+def test_arrays_inside_structs_are_told(tmp_path: Path) -> None:
+    scipy.io.savemat(tmp_path / "scene.mat", {"scene": {"cube": np.ones((2, 3, 4))}})
+    with pytest.raises(FileError, match=r"what is inside structs.* save it as an array of its own"):
+        hr.open_scene(tmp_path / "scene.mat")
