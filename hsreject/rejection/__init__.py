@@ -4,6 +4,7 @@ from hsreject.registry import Registry
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.calibration import Calibration
 from hsreject.rejection.comparison import compare_rejectors
+from hsreject.rejection.field_rejector import FieldRejector
 from hsreject.rejection.joint import JointRejector
 from hsreject.rejection.novelty import Novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
@@ -22,6 +23,7 @@ REJECTORS: Registry[Rejector] = Registry(
 __all__ = [
     "REJECTORS",
     "Calibration",
+    "FieldRejector",
     "JointRejector",
     "Novelty",
     "PixelwiseRejector",
