@@ -32,7 +32,7 @@ def run_command(
     list' tells what a configuration may name.
     """
     from hsreject.pipeline.run import run  # noqa: PLC0415 (slow to import; --help is quick)
-    from hsreject.pipeline.summary_table import summary_rows  # noqa: PLC0415
+    from hsreject.pipeline.summary_table import summary_notes, summary_rows  # noqa: PLC0415
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out
@@ -45,6 +45,7 @@ def run_command(
     for row in rows:
         table.add_row(*row)
     console.print(table)
+    console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
     console.print(
         f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False
     )

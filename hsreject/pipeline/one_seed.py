@@ -22,7 +22,7 @@ from hsreject.rejection.reference import reference_pixels
 from hsreject.schema import NO_REFERENCE
 
 REJECTOR = "rejector"
-CONTEXT_ROW = "SegSALSA, nothing rejected"
+CONTEXT_ROW = "SegSALSA alone"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from hsreject.plot.false_color import INFRARED, FalseColorDisplay
 from hsreject.plot.outcome_map import OutcomeMapDisplay
 from hsreject.plot.rejection_curve import RejectionCurveDisplay
 from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
-from hsreject.plot.style import new_figure, new_row, save_figure
+from hsreject.plot.style import new_figure, new_row, print_style, save_figure
 from hsreject.report.page import Picture
 
 _MAP_SIZE = (5.8, 3.6)
@@ -26,51 +26,54 @@ _MAP_SIZE = (5.8, 3.6)
 def draw_maps(cube: xr.DataArray, result: SeedResult, folder: Path) -> Iterator[Picture]:
     """Draw the scene, the reference, the labels and the rejections into `folder`."""
     maps = result.maps
-
-    def one(name: str, title: str, caption: str, draw: Callable[[Axes], object]) -> Picture:
-        figure = new_figure(*_MAP_SIZE)
-        draw(figure.add_subplot())
-        return Picture(save_figure(figure, folder / name, dpi=200)[0], title, caption)
-
-    yield one(
-        "false_color",
+    yield _map(
+        folder / "false_color",
         "False colour",
         "Near infrared, red and green, where the scene knows its wavelengths.",
         FalseColorDisplay.from_cube(cube, wavelengths=INFRARED).plot,
     )
-    yield one(
-        "reference",
+    yield _map(
+        folder / "reference",
         "Reference",
         "What is known on the ground.",
         ClassMapDisplay.from_labels(maps["reference"]).plot,
     )
     if "context_label" in maps:
-        yield one(
-            "label",
+        yield _map(
+            folder / "label",
             "Labels with context",
             "SegSALSA: every pixel gets a label.",
             ClassMapDisplay.from_labels(maps["context_label"]).plot,
         )
     for name in maps[REJECTOR].values:
-        chosen = maps.sel({REJECTOR: name})
-        yield one(
-            f"rejected_{name}",
-            f"Reject map, {name}",
-            "The map to use: rejected pixels are those whose label is not sure enough.",
-            RejectMapDisplay.from_labels(chosen["label_with_rejection"]).plot,
-        )
-        yield one(
-            f"confidence_{name}",
-            f"Confidence, {name}",
-            "Larger is surer; the rejector keeps the largest.",
-            ConfidenceMapDisplay.from_confidence(chosen["confidence"]).plot,
-        )
-        yield one(
-            f"outcome_{name}",
-            f"Outcome, {name}",
-            "Test pixels only: what was kept and rejected, rightly and wrongly.",
-            OutcomeMapDisplay.from_maps(chosen["label"], maps["test"], chosen["rejected"]).plot,
-        )
+        yield from _rejector_maps(maps.sel({REJECTOR: name}), str(name), folder)
+
+
+def _rejector_maps(maps: xr.Dataset, name: str, folder: Path) -> Iterator[Picture]:
+    yield _map(
+        folder / f"rejected_{name}",
+        f"Reject map, {name}",
+        "The map to use: rejected pixels are those whose label is not sure enough.",
+        RejectMapDisplay.from_labels(maps["label_with_rejection"]).plot,
+    )
+    yield _map(
+        folder / f"confidence_{name}",
+        f"Confidence, {name}",
+        "Larger is surer; the rejector keeps the largest.",
+        ConfidenceMapDisplay.from_confidence(maps["confidence"]).plot,
+    )
+    yield _map(
+        folder / f"outcome_{name}",
+        f"Outcome, {name}",
+        "Test pixels only: what was kept and rejected, rightly and wrongly.",
+        OutcomeMapDisplay.from_maps(maps["label"], maps["test"], maps["rejected"]).plot,
+    )
+
+
+def _map(path: Path, title: str, caption: str, draw: Callable[[Axes], object]) -> Picture:
+    figure = new_figure(*_MAP_SIZE)
+    draw(figure.add_subplot())
+    return Picture(save_figure(figure, path, dpi=200)[0], title, caption)
 
 
 def draw_overview(
@@ -86,9 +89,12 @@ def draw_overview(
     rejected.plot(axes[2], legend=False)
     isolated = [name for name, curve in curves.items() if "failure_probability" in curve]
     display = RejectionCurveDisplay.from_curves(curves, isolated=isolated)
-    display.plot(axes[3:], measures=("nonrejected_accuracy",))
-    titles = ("scene", "reference", f"map, {rejected.rejected_fraction:.0%} rejected (black)")
-    for ax, title in zip(axes, titles, strict=False):
+    display.plot(axes[3:], measures=("nonrejected_accuracy",), legend=False)
+    with print_style():
+        axes[3].legend(loc="lower right", handlelength=2.4)
+    share = f"{100 * rejected.rejected_fraction:.0f} %"
+    titles = ("scene", "reference", f"map, {share} rejected (black)", "what is kept")
+    for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, size="medium")
     return Picture(
         save_figure(figure, folder / "overview", dpi=200)[0],

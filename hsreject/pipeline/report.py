@@ -9,16 +9,11 @@ import xarray as xr
 
 from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.result import versions
-from hsreject.pipeline.summary_table import summary_rows
+from hsreject.pipeline.summary_table import summary_notes, summary_rows
 from hsreject.report.page import Picture, Section, Table, write_page
 
 _LEAD = "A land-cover map that says where it does not know, and the evidence for it."
-_MAPS_TEXT = "The reject maps reject about {:.0%} of the pixels that have data."
-_SUMMARY_CAPTION = (
-    "OA: overall accuracy, nothing rejected. A(r): accuracy of the kept pixels when r is rejected. "
-    "Q: share of right decisions. AURC: mean risk over all coverages, lower is better. "
-    "Seconds: everything the system needs, from the scene on."
-)
+_MAPS_TEXT = "The reject maps reject about {:.0f} % of the pixels that have data."
 
 
 def write_report(
@@ -55,11 +50,11 @@ def write_report(
         Section(
             "What the rejection is worth",
             "Measured on the test pixels, which no stage has seen.",
-            tables=(Table(headings, rows, _SUMMARY_CAPTION),),
+            tables=(Table(headings, rows, summary_notes(dataset)),),
             pictures=(overview, *measures[:1]),
             wide=True,
         ),
-        Section("Maps", _MAPS_TEXT.format(plan.fraction), pictures=maps),
+        Section("Maps", _MAPS_TEXT.format(100 * plan.fraction), pictures=maps),
         *_tuning_section(tried),
         Section("Choosing an operating point", pictures=measures[1:], wide=True),
         Section("How it was made", listings=listings),

@@ -8,6 +8,15 @@ import xarray as xr
 from hsreject.pipeline.summary import AT_FRACTION, SEED, SYSTEM
 
 NOTHING = "-"
+_NOTES = (
+    "OA: overall accuracy, nothing rejected. A(r): accuracy of the kept pixels when r is rejected. "
+    "Q: share of right decisions. AURC: mean risk over all coverages, lower is better. "
+    "Seconds: everything the system needs, from the scene on."
+)
+_NOTE_OF_COORDINATES = (
+    " The system 'coordinates' knows where a pixel lies and nothing else: one that is no better "
+    "may owe its accuracy to the place."
+)
 
 
 def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -43,6 +52,12 @@ def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str,
             )
         )
     return headings, tuple(rows)
+
+
+def summary_notes(dataset: xr.Dataset) -> str:
+    """Return what the headings of the summary mean, and the row that stands for comparison."""
+    compared = "coordinates" in dataset[SYSTEM].values
+    return _NOTES + _NOTE_OF_COORDINATES * compared
 
 
 def _percent(values: xr.DataArray) -> str:

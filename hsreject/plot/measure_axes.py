@@ -22,6 +22,7 @@ LABELS = {
     QUALITY: "classification quality $Q$",
     REJECTION_QUALITY: r"rejection quality $\varphi$",
 }
+_ROOM_FOR_TEXT = 0.09  # share of the axis
 _SETTLED = 0.02
 
 
@@ -44,16 +45,21 @@ def from_zero_to_one(ax: Axes) -> None:
 
 
 def guide(ax: Axes, height: float, text: str) -> None:
-    """Draw the thin level line that a measure is read against, named below its left end."""
+    """Draw the thin level line that a measure is read against, named at its left end.
+
+    The name stands below the line, or above it where the axis ends too soon for that.
+    """
     ax.axhline(height, color="0.55", linewidth=0.6, linestyle=(0, (2, 2)), zorder=0)
+    bottom, top = ax.get_ylim()
+    below = height - bottom > _ROOM_FOR_TEXT * (top - bottom)
     ax.annotate(
         text,
         (0, height),
         xycoords=("axes fraction", "data"),
-        xytext=(4, -2),
+        xytext=(4, -2 if below else 1.5),
         textcoords="offset points",
         ha="left",
-        va="top",
+        va="top" if below else "bottom",
         fontsize=6,
         color="0.35",
     )

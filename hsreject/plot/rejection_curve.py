@@ -95,7 +95,11 @@ class RejectionCurveDisplay:
         return cls(named, dict(marked), dict(bands or {}), frozenset(isolated))
 
     def plot(
-        self, axes: Sequence[Axes] | None = None, *, measures: Sequence[str] = MEASURES
+        self,
+        axes: Sequence[Axes] | None = None,
+        *,
+        measures: Sequence[str] = MEASURES,
+        legend: bool = True,
     ) -> list[Axes]:
         """Draw one panel a measure, on `axes` (new pyplot axes unless given); return the axes.
 
@@ -105,6 +109,8 @@ class RejectionCurveDisplay:
             One for each of `measures`.
         measures : sequence of str
             Which measures, in which order.
+        legend : bool
+            Whether to draw the legend.
         """
         looks = dict(zip(self.curves, line_looks(len(self.curves)), strict=True))
         with print_style():
@@ -115,7 +121,8 @@ class RejectionCurveDisplay:
                 )
             for ax, measure in zip(panels, measures, strict=True):
                 self._panel(ax, measure, looks)
-            _draw_legend(panels[0])
+            if legend:
+                _draw_legend(panels[0])
         return panels
 
     def _panel(self, ax: Axes, measure: str, looks: Mapping[str, LineLook]) -> None:
@@ -136,7 +143,7 @@ class RejectionCurveDisplay:
             guide(ax, float(curve[QUALITY][0]), "no rejection")
         if measure == REJECTION_QUALITY:
             ax.set_ylim(0, highest)
-            guide(ax, 1.0, "no better than chance")
+            guide(ax, 1.0, "chance")
 
 
 def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

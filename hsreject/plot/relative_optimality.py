@@ -82,18 +82,7 @@ class RelativeOptimalityDisplay:
                 shading="nearest",
                 rasterized=True,
             )
-            ax.axhline(self.best, color="black", linewidth=0.8, linestyle=(0, (4, 2)))
-            low = self.best > 0.85
-            ax.annotate(
-                f"largest $Q$, at $r$ = {self.best:.2f}",
-                (0.98, self.best),
-                xycoords=("axes fraction", "data"),
-                xytext=(0, -3 if low else 2.5),
-                textcoords="offset points",
-                ha="right",
-                va="top" if low else "bottom",
-                fontsize=7,
-            )
+            self._mark_best(ax)
             ax.set(
                 xlim=(0, 1),
                 ylim=(0, 1),
@@ -109,3 +98,17 @@ class RelativeOptimalityDisplay:
                 bar.set_ticks([-1, -0.5, 0, 0.5, 1])
                 bar.outline.set_linewidth(0.5)
         return ax
+
+    def _mark_best(self, ax: Axes) -> None:
+        ax.axhline(self.best, color="black", linewidth=0.8, linestyle=(0, (4, 2)))
+        low = self.best > 0.85
+        ax.annotate(
+            f"largest $Q$, at $r$ = {self.best:.2f}",
+            (0.98, self.best),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, -3 if low else 2.5),
+            textcoords="offset points",
+            ha="right",
+            va="top" if low else "bottom",
+            fontsize=7,
+        )
