@@ -140,7 +140,23 @@ class MultinomialProblem:
 
     def gradient(self, probability: FloatArray) -> FloatArray:
         """Return the derivative of the loss by the weights, (feature, category)."""
-        return self.features @ (self.weight[:, None] * self.residual(probability))
+        return self.features @ self._pull(probability)
+
+    def rough_gradient(self, probability: FloatArray) -> FloatArray:
+        """Return the gradient computed in single precision, several times faster.
+
+        Numbers too large for it come back infinite or NaN, numbers too small as zero.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            product = self._rough_features @ self._pull(probability).astype(np.float32)
+        return product.astype(np.float64)
+
+    @cached_property
+    def _rough_features(self) -> NDArray[np.float32]:
+        return self.features.astype(np.float32)
+
+    def _pull(self, probability: FloatArray) -> FloatArray:
+        return self.weight[:, None] * self.residual(probability)
 
     def residual(self, probability: FloatArray) -> FloatArray:
         """Return probability - target, exact also where the probability is nearly one."""

@@ -13,16 +13,22 @@ from hsreject.classify.duality import duality_gap
 from hsreject.classify.multinomial import Solution, others
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from hsreject.classify.multinomial import FloatArray, MultinomialProblem
 
 # On the way to a small sparsity, the penalty falls by at most this factor an iteration.
-_CONTINUATION = 0.3
+_CONTINUATION = 0.1
 # Accuracy of the inner problem, as a share of the violation that it starts from.
 _INNER_ACCURACY = 0.05
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
+# From so many feature values on, gradients in single precision pay, until the gap is this share of
+# the objective. They only say where to look: steps and certificate are in double precision.
+_ROUGH_PAYS = 2**20
+_ROUGH_TOL = 1e-4
 _PATIENCE = 10  # iterations without a measurable fall of the objective
 
 
@@ -35,6 +41,7 @@ class _Iterate:
     scores: FloatArray
     probability: FloatArray
     loss: float
+    is_null: bool  # zero weights and the best intercepts for them
 
     @classmethod
     def begin(cls, problem: MultinomialProblem, start: Solution | None) -> _Iterate:
@@ -42,17 +49,23 @@ class _Iterate:
         coef = np.zeros(shape) if start is None else start.coef.copy()
         intercept = problem.null_intercept if start is None else start.intercept
         scores = problem.scores(coef, intercept)
-        return cls(coef, intercept, scores, *problem.probability_and_loss(scores))
+        probability, loss = problem.probability_and_loss(scores)
+        return cls(coef, intercept, scores, probability, loss, is_null=start is None)
 
 
 @dataclass(frozen=True)
 class _Direction:
-    """A step in some of the weights (those at `row`, `column`) and in all intercepts."""
+    """A step in some of the weights (those at `row`, `column`) and in all intercepts.
+
+    `slope` is the derivative of the loss along it, `scores` (sample, category) where it leads.
+    """
 
     row: NDArray[np.intp]
     column: NDArray[np.intp]
     coef: FloatArray
     intercept: FloatArray
+    scores: FloatArray
+    slope: float
 
 
 def proximal_newton(
@@ -91,22 +104,38 @@ def proximal_newton(
     floor = tol * problem.null_objective()
     penalty = np.inf
     idle = 0
+    exact = problem.features.size < _ROUGH_PAYS
     for iteration in range(1, max_iter + 1):
-        cold = start is None and iteration == 1
-        gradient = -problem.class_totals if cold else problem.gradient(now.probability)
         objective = now.loss + sparsity * float(np.abs(now.coef).sum())
-        gap = duality_gap(
-            problem, now.probability, gradient, objective=objective, sparsity=sparsity
-        )
-        converged = gap <= tol * max(objective, floor)
-        if converged or iteration == max_iter or idle > _PATIENCE:
-            break
+        last = iteration == max_iter or idle > _PATIENCE
+        if not exact and not last:
+            gradient, gap = _bound(problem, now, objective, sparsity, problem.rough_gradient)
+            near = gap <= max(tol, _ROUGH_TOL) * max(objective, floor)
+            exact = near or not np.isfinite(gradient).all()
+        if exact or last:
+            gradient, gap = _bound(problem, now, objective, sparsity, problem.gradient)
+            converged = gap <= tol * max(objective, floor)
+            if converged or last:
+                break
         penalty = max(sparsity, min(penalty, _CONTINUATION * float(np.abs(gradient).max())))
         row, column = _working_set(now.coef, gradient, penalty)
-        direction = _newton_direction(problem, now, gradient, row, column, penalty)
-        fell = _advance(problem, now, gradient, direction, penalty)
+        direction = _newton_direction(problem, now, row, column, penalty)
+        fell = _advance(problem, now, direction, penalty)
         idle = 0 if fell else idle + 1
     return Solution(now.coef, now.intercept, objective, gap, iteration, converged)
+
+
+def _bound(
+    problem: MultinomialProblem,
+    now: _Iterate,
+    objective: float,
+    sparsity: float,
+    derivative: Callable[[FloatArray], FloatArray],
+) -> tuple[FloatArray, float]:
+    """Return the gradient, as exact as `derivative` gives it, and the duality gap that follows."""
+    gradient = -problem.class_totals if now.is_null else derivative(now.probability)
+    gap = duality_gap(problem, now.probability, gradient, objective=objective, sparsity=sparsity)
+    return gradient, gap
 
 
 def _working_set(
@@ -119,7 +148,7 @@ def _working_set(
     """
     n_features, n_classes = coef.shape
     nonzero = coef != 0
-    count = max(2, 32 // n_classes, int(nonzero.sum()) // (2 * n_classes))
+    count = max(2, 64 // n_classes, int(nonzero.sum()) // (2 * n_classes))
     violation = np.where(nonzero, 0.0, np.abs(gradient) - penalty)
     least = 0.0
     if count < n_features:
@@ -131,35 +160,42 @@ def _working_set(
 def _newton_direction(
     problem: MultinomialProblem,
     now: _Iterate,
-    gradient: FloatArray,
     row: NDArray[np.intp],
     column: NDArray[np.intp],
     penalty: float,
 ) -> _Direction:
     """Minimise the second-order model plus penalty over the chosen weights and all intercepts."""
-    curvature, coupling, own = _second_derivatives(problem, now.probability, row, column)
-    slope = problem.weight @ problem.residual(now.probability)
-    solved = np.linalg.solve(own, np.column_stack([coupling.T, slope]))
-    chosen_gradient = gradient[row, column] - coupling @ solved[:, -1]
+    features = problem.features[row]
+    pull = (problem.weight[:, None] * problem.residual(now.probability)).T.copy()
+    rows = _rows_of_classes(column, len(pull))
+    gradient = np.concatenate([features[own] @ pull[k] for k, own in enumerate(rows)])
+    slope = pull.sum(axis=1)
+    curvature, coupling, inner = _second_derivatives(problem, now.probability, features, column)
+    solved = np.linalg.solve(inner, np.column_stack([coupling.T, slope]))
+    reduced = gradient - coupling @ solved[:, -1]
     curvature -= coupling @ solved[:, :-1]
     diagonal = np.einsum("ii->i", curvature)
     diagonal *= 1 + 1e-10  # collinear features: keeps every two of them distinguishable
     coef = now.coef[row, column]
     violation = np.where(
         coef != 0,
-        np.abs(chosen_gradient + penalty * np.sign(coef)),
-        np.abs(chosen_gradient) - penalty,
+        np.abs(reduced + penalty * np.sign(coef)),
+        np.abs(reduced) - penalty,
     )
     accuracy = _INNER_ACCURACY * float(violation.max(initial=0.0))
-    target = penalised_quadratic(curvature, chosen_gradient, coef, penalty=penalty, tol=accuracy)
+    target = penalised_quadratic(curvature, reduced, coef, penalty=penalty, tol=accuracy)
     move = target - coef
-    return _Direction(row, column, move, -(solved[:, -1] + solved[:, :-1] @ move))
+    intercept = -(solved[:, -1] + solved[:, :-1] @ move)
+    scores = intercept + np.column_stack([move[own] @ features[own] for own in rows])
+    return _Direction(
+        row, column, move, intercept, scores, float(gradient @ move + slope @ intercept)
+    )
 
 
 def _second_derivatives(
     problem: MultinomialProblem,
     probability: FloatArray,
-    row: NDArray[np.intp],
+    features: FloatArray,
     column: NDArray[np.intp],
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the Hessian of the loss: weights, weights with intercepts, intercepts.
@@ -169,30 +205,31 @@ def _second_derivatives(
     """
     n_classes = probability.shape[1]
     root = np.sqrt(problem.weight)
-    rooted = root[:, None] * probability
-    variance = rooted * others(probability)
-    features = problem.features[row]
-    spread = features * rooted.T[column]
+    # contiguous rows of samples, like the features
+    rooted = np.multiply(root, probability.T, order="C")
+    variance = np.multiply(rooted, root * others(probability).T, order="C")
+    spread = features * rooted[column]
     curvature = -(spread @ spread.T)
-    coupling = -(spread @ rooted)
-    scaled = features * (root[:, None] * variance).T[column]
-    border = np.searchsorted(column, np.arange(n_classes + 1))
-    for first, last in pairwise(border):
-        curvature[first:last, first:last] = scaled[first:last] @ features[first:last].T
-    coupling[np.arange(len(row)), column] = scaled.sum(axis=1)
-    own = -(rooted.T @ rooted)
-    np.fill_diagonal(own, root @ variance)
+    coupling = -(spread @ rooted.T)
+    scaled = features * variance[column]
+    for same in _rows_of_classes(column, n_classes):
+        curvature[same, same] = scaled[same] @ features[same].T
+    coupling[np.arange(len(column)), column] = scaled.sum(axis=1)
+    own = -(rooted @ rooted.T)
+    np.fill_diagonal(own, variance.sum(axis=1))
     own += own.trace() / n_classes**2  # a constant added to all intercepts changes nothing
     np.fill_diagonal(own, own.diagonal() * (1 + 1e-12))
     return curvature, coupling, own
 
 
+def _rows_of_classes(column: NDArray[np.intp], n_classes: int) -> list[slice]:
+    """Return where the weights of each category stand; they are ordered by it."""
+    border = np.searchsorted(column, np.arange(n_classes + 1))
+    return [slice(first, last) for first, last in pairwise(border)]
+
+
 def _advance(
-    problem: MultinomialProblem,
-    now: _Iterate,
-    gradient: FloatArray,
-    direction: _Direction,
-    penalty: float,
+    problem: MultinomialProblem, now: _Iterate, direction: _Direction, penalty: float
 ) -> bool:
     """Go along the direction, halving it until the objective falls enough; tell if it did.
 
@@ -200,21 +237,14 @@ def _advance(
     gap, which is first order in the error, still has digits where the objective has none.
     """
     place = (direction.row, direction.column)
-    move = np.zeros_like(now.coef)
-    move[place] = direction.coef
-    ahead = problem.scores(move, direction.intercept)
     coef = now.coef[place]
     absolute = float(np.abs(coef).sum())
-    promised = (
-        gradient[place] @ direction.coef
-        + direction.intercept @ (problem.weight @ problem.residual(now.probability))
-        + penalty * (float(np.abs(coef + direction.coef).sum()) - absolute)
-    )
+    promised = direction.slope + penalty * (float(np.abs(coef + direction.coef).sum()) - absolute)
     size = 1 + np.abs(now.scores).max(axis=1)
     rounding = float(np.finfo(np.float64).eps * (problem.weight @ size))
     step = 1.0
     while step > _SMALLEST_STEP:
-        scores = now.scores + step * ahead
+        scores = now.scores + step * direction.scores
         probability, loss = problem.probability_and_loss(scores)
         change = float(np.abs(coef + step * direction.coef).sum()) - absolute
         fall = now.loss - loss - penalty * change
@@ -222,6 +252,7 @@ def _advance(
             now.coef[place] = coef + step * direction.coef
             now.intercept = now.intercept + step * direction.intercept
             now.scores, now.probability, now.loss = scores, probability, loss
+            now.is_null = False
             return bool(fall > rounding)
         step /= 2
     return False

@@ -99,6 +99,24 @@ def test_a_thousand_features_and_160_samples() -> None:
     assert np.abs(it.weight @ (probability - it.target)).max() < 1e-4
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e37, 1e-44])
+def test_a_large_problem_is_certified_in_double_precision(scale) -> None:
+    """Its gradients are taken in single precision first, whose range some features leave."""
+    rng = np.random.default_rng(4)
+    codes = np.arange(1100) % 4
+    features = rng.standard_normal((1100, 1000))
+    features[:, :20] += rng.standard_normal((4, 20))[codes]
+    it = MultinomialProblem.from_samples(scale * features, codes)
+    sparsity = 0.1 * it.largest_sparsity()
+    found = proximal_newton(it, sparsity, tol=1e-6, max_iter=100)
+    assert found.converged
+    probability, loss = it.probability_and_loss(it.scores(found.coef, found.intercept))
+    value = loss + sparsity * np.abs(found.coef).sum()
+    gap = duality_gap(it, probability, it.gradient(probability), objective=value, sparsity=sparsity)
+    assert value == pytest.approx(found.objective, rel=1e-10)
+    assert gap <= 1.01e-6 * value  # again, from the answer alone; scores were added up step by step
+
+
 def test_adding_a_constant_to_all_scores_changes_nothing() -> None:
     it = problem("overlapping")
     sparsity = 0.1 * it.largest_sparsity()
