@@ -17,7 +17,7 @@ _ROUNDING = 16 * np.finfo(np.float64).eps
 def duality_gap(
     problem: MultinomialProblem,
     probability: FloatArray,
-    gradient: FloatArray,
+    gradient: FloatArray | None = None,
     *,
     objective: float,
     sparsity: float,
@@ -51,8 +51,8 @@ def duality_gap(
         The problem.
     probability : array (sample, category)
         Class probabilities at the current weights and intercepts.
-    gradient : array (feature, category)
-        Derivative of the loss by the weights there.
+    gradient : array (feature, category), optional
+        Derivative of the loss by the weights there, if it is known.
     objective : float
         F there.
     sparsity : float
@@ -73,7 +73,7 @@ def duality_gap(
 
 
 def _meet_intercepts(
-    problem: MultinomialProblem, probability: FloatArray, gradient: FloatArray
+    problem: MultinomialProblem, probability: FloatArray, gradient: FloatArray | None
 ) -> tuple[FloatArray, FloatArray]:
     """Return U with the class totals of the samples, and its inner product with the features."""
     class_weight = problem.class_weight
@@ -81,12 +81,14 @@ def _meet_intercepts(
     missing -= missing.mean()  # rows of probability sum to one but for rounding
     mix = float(np.max(-missing / (class_weight - missing)))
     if mix <= _ROUNDING:
-        return probability, gradient
+        return probability, problem.gradient(probability) if gradient is None else gradient
     total = problem.weight.sum()
     common = np.maximum(class_weight + (1 - mix) / mix * missing, 0.0) / total
+    dual = (1 - mix) * probability + mix * common
+    if gradient is None:
+        return dual, problem.gradient(dual)
     # Features are centred with the same weights, so `common` alone adds nothing to the second term.
-    slack = (1 - mix) * gradient - mix * problem.class_totals
-    return (1 - mix) * probability + mix * common, slack
+    return dual, (1 - mix) * gradient - mix * problem.class_totals
 
 
 def _meet_features(problem: MultinomialProblem, dual: FloatArray) -> FloatArray:

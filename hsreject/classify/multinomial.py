@@ -97,6 +97,15 @@ class MultinomialProblem:
         centred[spread <= _ROUNDING * np.abs(offset)] = 0.0
         return cls(centred, offset, np.eye(codes.max() + 1)[codes], weight)
 
+    def in_single_precision(self) -> MultinomialProblem:
+        """Return the same problem with features, hence gradients, in single precision.
+
+        Its products are several times faster. Those too large for it are infinite or NaN, those too
+        small zero.
+        """
+        with np.errstate(over="ignore"):
+            return replace(self, features=self.features.astype(np.float32))
+
     @cached_property
     def class_weight(self) -> FloatArray:
         """Total sample weight of each category."""
@@ -108,7 +117,7 @@ class MultinomialProblem:
 
         Features are centred, so this is minus the gradient wherever all weights are zero.
         """
-        return self.features @ (self.weight[:, None] * self.target)
+        return self._products(self.weight[:, None] * self.target)
 
     @property
     def null_intercept(self) -> FloatArray:
@@ -140,23 +149,13 @@ class MultinomialProblem:
 
     def gradient(self, probability: FloatArray) -> FloatArray:
         """Return the derivative of the loss by the weights, (feature, category)."""
-        return self.features @ self._pull(probability)
+        return self._products(self.weight[:, None] * self.residual(probability))
 
-    def rough_gradient(self, probability: FloatArray) -> FloatArray:
-        """Return the gradient computed in single precision, several times faster.
-
-        Numbers too large for it come back infinite or NaN, numbers too small as zero.
-        """
+    def _products(self, columns: FloatArray) -> FloatArray:
+        """Return the products of features and columns (sample, category), in float64."""
         with np.errstate(over="ignore", invalid="ignore"):
-            product = self._rough_features @ self._pull(probability).astype(np.float32)
-        return product.astype(np.float64)
-
-    @cached_property
-    def _rough_features(self) -> NDArray[np.float32]:
-        return self.features.astype(np.float32)
-
-    def _pull(self, probability: FloatArray) -> FloatArray:
-        return self.weight[:, None] * self.residual(probability)
+            product = self.features @ columns.astype(self.features.dtype, copy=False)
+        return product.astype(np.float64, copy=False)
 
     def residual(self, probability: FloatArray) -> FloatArray:
         """Return probability - target, exact also where the probability is nearly one."""

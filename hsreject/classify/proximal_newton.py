@@ -13,8 +13,6 @@ from hsreject.classify.duality import duality_gap
 from hsreject.classify.multinomial import Solution, others
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from hsreject.classify.multinomial import FloatArray, MultinomialProblem
@@ -51,6 +49,10 @@ class _Iterate:
         scores = problem.scores(coef, intercept)
         probability, loss = problem.probability_and_loss(scores)
         return cls(coef, intercept, scores, probability, loss, is_null=start is None)
+
+    def gradient(self, problem: MultinomialProblem) -> FloatArray:
+        """Return the derivative of the loss, in the precision of `problem`."""
+        return -problem.class_totals if self.is_null else problem.gradient(self.probability)
 
 
 @dataclass(frozen=True)
@@ -102,40 +104,32 @@ def proximal_newton(
     """
     now = _Iterate.begin(problem, start)
     floor = tol * problem.null_objective()
+    rough = problem.in_single_precision() if problem.features.size >= _ROUGH_PAYS else problem
     penalty = np.inf
     idle = 0
-    exact = problem.features.size < _ROUGH_PAYS
     for iteration in range(1, max_iter + 1):
-        objective = now.loss + sparsity * float(np.abs(now.coef).sum())
+        gradient = now.gradient(rough)
+        if rough is not problem and not np.isfinite(gradient).all():
+            rough, gradient = problem, now.gradient(problem)
         last = iteration == max_iter or idle > _PATIENCE
-        if not exact and not last:
-            gradient, gap = _bound(problem, now, objective, sparsity, problem.rough_gradient)
-            near = gap <= max(tol, _ROUGH_TOL) * max(objective, floor)
-            exact = near or not np.isfinite(gradient).all()
-        if exact or last:
-            gradient, gap = _bound(problem, now, objective, sparsity, problem.gradient)
-            converged = gap <= tol * max(objective, floor)
+        # while the penalty descends the gap is large, except to sparsity 0, where it never gets to
+        if last or iteration == 1 or sparsity in (penalty, 0):
+            objective = now.loss + sparsity * float(np.abs(now.coef).sum())
+            scale = max(objective, floor)
+            gap = duality_gap(
+                rough, now.probability, gradient, objective=objective, sparsity=sparsity
+            )
+            if rough is not problem and (last or gap <= max(tol, _ROUGH_TOL) * scale):
+                rough = problem
+                gap = duality_gap(problem, now.probability, objective=objective, sparsity=sparsity)
+            converged = rough is problem and gap <= tol * scale
             if converged or last:
                 break
         penalty = max(sparsity, min(penalty, _CONTINUATION * float(np.abs(gradient).max())))
         row, column = _working_set(now.coef, gradient, penalty)
         direction = _newton_direction(problem, now, row, column, penalty)
-        fell = _advance(problem, now, direction, penalty)
-        idle = 0 if fell else idle + 1
+        idle = 0 if _advance(problem, now, direction, penalty) else idle + 1
     return Solution(now.coef, now.intercept, objective, gap, iteration, converged)
-
-
-def _bound(
-    problem: MultinomialProblem,
-    now: _Iterate,
-    objective: float,
-    sparsity: float,
-    derivative: Callable[[FloatArray], FloatArray],
-) -> tuple[FloatArray, float]:
-    """Return the gradient, as exact as `derivative` gives it, and the duality gap that follows."""
-    gradient = -problem.class_totals if now.is_null else derivative(now.probability)
-    gap = duality_gap(problem, now.probability, gradient, objective=objective, sparsity=sparsity)
-    return gradient, gap
 
 
 def _working_set(
