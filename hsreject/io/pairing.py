@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from hsreject.errors import FileError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 HEADER = ".hdr"
@@ -61,6 +62,18 @@ def data_of(header: Path, *, length: int | None) -> Path:
     if len(found) > 1:
         names = ", ".join(path.name for path in found)
         raise FileError(f"Several files could belong to {header}: {names}. Give the data file.")
+    return found[0]
+
+
+def named_alike(header: Path, suffixes: Iterable[str]) -> Path:
+    """Return the file beside a header that has its name and one of the suffixes."""
+    wanted = {header.stem.lower() + suffix for suffix in suffixes} | {header.stem.lower()}
+    found = [path for path in sorted(header.parent.iterdir()) if path.name.lower() in wanted]
+    if not found:
+        raise FileError(
+            f"The TIFF that {header} describes is missing: looked for {header.stem}.tif in the "
+            "same folder. Put the two files side by side."
+        )
     return found[0]
 
 

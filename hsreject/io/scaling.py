@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject.errors import FileError
+from hsreject.io.envi_header import band_numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from hsreject.io.raster_file import RasterInfo
@@ -41,14 +44,21 @@ class Scale:
 
 
 def stated_scale(
-    info: RasterInfo, fields: dict[str, str], *, where: str, guesses: list[str]
+    info: RasterInfo,
+    fields: Mapping[str, str],
+    *,
+    header: Mapping[str, str],
+    where: str,
+    guesses: list[str],
 ) -> Scale:
-    """Return the scale that a file states.
+    """Return the scale that a file states: in its bands, or in the `header` beside it.
 
     A file with band gains and a `reflectance scale factor` says the same thing twice: the factor
     counts and the gains are left out, so that nothing is scaled two times.
     """
     scale = Scale(np.array(info.scales), np.array(info.offsets))
+    if scale.trivial:  # GDAL reads the header of an ENVI file, not the one beside a TIFF
+        scale = _header_scale(header, info.n_bands, where=where)
     if not (np.all(scale.gain != 0) and np.isfinite([scale.gain, scale.offset]).all()):
         raise FileError(
             f"{where}: the scale of a band must be a number other than 0 and its offset a number "
@@ -72,6 +82,14 @@ def stated_scale(
         )
     n_bands = info.n_bands
     return Scale(np.ones(n_bands), np.zeros(n_bands), factor)
+
+
+def _header_scale(header: Mapping[str, str], n_bands: int, *, where: str) -> Scale:
+    gain, offset = (
+        band_numbers(header, name, n_bands=n_bands, where=where)
+        for name in ("data gain values", "data offset values")
+    )
+    return Scale(np.array(gain or [1.0] * n_bands), np.array(offset or [0.0] * n_bands))
 
 
 def scale_pixels(pixels: Any, scale: Scale) -> Any:

@@ -129,7 +129,7 @@ def _open_raster(source: RasterSource, *, chunks: Any) -> xr.DataArray:
         stated = np.ones(info.n_bands, dtype=bool) if bands.good is None else bands.good
         bands = replace(bands, good=stated & ~np.array(info.alpha))
     guesses = [*source.guesses, *raster_notes(info, source.fields), *bands.guesses]
-    scale = stated_scale(info, fields, where=where, guesses=guesses)
+    scale = stated_scale(info, fields, header=source.fields, where=where, guesses=guesses)
     info = _with_stated_nodata(info, fields, guesses)
     pixels = read_pixels(info, chunks=chunks)
     cube = make_cube(scale_pixels(pixels, scale), bands, guesses=guesses)

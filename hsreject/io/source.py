@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
 from hsreject.io import envi_header, envi_layout, esri_header
-from hsreject.io.pairing import data_of, header_of, is_header
+from hsreject.io.pairing import data_of, header_of, is_header, named_alike
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _NUMPY = b"\x93NUMPY"
@@ -142,10 +143,14 @@ def _tiff(path: Path, header: Path | None) -> RasterSource:
     if header is None or not text.startswith("ENVI"):
         return RasterSource(path, "GTiff")
     fields = envi_header.parse_fields(text, path=header)
-    if "tif" not in fields.get("file type", "").lower():
+    if not _describes_tiff(fields):
         return RasterSource(path, "GTiff")
     guess = f"Bands are described by {header.name}, found beside {path.name}."
     return RasterSource(path, "GTiff", header, fields, (guess,))
+
+
+def _describes_tiff(fields: Mapping[str, str]) -> bool:
+    return "tif" in fields.get("file type", "").lower()
 
 
 def _from_header(header: Path) -> RasterSource:
@@ -153,6 +158,8 @@ def _from_header(header: Path) -> RasterSource:
     length = None
     if text.startswith("ENVI"):
         fields = envi_header.parse_fields(text, path=header)
+        if _describes_tiff(fields):
+            return _tiff(named_alike(header, _TIFF_SUFFIXES), header)
         length = envi_layout.data_length(fields, path=header)
     data = data_of(header, length=length)
     guess = f"The data file is {data.name}, found beside {header.name}."

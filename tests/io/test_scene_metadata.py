@@ -10,6 +10,7 @@ from rasterio.transform import Affine
 
 import hsreject as hr
 from hsreject import schema
+from hsreject.errors import FileError
 from hsreject.io.scene import mark_empty_bands
 from tests.io.writers import UTM, random_cube, write_envi, write_with_gdal
 
@@ -346,8 +347,29 @@ def test_a_tiff_with_the_header_of_envi(tmp_path: Path) -> None:
     cube = hr.open_scene(path)
     np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)
     assert "described by scene.hdr" in guesses(cube)
+    assert hr.open_scene(tmp_path / "scene.hdr").identical(cube)
     (tmp_path / "scene.hdr").write_text(header.replace("TIFF", "ENVI Standard"))
     assert schema.WAVELENGTH not in hr.open_scene(path).coords  # it belongs to another file
+
+
+@pytest.mark.parametrize("chunks", [None, "auto"])
+def test_the_header_of_a_tiff_scales_and_masks_it(tmp_path: Path, chunks) -> None:
+    """As DESIS scenes come: GDAL does not look at the header beside a TIFF."""
+    written = random_cube("int16", (2, 3, 4))
+    written[0, 0, 0] = -9999
+    path = write_with_gdal(tmp_path / "scene.tif", written)
+    (tmp_path / "scene.hdr").write_text(
+        "ENVI\nfile type = TIFF\ndata ignore value = -9999\n"
+        "data gain values = {0.5, 0.25}\ndata offset values = {1, 0}\n"
+    )
+    expected = written * np.array([0.5, 0.25])[:, None, None] + np.array([1, 0])[:, None, None]
+    expected[0, 0, 0] = np.nan
+    cube = hr.open_scene(path, chunks=chunks)
+    np.testing.assert_array_equal(cube.values, expected.astype(np.float32))
+    assert cube.attrs["scaling"] == "times 0.25 to 0.5, plus 0 to 1"
+    path.unlink()
+    with pytest.raises(FileError, match=r"The TIFF that .*scene.hdr describes is missing"):
+        hr.open_scene(tmp_path / "scene.hdr")
 
 
 @pytest.mark.parametrize("start", [b"II*\0", b"\x93NUMPY", b"MM\0+"])
