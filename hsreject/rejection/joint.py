@@ -57,22 +57,21 @@ class JointRejector(Rejector):
     to a relative gap of 1e-4, that depends on nothing but q: results are the same in any order and
     for any number of workers. The fraction grows with q up to what that gap leaves open.
 
-    On Indian Pines (ten training pixels a class, five draws, vector TV) the accuracy kept at equal
-    fractions from 0.05 to 0.4 lies above that of sequential rejection by, in points,
+    Sequential rejection ranks pixels; here whole regions fall (on Indian Pines, at a fraction of
+    0.25, over 90 % of the rejected pixels lie in regions of a hundred and more), right labels
+    included, and the more so the stronger the context. Dividing rejection into several classes
+    (`rejection_classes`) ties it less: vector TV counts n equal classes as one whose differences
+    are 1 / sqrt(n) as large. Accuracy kept above that of sequential rejection at equal fractions,
+    in points (Indian Pines, ten training pixels a class, mean of five draws):
 
-    ========= ====== ====== ====== ======
-    weight    r=0.1  r=0.2  r=0.3  r=0.4
-    ========= ====== ====== ====== ======
-    0.5       +0.60  +1.04  +3.46  +5.77
-    1         +0.31  +1.10  +0.93  +1.92
-    1.5       +0.33  -0.11  -0.00  +0.19
-    2         -0.10  -0.76  -1.41  -0.49
-    3         -0.15  -1.43  -1.94  -1.67
-    ========= ====== ====== ====== ======
-
-    Sequential rejection ranks pixels; here whole regions fall (at a fraction of 0.25, over 90 % of
-    the rejected pixels lie in regions of a hundred and more), the larger the stronger the context,
-    right labels included. Labels and the solver's tolerance play no part in it.
+    ====== ======= ====== ====== ====== ======
+    weight classes r=0.1  r=0.2  r=0.3  r=0.4
+    ====== ======= ====== ====== ====== ======
+    1      1       +0.16  +0.90  +1.13  +1.84
+    1      4       +0.53  +1.32  +1.89  +1.92
+    2      1       -0.26  -0.75  -1.36  -0.77
+    2      4       +0.25  -0.10  -0.26  +0.47
+    ====== ======= ====== ====== ====== ======
 
     Parameters
     ----------
@@ -84,6 +83,9 @@ class JointRejector(Rejector):
         reported as `reachable_fractions`.
     n_points : int
         Solves of a sweep.
+    rejection_classes : int
+        Into how many equal classes rejection is divided; 1 is the paper's rule. On Indian Pines a
+        solve with 4 takes a quarter fewer iterations and keeps more accuracy.
     novelty_exponent : float
         The odds of failure are divided by ``novelty_p_value ** novelty_exponent`` when the maps
         hold novelty p-values: 0 ignores them.
@@ -112,6 +114,7 @@ class JointRejector(Rejector):
     _: KW_ONLY
     tolerance: float = 0.005
     n_points: int = 20
+    rejection_classes: int = 1
     novelty_exponent: float = DEFAULT_EXPONENT
     workers: int | None = None
     store: str | Path | None = None
@@ -122,6 +125,10 @@ class JointRejector(Rejector):
             raise InputError(f"tolerance must lie between 0 and 1 (got {self.tolerance}).")
         if self.n_points < 2:
             raise InputError(f"n_points must be at least 2 (got {self.n_points}).")
+        if self.rejection_classes < 1:
+            raise InputError(
+                f"rejection_classes must be at least 1 (got {self.rejection_classes})."
+            )
         if self.workers is not None and self.workers < 1:
             raise InputError(f"workers must be at least 1 (got {self.workers}).")
 
@@ -250,6 +257,7 @@ class JointRejector(Rejector):
             Evidence.of(maps),
             context=self.context,
             novelty_exponent=self.novelty_exponent,
+            rejection_classes=self.rejection_classes,
             store=None if self.store is None else SolutionStore(self.store),
         )
 

@@ -49,6 +49,8 @@ class JointProblem:
     context : SegSALSA
     novelty_exponent : float
         The odds of failure are divided by the novelty p-value to this power.
+    rejection_classes : int
+        Into how many equal classes rejection is divided.
     store : SolutionStore, optional
         Where finished solves are kept.
 
@@ -66,10 +68,12 @@ class JointProblem:
         *,
         context: SegSALSA,
         novelty_exponent: float,
+        rejection_classes: int = 1,
         store: SolutionStore | None,
     ) -> None:
         self.evidence = evidence
         self.context = context
+        self.rejection_classes = rejection_classes
         self.store = store
         self._probability: NDArray[Any] = np.asarray(evidence.probability.values)
         weight = known_weight(evidence, exponent=novelty_exponent)
@@ -81,6 +85,7 @@ class JointProblem:
             self._weight,
             evidence.image,
             replace(context, n_threads=1),
+            rejection_classes,
         )
         self._solved: dict[str, JointSolution] = {}
         self.n_solves = 0
@@ -99,17 +104,20 @@ class JointProblem:
         return largest / (1 + largest)
 
     def likelihood(self, failure_probability: float | NDArray[Any]) -> NDArray[Any]:
-        """Return [(1 - q) p, q] (category, y, x); novelty divides the odds of q by its weight."""
+        """Return [(1 - q) p, q] (category, y, x); novelty divides the odds of q by its weight.
+
+        With n rejection classes it is [(1 - q) p, q, ..., q] / (1 + (n - 1) q).
+        """
         q = np.broadcast_to(
             np.asarray(failure_probability, dtype=np.float64), self._probability.shape[1:]
         )
         if self._weight is not None:
             q = np.divide(q, q + (1 - q) * self._weight, out=np.zeros_like(q), where=q > 0)
         n_classes, *shape = self._probability.shape
-        extended = np.empty((n_classes + 1, *shape), self._probability.dtype)
-        np.multiply(1 - q, self._probability, out=extended[:-1])
-        extended[-1] = q
-        extended[-1, ~self.has_data] = np.nan
+        total = 1 + (self.rejection_classes - 1) * q
+        extended = np.empty((n_classes + self.rejection_classes, *shape), self._probability.dtype)
+        np.multiply((1 - q) / total, self._probability, out=extended[:n_classes])
+        extended[n_classes:] = np.where(self.has_data, q / total, np.nan)
         return extended
 
     def solve(
@@ -126,7 +134,7 @@ class JointProblem:
         hidden_field = self.evidence.hidden_field
         if hidden_field is not None and not np.any(failure_probability):
             return JointSolution.of_field(
-                hidden_field.values, has_rejection=False, gap=np.nan, n_iterations=0
+                hidden_field.values, n_classes=len(hidden_field), gap=np.nan, n_iterations=0
             )
         key = fingerprint(self._key, np.asarray(failure_probability, dtype=np.float64))
         solution = self._solved.get(key)
@@ -145,23 +153,22 @@ class JointProblem:
         n_threads: int | None,
         progress: ProgressCallback,
     ) -> JointSolution:
-        has_rejection = bool(np.any(failure_probability))
         context = replace(self.context, n_threads=n_threads or self.context.n_threads)
         probability = self._probability
-        if has_rejection:
+        if np.any(failure_probability):
             prior = self.context.class_prior
             context = replace(
                 context,
                 tol=min(self.context.tol, TOLERANCE),
                 max_iterations=max(self.context.max_iterations, MOST_ITERATIONS),
-                class_prior=None if prior is None else (*prior, 1.0),
+                class_prior=None if prior is None else (*prior, *[1.0] * self.rejection_classes),
             )
             probability = self.likelihood(failure_probability)
         self.n_solves += 1
         result = context.solve(probability, image=self.evidence.image, progress=progress)
         return JointSolution.of_field(
             result.hidden_field,
-            has_rejection=has_rejection,
+            n_classes=len(self._probability),
             gap=result.relative_gap,
             n_iterations=result.n_iterations,
         )

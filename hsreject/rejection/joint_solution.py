@@ -6,6 +6,7 @@ import os
 import tempfile
 import zipfile
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,13 +46,18 @@ class JointSolution:
 
     @classmethod
     def of_field(
-        cls, field: NDArray[Any], *, has_rejection: bool, gap: float, n_iterations: int
+        cls, field: NDArray[Any], *, n_classes: int, gap: float, n_iterations: int
     ) -> JointSolution:
-        """Return the solution with that hidden field (category, y, x), the rejection class last."""
-        found = first_largest(field[:-1] if has_rejection else field)
+        """Return the solution with that hidden field (category, y, x).
+
+        Its first `n_classes` categories are classes; what remains, if anything, is rejection.
+        """
+        found = first_largest(field[:n_classes])
         category = found.position.astype(np.int16)
         category[np.isnan(found.value) | (found.value < NO_OPINION)] = -1
-        confidence = found.value - field[-1] if has_rejection else found.value
+        confidence = found.value
+        if len(field) > n_classes:
+            confidence = confidence - reduce(np.add, field[n_classes:])
         return cls(category, confidence.astype(np.float32), float(gap), int(n_iterations))
 
     @property

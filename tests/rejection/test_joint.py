@@ -58,6 +58,45 @@ def test_rejection_is_one_more_class(scene, class_prior, q) -> None:
     assert agree[decided].mean() > 0.995
 
 
+def test_rejection_may_be_several_classes(scene) -> None:
+    """The definition, built by hand: the rejected share of a pixel is spread over equal classes."""
+    q, n = 0.33, 4
+    plain = scene.probability.values
+    has_data = ~np.isnan(plain[0])
+    extended = np.concatenate([(1 - q) * plain, np.full((n, *plain.shape[1:]), q)])
+    extended[:, ~has_data] = np.nan
+    extended /= extended.sum(axis=0)
+    field = replace(CONTEXT, tol=1e-4).solve(extended.astype(np.float32)).hidden_field
+    spread = np.ptp(field[3:, has_data], axis=0)
+    assert spread.max() < 1e-4  # equal classes stay equal, but for rounding
+    expected = field[:3].max(axis=0) - field[3:].sum(axis=0)
+    rejector = JointRejector(CONTEXT, rejection_classes=n)
+    maps = rejector.reject(scene.probability, failure_probability=q)
+    # Both solves end within a relative gap of 1e-4, from differently rounded likelihoods.
+    np.testing.assert_allclose(maps.confidence, expected, atol=0.02)
+    assert 0.02 < maps.attrs["rejected_fraction"] < 0.98
+    one = JointRejector(CONTEXT).reject(scene.probability, failure_probability=q)
+    assert (one.rejected != maps.rejected).any()
+
+
+def test_divided_rejection_lets_smaller_regions_fall() -> None:
+    probability = np.full((2, 9, 9), 0.1, dtype=np.float32)
+    probability[0] = 0.9
+    probability[:, 3:6, 3:6] = 0.5  # nine pixels of which nothing is known
+    context = SegSALSA(VectorTV(weight=0.2))
+
+    def smallest_that_rejects(n: int) -> float:
+        rejector = JointRejector(context, rejection_classes=n)
+        for q in np.arange(0.3, 0.5, 0.01):
+            if rejector.reject(probability, failure_probability=q).rejected.any():
+                return q
+        return np.inf
+
+    # The border of twelve edges costs 0.2 * sqrt(1 + 1/n) each (less at corners, in the isotropic
+    # norm), and nine pixels of log(2 q / (1 - q)) must outweigh it: at q = 0.40 and 0.42 or before.
+    assert smallest_that_rejects(16) < smallest_that_rejects(1) < 0.425
+
+
 def test_a_map_of_failure_probabilities(scene) -> None:
     rejector = JointRejector(CONTEXT)
     number = rejector.reject(scene.probability, failure_probability=0.33)
@@ -222,6 +261,7 @@ def test_impossible_settings_are_refused(scene) -> None:
         ("n_points", 1),
         ("tolerance", 0),
         ("workers", 0),
+        ("rejection_classes", 0),
         ("novelty_exponent", -1),
     ):
         with pytest.raises(InputError, match=option):
