@@ -59,7 +59,17 @@ def show_part(
         table.add_column("option", no_wrap=True)
         table.add_column("default")
         for option, parameter in registry.options(name).items():
-            required = parameter.default is inspect.Parameter.empty
-            table.add_row(option, "needed" if required else escape(repr(parameter.default)))
+            table.add_row(option, escape(_default(section, option, parameter.default)))
         console.print(table)
         console.print(escape(inspect.getdoc(registry[name]) or ""), highlight=False, soft_wrap=True)
+
+
+def _default(section: str, option: str, value: object) -> str:
+    """Return what stands for an option that a configuration does not give."""
+    if section == "rejectors" and option == "context":
+        return "that of [context]"
+    if value is inspect.Parameter.empty:
+        return "needed"
+    if repr(value) == "<factory>":  # of a dataclass: made anew for each
+        return "see below"
+    return format(value, ".6g") if isinstance(value, float) else repr(value)

@@ -41,7 +41,12 @@ def run_command(
     headings, rows = summary_rows(dataset)
     table = Table(title=str(dataset.attrs["title"]), title_justify="left")
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "system" else "right")
+        # of several seeds, mean and spread may stand below each other; names stay whole
+        table.add_column(
+            heading,
+            justify="left" if heading == "system" else "right",
+            no_wrap=heading in ("system", "seconds"),
+        )
     for row in rows:
         table.add_row(*row)
     console.print(table)

@@ -13,7 +13,7 @@ from hsreject.config.document import with_settings
 from hsreject.errors import InputError
 from hsreject.measures.curve_table import curve_of_points
 from hsreject.measures.point import operating_point
-from hsreject.pipeline.plan import Plan, make_plan
+from hsreject.pipeline.plan import CONTEXT_ROW, Plan, make_plan
 from hsreject.pipeline.stages import SECONDS, Stages
 from hsreject.pipeline.summary import summarise
 from hsreject.pipeline.tuning import best_settings
@@ -22,7 +22,6 @@ from hsreject.rejection.reference import reference_pixels
 from hsreject.schema import NO_REFERENCE
 
 REJECTOR = "rejector"
-CONTEXT_ROW = "SegSALSA alone"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ from hsreject.pipeline.sources import SCENES, SceneSource, scene_of
 from hsreject.pipeline.tuning import Tuning
 from hsreject.rejection import REJECTORS, Rejector
 
+CONTEXT_ROW = "SegSALSA alone"
+"""What the table calls the context with nothing rejected."""
+
 SECTIONS = (
     "title",
     "seed",
@@ -83,6 +86,9 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     if "scene" not in document:
         raise ConfigError(f"The configuration needs a [scene]. There are: {', '.join(SCENES)}.")
     context = make_context(document.get("context"))
+    rejectors = _rejectors(document.get("rejectors", ("pixelwise",)), context)
+    baselines = _baselines(document.get("baselines", ()))
+    _check_names(rejectors, baselines)
     tuning = document.get("tuning")
     return Plan(
         title=_text(document, "title", default="Land cover with rejection"),
@@ -90,8 +96,8 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         sampling=build_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling"),
         model=make_model(document.get("features", ()), document.get("classifier", "smlr")),
         context=context,
-        rejectors=_rejectors(document.get("rejectors", ("pixelwise",)), context),
-        baselines=_baselines(document.get("baselines", ())),
+        rejectors=rejectors,
+        baselines=baselines,
         fraction=_share(document),
         seed=_count(document, "seed", default=0, least=0),
         repeat=_count(document, "repeat", default=1, least=1),
@@ -135,6 +141,23 @@ def _baselines(given: object) -> dict[str, SceneClassifier]:
         if name not in known:
             raise ConfigError(f"Unknown baseline '{name}'. There are: {', '.join(known)}.")
     return {str(name): known[str(name)]() for name in names}
+
+
+def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, object]) -> None:
+    """Raise unless every rejector has a name of its own that files can bear."""
+    if not rejectors:
+        raise ConfigError(f"[rejectors] needs at least one. There are: {', '.join(REJECTORS)}.")
+    for name in rejectors:
+        if not name or not set(name).isdisjoint('/\\:*?"<>|') or not name.isprintable():
+            raise ConfigError(
+                f"[rejectors] '{name}' cannot be part of a file name. Give it a label of letters, "
+                "digits, spaces, - and _."
+            )
+        if name in baselines or name == CONTEXT_ROW:
+            raise ConfigError(
+                f"[rejectors] '{name}' is the name of another row of the table. "
+                "Give it another label."
+            )
 
 
 def _text(document: Mapping[str, Any], key: str, *, default: str) -> str:

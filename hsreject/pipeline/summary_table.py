@@ -72,4 +72,4 @@ def _number(values: xr.DataArray, form: str, *, spread: bool = True) -> str:
     text = format(float(numbers.mean()), form)
     if not spread or values.sizes.get(SEED, 1) == 1:
         return text
-    return f"{text} ± {format(float(numbers.std(ddof=1)), form)}"
+    return f"{text} ±{format(float(numbers.std(ddof=1)), form)}"

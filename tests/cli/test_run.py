@@ -106,6 +106,17 @@ def test_settings_change_the_configuration(own_scene, tmp_path) -> None:
     assert not (out / "maps" / "label_joint.tif").exists()
 
 
+def test_names_stay_whole_on_a_narrow_terminal(own_scene, tmp_path, capsys, monkeypatch) -> None:
+    config, _ = own_scene
+    monkeypatch.setenv("COLUMNS", "80")
+    settings = ["--set", "repeat=2", "--set", "rejectors=['pixelwise', 'sequential']"]
+    assert call("run", config, "--out", tmp_path / "out", *settings) == 0
+    shown = capsys.readouterr().out
+    for name in ("pixelwise", "SegSALSA alone", "sequential", "A(0.1)", "seconds", "AURC: mean"):
+        assert name in shown
+    assert max(map(len, shown.splitlines())) <= max(80, len(str(tmp_path)) + 30)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -181,5 +192,7 @@ def test_parts_are_listed_and_explained(capsys) -> None:
     shown = capsys.readouterr().out
     assert "weight" in shown
     assert "Isotropic vector total variation" in shown
+    assert call("config", "show", "joint") == 0
+    assert "that of [context]" in capsys.readouterr().out
     assert call("config", "show", "vectortv") == 2
     assert "Did you mean 'vector_tv'?" in capsys.readouterr().err

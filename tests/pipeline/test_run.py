@@ -158,6 +158,13 @@ def test_several_seeds_give_a_summary_each() -> None:
         ({"context": None}, ConfigError, "'sequential' needs a \\[context\\]"),
         ({"rejectors": "joint"}, ConfigError, "Write \\[\\[rejectors\\]\\]"),
         ({"rejectors": ["joint", "joint"]}, ConfigError, "'joint' is there twice"),
+        ({"rejectors": []}, ConfigError, "needs at least one. There are: pixelwise"),
+        ({"rejectors": [{"name": "pixelwise", "label": "a/b"}]}, ConfigError, "'a/b' cannot be"),
+        (
+            {"rejectors": [{"name": "pixelwise", "label": "coordinates"}]},
+            ConfigError,
+            "'coordinates' is the name of another row",
+        ),
         ({"features": "mnf"}, ConfigError, "Write \\[\\[features\\]\\]"),
         ({"baselines": ["guess"]}, ConfigError, "Unknown baseline 'guess'"),
         ({"repeat": 0}, ConfigError, "'repeat' must be a whole number of at least 1"),
