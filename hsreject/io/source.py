@@ -61,9 +61,14 @@ class RasterSource:
 def existing(path: str | os.PathLike[str]) -> Path:
     """Return the path of a file that is there and may be read."""
     found = Path(path)
+    if found.is_fifo() or found.is_char_device():  # opening a pipe would wait for ever
+        raise FileError(f"{found} is a pipe or a device. Give a file.")
     try:
+        str(found.absolute()).encode("utf-8")  # the libraries below take no other names
         with found.open("rb"):
             return found
+    except ValueError:
+        raise FileError(f"The name {str(found)!a} is not in UTF-8. Rename the file.") from None
     except FileNotFoundError:
         raise FileError(f"{found} does not exist. Check the path.") from None
     except IsADirectoryError:

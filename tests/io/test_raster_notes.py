@@ -1,5 +1,6 @@
 """What a file says and cannot be followed is told; what is broken is refused."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,19 @@ def test_files_of_no_kind(tmp_path: Path, name, raw, message) -> None:
     (tmp_path / name).write_bytes(raw)
     with pytest.raises(FileError, match=message):
         hr.open_scene(tmp_path / name)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "scene.img")
+    with pytest.raises(FileError, match="is a pipe or a device"):
+        hr.open_scene(tmp_path / "scene.img")
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/sc\xe8ne.tif"))
+    write_with_gdal(tmp_path / "plain.tif", CUBE).rename(path)
+    with pytest.raises(FileError, match=r"The name '.*sc\\udce8ne.tif' is not in UTF-8"):
+        hr.open_scene(path)
 
 
 def test_a_folder_is_called_a_folder_once(tmp_path: Path) -> None:
