@@ -87,16 +87,11 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
 
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the table of operating points and what people quote besides."""
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
+    from hsreject.cli.table import result_table  # noqa: PLC0415
     from hsreject.report.evaluation_summary import summary_lines  # noqa: PLC0415
 
-    frame = box.SIMPLE_HEAD if console.is_terminal else None
-    table = Table(box=frame, pad_edge=False, padding=(0, 1 if frame else 2, 0, 0))
-    table.add_column("operating point", no_wrap=True)
-    for heading in ("rejected", "A", "Q", "phi", "threshold", "cost"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
+    table = result_table(console, *headings)
     for named in evaluation.points:
         point = named.point
         table.add_row(

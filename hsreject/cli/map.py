@@ -100,12 +100,10 @@ def map_command(  # noqa: PLR0913 (one argument an option)
 
 def show_summary(summary: MapSummary, console: Console) -> None:
     """Print what was rejected, why, and how much of each class is kept."""
-    from rich.table import Table  # noqa: PLC0415
+    from hsreject.cli.table import result_table  # noqa: PLC0415
 
-    table = Table()
-    table.add_column("class")
-    for heading in ("kept", "rejected", "rejected share", "hectares kept"):
-        table.add_column(heading, justify="right")
+    headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
+    table = result_table(console, *headings)
     for share in summary.classes:
         hectares = summary.hectares(share.n_kept)
         table.add_row(

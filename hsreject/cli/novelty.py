@@ -106,15 +106,10 @@ def _classes(text: str) -> tuple[int, ...]:
 
 def show_novelty(result: xr.Dataset, console: Console) -> None:
     """Print the AUROC of every hold-out and the accuracy with nothing unknown."""
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from hsreject.cli.table import result_table  # noqa: PLC0415
 
-    frame = box.SIMPLE_HEAD if console.is_terminal else None
-    table = Table(box=frame, pad_edge=False, padding=(0, 1 if frame else 2, 0, 0))
-    table.add_column("unknown class")
     headings = ["pixels", "pixelwise", "+ novelty", "sequential", "+ novelty", "novelty alone"]
-    for heading in headings:
-        table.add_column(heading, justify="right")
+    table = result_table(console, "unknown class", *headings)
     auroc = result["auroc"].mean("seed").stack(column=("rejector", "with_novelty"))
     alone = result["novelty_auroc"].mean("seed")
     for name, pixels, row, own in zip(

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from hsreject.cli.options import Settings
 from hsreject.cli.progress import progress_on
+from hsreject.cli.table import result_table
 
 
 def run_command(
@@ -39,14 +39,7 @@ def run_command(
     with progress_on(Console(stderr=True)) as progress:
         dataset = run(config, out=folder, settings=settings or (), progress=progress)
     headings, rows = summary_rows(dataset)
-    table = Table(title=str(dataset.attrs["title"]), title_justify="left")
-    for heading in headings:
-        # of several seeds, mean and spread may stand below each other; names stay whole
-        table.add_column(
-            heading,
-            justify="left" if heading == "system" else "right",
-            no_wrap=heading in ("system", "seconds"),
-        )
+    table = result_table(console, *headings, title=str(dataset.attrs["title"]))
     for row in rows:
         table.add_row(*row)
     console.print(table)

@@ -10,7 +10,7 @@ import typer
 from hsreject.cli.options import Settings
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
 
     from hsreject.mapping.map_model import MapModel
 
@@ -51,27 +51,23 @@ def train_command(
         trained = train(config, settings=settings or (), rejector=rejector, progress=progress)
     save_map_model(trained, model, overwrite=overwrite)
     console = Console(highlight=False)
-    console.print(summary_of(trained))
-    if not trained.calibration:
+    if trained.calibration:
+        show_points(trained, console)
+    else:
         console.print("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
     console.print(f"wrote {model}", soft_wrap=True, markup=False)
 
 
-def summary_of(model: MapModel) -> Table:
-    """Return the operating points that people ask for first, as a table."""
-    from rich.table import Table  # noqa: PLC0415
-
+def show_points(model: MapModel, console: Console) -> None:
+    """Print the operating points that people ask for first."""
+    from hsreject.cli.table import result_table  # noqa: PLC0415
     from hsreject.measures.choosing import (  # noqa: PLC0415
         cheapest_operating_point,
         point_for_fraction,
     )
 
-    table = Table(title=model.title, title_justify="left")
-    table.add_column("test pixels")
-    for heading in ("rejected", "accuracy kept", "threshold"):
-        table.add_column(heading, justify="right")
-    if not model.calibration:
-        return table
+    headings = ("test pixels", "rejected", "accuracy kept", "threshold")
+    table = result_table(console, *headings, title=model.title)
     points = model.operating_points
     rows = {"nothing rejected": point_for_fraction(points, 0.0)}
     rows |= {f"--fraction {share}": point_for_fraction(points, share) for share in (0.1, 0.2)}
@@ -83,4 +79,4 @@ def summary_of(model: MapModel) -> Table:
             f"{100 * float(point['nonrejected_accuracy']):.1f} %",
             f"{float(point['threshold']):.4f}",
         )
-    return table
+    console.print(table)
