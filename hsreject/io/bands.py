@@ -157,7 +157,8 @@ def _from_names(sources: BandSources, guesses: list[str]) -> _Stated | None:
     if found is None:
         return None
     guesses.append("Wavelengths were read from numbers inside the band names.")
-    return _Stated(found[0], found[1], _numbers(sources, "fwhm"))
+    unit = found[1] or sources.fields.get("wavelength units")
+    return _Stated(found[0], unit, _numbers(sources, "fwhm"))
 
 
 def _numbers(sources: BandSources, name: str) -> NDArray[np.float64] | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _NUMPY = b"\x93NUMPY"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
+_CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"}
@@ -135,6 +136,11 @@ def _unknown_file(path: Path) -> FileError:
     for mark, name in _PACKED.items():
         if _starts_with(path, (mark,)):
             return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
+    if _starts_with(path, (_HDF5, *_CLASSIC_NETCDF)):
+        return FileError(
+            f"{path} is an HDF5 or NetCDF file. Open one that hsreject wrote with open_dataset, "
+            "and convert others to GeoTIFF or ENVI, for example with gdal_translate."
+        )
     looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
     return FileError(
         f"{path} is neither a GeoTIFF nor a .mat or .npy file, and has no header beside it: "

@@ -90,6 +90,8 @@ def test_a_link_finds_the_header_of_its_target(tmp_path: Path) -> None:
     [
         ("scene.img.gz", b"\x1f\x8b" + bytes(9), r"is packed \(gzip\). Unpack it"),
         ("scene.npz", b"PK\x03\x04" + bytes(9), r"is packed \(zip\)"),
+        ("scene.nc", b"CDF\1" + bytes(9), "is an HDF5 or NetCDF file. Open one"),
+        ("scene.h5", b"\x89HDF\r\n\x1a\n" + bytes(9), "with open_dataset, and convert others"),
         ("scene", b"", "looked for scene.hdr.$"),
     ],
 )

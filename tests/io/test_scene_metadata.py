@@ -85,12 +85,22 @@ def test_no_wavelengths_where_there_are_none(tmp_path: Path, fields) -> None:
         "0.4505, 0.55, 0.65025",
         "Reflectance 450.5, Reflectance 550.0, Reflectance 650.25",
         "Band 1 [450.5], Band 2 [550.0], Band 3 [650.25]",
+        "Resize (Band 1 (450.5):a.img), Resize (Band 2 (550.0):a.img), Resize (Band 3 (650.25):b)",
     ],
 )
 def test_numbers_inside_band_names(tmp_path: Path, names) -> None:
     cube = envi_scene(tmp_path, band_names=f"{{{names}}}")
     np.testing.assert_allclose(cube.wavelength, NM, rtol=1e-12)
     assert "numbers inside the band names" in guesses(cube)
+
+
+def test_the_stated_unit_holds_for_numbers_in_the_names(tmp_path: Path) -> None:
+    names = "{450.5, 550, 650.25}"
+    cube = envi_scene(tmp_path, band_names=names, wavelength_units="Angstroms")
+    assert "given as 'Angstroms', but values from 450.5 to 650.25 can only be nm" in guesses(cube)
+    cube = envi_scene(tmp_path, band_names=names, wavelength_units="Nanometers")
+    np.testing.assert_array_equal(cube.wavelength, NM)
+    assert "No units given" not in guesses(cube)
 
 
 def test_widths_beside_wavelengths_in_the_names(tmp_path: Path) -> None:
