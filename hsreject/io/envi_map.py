@@ -9,6 +9,7 @@ import numpy as np
 import rasterio
 import rasterio.shutil
 from affine import Affine
+from rasterio.errors import RasterioIOError
 
 from hsreject.errors import InputError
 from hsreject.io.block_store import quiet_without_georeference
@@ -50,6 +51,8 @@ def finish_envi(raster: Raster, plain: Path, path: Path) -> None:
     """
     with quiet_without_georeference():
         rasterio.shutil.copy(plain, path, driver="ENVI", interleave="BSQ")
+    if path.stat().st_size < raster.bands.nbytes:  # rasterio keeps silent if closing fails
+        raise RasterioIOError("the file is shorter than its pixels")
     path.with_name(f"{path.name}.aux.xml").unlink(missing_ok=True)  # says nothing the header lacks
     header = path.with_suffix(".hdr")
     text = _with_all_digits(header.read_text("utf-8"), raster.place.transform)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import rasterio
 import rasterio.shutil
+from rasterio.errors import RasterioIOError
 
 from hsreject.io.block_store import TILE, quiet_without_georeference
 
@@ -39,5 +41,24 @@ def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
             overview_resampling="MODE" if labels else "AVERAGE",
             bigtiff="IF_SAFER",
         )
+        _check_end(path)
     if raster.categories is not None:
         path.with_name(f"{path.name}.aux.xml").write_bytes(raster.categories.to_pam())
+
+
+def _check_end(path: Path) -> None:
+    """Raise if a tile lies behind the end of the file: the disk was full when GDAL closed it.
+
+    GDAL writes the tiles of the full size last, and rasterio keeps silent if that fails.
+    """
+    length = path.stat().st_size
+    with rasterio.open(path) as file:
+        down, across = (-(-size // TILE) for size in file.shape)
+        for row in range(down):
+            for column in range(across):
+                offset, size = (
+                    file.get_tag_item(f"BLOCK_{what}_{column}_{row}", "TIFF", bidx=1)
+                    for what in ("OFFSET", "SIZE")
+                )
+                if offset is not None and int(offset) + int(size) > length:
+                    raise RasterioIOError("the file ends before its last tile")

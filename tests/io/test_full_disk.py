@@ -43,6 +43,17 @@ def test_writes_that_fail_half_way(tmp_path: Path, name, lazy) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_is_cut_when_it_is_closed(tmp_path: Path) -> None:
+    """GDAL writes the last tiles of a Cloud-Optimised GeoTIFF when it closes the file."""
+    array = xr.DataArray(np.random.default_rng(0).random((1024, 1024)), dims=("y", "x"))
+    hr.write_map(array, tmp_path / "whole.tif")
+    length = (tmp_path / "whole.tif").stat().st_size
+    for missing in (1, 2_000, 20_000, 200_000):
+        with files_of_at_most(length - missing), pytest.raises(FileError, match="Could not write"):
+            hr.write_map(array, tmp_path / "cut.tif")
+    assert [path.name for path in tmp_path.iterdir()] == ["whole.tif"]
+
+
 def test_too_little_room_is_known_before_the_work(tmp_path: Path, monkeypatch) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=10**6))
