@@ -56,6 +56,7 @@ class GeneralIteration(Iteration):
         self.field = field
         self.duals = duals
         self.multipliers = new_multipliers(field.shape, field.dtype)
+        self.other_multipliers = new_multipliers(field.shape, field.dtype)
         self.buffer = np.empty_like(field)
 
     @property
@@ -74,6 +75,7 @@ class GeneralIteration(Iteration):
 
     def step(self, steps: Steps, workers: Workers) -> None:
         """Update Z and Y in place."""
+        self.multipliers, self.other_multipliers = self.other_multipliers, self.multipliers
         self._pull(workers)
         workers.share(len(self.field), partial(self._site_step, steps))
         for term, dual in zip(self.problem.terms, self.duals, strict=True):

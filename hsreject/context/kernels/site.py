@@ -97,11 +97,11 @@ def sum_over_active(tile: FloatArray, work: FloatArray) -> None:
             for member in range(GROUP):
                 nu = group[2 * member * CHUNK + j]
                 p = group[(2 * member + 1) * CHUNK + j]
-                active = ONE if nu + c * p > theta else ZERO
-                p_if_active = active * p
-                count += active
+                is_active = nu + c * p > theta
+                p_if_active = p if is_active else ZERO
+                count += ONE if is_active else ZERO
                 sum_p += p_if_active
-                sum_nu += active * nu
+                sum_nu += nu if is_active else ZERO
                 sum_p_nu += p_if_active * nu
                 sum_p_p += p_if_active * p
             work[COUNT + j] += count

@@ -13,9 +13,15 @@ import numpy as np
 
 from hsreject.context.kernels.compilation import ONE, FloatArray, Number, inner, kernel
 from hsreject.context.kernels.site_row import Steps
+from hsreject.context.kernels.tile import CHUNK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+# Where the weights of a chunk start, times tau: of the edges to the right, down and up, and of the
+# one that comes from the left into the first pixel.
+RIGHT, DOWN, ABOVE, BEFORE = (run * CHUNK for run in range(4))
+N_WEIGHTS = BEFORE + 1
 
 
 @kernel
@@ -89,6 +95,51 @@ def pull_row(dual: FloatArray, edge_weight: FloatArray, row: int, pull: FloatArr
 
 
 @inner
+def load_pulled(
+    field: FloatArray,
+    probability: FloatArray,
+    dual: FloatArray,
+    dual_above: FloatArray,
+    weights: FloatArray,
+    first: int,
+    n_pixels: int,
+    tile: FloatArray,
+) -> None:
+    """Write the points Z - tau H'Y and the likelihoods of a chunk of a row into a tile.
+
+    The weights of :func:`load_weights` beside the tile, and no slices: so it vectorises.
+    """
+    if first < 0:  # never: it tells the compiler that no index counts from the end
+        return
+    for k in range(field.shape[0]):
+        part = tile[2 * k * CHUNK : 2 * (k + 1) * CHUNK]
+        for j in range(n_pixels):
+            i = first + j
+            pulled = weights[RIGHT + j] * dual[0, k, i] + weights[DOWN + j] * dual[1, k, i]
+            part[j] = field[k, i] + (pulled - weights[ABOVE + j] * dual_above[k, i])
+            part[CHUNK + j] = probability[k, i]
+        for j in range(1, n_pixels):
+            part[j] -= weights[RIGHT + j - 1] * dual[0, k, first + j - 1]
+        if first > 0:
+            part[0] -= weights[BEFORE] * dual[0, k, first - 1]
+
+
+@inner
+def load_weights(
+    edge_weight: FloatArray, row: int, first: int, last: int, tau: Number, weights: FloatArray
+) -> None:
+    """Write tau times the weights of the edges of a chunk of a row."""
+    right, down = edge_weight[row, 0, first:last], edge_weight[row, 1, first:last]
+    # there are no edges below the last row: its weights serve for those above the first one
+    above = edge_weight[row - 1, 1, first:last]
+    for j in range(len(right)):
+        weights[RIGHT + j] = tau * right[j]
+        weights[DOWN + j] = tau * down[j]
+        weights[ABOVE + j] = tau * above[j]
+    weights[BEFORE] = tau * edge_weight[row, 0, first - 1]
+
+
+@inner
 def dual_row(
     dual: FloatArray,
     here: FloatArray,
@@ -108,28 +159,25 @@ def dual_row(
     for i in range(len(scale)):
         scale[i] = 0
     for k in range(dual.shape[1]):
-        right, down, zbar, zbar_below = dual[0, k], dual[1, k], here[k], below[k]
-        zbar_right = zbar[1:]
-        for i in range(len(zbar_right)):
-            t = right[i] + sigma * right_weight[i] * (zbar_right[i] - zbar[i])
-            u = down[i] + sigma * down_weight[i] * (zbar_below[i] - zbar[i])
+        for i in range(end):
+            z = here[k, i]
+            t = dual[0, k, i] + sigma * right_weight[i] * (here[k, i + 1] - z)
+            u = dual[1, k, i] + sigma * down_weight[i] * (below[k, i] - z)
             scale[i] += t * t + u * u
-        u = down[end] + sigma * down_weight[end] * (zbar_below[end] - zbar[end])
-        scale[end] += right[end] * right[end] + u * u
+        u = dual[1, k, end] + sigma * down_weight[end] * (below[k, end] - here[k, end])
+        scale[end] += dual[0, k, end] * dual[0, k, end] + u * u
     for i in range(len(scale)):
         norm = np.sqrt(scale[i])
         shrink = ball / norm
         scale[i] = relaxation * (shrink if norm > ball else ONE)
     for k in range(dual.shape[1]):
-        right, down, zbar, zbar_below = dual[0, k], dual[1, k], here[k], below[k]
-        zbar_right = zbar[1:]
-        for i in range(len(zbar_right)):
-            t = right[i] + sigma * right_weight[i] * (zbar_right[i] - zbar[i])
-            right[i] = keep * right[i] + scale[i] * t
-        right[end] = (keep + scale[end]) * right[end]
-        for i in range(len(down)):
-            u = down[i] + sigma * down_weight[i] * (zbar_below[i] - zbar[i])
-            down[i] = keep * down[i] + scale[i] * u
+        for i in range(end):
+            t = dual[0, k, i] + sigma * right_weight[i] * (here[k, i + 1] - here[k, i])
+            dual[0, k, i] = keep * dual[0, k, i] + scale[i] * t
+        dual[0, k, end] = (keep + scale[end]) * dual[0, k, end]
+        for i in range(len(scale)):
+            u = dual[1, k, i] + sigma * down_weight[i] * (below[k, i] - here[k, i])
+            dual[1, k, i] = keep * dual[1, k, i] + scale[i] * u
 
 
 @inner

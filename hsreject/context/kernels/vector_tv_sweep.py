@@ -15,8 +15,16 @@ import numpy as np
 from hsreject.context.kernels.certificate import BoundScratch, new_bound_scratch, row_bounds
 from hsreject.context.kernels.compilation import FloatArray, Number, kernel
 from hsreject.context.kernels.site import SiteScratch, new_site_scratch
-from hsreject.context.kernels.site_row import Steps, site_row
-from hsreject.context.kernels.vector_tv import dual_row, pull_row, row_variation
+from hsreject.context.kernels.site_row import Steps, step_chunk
+from hsreject.context.kernels.tile import CHUNK
+from hsreject.context.kernels.vector_tv import (
+    N_WEIGHTS,
+    dual_row,
+    load_pulled,
+    load_weights,
+    pull_row,
+    row_variation,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +49,7 @@ class SweepScratch(NamedTuple):
     bound: BoundScratch
     pull: FloatArray  # (category, x)
     zbar: FloatArray  # (row % 2, category, x)
+    weights: FloatArray  # of the edges of a chunk
     scale: FloatArray  # (x,)
     squared: NDArray[np.float64]  # (x,)
 
@@ -53,6 +62,7 @@ def new_sweep_scratch(field: FloatArray) -> SweepScratch:
         bound=new_bound_scratch(n_classes),
         pull=np.empty((n_classes, n_columns), field.dtype),
         zbar=np.zeros((2, n_classes, n_columns), field.dtype),
+        weights=np.empty(N_WEIGHTS, field.dtype),
         scale=np.empty(n_columns, field.dtype),
         squared=np.empty(n_columns),
     )
@@ -69,7 +79,9 @@ def sweep_bands(
 ) -> None:
     """Update Z and all but the last row of Y in some bands."""
     field, dual, probability, edge_weight, multipliers, borders, bands = arrays
-    pull, zbar, scale = scratch.pull, scratch.zbar, scratch.scale
+    zbar, scale, weights = scratch.zbar, scratch.scale, scratch.weights
+    tau = field.dtype.type(steps.primal)
+    n_columns = field.shape[2]
     for band in range(first_band, last_band):
         first, last = bands[band], bands[band + 1] - 1
         above = borders[band, 0]
@@ -79,10 +91,21 @@ def sweep_bands(
                 here = borders[band, 1]
             elif row == first:
                 here = borders[band, 0]
-            pull_row(dual, edge_weight, row, pull)
-            site_row(
-                field[row], probability[row], pull, here, multipliers[row], steps, scratch.site
-            )
+            above_row = row - 1 if row > 0 else row
+            for start in range(0, n_columns, CHUNK):
+                stop = min(start + CHUNK, n_columns)
+                load_weights(edge_weight, row, start, stop, tau, weights)
+                load_pulled(
+                    field[row],
+                    probability[row],
+                    dual[row],
+                    dual[above_row, 1],
+                    weights,
+                    start,
+                    stop - start,
+                    scratch.site.tile,
+                )
+                step_chunk(field[row], here, multipliers[row], start, stop, steps, scratch.site)
             if row > first:
                 dual_row(dual[row - 1], above, here, edge_weight[row - 1], radius, steps, scale)
             above = here

@@ -50,6 +50,7 @@ class VectorTVIteration(Iteration):
             borders=np.zeros((self.n_bands, 2, n_classes, n_columns), field.dtype),
             bands=np.arange(self.n_bands + 1) * n_rows // self.n_bands,
         )
+        self.other_multipliers = new_multipliers(field.shape, field.dtype)
 
     @property
     def kernels(self) -> tuple[Callable[..., Any], ...]:
@@ -64,6 +65,8 @@ class VectorTVIteration(Iteration):
 
     def step(self, steps: Steps, workers: Workers) -> None:
         """Update Z and Y in place."""
+        before_last, self.other_multipliers = self.other_multipliers, self.arrays.multipliers
+        self.arrays = self.arrays._replace(multipliers=before_last)
         workers.share(self.n_bands, partial(self._sweep, steps))
         self._join(steps, 0, self.n_bands)  # few rows: not worth a second round of the threads
 
