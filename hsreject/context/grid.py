@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hsreject.context.image import principal_components
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,12 +33,15 @@ class Grid:
         Type of fields and coefficients: float32 or float64.
     image : array, (band, y, x), optional
         The image that the scene's probabilities came from.
+    good_bands : array of bool, (band,), optional
+        Which bands of the image may be used where none are named; by default all.
     """
 
     valid: NDArray[np.bool_]
     n_classes: int
     dtype: np.dtype[Any]
     image: NDArray[np.floating[Any]] | None = None
+    good_bands: NDArray[np.bool_] | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -52,3 +56,9 @@ class Grid:
                 "Pass it: SegSALSA(...).solve(probability, image=cube)."
             )
         return self.image
+
+    def components(self, count: int, *, wanted_by: str) -> NDArray[np.float64]:
+        """Return the leading principal components of the good bands, (component, y, x)."""
+        image = self.required_image(wanted_by=wanted_by)
+        good = image if self.good_bands is None else image[self.good_bands]
+        return principal_components(good, self.valid, count)

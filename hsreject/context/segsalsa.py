@@ -22,7 +22,7 @@ from hsreject.context.solvers.base import Stop
 from hsreject.context.workers import Workers, usable_cores
 from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import CUBE_DIMS, FIELD_DIMS, check_dims, check_same_grid
+from hsreject.schema import CUBE_DIMS, FIELD_DIMS, check_dims, check_same_grid, good_bands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -164,7 +164,8 @@ class SegSALSA:
             Class probabilities from anywhere: at least 0, sum 1, NaN in all classes where there
             is no data. A lazy one is computed.
         image : DataArray or array, (band, y, x), optional
-            The image, for priors that look at it.
+            The image, for priors that look at it. Bands marked bad take no part in its principal
+            components.
         start : SegSALSAResult, optional
             A result of the same classes, grid and priors to start from.
         progress : ProgressCallback
@@ -189,7 +190,9 @@ class SegSALSA:
         labelled: xr.DataArray | None,
     ) -> tuple[Solution, NDArray[Any]]:
         valid = valid_probability_pixels(probability)
-        grid = Grid(valid, len(probability), np.dtype(self.dtype), _image(image, valid, labelled))
+        layers = _image(image, valid, labelled)
+        good = good_bands(image) if isinstance(image, xr.DataArray) else None
+        grid = Grid(valid, len(probability), np.dtype(self.dtype), layers, good)
         problem = Problem(
             probability=likelihood(probability, valid, self.class_prior, self.dtype),
             terms=tuple(prior.bind(grid) for prior in self.priors),

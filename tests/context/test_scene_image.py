@@ -61,6 +61,25 @@ def test_the_first_component_is_that_of_the_loaded_image(cube) -> None:
     assert edges.bands == (0,)
 
 
+@pytest.mark.parametrize("prior", [VectorTV(edges="image"), PRIORS.create("graph_tv")])
+def test_bad_bands_of_a_solved_image_take_no_part(cube, prior) -> None:
+    good = cube.isel(band=np.flatnonzero(cube.good_band))
+    valid = np.isfinite(good.values).all(axis=0)
+    field = np.random.default_rng(4).dirichlet(np.ones(3), valid.shape).transpose(2, 0, 1)
+    probability = np.where(valid, field, np.nan)
+    ours, expected = (hr.SegSALSA(prior).solve(probability, image=image) for image in (cube, good))
+    np.testing.assert_array_equal(ours.hidden_field, expected.hidden_field)
+
+
+def test_bands_that_are_named_are_counted_with_the_bad_ones(cube) -> None:
+    valid = np.isfinite(cube.values[4])
+    field = np.random.default_rng(4).dirichlet(np.ones(3), valid.shape).transpose(2, 0, 1)
+    probability = np.where(valid, field, np.nan)
+    ours = hr.SegSALSA(VectorTV(edges=[4])).solve(probability, image=cube)
+    expected = hr.SegSALSA(VectorTV(edges=[0])).solve(probability, image=cube[[4]])
+    np.testing.assert_array_equal(ours.hidden_field, expected.hidden_field)
+
+
 def test_several_priors_share_one_image_of_layers(cube) -> None:
     context = hr.SegSALSA(
         [VectorTV(1.0, edges="image"), VectorTV(1.0), VectorTV(1.0, edges=[5, 6])]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hsreject.context.image import principal_components
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -104,15 +103,15 @@ def chosen_edge_weights(edges: Edges, grid: Grid) -> NDArray[np.float64]:
         return exists.astype(np.float64)
     if isinstance(edges, np.ndarray) and edges.ndim > 1:
         return np.where(exists, _given(edges, exists), 0.0)
-    image = grid.required_image(wanted_by="A prior with edges from the image")
+    wanted_by = "A prior with edges from the image"
+    if isinstance(edges, str):
+        return image_edge_weights(grid.components(1, wanted_by=wanted_by), exists)
+    image = grid.required_image(wanted_by=wanted_by)
     if isinstance(edges, ImageEdges):
         chosen = image[_band_indices(edges.bands, image.shape[0])]
         layers = np.where(grid.valid, chosen, 0.0)
         return image_edge_weights(layers, exists, mean_squared=edges.mean_squared)
-    if isinstance(edges, str):
-        layers = principal_components(image, grid.valid, 1)
-    else:
-        layers = np.where(grid.valid, image[_band_indices(edges, image.shape[0])], 0.0)
+    layers = np.where(grid.valid, image[_band_indices(edges, image.shape[0])], 0.0)
     return image_edge_weights(layers.astype(np.float64), exists)
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from hsreject.context.image import principal_components
 from hsreject.context.priors.segments import Segments
 from hsreject.errors import InputError
 from hsreject.schema import MAP_DIMS, check_dims
@@ -64,8 +63,7 @@ def superpixels(
     grid: Grid, n_segments: Sequence[int] | None, *, n_components: int, compactness: float
 ) -> list[Segments]:
     """Return SLIC segments of the leading components of the image, one partition a scale."""
-    image = grid.required_image(wanted_by="A prior over superpixels")
-    components = principal_components(image, grid.valid, n_components)
+    components = grid.components(n_components, wanted_by="A prior over superpixels")
     if n_segments is None:
         n_pixels = int(grid.valid.sum())
         n_segments = [max(1, round(n_pixels / size)) for size in PIXELS_OF_A_SEGMENT]
