@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 import numpy as np
+from numba.core import event
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 F = TypeVar("F", bound="Callable[..., Any]")
 FloatArray = NDArray[np.floating[Any]]
@@ -56,9 +57,36 @@ def spliced(function: F) -> F:
     return compiled
 
 
-def needs_compiling(kernels: Iterable[Callable[..., Any]]) -> bool:
-    """Return whether a first call of `kernels` compiles rather than loads compiled code."""
-    return any(not (_signatures(function) or _cached(function)) for function in kernels)
+def are_loaded(kernels: Iterable[Callable[..., Any]], dtype: np.dtype[Any]) -> bool:
+    """Return whether `kernels` were called in this process with fields of `dtype`.
+
+    Kernels have arrays in double precision beside fields of any kind, but float32 only in fields.
+    """
+    single = dtype == np.float32
+    return all(
+        any(("float32" in str(signature)) == single for signature in _signatures(function))
+        for function in kernels
+    )
+
+
+@contextmanager
+def announcing(announce: Callable[[], None]) -> Iterator[None]:
+    """Call `announce`, once, if something is compiled inside rather than loaded from disk."""
+    with event.install_listener("numba:compile", _Announcer(announce)):
+        yield
+
+
+class _Announcer(event.Listener):
+    def __init__(self, announce: Callable[[], None]) -> None:
+        self.announce: Callable[[], None] | None = announce
+
+    def on_start(self, event: object) -> None:
+        announce, self.announce = self.announce, None
+        if announce is not None:
+            announce()
+
+    def on_end(self, event: object) -> None:
+        """Do nothing."""
 
 
 def _signatures(function: Any) -> list[Any]:

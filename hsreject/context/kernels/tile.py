@@ -6,6 +6,10 @@ work array beside it holds runs of sums and multipliers. Distances between runs 
 GROUP classes are taken at a time: only so does the compiler see that the runs do not overlap, and
 makes vector instructions of the loops over pixels (a factor of 10 in time).
 
+Measured on rows of 145 pixels and 16 classes, and not better: blocks of 16 pixels, gathering the
+unsolved pixels of a chunk into a tile of their own, narrower chunks that stay in the first cache
+(their loops are too short), classes taken in pairs in the dual step.
+
 Tiles are made in NumPy: allocating arrays inside a kernel would double the time to compile it.
 """
 

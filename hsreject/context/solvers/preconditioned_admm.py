@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hsreject.context.iteration import GeneralIteration, Iteration
-from hsreject.context.kernels.compilation import needs_compiling
+from hsreject.context.kernels.compilation import announcing, are_loaded
 from hsreject.context.kernels.site_row import Steps
 from hsreject.context.problem import Array, Problem, Solution, State
 from hsreject.context.solvers.base import COMPILING, Journal, Solver, Stop, starting_state
@@ -29,6 +29,9 @@ class PreconditionedADMM(Solver):
     (\tau \|H\|^2)`. No linear system is solved: every prior works, whatever its operator, with
     nodata and edge weights. The step before a certificate is not over-relaxed, so that Z is on
     the simplex and Y feasible.
+
+    On Indian Pines steps of 0.1 to 0.2 need the same iterations within two; a start from the
+    probabilities, or a step that changes on the way, does not save any.
 
     Parameters
     ----------
@@ -67,9 +70,9 @@ class PreconditionedADMM(Solver):
         relaxed, exact = (self._steps(problem, rho) for rho in (self.relaxation, 1.0))
         first_check = 2 if start is not None else round(16 * problem.strength**0.85)
         journal = Journal(problem, stop, progress, next_check=min(max(first_check, 8), 64))
-        if needs_compiling(iteration.kernels):
-            progress(COMPILING, 0, None)
-            iteration.compile(exact, workers)
+        if not are_loaded(iteration.kernels, field.dtype):
+            with announcing(lambda: progress(COMPILING, 0, None)):
+                iteration.compile(exact, workers)
         n_iterations = 0
         while True:
             n_iterations += 1
