@@ -10,6 +10,7 @@ from dask.array.overlap import overlap
 from dask.base import compute
 from dask.delayed import delayed
 
+from hsreject.classify.one_thread import one_blas_thread
 from hsreject.classify.pixels import row_slabs, samples_of
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def _lazy_moments(data: Any, offset: tuple[int, int]) -> Any:
     return parts[0]
 
 
+@one_blas_thread()
 def _block_moments(values: NDArray[Any], offset: tuple[int, int]) -> Moments:
     n_bands, height, width = values.shape
     rows, columns = offset

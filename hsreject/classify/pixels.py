@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
+from hsreject.classify.one_thread import one_blas_thread
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -93,6 +94,7 @@ def map_pixels(
     )
 
 
+@one_blas_thread()
 def _map_block(
     values: NDArray[Any],
     *,

@@ -16,6 +16,7 @@ from hsreject.classify.bands import BandRequirements
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.features import FEATURES, SceneTransformer
 from hsreject.classify.labelled_pixels import labelled_samples
+from hsreject.classify.one_thread import one_blas_thread
 from hsreject.classify.pixels import map_pixels, on_the_grid_of
 from hsreject.classify.reach import total_reach
 from hsreject.errors import InputError
@@ -100,7 +101,8 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         for transformer in self.features_:
             features = transformer.fit(features).transform(features)
         samples, values = labelled_samples(_good(features), labels)
-        self.classifier_ = classifier.fit(samples, values)
+        with one_blas_thread():
+            self.classifier_ = classifier.fit(samples, values)
         self.classes_ = np.asarray(self.classifier_.classes_)
         self.class_table_ = _trained_classes(schema.class_table(labels), self.classes_)
         self.band_requirements_ = BandRequirements.of(cube, self._bands_used(cube))

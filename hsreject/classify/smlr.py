@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from hsreject.classify.one_thread import one_blas_thread
 from hsreject.classify.regression_path import RegressionPath, solve_path, sparsity_grid
 from hsreject.classify.sparse_model import SparseModel
 from hsreject.classify.training_samples import check_number
@@ -144,7 +145,8 @@ class SparseMultinomialRegression(SparseModel):
         """
         self._check_parameters()
         samples = self._checked_samples(X, y, sample_weight)
-        self._keep_model(samples, sparsity=self.sparsity, gamma=self.gamma)
+        with one_blas_thread():
+            self._keep_model(samples, sparsity=self.sparsity, gamma=self.gamma)
         return self
 
     def path(
@@ -178,11 +180,12 @@ class SparseMultinomialRegression(SparseModel):
         self._check_parameters()
         check_number("smallest", smallest, above=0)
         samples = self._checked_samples(X, y, sample_weight)
-        problem = self._problem(samples, self._basis(samples, self.gamma))
-        grid = sparsity_grid(problem, sparsities, smallest)
-        solutions = solve_path(
-            problem, grid, solver=self.solver, tol=self.tol, max_iter=self.max_iter
-        )
+        with one_blas_thread():
+            problem = self._problem(samples, self._basis(samples, self.gamma))
+            grid = sparsity_grid(problem, sparsities, smallest)
+            solutions = solve_path(
+                problem, grid, solver=self.solver, tol=self.tol, max_iter=self.max_iter
+            )
         return RegressionPath.of(grid, solutions)
 
     def _check_parameters(self) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from hsreject.classify.calibration import log_loss
 from hsreject.classify.kernels import scale_gamma
+from hsreject.classify.one_thread import one_blas_thread
 from hsreject.classify.regression_path import solve_path, sparsity_grid
 from hsreject.classify.sparse_model import N_FOLDS, SparseModel
 from hsreject.classify.training_samples import check_count, check_number
@@ -121,6 +122,13 @@ class SparseMultinomialRegressionCV(SparseModel):
         """
         self._check_parameters()
         samples = self._checked_samples(X, y, sample_weight)
+        with one_blas_thread():
+            gamma = self._choose(samples)
+            self._keep_model(samples, sparsity=self.sparsity_, gamma=gamma)
+        return self
+
+    def _choose(self, samples: TrainingSamples) -> float:
+        """Set the sparsity and return the width of the smallest loss on held-out samples."""
         self.gammas_ = self._candidate_gammas(samples)
         middle = float(self.gammas_[len(self.gammas_) // 2])
         self.sparsities_ = sparsity_grid(
@@ -130,8 +138,7 @@ class SparseMultinomialRegressionCV(SparseModel):
         # The first of equal minima: the wider functions, then the larger sparsity.
         width, place = np.unravel_index(self.log_loss_.argmin(), self.log_loss_.shape)
         self.sparsity_ = float(self.sparsities_[place])
-        self._keep_model(samples, sparsity=self.sparsity_, gamma=float(self.gammas_[width]))
-        return self
+        return float(self.gammas_[width])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -13,6 +13,7 @@ from hsreject.classify.calibration import best_temperature, held_out_scores
 from hsreject.classify.exponentials import softmax_in_place
 from hsreject.classify.kernels import Basis
 from hsreject.classify.multinomial import MultinomialProblem
+from hsreject.classify.one_thread import one_blas_thread
 from hsreject.classify.solvers import SOLVERS, solve
 from hsreject.classify.training_samples import (
     TrainingSamples,
@@ -85,6 +86,7 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
     def _dtype(self) -> type[np.floating[Any]]:
         return PRECISIONS[self.precision]
 
+    @one_blas_thread()
     def _scores(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         features = validate_data(self, X, dtype=self._dtype, reset=False, ensure_all_finite=False)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hsreject import schema
 from hsreject.classify.moments import Moments, cube_moments
+from hsreject.classify.one_thread import one_blas_thread
 from hsreject.classify.pixels import feature_dtype, map_pixels, on_the_grid_of
 from hsreject.errors import InputError
 
@@ -89,7 +90,8 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
             )
         self.n_features_in_ = cube.sizes[schema.BAND]
         self.bands_used_ = bands
-        self._learn_scene(self._in_use(cube))
+        with one_blas_thread():
+            self._learn_scene(self._in_use(cube))
         return self
 
     def transform(self, X: xr.DataArray) -> xr.DataArray:
@@ -162,7 +164,8 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
             return super().fit(X)
         samples = validate_data(self, X, dtype=(np.float64, np.float32))
         self.bands_used_ = np.arange(samples.shape[1])
-        self._learn(lambda: Moments.of(samples))
+        with one_blas_thread():
+            self._learn(lambda: Moments.of(samples))
         return self
 
     def transform(self, X: Any) -> Any:
@@ -171,7 +174,8 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
             return super().transform(X)
         check_is_fitted(self, "n_features_in_")
         samples = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        features = self._transform_samples(samples[:, self.bands_used_].astype(np.float64))
+        with one_blas_thread():
+            features = self._transform_samples(samples[:, self.bands_used_].astype(np.float64))
         return features.astype(samples.dtype, copy=False)
 
     def fit_transform(self, X: Any, y: object = None) -> Any:
