@@ -29,16 +29,14 @@ def valid_probability_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
             "probability must be a non-empty array with the axes (category, y, x) "
             f"(got shape {probability.shape})."
         )
-    n_missing = np.zeros(probability.shape[1:], dtype=np.int64)
     total = np.zeros(probability.shape[1:])
     least = np.inf
     for plane in probability:  # plane by plane: no second copy of a large scene
-        missing = np.isnan(plane)
-        n_missing += missing
         total += plane
-        least = min(least, plane.min(where=~missing, initial=np.inf))
-    _check_missing(n_missing, len(probability))
-    valid: NDArray[np.bool_] = n_missing == 0
+        least = np.fmin(least, np.fmin.reduce(plane, axis=None))
+    valid = np.ones(total.shape, dtype=np.bool_)
+    if np.isnan(total).any():
+        valid = _complete_pixels(probability)
     if not valid.any():
         raise InputError("probability is NaN in every pixel: there is nothing to solve.")
     if least < 0:
@@ -50,8 +48,11 @@ def valid_probability_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
     return valid
 
 
-def _check_missing(n_missing: NDArray[np.int64], n_classes: int) -> None:
-    partial = (n_missing > 0) & (n_missing < n_classes)
+def _complete_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
+    n_missing = np.zeros(probability.shape[1:], dtype=np.int64)
+    for plane in probability:
+        n_missing += np.isnan(plane)
+    partial = (n_missing > 0) & (n_missing < len(probability))
     if partial.any():
         row, column = np.argwhere(partial)[0]
         raise InputError(
@@ -59,6 +60,8 @@ def _check_missing(n_missing: NDArray[np.int64], n_classes: int) -> None:
             f"row {row}, column {column}). Set all classes to NaN where there is no data, or fill "
             "the missing ones with 0 and divide by the sum."
         )
+    complete: NDArray[np.bool_] = n_missing == 0
+    return complete
 
 
 def _check_sums(total: NDArray[np.float64]) -> None:

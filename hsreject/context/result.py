@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hsreject.confidence import Confidence, named_confidence
+from hsreject.confidence import Confidence, label_map, named_confidence
+from hsreject.schema import FIELD_DIMS
 
 if TYPE_CHECKING:
     from hsreject.context.problem import Checkpoint, State
@@ -27,9 +29,6 @@ class SegSALSAResult(Generic[ArrayT]):
     ----------
     hidden_field : (category, y, x)
         On the simplex; NaN where there is no data.
-    label : (y, x)
-        The first class with the largest value of the hidden field; ``schema.nodata_label`` where
-        there is no data.
     objective : float
         Its objective F.
     gap : float
@@ -46,7 +45,6 @@ class SegSALSAResult(Generic[ArrayT]):
     """
 
     hidden_field: ArrayT
-    label: ArrayT
     objective: float
     gap: float
     n_iterations: int
@@ -54,6 +52,17 @@ class SegSALSAResult(Generic[ArrayT]):
     history: tuple[Checkpoint, ...]
     probability: ArrayT = field(repr=False)
     state: State = field(repr=False)
+
+    @cached_property
+    def label(self) -> ArrayT:
+        """The first class with the largest value of the hidden field, (y, x).
+
+        ``schema.nodata_label`` where there is no data.
+        """
+        if isinstance(self.hidden_field, xr.DataArray):
+            return label_map(self.hidden_field)
+        labels: ArrayT = label_map(xr.DataArray(self.hidden_field, dims=FIELD_DIMS)).values
+        return labels
 
     @property
     def relative_gap(self) -> float:

@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject.classify.reach import total_reach
-from hsreject.confidence import label_map
 from hsreject.context.grid import Grid
 from hsreject.context.likelihood import likelihood, valid_probability_pixels
 from hsreject.context.priors import Prior
@@ -175,11 +174,10 @@ class SegSALSA:
             labelled = check_dims(probability, FIELD_DIMS, name="probability")
             solution, field = self._solve_array(labelled.values, image, start, progress, labelled)
             hidden_field = labelled.copy(data=field).rename("hidden_field")
-            return _result(solution, hidden_field, label_map(hidden_field), labelled)
+            return _result(solution, hidden_field, labelled)
         given = np.asarray(probability)
         solution, field = self._solve_array(given, image, start, progress, None)
-        label = label_map(xr.DataArray(field, dims=FIELD_DIMS)).values
-        return _result(solution, field, label, given)
+        return _result(solution, field, given)
 
     def _solve_array(
         self,
@@ -276,12 +274,11 @@ def _warn(solution: Solution, max_iterations: int) -> None:
 
 
 def _result(
-    solution: Solution, hidden_field: ArrayT, label: ArrayT, probability: ArrayT
+    solution: Solution, hidden_field: ArrayT, probability: ArrayT
 ) -> SegSALSAResult[ArrayT]:
     last = solution.history[-1]
     return SegSALSAResult(
         hidden_field=hidden_field,
-        label=label,
         objective=last.objective,
         gap=last.gap,
         n_iterations=last.n_iterations,

@@ -230,3 +230,10 @@ def test_converges_on_a_toy_scene(name: str, options: dict[str, Any]) -> None:
 def test_bad_weight_is_refused(name: str, options: dict[str, Any], weight: Any) -> None:
     with pytest.raises(InputError, match="weight must be"):
         PRIORS.create(name, **{**options, "weight": weight})
+
+
+@every_prior
+def test_its_name_is_the_call_that_makes_it(name: str, options: dict[str, Any]) -> None:
+    prior = PRIORS.create(name, **options)
+    assert repr(prior).startswith(f"{type(prior).__name__}(weight=")
+    assert " at 0x" not in repr(prior)  # results keep it, and must not differ from run to run

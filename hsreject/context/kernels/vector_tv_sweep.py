@@ -2,8 +2,8 @@
 
 The dual step of a row needs Zbar of the row below, so it follows one row behind the site step.
 Bands of rows run in parallel; the dual of a band's last row waits for the next band's first row
-and is done by :func:`join_bands` after all bands. `borders` holds Zbar of the first and last row
-of each band.
+and is done after all bands, by the same kernel: another one would compile the dual step again.
+`borders` holds Zbar of the first and last row of each band.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from hsreject.context.kernels.vector_tv import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+SWEEPING, JOINING = 0, 1
 
 
 class Sweep(NamedTuple):
@@ -76,14 +78,20 @@ def sweep_bands(
     scratch: SweepScratch,
     first_band: int,
     last_band: int,
+    phase: int,
 ) -> None:
-    """Update Z and all but the last row of Y in some bands."""
+    """Update Z and all but the last row of Y in some bands; when JOINING, only those last rows."""
     field, dual, probability, edge_weight, multipliers, borders, bands = arrays
     zbar, scale, weights = scratch.zbar, scratch.scale, scratch.weights
     tau = field.dtype.type(steps.primal)
     n_columns = field.shape[2]
+    n_bands = borders.shape[0]
     for band in range(first_band, last_band):
         first, last = bands[band], bands[band + 1] - 1
+        if phase == JOINING:
+            below = borders[min(band + 1, n_bands - 1), 0]  # the last row of all has weight 0
+            dual_row(dual[last], borders[band, 1], below, edge_weight[last], radius, steps, scale)
+            continue
         above = borders[band, 0]
         for row in range(first, last + 1):
             here = zbar[row % 2]
@@ -109,25 +117,6 @@ def sweep_bands(
             if row > first:
                 dual_row(dual[row - 1], above, here, edge_weight[row - 1], radius, steps, scale)
             above = here
-
-
-@kernel
-def join_bands(
-    arrays: Sweep,
-    radius: Number,
-    steps: Steps,
-    scratch: SweepScratch,
-    first_band: int,
-    last_band: int,
-) -> None:
-    """Update the last row of Y of some bands; below the last row there is nothing (weight 0)."""
-    _, dual, _, edge_weight, _, borders, bands = arrays
-    n_bands = borders.shape[0]
-    for band in range(first_band, last_band):
-        row = bands[band + 1] - 1
-        here = borders[band, 1]
-        below = borders[band + 1 if band + 1 < n_bands else band, 0]
-        dual_row(dual[row], here, below, edge_weight[row], radius, steps, scratch.scale)
 
 
 @kernel

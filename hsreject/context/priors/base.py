@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +102,12 @@ class Prior(ABC):
         Blocks of one scene then agree on it. A prior that does not look at the image is itself.
         """
         return self
+
+    def __repr__(self) -> str:
+        """Return the call that makes this prior. Results keep it: all, and no address."""
+        options = {name: getattr(self, name, ...) for name in signature(type(self)).parameters}
+        said = (f"{name}={value!r}" for name, value in options.items() if value is not ...)
+        return f"{type(self).__name__}({', '.join(said)})"
 
 
 def check_weight(weight: float) -> float:

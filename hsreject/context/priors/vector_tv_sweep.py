@@ -10,10 +10,11 @@ import numpy as np
 from hsreject.context.iteration import Iteration
 from hsreject.context.kernels.site import new_multipliers
 from hsreject.context.kernels.vector_tv_sweep import (
+    JOINING,
+    SWEEPING,
     Sweep,
     SweepScratch,
     certify_rows,
-    join_bands,
     new_sweep_scratch,
     sweep_bands,
 )
@@ -55,20 +56,21 @@ class VectorTVIteration(Iteration):
     @property
     def kernels(self) -> tuple[Callable[..., Any], ...]:
         """The compiled functions that are called."""
-        return (sweep_bands, join_bands, certify_rows)
+        return (sweep_bands, certify_rows)
 
     def compile(self, steps: Steps, workers: Workers) -> None:
         """Have the kernels compiled, without a change of Z and Y."""
-        self._sweep(steps, 0, 0)
-        self._join(steps, 0, 0)
+        self._sweep(steps, SWEEPING, 0, 0)
         self._certify_rows(np.empty((0, 3)), 0, 0)
 
     def step(self, steps: Steps, workers: Workers) -> None:
         """Update Z and Y in place."""
         before_last, self.other_multipliers = self.other_multipliers, self.arrays.multipliers
         self.arrays = self.arrays._replace(multipliers=before_last)
-        workers.share(self.n_bands, partial(self._sweep, steps))
-        self._join(steps, 0, self.n_bands)  # few rows: not worth a second round of the threads
+        workers.share(self.n_bands, partial(self._sweep, steps, SWEEPING))
+        self._sweep(
+            steps, JOINING, 0, self.n_bands
+        )  # few rows: not worth a second round of threads
 
     def certify(self, workers: Workers) -> Certificate:
         """Return objective and gap of Z and Y as they are; g* of a projected Y is 0."""
@@ -78,11 +80,9 @@ class VectorTVIteration(Iteration):
         objective = float(data + self.weight * variation)
         return Certificate(objective, gap=float(objective - bound))
 
-    def _sweep(self, steps: Steps, first: int, last: int) -> None:
-        sweep_bands(self.arrays, self.weight, steps, self._scratch(first), first, last)
-
-    def _join(self, steps: Steps, first: int, last: int) -> None:
-        join_bands(self.arrays, self.weight, steps, self._scratch(first), first, last)
+    def _sweep(self, steps: Steps, phase: int, first: int, last: int) -> None:
+        scratch = self._scratch(first)
+        sweep_bands(self.arrays, self.weight, steps, scratch, first, last, phase)
 
     def _certify_rows(self, rows: NDArray[np.float64], first: int, last: int) -> None:
         certify_rows(self.arrays, self._scratch(first), rows, first, last)
