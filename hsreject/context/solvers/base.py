@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STAGE = "context"
 COMPILING = "compiling kernels (first use)"
-_FIRST_SLOPE = -3.5  # on Indian Pines -3.5 to -3.7 for weights from 0.5 to 4
+FIRST_SLOPE = -3.5  # on Indian Pines -3.5 to -3.7 for weights from 0.5 to 4
 
 
 class Solver(ABC):
@@ -85,7 +85,7 @@ class Journal:
 
     def _forecast(self, target: float) -> int:
         last = self.history[-1]
-        slope = _FIRST_SLOPE
+        slope = FIRST_SLOPE
         if len(self.history) > 1:
             before = self.history[-2]
             run = math.log(last.n_iterations / before.n_iterations)
@@ -93,7 +93,7 @@ class Journal:
             slope = min(rise / run, -0.5)
         ratio = math.pow(last.gap / target, -1.0 / slope)
         wanted = math.ceil(last.n_iterations * min(ratio, 2.0))
-        return max(wanted, last.n_iterations + 2)
+        return max(wanted, last.n_iterations + 2, math.ceil(1.03 * last.n_iterations))
 
     def solution(self, state: State) -> Solution:
         """Return the solution that ends this journal."""
