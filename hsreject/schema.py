@@ -91,8 +91,9 @@ def good_bands(cube: xr.DataArray) -> NDArray[np.bool_]:
 def valid_pixels(array: xr.DataArray) -> xr.DataArray:
     """Return the mask of pixels that have data.
 
-    A pixel of a cube has data when every good band has; a pixel of a field when every category
-    has; a pixel of a float map when it is not NaN. Bands marked bad do not count.
+    A pixel of a cube has data when every good band holds a finite number (no arithmetic survives an
+    infinite one); a pixel of a field when no category is NaN; a pixel of a float map when it is not
+    NaN. Bands marked bad do not count.
 
     Parameters
     ----------
@@ -104,9 +105,10 @@ def valid_pixels(array: xr.DataArray) -> xr.DataArray:
     DataArray of bool, dims (y, x)
         Lazy when `array` is.
     """
-    if BAND in array.dims:
-        array = array.isel({BAND: np.flatnonzero(good_bands(array))})
     has_data = array.notnull()
+    if BAND in array.dims:
+        good = array.isel({BAND: np.flatnonzero(good_bands(array))})
+        has_data = xr.apply_ufunc(np.isfinite, good, dask="allowed")
     stacked = [dim for dim in array.dims if dim not in MAP_DIMS]
     return has_data.all(stacked).rename("valid") if stacked else has_data.rename("valid")
 

@@ -22,6 +22,9 @@ def test_a_pixel_needs_every_good_band(cube: xr.DataArray) -> None:
     assert valid.dims == schema.MAP_DIMS
     assert valid.values.sum() == 11
     assert valid.values[2, 3]
+    infinite = cube.fillna(0.0)
+    infinite[0, 0, 0] = np.inf
+    assert schema.valid_pixels(infinite).values.sum() == 11
 
 
 def test_dims_are_put_in_order_or_refused(cube: xr.DataArray) -> None:

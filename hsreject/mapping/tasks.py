@@ -9,8 +9,8 @@ from typing import Any
 import dask
 from dask.base import compute, get_scheduler
 from dask.callbacks import Callback
-from threadpoolctl import threadpool_limits
 
+from hsreject.classify.one_thread import one_blas_thread
 from hsreject.errors import InputError
 from hsreject.progress import ProgressCallback
 
@@ -58,7 +58,7 @@ def local_threads(n_workers: int) -> Iterator[None]:
         return
     with (
         dask.config.set(scheduler="threads", num_workers=n_workers),
-        threadpool_limits(limits=1),
+        one_blas_thread(),
     ):
         yield
 
