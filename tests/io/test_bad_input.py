@@ -223,7 +223,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         written("scene.mat", b"MATLAB 5.0 MAT-file" + bytes(200)),
         "cannot be read|no array",
     ),
-    "empty .mat": (written("scene.mat", b""), "cannot be read: Mat file appears to be truncated"),
+    "empty .mat": (written("scene.mat", b""), "cannot be read: Mat file appears to be"),
     "text as .mat": (written("scene.mat", b"hello " * 50), "cannot be read"),
     "text as .npy": (written("scene.npy", b"hello"), "is not a NumPy file"),
     "bands of two types": (written("scene.vrt", TWO_TYPES), "has bands of different types"),
