@@ -102,9 +102,9 @@ def _usual_iterations(strength: float, tol: float) -> int:
     """Return how many iterations a scene usually needs, which saves a certificate on the way.
 
     For a gap of 1e-3, Indian Pines needs 11 to 15, 22 to 28, 42 to 48 and 75 to 87 iterations with
-    weights of 0.5, 1, 2 and 4, by classifier and features; other gaps follow the usual slope.
+    weights of 0.5, 1, 2 and 4, by classifier and features; smaller gaps are forecast from there.
     """
-    usual: float = 23 * strength**0.9 * (max(tol, 1e-5) / 1e-3) ** (1 / FIRST_SLOPE)
+    usual: float = 23 * strength**0.9 * (max(tol, 1e-3) / 1e-3) ** (1 / FIRST_SLOPE)
     return round(min(max(usual, 8), 128))
 
 
