@@ -87,9 +87,7 @@ def draw_overview(
     FalseColorDisplay.from_cube(cube, wavelengths=INFRARED).plot(axes[0])
     ClassMapDisplay.from_labels(result.maps["reference"]).plot(axes[1], legend=False)
     rejected.plot(axes[2], legend=False)
-    isolated = [name for name, curve in curves.items() if "failure_probability" in curve]
-    display = RejectionCurveDisplay.from_curves(curves, isolated=isolated)
-    display.plot(axes[3:], measures=("nonrejected_accuracy",), legend=False)
+    _curve_display(curves).plot(axes[3:], measures=("nonrejected_accuracy",), legend=False)
     with print_style():
         axes[3].legend(loc="lower right", handlelength=2.4)
     share = f"{100 * rejected.rejected_fraction:.0f} %"
@@ -104,11 +102,16 @@ def draw_overview(
     )
 
 
+def _curve_display(curves: Mapping[str, xr.Dataset]) -> RejectionCurveDisplay:
+    """Return the curves; the points of joint rejection are solves of their own, not thresholds."""
+    isolated = [name for name, curve in curves.items() if "failure_probability" in curve]
+    return RejectionCurveDisplay.from_curves(curves, isolated=isolated)
+
+
 def draw_measures(curves: Mapping[str, xr.Dataset], folder: Path) -> Iterator[Picture]:
     """Draw the measures of the rejectors, and their relative optimality and costs."""
-    isolated = [name for name, curve in curves.items() if "failure_probability" in curve]
     figure, axes = new_row(3)
-    RejectionCurveDisplay.from_curves(curves, isolated=isolated).plot(axes)
+    _curve_display(curves).plot(axes)
     yield Picture(
         save_figure(figure, folder / "measures", dpi=200)[0],
         "The three measures",
