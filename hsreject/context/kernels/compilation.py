@@ -22,7 +22,9 @@ Number = float | np.floating[Any]
 # reciprocals ("contract", "arcp") gain under 5 % and round in an order that the compiler chooses
 # anew wherever a function is inlined: kernels loaded from disk then differ in the last digit from
 # those compiled in this process, and so do machines.
-_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"nsz"}}
+# No reference counts either: kernels make no arrays, and counting every slice took a tenth of the
+# time.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"nsz"}, "_nrt": False}
 
 
 # Constants of kernels: a bare 1 or 1.0 would turn float32 arithmetic into float64, these do not.

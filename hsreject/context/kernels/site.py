@@ -13,6 +13,7 @@ equation. A pass takes the set from the last c and :math:`\theta` and solves; it
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,9 +35,9 @@ from hsreject.context.kernels.tile import BLOCK, CHUNK, GROUP, RUN, new_tile
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Where the runs of the work array start: sums over the active classes, then c and theta.
-COUNT, P, NU, P_NU, P_P, C, THETA, N_WORK = (run * CHUNK for run in range(8))
-ERROR = NU
+# Where the runs of the work array start: sums over the active classes, then c, theta and how far
+# off they are.
+COUNT, P, NU, P_NU, P_P, C, THETA, ERROR, N_WORK = (run * CHUNK for run in range(9))
 
 ALL_ACTIVE = np.float32(-1e30)  # the theta that makes every class active
 NEVER_ACTIVE = -2e30  # the point of a class that is never active
@@ -54,7 +55,7 @@ def new_site_scratch(n_classes: int, dtype: np.dtype[Any]) -> SiteScratch:
     """Return room for a chunk of pixels of `n_classes`."""
     work = np.zeros(N_WORK, dtype)
     work[C:THETA] = 1
-    work[THETA:] = ALL_ACTIVE
+    work[THETA:ERROR] = ALL_ACTIVE
     return SiteScratch(new_tile(n_classes, dtype, filler=NEVER_ACTIVE), work)
 
 
@@ -70,10 +71,15 @@ def new_multipliers(shape: tuple[int, int, int], dtype: np.dtype[Any]) -> NDArra
 def solve_block(
     tile: FloatArray, n_classes: int, tau: Number, tolerance: Number, work: FloatArray
 ) -> None:
-    """Put c and theta of a block's pixels into `work`, starting from those that are there."""
+    """Put c and theta of a block's pixels into `work`, starting from those that are there.
+
+    A pixel that is solved stays as it is, so that none depends on the others of its block.
+    """
+    for j in range(BLOCK):
+        work[ERROR + j] = math.inf
     for _ in range(MAX_PASSES):
         sum_over_active(tile, work)
-        solve_for_active(tau, work)
+        solve_for_active(tau, tolerance, work)
         if n_unsolved(tile, tau, tolerance, work) == 0:
             return
     for j in range(BLOCK):
@@ -112,8 +118,8 @@ def sum_over_active(tile: FloatArray, work: FloatArray) -> None:
 
 
 @inner
-def solve_for_active(tau: Number, work: FloatArray) -> None:
-    """Solve for c and theta as if the active classes were the right ones.
+def solve_for_active(tau: Number, tolerance: Number, work: FloatArray) -> None:
+    """Solve for c and theta of unsolved pixels as if the active classes were the right ones.
 
     With s = p'x = tau / c the two constraints give s^2 - a s - b = 0; of the two forms of its
     positive root the one without cancellation is taken. Where nothing can be solved, all classes
@@ -129,9 +135,11 @@ def solve_for_active(tau: Number, work: FloatArray) -> None:
         s = if_positive if a > ZERO else if_negative
         c = tau / s
         theta = (work[NU + j] + c * work[P + j] - ONE) * inverse
-        work[C + j] = c if s > ZERO else ONE
-        theta = theta if s > ZERO else ALL_ACTIVE
-        work[THETA + j] = max(ALL_ACTIVE, theta)
+        c = c if s > ZERO else ONE
+        theta = max(ALL_ACTIVE, theta if s > ZERO else ALL_ACTIVE)
+        is_solved = work[ERROR + j] <= tolerance
+        work[C + j] = work[C + j] if is_solved else c
+        work[THETA + j] = work[THETA + j] if is_solved else theta
 
 
 @inner

@@ -34,8 +34,10 @@ class PreconditionedADMM(Solver):
 
     with :math:`\tau = step / L`, L the summed strengths of the priors, and :math:`\sigma = 1 /
     (\tau \|H\|^2)`. No linear system is solved: every prior works, whatever its operator, with
-    nodata and edge weights. The step before a certificate is not over-relaxed, so that Z is on
-    the simplex and Y feasible.
+    nodata and edge weights. The step before a certificate is exact and not over-relaxed, so that Z
+    is on the simplex and Y feasible. Before that the site prox of iteration n may be off by
+    :math:`10 / (n + 9)^2`: such errors have a finite sum, so the method converges all the same
+    (Condat, theorem 4.1), and most pixels need one pass instead of two.
 
     On Indian Pines steps of 0.1 to 0.2 need the same iterations within two; a start from the
     probabilities, or a step that changes on the way, does not save any.
@@ -84,7 +86,7 @@ class PreconditionedADMM(Solver):
         while True:
             n_iterations += 1
             due = journal.is_due(n_iterations)
-            iteration.step(exact if due else relaxed, workers)
+            iteration.step(exact if due else _inexact(relaxed, n_iterations), workers)
             journal.tick(n_iterations)
             if due and journal.note(n_iterations, iteration.certify(workers)):
                 return journal.solution(State(field, duals))
@@ -96,6 +98,11 @@ class PreconditionedADMM(Solver):
         n_classes = problem.probability.shape[1]
         rounding = float(np.finfo(problem.probability.dtype).eps)
         return Steps(tau, sigma, relaxation, rounding * (32 + 2 * n_classes) * (1 + tau))
+
+
+def _inexact(steps: Steps, n_iterations: int) -> Steps:
+    tolerance = max(10 / (n_iterations + 9) ** 2, steps.site_tolerance)
+    return steps._replace(site_tolerance=tolerance)
 
 
 def _usual_iterations(strength: float, tol: float) -> int:
