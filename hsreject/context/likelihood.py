@@ -29,11 +29,8 @@ def valid_probability_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
             "probability must be a non-empty array with the axes (category, y, x) "
             f"(got shape {probability.shape})."
         )
-    total = np.zeros(probability.shape[1:])
-    least = np.inf
-    for plane in probability:  # plane by plane: no second copy of a large scene
-        total += plane
-        least = np.fmin(least, np.fmin.reduce(plane, axis=None))
+    total = probability.sum(axis=0, dtype=np.result_type(probability, np.float32))
+    least = np.fmin.reduce(probability, axis=None)
     valid = np.ones(total.shape, dtype=np.bool_)
     if np.isnan(total).any():
         valid = _complete_pixels(probability)
@@ -64,7 +61,7 @@ def _complete_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
     return complete
 
 
-def _check_sums(total: NDArray[np.float64]) -> None:
+def _check_sums(total: NDArray[np.floating[Any]]) -> None:
     low, high = total.min(), total.max()
     if low == 0:
         raise InputError(
@@ -92,8 +89,10 @@ def likelihood(
     n_classes, n_rows, n_columns = probability.shape
     arranged: NDArray[np.floating[Any]] = np.empty((n_rows, n_classes, n_columns), dtype)
     prior = np.ones(n_classes) if class_prior is None else _checked_prior(class_prior, n_classes)
-    for k, plane in enumerate(probability):
-        arranged[:, k] = np.where(valid, plane / prior[k] if class_prior is not None else plane, 1)
+    for k, plane in enumerate(probability):  # plane by plane: no second copy of a large scene
+        arranged[:, k] = plane if class_prior is None else plane / prior[k]
+    if not valid.all():
+        np.copyto(arranged, 1, where=~valid[:, np.newaxis])
     if class_prior is not None:
         scale = np.where(valid, arranged.sum(axis=1, dtype=np.float64), 1.0)
         arranged /= scale[:, np.newaxis].astype(dtype)

@@ -8,11 +8,11 @@ import hsreject as hr
 
 
 def test_context_adds_points_of_accuracy_on_indian_pines() -> None:
-    """Ten pixels a class, 15 MNF components: at least 8 points on the mean of a few draws."""
+    """Ten pixels a class, 15 MNF components: at least 8 points on the mean of ten draws."""
     cube, labels = hr.load_indian_pines()
     features = hr.MNF(15).fit(cube).transform(cube)
     gains = []
-    for seed in range(3):
+    for seed in range(10):
         train, test = hr.sample_per_class(labels, 10, seed=seed)
         model = hr.SceneClassifier(hr.SparseMultinomialRegression()).fit(features, train)
         probability = model.predict_proba(features)
@@ -20,4 +20,4 @@ def test_context_adds_points_of_accuracy_on_indian_pines() -> None:
         pixelwise = probability.category.values[probability.values.argmax(axis=0)]
         tested = test.values > 0
         gains.append(((label == test.values) * 1.0 - (pixelwise == test.values))[tested].mean())
-    assert np.mean(gains) > 0.08
+    assert np.mean(gains) >= 0.08

@@ -138,34 +138,6 @@ def test_float32_finds_the_same_optimum() -> None:
     assert single.objective == pytest.approx(exact.objective, rel=1e-5)
 
 
-@pytest.mark.parametrize("solver", ["admm", "preconditioned_admm"])
-def test_warm_start_is_quick_and_right(solver: str) -> None:
-    segsalsa = SegSALSA(VectorTV(2.0), solver=solver, tol=1e-5, dtype="float64")
-    cold = segsalsa.solve(SCENE)
-    again = segsalsa.solve(SCENE, start=cold)
-    assert again.n_iterations < cold.n_iterations / 2
-    assert again.objective == pytest.approx(cold.objective, rel=1e-5)
-    other = SCENE[[1, 0, 2]]
-    np.testing.assert_allclose(
-        segsalsa.solve(other, start=cold).objective, segsalsa.solve(other).objective, rtol=2e-5
-    )
-
-
-def test_a_result_is_not_changed_by_a_start_from_it() -> None:
-    segsalsa = SegSALSA(VectorTV(2.0))
-    first = segsalsa.solve(SCENE)
-    before = first.hidden_field.copy()
-    segsalsa.solve(SCENE[[1, 0, 2]], start=first)
-    np.testing.assert_array_equal(first.hidden_field, before)
-
-
-def test_start_of_another_shape_is_refused() -> None:
-    segsalsa = SegSALSA(VectorTV(2.0))
-    first = segsalsa.solve(SCENE)
-    with pytest.raises(InputError, match="start does not fit"):
-        segsalsa.solve(SCENE[:, :-1], start=first)
-
-
 def test_class_priors_turn_probabilities_into_likelihoods() -> None:
     prior = np.array([0.6, 0.3, 0.1])
     likelihood = SCENE / prior[:, None, None]

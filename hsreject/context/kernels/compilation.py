@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite.binding import get_host_cpu_features
 from numba.core import event
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 F = TypeVar("F", bound="Callable[..., Any]")
 FloatArray = NDArray[np.floating[Any]]
@@ -29,6 +31,24 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"nsz"}, "_nrt":
 
 # Constants of kernels: a bare 1 or 1.0 would turn float32 arithmetic into float64, these do not.
 ZERO, HALF, ONE, TWO, FOUR = (np.float32(number) for number in (0, 0.5, 1, 2, 4))
+
+
+def _fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    kind = typing_context.unify_types(a, b, c)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return kind(kind, kind, kind), generate
+
+
+# a b + c in one instruction and rounded once. Written out, it is the same wherever it is compiled;
+# processors before 2013, for which it would be a slow function call, round twice.
+fma: Callable[[Number, Number, Number], Any] = (
+    cast("Any", numba.extending.intrinsic(_fma))
+    if get_host_cpu_features().get("fma", True)
+    else numba.njit(lambda a, b, c: a * b + c, **_OPTIONS)
+)
 
 
 def kernel(function: F) -> F:

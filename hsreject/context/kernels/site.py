@@ -27,6 +27,7 @@ from hsreject.context.kernels.compilation import (
     ZERO,
     FloatArray,
     Number,
+    fma,
     inner,
     spliced,
 )
@@ -103,13 +104,13 @@ def sum_over_active(tile: FloatArray, work: FloatArray) -> None:
             for member in range(GROUP):
                 nu = group[2 * member * CHUNK + j]
                 p = group[(2 * member + 1) * CHUNK + j]
-                is_active = nu + c * p > theta
+                is_active = fma(c, p, nu) > theta
                 p_if_active = p if is_active else ZERO
                 count += ONE if is_active else ZERO
                 sum_p += p_if_active
                 sum_nu += nu if is_active else ZERO
-                sum_p_nu += p_if_active * nu
-                sum_p_p += p_if_active * p
+                sum_p_nu = fma(p_if_active, nu, sum_p_nu)
+                sum_p_p = fma(p_if_active, p, sum_p_p)
             work[COUNT + j] += count
             work[P + j] += sum_p
             work[NU + j] += sum_nu
@@ -158,9 +159,9 @@ def n_unsolved(tile: FloatArray, tau: Number, tolerance: Number, work: FloatArra
             sum_x, sum_p_x = ZERO, ZERO
             for member in range(GROUP):
                 p = group[(2 * member + 1) * CHUNK + j]
-                x = max(ZERO, group[2 * member * CHUNK + j] + c * p - theta)
+                x = max(ZERO, fma(c, p, group[2 * member * CHUNK + j]) - theta)
                 sum_x += x
-                sum_p_x += x * p
+                sum_p_x = fma(x, p, sum_p_x)
             work[COUNT + j] += sum_x
             work[P + j] += sum_p_x
     inverse = ONE / tau

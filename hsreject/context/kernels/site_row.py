@@ -11,7 +11,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hsreject.context.kernels.compilation import ZERO, FloatArray, Number, inner, kernel, spliced
+from hsreject.context.kernels.compilation import (
+    ZERO,
+    FloatArray,
+    Number,
+    fma,
+    inner,
+    kernel,
+    spliced,
+)
 from hsreject.context.kernels.site import THETA, C, SiteScratch, solve_block
 from hsreject.context.kernels.tile import BLOCK, CHUNK
 
@@ -109,7 +117,7 @@ def _store(
         z = field[k, first:last]
         zbar = extrapolated[k, first:last]
         for j in range(len(z)):
-            x = max(ZERO, part[j] + work[C + j] * part[CHUNK + j] - work[THETA + j])
+            x = max(ZERO, fma(work[C + j], part[CHUNK + j], part[j]) - work[THETA + j])
             step = x - z[j]
             zbar[j] = x + step
             z[j] += relaxation * step

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hsreject.context.kernels.compilation import ONE, FloatArray, Number, inner, kernel
+from hsreject.context.kernels.compilation import ONE, FloatArray, Number, fma, inner, kernel
 from hsreject.context.kernels.site_row import Steps
 from hsreject.context.kernels.tile import CHUNK
 
@@ -115,13 +115,14 @@ def load_pulled(
         part = tile[2 * k * CHUNK : 2 * (k + 1) * CHUNK]
         for j in range(n_pixels):
             i = first + j
-            pulled = weights[RIGHT + j] * dual[0, k, i] + weights[DOWN + j] * dual[1, k, i]
-            part[j] = field[k, i] + (pulled - weights[ABOVE + j] * dual_above[k, i])
+            point = fma(weights[RIGHT + j], dual[0, k, i], field[k, i])
+            point = fma(weights[DOWN + j], dual[1, k, i], point)
+            part[j] = fma(weights[ABOVE + j], dual_above[k, i], point)
             part[CHUNK + j] = probability[k, i]
         for j in range(1, n_pixels):
-            part[j] -= weights[RIGHT + j - 1] * dual[0, k, first + j - 1]
+            part[j] = fma(-weights[RIGHT + j - 1], dual[0, k, first + j - 1], part[j])
         if first > 0:
-            part[0] -= weights[BEFORE] * dual[0, k, first - 1]
+            part[0] = fma(-weights[BEFORE], dual[0, k, first - 1], part[0])
 
 
 @inner
@@ -135,7 +136,7 @@ def load_weights(
     for j in range(len(right)):
         weights[RIGHT + j] = tau * right[j]
         weights[DOWN + j] = tau * down[j]
-        weights[ABOVE + j] = tau * above[j]
+        weights[ABOVE + j] = -tau * above[j]
     weights[BEFORE] = tau * edge_weight[row, 0, first - 1]
 
 
@@ -161,23 +162,24 @@ def dual_row(
     for k in range(dual.shape[1]):
         for i in range(end):
             z = here[k, i]
-            t = dual[0, k, i] + sigma * right_weight[i] * (here[k, i + 1] - z)
-            u = dual[1, k, i] + sigma * down_weight[i] * (below[k, i] - z)
-            scale[i] += t * t + u * u
-        u = dual[1, k, end] + sigma * down_weight[end] * (below[k, end] - here[k, end])
-        scale[end] += dual[0, k, end] * dual[0, k, end] + u * u
+            t = fma(sigma * right_weight[i], here[k, i + 1] - z, dual[0, k, i])
+            u = fma(sigma * down_weight[i], below[k, i] - z, dual[1, k, i])
+            scale[i] = fma(u, u, fma(t, t, scale[i]))
+        t = dual[0, k, end]
+        u = fma(sigma * down_weight[end], below[k, end] - here[k, end], dual[1, k, end])
+        scale[end] = fma(u, u, fma(t, t, scale[end]))
     for i in range(len(scale)):
         norm = np.sqrt(scale[i])
         shrink = ball / norm
         scale[i] = relaxation * (shrink if norm > ball else ONE)
     for k in range(dual.shape[1]):
         for i in range(end):
-            t = dual[0, k, i] + sigma * right_weight[i] * (here[k, i + 1] - here[k, i])
-            dual[0, k, i] = keep * dual[0, k, i] + scale[i] * t
-        dual[0, k, end] = (keep + scale[end]) * dual[0, k, end]
+            t = fma(sigma * right_weight[i], here[k, i + 1] - here[k, i], dual[0, k, i])
+            dual[0, k, i] = fma(scale[i], t, keep * dual[0, k, i])
+        dual[0, k, end] = fma(scale[end], dual[0, k, end], keep * dual[0, k, end])
         for i in range(len(scale)):
-            u = dual[1, k, i] + sigma * down_weight[i] * (below[k, i] - here[k, i])
-            dual[1, k, i] = keep * dual[1, k, i] + scale[i] * u
+            u = fma(sigma * down_weight[i], below[k, i] - here[k, i], dual[1, k, i])
+            dual[1, k, i] = fma(scale[i], u, keep * dual[1, k, i])
 
 
 @inner
