@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 import hsreject as hr
-from benchmarks.timing import Row, best_seconds
+from benchmarks.timing import Row, best_in_turns, best_seconds
 from hsreject.experiments.novelty import INDIAN_PINES_HOLD_OUTS, NoveltyExperiment
 from hsreject.rejection import Rejector
 
@@ -81,18 +81,15 @@ def joint_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> It
     def run(workers: int) -> None:
         replace(one, workers=workers).sweep(maps["probability"], within=within)
 
-    # In turns, so that a slow minute of the machine falls on all of them.
-    rounds = [
-        [best_seconds(f, repeat=1) for f in (lambda: run(1), cold, lambda: run(2))]
-        for _ in range(5)
-    ]
-    single, separate, double = np.min(rounds, axis=0)
+    seconds = best_in_turns({"one": lambda: run(1), "cold": cold, "two": lambda: run(2)}, rounds=5)
     yield Row(
         f"joint sweep of {sweep.sizes['operating_point']} / as many cold solves, one worker",
-        f"{single / separate:.2f} ({single:.1f} s)",
+        f"{seconds['one'] / seconds['cold']:.2f} ({seconds['one']:.1f} s)",
         "<= 1",
     )
-    yield Row("the same sweep, two workers / one", f"{double / single:.2f}", "<= 0.6")
+    yield Row(
+        "the same sweep, two workers / one", f"{seconds['two'] / seconds['one']:.2f}", "<= 0.6"
+    )
 
 
 def search_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,20 @@ def best_seconds(function: Callable[[], object], *, repeat: int = 5) -> float:
         function()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def best_in_turns(
+    functions: Mapping[str, Callable[[], object]], *, rounds: int
+) -> dict[str, float]:
+    """Return the shortest run time of each function, run in turns.
+
+    A slow minute of the machine then falls on all of them, and the ratios stand.
+    """
+    best = dict.fromkeys(functions, float("inf"))
+    for _ in range(rounds):
+        for name, function in functions.items():
+            best[name] = min(best[name], best_seconds(function, repeat=1))
+    return best
 
 
 def peak_bytes(code: str, *, environment: dict[str, str] | None = None) -> int:
