@@ -104,7 +104,8 @@ def _against_numpy(probability: NDArray[np.float32]) -> Iterator[Row]:
             "1": partial(hr.SegSALSA(prior, n_threads=1).solve, probability),
             "2": partial(hr.SegSALSA(prior, n_threads=2).solve, probability),
         },
-        rounds=20,
+        rounds=10,
+        repeat=3,  # the first one of a turn finds its memory cold
     )
     for n_threads in ("1", "2"):
         yield Row(
@@ -133,7 +134,8 @@ def _threads() -> Iterator[Row]:
             )
             for n_threads in ("1", "2")
         },
-        rounds=10,
+        rounds=8,
+        repeat=2,
     )
     yield Row(
         "610 x 340 x 9: one thread / two threads",

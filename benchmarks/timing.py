@@ -32,16 +32,16 @@ def best_seconds(function: Callable[[], object], *, repeat: int = 5) -> float:
 
 
 def best_in_turns(
-    functions: Mapping[str, Callable[[], object]], *, rounds: int
+    functions: Mapping[str, Callable[[], object]], *, rounds: int, repeat: int = 1
 ) -> dict[str, float]:
-    """Return the shortest run time of each function, run in turns.
+    """Return the shortest run time of each function, run `repeat` times in each turn.
 
     A slow minute of the machine then falls on all of them, and the ratios stand.
     """
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(rounds):
         for name, function in functions.items():
-            best[name] = min(best[name], best_seconds(function, repeat=1))
+            best[name] = min(best[name], best_seconds(function, repeat=repeat))
     return best
 
 

@@ -49,14 +49,14 @@ def update_dual_rows(
     edge_weight: FloatArray,
     radius: Number,
     steps: Steps,
-    scale: FloatArray,
+    room: FloatArray,
     first_row: int,
     last_row: int,
 ) -> None:
-    """Update rows of Y from Zbar; `scale` is room for a row (x,)."""
+    """Update rows of Y from Zbar; `room` is for three rows (x,)."""
     for row in range(first_row, last_row):
         below = field[row + 1 if row + 1 < field.shape[0] else row]
-        dual_row(dual[row], field[row], below, edge_weight[row], radius, steps, scale)
+        dual_row(dual[row], field[row], below, edge_weight[row], radius, steps, room)
 
 
 @kernel
@@ -148,25 +148,27 @@ def dual_row(
     edge_weight: FloatArray,
     radius: Number,
     steps: Steps,
-    scale: FloatArray,
+    room: FloatArray,
 ) -> None:
     """Update a row of Y, (direction, category, x), from Zbar of this row and the one below."""
     sigma = dual.dtype.type(steps.dual)
     relaxation = dual.dtype.type(steps.relaxation)
     ball = dual.dtype.type(radius)
     keep = ONE - relaxation
-    right_weight, down_weight = edge_weight[0], edge_weight[1]
+    scale, right, down = room[0], room[1], room[2]
     end = len(scale) - 1  # no edge leaves the last column to the right
     for i in range(len(scale)):
         scale[i] = 0
+        right[i] = sigma * edge_weight[0, i]
+        down[i] = sigma * edge_weight[1, i]
     for k in range(dual.shape[1]):
         for i in range(end):
             z = here[k, i]
-            t = fma(sigma * right_weight[i], here[k, i + 1] - z, dual[0, k, i])
-            u = fma(sigma * down_weight[i], below[k, i] - z, dual[1, k, i])
+            t = fma(right[i], here[k, i + 1] - z, dual[0, k, i])
+            u = fma(down[i], below[k, i] - z, dual[1, k, i])
             scale[i] = fma(u, u, fma(t, t, scale[i]))
         t = dual[0, k, end]
-        u = fma(sigma * down_weight[end], below[k, end] - here[k, end], dual[1, k, end])
+        u = fma(down[end], below[k, end] - here[k, end], dual[1, k, end])
         scale[end] = fma(u, u, fma(t, t, scale[end]))
     for i in range(len(scale)):
         norm = np.sqrt(scale[i])
@@ -174,11 +176,11 @@ def dual_row(
         scale[i] = relaxation * (shrink if norm > ball else ONE)
     for k in range(dual.shape[1]):
         for i in range(end):
-            t = fma(sigma * right_weight[i], here[k, i + 1] - here[k, i], dual[0, k, i])
+            t = fma(right[i], here[k, i + 1] - here[k, i], dual[0, k, i])
             dual[0, k, i] = fma(scale[i], t, keep * dual[0, k, i])
         dual[0, k, end] = fma(scale[end], dual[0, k, end], keep * dual[0, k, end])
         for i in range(len(scale)):
-            u = fma(sigma * down_weight[i], below[k, i] - here[k, i], dual[1, k, i])
+            u = fma(down[i], below[k, i] - here[k, i], dual[1, k, i])
             dual[1, k, i] = fma(scale[i], u, keep * dual[1, k, i])
 
 

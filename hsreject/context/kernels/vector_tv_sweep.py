@@ -52,7 +52,7 @@ class SweepScratch(NamedTuple):
     pull: FloatArray  # (category, x)
     zbar: FloatArray  # (row % 2, category, x)
     weights: FloatArray  # of the edges of a chunk
-    scale: FloatArray  # (x,)
+    room: FloatArray  # for three rows (x,)
     squared: NDArray[np.float64]  # (x,)
 
 
@@ -65,7 +65,7 @@ def new_sweep_scratch(field: FloatArray) -> SweepScratch:
         pull=np.empty((n_classes, n_columns), field.dtype),
         zbar=np.zeros((2, n_classes, n_columns), field.dtype),
         weights=np.empty(N_WEIGHTS, field.dtype),
-        scale=np.empty(n_columns, field.dtype),
+        room=np.empty((3, n_columns), field.dtype),
         squared=np.empty(n_columns),
     )
 
@@ -82,7 +82,7 @@ def sweep_bands(
 ) -> None:
     """Update Z and all but the last row of Y in some bands; when JOINING, only those last rows."""
     field, dual, probability, edge_weight, multipliers, borders, bands = arrays
-    zbar, scale, weights = scratch.zbar, scratch.scale, scratch.weights
+    zbar, room, weights = scratch.zbar, scratch.room, scratch.weights
     tau = field.dtype.type(steps.primal)
     n_columns = field.shape[2]
     n_bands = borders.shape[0]
@@ -90,7 +90,7 @@ def sweep_bands(
         first, last = bands[band], bands[band + 1] - 1
         if phase == JOINING:
             below = borders[min(band + 1, n_bands - 1), 0]  # the last row of all has weight 0
-            dual_row(dual[last], borders[band, 1], below, edge_weight[last], radius, steps, scale)
+            dual_row(dual[last], borders[band, 1], below, edge_weight[last], radius, steps, room)
             continue
         above = borders[band, 0]
         for row in range(first, last + 1):
@@ -115,7 +115,7 @@ def sweep_bands(
                 )
                 step_chunk(field[row], here, multipliers[row], start, stop, steps, scratch.site)
             if row > first:
-                dual_row(dual[row - 1], above, here, edge_weight[row - 1], radius, steps, scale)
+                dual_row(dual[row - 1], above, here, edge_weight[row - 1], radius, steps, room)
             above = here
 
 

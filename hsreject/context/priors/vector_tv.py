@@ -212,8 +212,8 @@ class VectorTVTerm(Term):
         steps = Steps(primal=0.0, dual=step, relaxation=relaxation, site_tolerance=0.0)
 
         def update(first: int, last: int) -> None:
-            scale = np.empty_like(field[0, 0])
-            update_dual_rows(dual, field, self.edge_weight, self.weight, steps, scale, first, last)
+            room = np.empty((3, field.shape[2]), field.dtype)
+            update_dual_rows(dual, field, self.edge_weight, self.weight, steps, room, first, last)
 
         workers.share(len(field), update)
 
