@@ -30,10 +30,11 @@ def valid_probability_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
             f"(got shape {probability.shape})."
         )
     total = probability.sum(axis=0, dtype=np.result_type(probability, np.float32))
-    least = np.fmin.reduce(probability, axis=None)
+    least = probability.min()
     valid = np.ones(total.shape, dtype=np.bool_)
-    if np.isnan(total).any():
+    if np.isnan(least):
         valid = _complete_pixels(probability)
+        least = np.fmin.reduce(probability, axis=None)
     if not valid.any():
         raise InputError("probability is NaN in every pixel: there is nothing to solve.")
     if least < 0:
@@ -41,7 +42,7 @@ def valid_probability_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
             f"probability must be at least 0 (found {least:g}). "
             "Pass the output of predict_proba, not scores or log-probabilities."
         )
-    _check_sums(total[valid])
+    _check_sums(total if valid.all() else total[valid])
     return valid
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ from hsreject.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
+
+PARTS_OF_A_THREAD = 4
 
 
 def usable_cores() -> int:
@@ -47,14 +50,18 @@ class Workers:
         self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
     def share(self, count: int, work: Callable[[int, int], object]) -> None:
-        """Call `work(start, stop)` on equal parts of range(count), one part a thread."""
-        n_parts = min(self.n_threads, count)
+        """Call `work(start, stop)` on equal parts of range(count), a few parts a thread.
+
+        Threads take one part after the other, so that a core which others slow down does fewer.
+        """
+        n_parts = min(PARTS_OF_A_THREAD * self.n_threads, count)
         if self._pool is None or n_parts < 2:
             work(0, count)
             return
         edges = [count * part // n_parts for part in range(n_parts + 1)]
-        others = [self._pool.submit(work, start, stop) for start, stop in pairwise(edges[1:])]
-        work(0, edges[1])
+        parts = deque(pairwise(edges))
+        others = [self._pool.submit(_work_off, parts, work) for _ in range(self.n_threads - 1)]
+        _work_off(parts, work)
         for other in others:
             other.result()
 
@@ -69,6 +76,15 @@ class Workers:
     ) -> None:
         if self._pool is not None:
             self._pool.shutdown()
+
+
+def _work_off(parts: deque[tuple[int, int]], work: Callable[[int, int], object]) -> None:
+    while True:
+        try:
+            start, stop = parts.popleft()  # safe among threads
+        except IndexError:  # nothing is left
+            return
+        work(start, stop)
 
 
 class Rehearsal(Workers):

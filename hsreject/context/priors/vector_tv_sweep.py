@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,14 +82,14 @@ class VectorTVIteration(Iteration):
         return Certificate(objective, gap=float(objective - bound))
 
     def _sweep(self, steps: Steps, phase: int, first: int, last: int) -> None:
-        scratch = self._scratch(first)
-        sweep_bands(self.arrays, self.weight, steps, scratch, first, last, phase)
+        sweep_bands(self.arrays, self.weight, steps, self._scratch(), first, last, phase)
 
     def _certify_rows(self, rows: NDArray[np.float64], first: int, last: int) -> None:
-        certify_rows(self.arrays, self._scratch(first), rows, first, last)
+        certify_rows(self.arrays, self._scratch(), rows, first, last)
 
-    def _scratch(self, first: int) -> SweepScratch:
-        """Return the room of the thread that starts at `first`: no two threads start there."""
-        if first not in self.scratches:
-            self.scratches[first] = new_sweep_scratch(self.arrays.field)
-        return self.scratches[first]
+    def _scratch(self) -> SweepScratch:
+        """Return the room of this thread."""
+        thread = get_ident()
+        if thread not in self.scratches:
+            self.scratches[thread] = new_sweep_scratch(self.arrays.field)
+        return self.scratches[thread]
