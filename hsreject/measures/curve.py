@@ -69,9 +69,9 @@ def rejection_curve(
 
         return streamed_rejection_curve(correct, confidence, weights=weights)
     accurate = inputs.correct_values(plain[0]).ravel()
-    values = inputs.confidence_values(plain[1])
     if weights is None:
-        return curve_of_samples(accurate, values)
+        return curve_of_samples(accurate, inputs.sortable_values(plain[1]))
+    values = inputs.confidence_values(plain[1])
     return curve_of_groups(
         group_weighted_ties(accurate, values, inputs.weight_values(plain[2])), weighted=True
     )

@@ -11,7 +11,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures.counts import MEASURES, Counts, rejected_fraction
+from hsreject.measures.counts import MEASURES, Counts, rejected_fraction, share
 from hsreject.measures.point import OperatingPoint
 from hsreject.measures.ranking import Groups, threshold_points
 
@@ -27,6 +27,7 @@ _MEANING = {
     "misclassified_kept": "misclassified samples kept",
     "accurate_rejected": "accurate samples rejected",
     "misclassified_rejected": "misclassified samples rejected",
+    "overall_accuracy": "accuracy with nothing rejected",
 }
 
 
@@ -56,10 +57,27 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     return curve_of_counts(threshold, Counts(*table), weighted=table.dtype.kind == "f")
 
 
-def curve_of_samples(correct: NDArray[np.bool_], confidence: NDArray[np.float64]) -> xr.Dataset:
-    """Return the curve of samples that count alike."""
+def curve_of_samples(
+    correct: NDArray[np.bool_],
+    confidence: NDArray[np.floating],
+    *,
+    with_overall_accuracy: bool = False,
+) -> xr.Dataset:
+    """Return the curve of samples that count alike.
+
+    Parameters
+    ----------
+    correct : array of bool (sample)
+    confidence : array of float32 or float64 (sample), finite
+    with_overall_accuracy : bool
+        Whether to say at every point how accurate the labels are with nothing rejected. A Dataset
+        that is built at once takes half the time of one to which a variable is added.
+    """
     threshold, counts, spare = threshold_points(correct, confidence, n_spare=1 + len(MEASURES))
-    return _curve(threshold, counts, _measures(counts, into=spare), weighted=False)
+    variables = _variables(threshold, counts, _measures(counts, into=spare))
+    if with_overall_accuracy:
+        variables["overall_accuracy"] = np.full(threshold.size, share(counts.accurate, counts.n))
+    return _curve(variables, weighted=False)
 
 
 def curve_of_groups(groups: Groups, *, weighted: bool = False) -> xr.Dataset:
@@ -75,7 +93,8 @@ def curve_of_counts(
 ) -> xr.Dataset:
     """Return the curve of given counts, with all measures."""
     table = np.empty((1 + len(MEASURES), threshold.size))
-    return _curve(threshold, counts, _measures(counts, into=table), weighted=weighted)
+    variables = _variables(threshold, counts, _measures(counts, into=table))
+    return _curve(variables, weighted=weighted)
 
 
 def _measures(counts: Counts, *, into: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
@@ -94,14 +113,13 @@ def _measures(counts: Counts, *, into: NDArray[np.float64]) -> dict[str, NDArray
     return columns
 
 
-def _curve(
-    threshold: NDArray[np.float64],
-    counts: Counts,
-    measures: dict[str, NDArray[np.float64]],
-    *,
-    weighted: bool,
-) -> xr.Dataset:
-    variables = measures | {"threshold": threshold} | counts._asdict()
+def _variables(
+    threshold: NDArray[np.float64], counts: Counts, measures: dict[str, NDArray[np.float64]]
+) -> dict[str, NDArray[Any]]:
+    return measures | {"threshold": threshold} | counts._asdict()
+
+
+def _curve(variables: dict[str, NDArray[Any]], *, weighted: bool) -> xr.Dataset:
     meaning = _MEANING | {name: measure.meaning for name, measure in MEASURES.items()}
     return xr.Dataset(
         {

@@ -94,6 +94,11 @@ def rejected_values(array: Any, *, name: str = "rejected") -> Any:
 
 def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.float64]:
     """Return confidences as a flat float64 array, all finite."""
+    return sortable_values(array, name=name).astype(np.float64, copy=False)
+
+
+def sortable_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.floating]:
+    """Return confidences as a flat array, all finite, float32 where they are and else float64."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
     flat = array.ravel()
@@ -102,7 +107,7 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
             f"{name} holds integers beyond 2**53, which float64 cannot tell apart. "
             "Replace them by their ranks."
         )
-    values = flat.astype(np.float64, copy=False)
+    values = flat if flat.dtype == np.float32 else flat.astype(np.float64, copy=False)
     if not math.isfinite(values.min(initial=0)) or not math.isfinite(values.max(initial=0)):
         n_nan, n_infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
         raise InputError(

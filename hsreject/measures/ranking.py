@@ -15,8 +15,6 @@ from hsreject.measures.counts import CurveCounts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ONE = np.uint64(1)
-
 
 class Points(NamedTuple):
     """Operating points as columns, rejected fraction ascending, all in one piece of memory.
@@ -36,28 +34,35 @@ class Points(NamedTuple):
 
 
 def threshold_points(
-    correct: NDArray[np.bool_], confidence: NDArray[np.float64], *, n_spare: int = 0
+    correct: NDArray[np.bool_], confidence: NDArray[np.floating], *, n_spare: int = 0
 ) -> Points:
     """Return the operating point of every threshold that makes a difference.
 
     The thresholds are the distinct confidences, ascending, and infinity. Samples are counted in
     the order of (confidence, correct); a point rejects all before the first of its confidence.
+
+    Parameters
+    ----------
+    correct : array of bool (sample)
+    confidence : array of float32 or float64 (sample), finite
+        Single precision is sorted in half the time.
+    n_spare : int
+        How many further columns the points shall have room for.
     """
     points = Points.empty(confidence.size + 1, n_spare=n_spare)
-    threshold, (_, _, accurate, misclassified), _ = points
+    threshold, (_, _, accurate, _), _ = points
     _sort(correct, confidence, into=(threshold[:-1], accurate[1:]))
-    np.subtract(1, accurate[1:], out=misclassified[1:])
     threshold[-1] = np.inf
-    accurate[0] = misclassified[0] = 0
+    accurate[0] = 0
     np.cumsum(accurate, out=accurate)
-    np.cumsum(misclassified, out=misclassified)
-    is_first = _is_first(threshold)
-    n_points = np.count_nonzero(is_first)
-    if n_points < threshold.size:
-        points = Points.empty(int(n_points), n_spare=n_spare)
-        points.threshold[:] = threshold[is_first]
-        points.counts.accurate_rejected[:] = accurate[is_first]
-        points.counts.misclassified_rejected[:] = misclassified[is_first]
+    n_rejected = np.flatnonzero(_is_first(threshold))
+    if n_rejected.size < threshold.size:
+        points = Points.empty(n_rejected.size, n_spare=n_spare)
+        # every place exists: with "clip" NumPy writes straight into the columns
+        threshold.take(n_rejected, out=points.threshold, mode="clip")
+        accurate.take(n_rejected, out=points.counts.accurate_rejected, mode="clip")
+    _, _, accurate, misclassified = points.counts
+    np.subtract(n_rejected, accurate, out=misclassified)
     for kept, rejected in zip(points.counts[:2], points.counts[2:], strict=True):
         np.subtract(rejected[-1], rejected, out=kept)
     return points
@@ -65,17 +70,17 @@ def threshold_points(
 
 def _sort(
     correct: NDArray[np.bool_],
-    confidence: NDArray[np.float64],
+    confidence: NDArray[np.floating],
     *,
     into: tuple[NDArray[np.float64], NDArray[np.int64]],
 ) -> None:
     """Write the confidences and whether they are accurate (1 or 0) in ascending order of both.
 
     Whether a sample is accurate rides in the lowest bit of the sort key, so that one value sort,
-    several times faster than an argsort and a gather, does the work. The bit pattern of a float64
-    that is not negative grows with its value and leaves the top bit free: shifting it left by one
-    loses nothing but the sign of a zero. Negative confidences are sorted by magnitude and turned
-    round.
+    several times faster than an argsort and a gather, does the work. The bit pattern of a
+    floating-point number that is not negative grows with its value and leaves the top bit free:
+    shifting it left by one loses nothing but the sign of a zero. Negative confidences are sorted by
+    magnitude and turned round.
     """
     ascending, accurate = into
     negative = confidence < 0
@@ -88,12 +93,16 @@ def _sort(
         lower[0][:] = -lower[0][::-1]
         lower[1][:] = 1 - lower[1][::-1]
         return
-    key = ascending.view(np.uint64)
-    np.left_shift(confidence.view(np.uint64), _ONE, out=key)
+    bits = np.dtype(f"u{confidence.itemsize}")
+    one = bits.type(1)
+    in_place = confidence.dtype == ascending.dtype
+    key = np.left_shift(confidence.view(bits), one, out=ascending.view(bits) if in_place else None)
     key |= correct
     key.sort()
-    np.bitwise_and(key, _ONE, out=accurate.view(np.uint64))
-    key >>= _ONE
+    np.bitwise_and(key, one, out=accurate, casting="unsafe")
+    key >>= one
+    if not in_place:
+        ascending[:] = key.view(confidence.dtype)
 
 
 class Groups(NamedTuple):

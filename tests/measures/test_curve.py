@@ -58,6 +58,21 @@ def test_long_curves_count_every_sample(digits: int, shift: float) -> None:
             np.testing.assert_equal(curve[name].values[index], getattr(point, name))
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("n_distinct", [7, 10**9])
+@pytest.mark.parametrize("n", [1, 2, 3, 5000])
+def test_single_precision_is_sorted_as_double(n: int, n_distinct: int, shift: float) -> None:
+    rng = np.random.default_rng(4)
+    confidence = (rng.integers(0, n_distinct, n) / n_distinct - shift).astype(np.float32)
+    confidence[:1] = -0.0
+    correct = rng.random(n) < 0.6
+    before = confidence.tobytes()
+    found = hr.rejection_curve(correct, confidence)
+    xr.testing.assert_identical(found, hr.rejection_curve(correct, confidence.astype(float)))
+    assert found.threshold.dtype == np.float64
+    assert confidence.tobytes() == before
+
+
 def test_the_samples_are_not_changed() -> None:
     correct, confidence = np.array([True, False, True]), np.array([0.5, -0.0, 0.2])
     hr.rejection_curve(correct, confidence)
