@@ -141,12 +141,8 @@ def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
 
 def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[str, str]) -> None:
     """Raise unless two maps have the same size and, where both say it, the same coordinates."""
-    shapes = [tuple(array.sizes[dim] for dim in MAP_DIMS) for array in (first, second)]
-    if shapes[0] != shapes[1]:
-        raise InputError(
-            f"{names[0]} has {_grid(shapes[0])} but {names[1]} has {_grid(shapes[1])}. "
-            f"Crop or resample {names[1]} onto the grid of {names[0]}."
-        )
+    sizes = [array.sizes for array in (first, second)]
+    check_same_size(*((size[Y], size[X]) for size in sizes), names=names)
     for dim in MAP_DIMS:
         if dim in first.coords and dim in second.coords:
             apart = np.abs(first.coords[dim].values - second.coords[dim].values).max(initial=0)
@@ -157,6 +153,17 @@ def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[s
                     f"differ by up to {apart:g} (pixel size {step:g}). "
                     f"Align {names[1]} with .rio.reproject_match({names[0]})."
                 )
+
+
+def check_same_size(
+    first: tuple[int, ...], second: tuple[int, ...], *, names: tuple[str, str]
+) -> None:
+    """Raise unless two maps have as many rows and columns."""
+    if first != second:
+        raise InputError(
+            f"{names[0]} has {_grid(first)} but {names[1]} has {_grid(second)}. "
+            f"Crop or resample {names[1]} onto the grid of {names[0]}."
+        )
 
 
 def zero_meaning(labels: xr.DataArray) -> str:

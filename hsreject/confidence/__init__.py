@@ -1,7 +1,8 @@
 """Confidences: how sure the label of a pixel is. A new one is a file and a line here."""
 
+from hsreject.confidence.at_label import LabelConfidence
 from hsreject.confidence.base import Confidence
-from hsreject.confidence.decision import label_and_confidence
+from hsreject.confidence.decision import label_and_confidence, label_and_confidence_at, picked
 from hsreject.confidence.entropy import Entropy
 from hsreject.confidence.label import label_map, label_map_of_positions
 from hsreject.confidence.margin import Margin
@@ -37,12 +38,15 @@ __all__ = [
     "CONFIDENCES",
     "Confidence",
     "Entropy",
+    "LabelConfidence",
     "Margin",
     "Maximum",
     "Posterior",
     "TieBrokenMaximum",
     "label_and_confidence",
+    "label_and_confidence_at",
     "label_map",
     "label_map_of_positions",
     "named_confidence",
+    "picked",
 ]

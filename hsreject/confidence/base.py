@@ -70,12 +70,20 @@ class Confidence(ABC):
         """
 
     def labelled_kernel(
-        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
+        self,
+        field: NDArray[np.floating],
+        probability: NDArray[np.floating] | None,
+        pixels: NDArray[np.intp] | None,
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
         """Return where the label of every pixel stands along the categories, and :meth:`kernel`.
 
-        To be overridden where both come from one pass over the field.
+        Where `pixels` are given (see :meth:`decide`), of those alone. To be overridden where both
+        come from one pass over the field: :class:`~hsreject.confidence.at_label.LabelConfidence`
+        does it for confidences that look at nothing but the label.
         """
+        if pixels is not None:
+            field = _at_pixels(field, pixels)
+            probability = None if probability is None else _at_pixels(probability, pixels)
         return first_largest(field).position, self.kernel(field, probability)
 
     def lowest(self, n_categories: int) -> float:
@@ -160,10 +168,17 @@ class Confidence(ABC):
         field, probability = _prepared(field, probability)
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
             confidence = self.kernel(field, probability)
-        return _finished(confidence, field, probability)
+        missing = np.isnan(field[0])
+        if probability is not None:
+            missing = missing | np.isnan(probability[0])
+        return _finished(confidence, field.dtype, missing)
 
     def decide(
-        self, field: NDArray[Any], *, probability: NDArray[Any] | None = None
+        self,
+        field: NDArray[Any],
+        *,
+        probability: NDArray[Any] | None = None,
+        pixels: NDArray[np.intp] | None = None,
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
         """Return label and confidence of every pixel of plain arrays, in one pass where possible.
 
@@ -171,18 +186,24 @@ class Confidence(ABC):
         ----------
         field, probability : array (category, ...)
             As for calling the object.
+        pixels : array of int (pixel), optional
+            The pixels that are asked for, as positions in row order, ascending; by default all.
 
         Returns
         -------
-        position : array of int (...)
+        position : array of int (...), or (pixel) where `pixels` are given
             Of the first category with the largest value; the number of categories where there is
             no data.
-        confidence : array of float (...)
+        confidence : array of float, the same shape
         """
         field, probability = _prepared(field, probability if self.needs_probability else None)
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
-            position, confidence = self.labelled_kernel(field, probability)
-        return position, _finished(confidence, field, probability)
+            position, confidence = self.labelled_kernel(field, probability, pixels)
+        missing = position == len(field)
+        if probability is not None and np.isnan(probability[0]).any():
+            planes = probability[:1] if pixels is None else _at_pixels(probability[:1], pixels)
+            missing |= np.isnan(planes[0])
+        return position, _finished(confidence, field.dtype, missing)
 
 
 def _prepared(
@@ -201,16 +222,19 @@ def _prepared(
 
 
 def _finished(
-    confidence: NDArray[np.floating],
-    field: NDArray[np.floating],
-    probability: NDArray[np.floating] | None,
+    confidence: NDArray[np.floating], precision: np.dtype[np.floating], missing: NDArray[np.bool_]
 ) -> NDArray[np.floating]:
     """Return confidences in the precision of the field, NaN where there is no data."""
-    finished = np.array(confidence, dtype=field.dtype)
-    finished[np.isnan(field[0])] = np.nan
-    if probability is not None:
-        finished[np.isnan(probability[0])] = np.nan
+    finished = np.array(confidence, dtype=precision)
+    if missing.any():
+        finished[missing] = np.nan
     return finished
+
+
+def _at_pixels(field: NDArray[Any], pixels: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the pixels of a field (category, ...) that are asked for, (category, pixel)."""
+    # "clip" spares the check of every position; and unlike [:, pixels], planes stay in one piece
+    return field.reshape(len(field), -1).take(pixels, axis=1, mode="clip")
 
 
 def _check_shapes(field: tuple[int, ...], probability: tuple[int, ...]) -> None:

@@ -48,7 +48,7 @@ def label_map(field: xr.DataArray) -> xr.DataArray:
     array([[  3,   7, 255]], dtype=uint8)
     """
     field = check_dims(field, FIELD_DIMS, name="field")
-    values = _label_values(field)
+    values = label_values(field)
     if field.chunks is None:
         return label_map_of_positions(first_largest(field.values).position, field)
     label: xr.DataArray = xr.apply_ufunc(
@@ -88,17 +88,25 @@ def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -
     array([[  3,   7, 255]], dtype=uint8)
     """
     field = check_dims(field, FIELD_DIMS, name="field")
-    values = _label_values(field)
+    values = label_values(field)
     return on_map_of(field, values[position], name="label", attrs=_label_attrs(field, values))
 
 
-def _label_values(field: xr.DataArray) -> NDArray[Any]:
-    """Return the labels of the categories and, last, nodata, in the type of the label map."""
-    values = np.arange(1, field.sizes[CATEGORY] + 1)
-    if CATEGORY in field.coords:
-        values = np.asarray(field.coords[CATEGORY].values)
-    dtype = label_dtype(int(values.max()))
-    return np.append(values, nodata_label(dtype)).astype(dtype)
+def label_values(field: xr.DataArray) -> NDArray[Any]:
+    """Return the labels of the categories and, last, nodata, in the type of the label map.
+
+    Examples
+    --------
+    >>> label_values(xr.DataArray(np.zeros((2, 1, 3)), dims=("category", "y", "x")))
+    array([  1,   2, 255], dtype=uint8)
+    """
+    known = field.coords.variables  # not .coords[...], which would make a DataArray
+    n_categories = field.sizes[CATEGORY]
+    values = known[CATEGORY].values if CATEGORY in known else np.arange(1, n_categories + 1)
+    labels = np.empty(n_categories + 1, label_dtype(int(values.max())))
+    labels[:-1] = values
+    labels[-1] = nodata_label(labels.dtype)
+    return labels
 
 
 def _label_attrs(field: xr.DataArray, values: NDArray[Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 CHUNK = 2000  # pixels whose running maxima stay in the nearest cache
 
+_EVERYWHERE = np.empty(0, np.intp)  # kernels want an array, also where there is nothing to select
+
 
 class FirstLargest(NamedTuple):
     """Where the first largest category of every pixel stands, and what stands there.
@@ -35,7 +37,10 @@ class FirstLargest(NamedTuple):
 
 
 def first_largest(
-    field: NDArray[np.floating], beside: NDArray[np.floating] | None = None
+    field: NDArray[np.floating],
+    beside: NDArray[np.floating] | None = None,
+    *,
+    pixels: NDArray[np.intp] | None = None,
 ) -> FirstLargest:
     """Return the first largest value along the first axis, and what stands beside it.
 
@@ -44,6 +49,9 @@ def first_largest(
     field : array (category, ...)
     beside : array of the same shape, optional
         By default the field itself.
+    pixels : array of int (pixel), optional
+        Where to look, as positions in row order, ascending. What is found then has the one axis
+        (pixel); by default it is found everywhere.
 
     Examples
     --------
@@ -53,15 +61,24 @@ def first_largest(
     """
     precision = precision_of(field.dtype)
     field = field.astype(precision, copy=False)
-    n_categories, shape = len(field), field.shape[1:]
+    n_categories = len(field)
+    shape = field.shape[1:] if pixels is None else pixels.shape
     rows = _rows(field)
     others = rows if beside is None else _rows(beside.astype(precision, copy=False))
-    n_rows, n_columns = _grid(shape)
+    n_rows, n_columns = _grid(field.shape[1:])
     if rows[1] == others[1] == n_columns:  # rows adjoin in both, and long runs are read faster
         n_rows, n_columns = 1, n_rows * n_columns
-    position = np.empty((n_rows, n_columns), label_dtype(n_categories))
-    value, at_label = np.empty((2, n_rows, n_columns), precision)
-    _scan(rows, others, n_categories, np.empty(2 * CHUNK, precision), position, value, at_label)
+    size = n_rows * n_columns if pixels is None else pixels.size
+    position = np.empty(size, label_dtype(n_categories))
+    value, at_label = np.empty((2, size), precision)
+    _scan(
+        (rows, others),
+        (n_categories, n_rows, n_columns),
+        _EVERYWHERE if pixels is None else pixels,
+        pixels is None,
+        np.empty(2 * CHUNK, precision),
+        (position, value, at_label),
+    )
     return FirstLargest(position.reshape(shape), value.reshape(shape), at_label.reshape(shape))
 
 
@@ -93,13 +110,16 @@ def _rows(field: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _scan(field, other, n_categories, work, position, value, beside):  # type: ignore[no-untyped-def]
-    planes, row_step, category_step = field
-    others, other_row_step, other_category_step = other
-    n_rows, n_columns = value.shape
+def _scan(fields, shape, pixels, everywhere, work, found):  # type: ignore[no-untyped-def]
+    (planes, row_step, category_step), (others, other_row_step, other_category_step) = fields
+    n_categories, n_rows, n_columns = shape
+    done = 0
     for row in range(n_rows):
         for start in range(0, n_columns, CHUNK):
             count = min(CHUNK, n_columns - start)
+            pixel = row * n_columns + start
+            if not everywhere and (done == len(pixels) or pixels[done] >= pixel + count):
+                continue
             here = row * row_step + start
             for x in range(count):
                 work[x] = planes[here + x]
@@ -109,15 +129,42 @@ def _scan(field, other, n_categories, work, position, value, beside):  # type: i
                 plane_1 = planes[here + first * category_step :][:count]
                 plane_2 = planes[here + second * category_step :][:count]
                 _renew(first, second, plane_1, plane_2, work)
-            # Neighbours mostly share their label, so that little of the other field is read.
-            there = row * other_row_step + start
-            for x in range(count):
-                found = np.int32(work[CHUNK + x])
-                beside[row, start + x] = others[there + found * other_category_step + x]
-            for x in range(count):
-                largest, found = work[x], np.int32(work[CHUNK + x])
-                value[row, start + x] = largest
-                position[row, start + x] = n_categories if np.isnan(largest) else found
+            there = others[row * other_row_step + start :]
+            if everywhere:
+                _read_all(there, other_category_step, n_categories, work, pixel, count, found)
+            else:
+                chunk = (pixel, pixel + count)
+                done = _read_some(
+                    there, other_category_step, n_categories, work, chunk, pixels, done, found
+                )
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def _read_all(others, category_step, n_categories, work, pixel, count, found):  # type: ignore[no-untyped-def]
+    """Write what was found in a chunk that begins at `pixel`."""
+    position, value, beside = found
+    # Neighbours mostly share their label, so that little of the other field is read.
+    for x in range(count):
+        beside[pixel + x] = others[np.int32(work[CHUNK + x]) * category_step + x]
+    for x in range(count):
+        value[pixel + x] = work[x]
+        missing = np.isnan(work[x])
+        position[pixel + x] = n_categories if missing else np.int32(work[CHUNK + x])
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def _read_some(others, category_step, n_categories, work, chunk, pixels, done, found):  # type: ignore[no-untyped-def]
+    """Write what was found in a chunk at `pixels`, from number `done` on; return the next one."""
+    position, value, beside = found
+    start, end = chunk
+    while done < len(pixels) and pixels[done] < end:
+        x = pixels[done] - start
+        number = np.int32(work[CHUNK + x])
+        value[done] = work[x]
+        beside[done] = others[number * category_step + x]
+        position[done] = n_categories if np.isnan(work[x]) else number
+        done += 1
+    return done
 
 
 @njit(nogil=True, error_model="numpy", inline="always")

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hsreject.confidence.base import Confidence
+from hsreject.confidence.at_label import LabelConfidence
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hsreject.confidence.largest import FirstLargest
+
 
 @dataclass(frozen=True)
-class Maximum(Confidence):
+class Maximum(LabelConfidence):
     """The largest value of the field, max_k z_k: the paper's maximum probability (section V-A).
 
     Lies in [1/K, 1]. On a hidden field it has masses of ties, because the field saturates at 1;
@@ -26,9 +28,6 @@ class Maximum(Confidence):
     array([0.7, 0.4])
     """
 
-    def kernel(
-        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
-    ) -> NDArray[np.floating]:
+    def at_label(self, found: FirstLargest) -> NDArray[np.floating]:
         """Return max_k z_k."""
-        largest: NDArray[np.floating] = field.max(axis=0)
-        return largest
+        return found.value

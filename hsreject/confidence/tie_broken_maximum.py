@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from hsreject.confidence.base import Confidence
-from hsreject.confidence.largest import first_largest
+from hsreject.confidence.at_label import LabelConfidence
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hsreject.confidence.largest import FirstLargest
+
 
 @dataclass(frozen=True)
-class TieBrokenMaximum(Confidence):
+class TieBrokenMaximum(LabelConfidence):
     """The largest value of the hidden field and a little of the probability of that class.
 
     With k the label, the first category with the largest z::
@@ -55,21 +56,10 @@ class TieBrokenMaximum(Confidence):
                 "For no tie-break choose the confidence 'maximum'."
             )
 
-    def kernel(
-        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
-    ) -> NDArray[np.floating]:
+    def at_label(self, found: FirstLargest) -> NDArray[np.floating]:
         """Return (z_k + weight p_k) / (1 + weight) at the label k."""
-        return self.labelled_kernel(field, probability)[1]
-
-    def labelled_kernel(
-        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
-    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
-        """Return the label and the confidence, found in one pass."""
-        if probability is None:
-            raise InputError("TieBrokenMaximum needs the class probabilities.")
-        found = first_largest(field, probability)
         # In float64: near 1 a float32 sum would leave the probability only four digits.
         confidence: NDArray[np.float64] = np.multiply(found.beside, self.weight, dtype=np.float64)
         confidence += found.value
         confidence /= 1 + self.weight
-        return found.position, confidence
+        return confidence

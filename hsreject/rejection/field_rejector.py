@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hsreject.confidence import Confidence, label_and_confidence, named_confidence
+from hsreject.confidence import (
+    Confidence,
+    label_and_confidence,
+    label_and_confidence_at,
+    named_confidence,
+)
 from hsreject.rejection.class_balance import Thresholds, check_thresholds
-from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent, lowered_by_novelty
+from hsreject.rejection.novelty_weight import (
+    DEFAULT_EXPONENT,
+    check_exponent,
+    lowered_by_novelty,
+    lowered_by_novelty_at,
+)
 from hsreject.rejection.ranked import RankedRejector
 from hsreject.schema import CATEGORY
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray as xr
+    from numpy.typing import NDArray
 
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
@@ -42,9 +55,14 @@ class FieldRejector(RankedRejector):
     novelty_exponent: float = DEFAULT_EXPONENT
 
     def __post_init__(self) -> None:
-        named_confidence(self.confidence)
+        self._rule  # noqa: B018  # says now, not at first use, that there is no such confidence
         check_thresholds(self.thresholds)
         check_exponent(self.novelty_exponent)
+
+    @cached_property
+    def _rule(self) -> Confidence:
+        """The confidence itself: to look it up by name takes longer than to use it."""
+        return named_confidence(self.confidence)
 
     @abstractmethod
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
@@ -55,9 +73,22 @@ class FieldRejector(RankedRejector):
     ) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the class with the largest value of the field, and its confidence."""
         field = self.field_of(evidence, progress)
-        rule = named_confidence(self.confidence)
-        label, confidence = label_and_confidence(field, rule, probability=evidence.probability)
-        lowest = rule.lowest(field.sizes[CATEGORY])
-        return label, lowered_by_novelty(
-            confidence, evidence, exponent=self.novelty_exponent, lowest=lowest
+        label, confidence = label_and_confidence(
+            field, self._rule, probability=evidence.probability
         )
+        return label, lowered_by_novelty(confidence, evidence, **self._lowering(field))
+
+    def label_and_confidence_at(
+        self, pixels: NDArray[np.intp], evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
+        """Return both of some pixels, without looking at the others where the confidence can."""
+        field = self.field_of(evidence, progress)
+        label, confidence = label_and_confidence_at(
+            pixels, field, self._rule, probability=evidence.probability
+        )
+        return label, lowered_by_novelty_at(pixels, confidence, evidence, **self._lowering(field))
+
+    def _lowering(self, field: xr.DataArray) -> dict[str, float]:
+        """Return how novelty lowers the confidence of that field."""
+        lowest = self._rule.lowest(field.sizes[CATEGORY])
+        return {"exponent": self.novelty_exponent, "lowest": lowest}

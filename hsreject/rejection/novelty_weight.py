@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from hsreject.confidence import picked
 from hsreject.errors import InputError
 from hsreject.schema import CATEGORY
 
 if TYPE_CHECKING:
     import xarray as xr
+    from numpy.typing import NDArray
 
     from hsreject.rejection.evidence import Evidence
+
+MapOrPixels = TypeVar("MapOrPixels", "xr.DataArray", "NDArray[np.floating[Any]]")
 
 DEFAULT_EXPONENT = 1 / 3
 """Separates unknown classes of Indian Pines nearly as well as the p-value alone does.
@@ -33,18 +37,8 @@ def check_exponent(exponent: float) -> None:
 
 def known_weight(evidence: Evidence, *, exponent: float) -> xr.DataArray | None:
     """Return how far each pixel counts as known, p-value ** exponent, or None without p-values."""
-    p_value = evidence.novelty_p_value
-    if p_value is None:
-        return None
-    missing = p_value.isnull() & evidence.probability.notnull().all(CATEGORY)
-    outside = (p_value < 0) | (p_value > 1)
-    if bool((missing | outside).any()):
-        raise InputError(
-            f"novelty_p_value must lie in [0, 1] wherever there are probabilities "
-            f"({int(missing.sum())} values are missing, {int(outside.sum())} lie outside)."
-        )
-    weight: xr.DataArray = p_value**exponent
-    return weight
+    p_value = _checked_p_value(evidence)
+    return None if p_value is None else p_value**exponent
 
 
 def lowered_by_novelty(
@@ -58,5 +52,38 @@ def lowered_by_novelty(
     weight = known_weight(evidence, exponent=exponent)
     if weight is None:
         return confidence
-    weighted: xr.DataArray = lowest + weight.astype(confidence.dtype) * (confidence - lowest)
-    return weighted.rename("confidence").assign_attrs(confidence.attrs)
+    return _weighted(confidence, weight, lowest).rename("confidence").assign_attrs(confidence.attrs)
+
+
+def lowered_by_novelty_at(
+    pixels: NDArray[np.intp],
+    confidence: NDArray[np.floating],
+    evidence: Evidence,
+    *,
+    exponent: float,
+    lowest: float,
+) -> NDArray[np.floating]:
+    """Return the confidences of some pixels (pixel), lowered as :func:`lowered_by_novelty` does."""
+    p_value = _checked_p_value(evidence)
+    if p_value is None:
+        return confidence
+    return _weighted(confidence, picked(p_value, pixels) ** exponent, lowest)
+
+
+def _checked_p_value(evidence: Evidence) -> xr.DataArray | None:
+    p_value = evidence.novelty_p_value
+    if p_value is None:
+        return None
+    missing = p_value.isnull() & evidence.probability.notnull().all(CATEGORY)
+    outside = (p_value < 0) | (p_value > 1)
+    if bool((missing | outside).any()):
+        raise InputError(
+            f"novelty_p_value must lie in [0, 1] wherever there are probabilities "
+            f"({int(missing.sum())} values are missing, {int(outside.sum())} lie outside)."
+        )
+    return p_value
+
+
+def _weighted(confidence: MapOrPixels, weight: MapOrPixels, lowest: float) -> MapOrPixels:
+    weighted: MapOrPixels = lowest + weight.astype(confidence.dtype) * (confidence - lowest)
+    return weighted

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject.confidence import picked
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
+from hsreject.measures.curve_table import curve_of_samples
+from hsreject.measures.inputs import sortable_values
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.choice import calibrated_index, needed_calibration
@@ -17,9 +20,9 @@ from hsreject.rejection.class_balance import Thresholds, equal_accuracy, equal_r
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.rejection.maps import rejection_maps
-from hsreject.rejection.reference import reference_pixels
+from hsreject.rejection.reference import labels_on_grid, reference_samples
 from hsreject.rejection.threshold import threshold_for_fraction
-from hsreject.schema import OPERATING_POINT, nodata_label
+from hsreject.schema import NO_REFERENCE, nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,6 +87,21 @@ class RankedRejector(Rejector):
         Without data the label is ``schema.nodata_label`` and the confidence NaN.
         """
 
+    def label_and_confidence_at(
+        self, pixels: NDArray[np.intp], evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
+        """Return what :meth:`label_and_confidence` says of some pixels, both (pixel).
+
+        Operating points need no others. To be overridden where those can be spared.
+
+        Parameters
+        ----------
+        pixels : array of int (pixel)
+            Positions in row order, ascending.
+        """
+        label, confidence = self.label_and_confidence(evidence, progress)
+        return picked(label, pixels), picked(confidence, pixels)
+
     def rank(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
@@ -92,19 +110,19 @@ class RankedRejector(Rejector):
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return `label` and `confidence` (y, x): all that every rejection follows from."""
-        label, confidence = self._ranked(maps, calibration, progress)
+        label, confidence = self._ranked(Evidence.of(maps), calibration, progress)
         return xr.Dataset(
             {"label": label.variable, "confidence": (label.dims, confidence)}, coords=label.coords
         )
 
     def _ranked(
         self,
-        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        evidence: Evidence,
         calibration: Calibration | None,
         progress: ProgressCallback,
     ) -> tuple[xr.DataArray, NDArray[np.floating]]:
         """Return the label and the values of the confidence, both (y, x) and in memory."""
-        label, confidence = self.label_and_confidence(Evidence.of(maps), progress)
+        label, confidence = self.label_and_confidence(evidence, progress)
         label = label.load()
         found = np.asarray(confidence.values)
         if self.thresholds == "common":
@@ -158,13 +176,25 @@ class RankedRejector(Rejector):
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return every operating point that a threshold can reach on reference pixels."""
-        label, confidence = self._ranked(maps, calibration, progress)
-        used, correct = reference_pixels(label, reference)
-        points = rejection_curve(correct, confidence[used])
-        accuracy = np.full(points.sizes[OPERATING_POINT], correct.mean())
-        attrs = {"long_name": "accuracy with nothing rejected"}
-        points["overall_accuracy"] = xr.Variable(OPERATING_POINT, accuracy, attrs)
-        return points
+        evidence = Evidence.of(maps)
+        labels = labels_on_grid(evidence.probability, reference).ravel()
+        pixels = np.flatnonzero(labels != NO_REFERENCE)
+        label, confidence = self._ranked_at(pixels, evidence, calibration, progress)
+        correct, sure = reference_samples(label, confidence, labels[pixels])
+        return curve_of_samples(correct, sortable_values(sure), with_overall_accuracy=True)
+
+    def _ranked_at(
+        self,
+        pixels: NDArray[np.intp],
+        evidence: Evidence,
+        calibration: Calibration | None,
+        progress: ProgressCallback,
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
+        """Return label and confidence of some pixels; thresholds a class depend on all of them."""
+        if self.thresholds == "common":
+            return self.label_and_confidence_at(pixels, evidence, progress)
+        label, confidence = self._ranked(evidence, calibration, progress)
+        return picked(label, pixels), confidence.ravel()[pixels]
 
 
 def reject_ranked(

@@ -51,14 +51,48 @@ def reference_pixels(
     correct : array of bool (pixel)
         One value for each pixel of `used`, in row order.
     """
-    labels = as_label_map(reference, name=name)
-    check_same_grid(label, labels, names=("the label map", name))
+    labels = labels_on_grid(label, reference, name=name)
     found = np.asarray(label.values)
-    used = (labels.values != NO_REFERENCE) & (found != nodata_label(found.dtype))
+    has_reference = labels != NO_REFERENCE
+    used = has_reference & (found != nodata_label(found.dtype))
     if not used.any():
-        raise InputError(
-            f"{name} has no pixel to compare with: "
-            f"{int((labels.values != NO_REFERENCE).sum())} pixels have a label in it, "
-            "and none of them has data in this scene."
-        )
-    return used, found[used] == labels.values[used]
+        raise _nothing_to_compare(int(has_reference.sum()), name=name)
+    return used, found[used] == labels[used]
+
+
+def reference_samples(
+    label: NDArray[np.unsignedinteger],
+    confidence: NDArray[np.floating],
+    reference: NDArray[np.integer],
+) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+    """Return which pixels are right, and their confidences, leaving out pixels without data.
+
+    Parameters
+    ----------
+    label, confidence, reference : arrays (pixel)
+        Of pixels that have a reference; the label is ``schema.nodata_label`` where there is no
+        data.
+    """
+    correct = np.asarray(label == reference)
+    has_data = label != nodata_label(label.dtype)
+    if not has_data.any():
+        raise _nothing_to_compare(label.size, name="reference")
+    if has_data.all():  # nearly always, and picking all pixels would cost as much as a sort
+        return correct, confidence
+    return correct[has_data], confidence[has_data]
+
+
+def labels_on_grid(
+    grid: xr.DataArray, labels: xr.DataArray | NDArray[Any], *, name: str = "reference"
+) -> NDArray[np.integer]:
+    """Return the values of labels (y, x), or say why they do not lie on the grid of a map."""
+    checked = as_label_map(labels, name=name)
+    check_same_grid(grid, checked, names=("the label map", name))
+    return np.asarray(checked.values)
+
+
+def _nothing_to_compare(n_pixels: int, *, name: str) -> InputError:
+    return InputError(
+        f"{name} has no pixel to compare with: {n_pixels} pixels have a label in it, "
+        "and none of them has data in this scene."
+    )

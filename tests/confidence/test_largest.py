@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 from hsreject.confidence import CONFIDENCES, label_and_confidence, label_map, named_confidence
-from hsreject.confidence.largest import CHUNK, first_largest
+from hsreject.confidence.largest import CHUNK, FirstLargest, first_largest
+from hsreject.errors import InputError
 from hsreject.schema import FIELD_DIMS
 
 LAYOUTS = {
@@ -32,11 +33,22 @@ def make_fields(shape: tuple[int, ...], dtype: str = "float32") -> tuple[np.ndar
 
 def check(field: np.ndarray, beside: np.ndarray) -> None:
     found = first_largest(field, beside)
+    check_some(field, beside, found)
     position = field.argmax(axis=0)  # NumPy, too, returns the first of several
     np.testing.assert_array_equal(found.position, position)
     np.testing.assert_array_equal(found.value, field.max(axis=0))
     expected = np.take_along_axis(beside, position[np.newaxis], axis=0)[0]
     np.testing.assert_array_equal(found.beside, expected)
+
+
+def check_some(field: np.ndarray, beside: np.ndarray, found: FirstLargest) -> None:
+    """Some pixels alone: none, one, each third, the last ones, all."""
+    numbers = np.arange(found.value.size)
+    for pixels in (numbers[:0], numbers[-1:], numbers[1::3], numbers[-CHUNK // 2 :], numbers):
+        some = first_largest(field, beside, pixels=pixels)
+        for values, everywhere in zip(some, found, strict=True):
+            np.testing.assert_array_equal(values, everywhere.ravel()[pixels])
+            assert values.dtype == everywhere.dtype
 
 
 @pytest.mark.parametrize("of_field", LAYOUTS)
@@ -91,3 +103,25 @@ def test_label_and_confidence_are_those_of_two_passes(name, lazy) -> None:
     assert (label.chunks is not None) == lazy
     xr.testing.assert_identical(label.compute(), label_map(field))
     xr.testing.assert_identical(sure.compute(), confidence(field, probability=probability))
+
+
+@pytest.mark.parametrize("name", CONFIDENCES)
+@pytest.mark.parametrize("of_field", LAYOUTS)
+def test_some_pixels_are_decided_as_in_the_whole_map(name, of_field) -> None:
+    field, probability = make_fields((5, 7, 9))
+    field[:, 2, 3] = np.nan
+    probability[0, 4, 4] = np.nan
+    confidence = named_confidence(name)
+    expected = confidence.decide(LAYOUTS[of_field](field), probability=probability)
+    np.testing.assert_array_equal(expected[1], confidence(field, probability=probability))
+    for pixels in (np.arange(0), np.arange(0, 63, 2), np.arange(63)):
+        found = confidence.decide(LAYOUTS[of_field](field), probability=probability, pixels=pixels)
+        for some, everywhere in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(some, everywhere.ravel()[pixels])
+            assert some.dtype == everywhere.dtype
+
+
+@pytest.mark.parametrize("name", ["tie_broken_maximum", "posterior"])
+def test_deciding_without_the_needed_probability_is_refused(name) -> None:
+    with pytest.raises(InputError, match="needs the class probabilities"):
+        named_confidence(name).decide(np.ones((2, 3)))

@@ -1,0 +1,152 @@
+"""Operating points, found at reference pixels alone, against those read off whole maps."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hsreject.confidence import CONFIDENCES, label_map
+from hsreject.errors import InputError
+from hsreject.measures.curve import rejection_curve
+from hsreject.rejection import Calibration, PixelwiseRejector, RankedRejector, SequentialRejector
+from hsreject.rejection.reference import reference_pixels
+
+SHAPE = (9, 11)
+
+
+def make_maps(
+    n_classes: int = 4, *, dtype: str = "float32", distinct: int = 10**6
+) -> tuple[xr.Dataset, np.ndarray]:
+    """Return maps with a corner without data, in the two layouts of a field, and a reference.
+
+    Few distinct values make ties, of the categories of a pixel and of confidences.
+    """
+    rng = np.random.default_rng(5)
+    fields = rng.dirichlet(np.full(n_classes, 0.5), size=(2, *SHAPE))
+    fields = (np.ceil(fields * distinct) / distinct).astype(dtype)
+    fields[:, :2, :3] = np.nan
+    dims = ("category", "y", "x")
+    by_rows = np.ascontiguousarray(fields[0].swapaxes(1, 2)).swapaxes(1, 2)  # as the solvers do
+    maps = xr.Dataset(
+        {
+            "hidden_field": (dims, np.moveaxis(by_rows, 2, 0)),
+            "probability": (dims, np.ascontiguousarray(np.moveaxis(fields[1], 2, 0))),
+        },
+        coords={"category": 3 * np.arange(n_classes) + 2, "y": -np.arange(9.0)},
+    )
+    reference = np.where(rng.random(SHAPE) < 0.6, label_map(maps["probability"]).values, 0)
+    reference[reference == 255] = 2  # some reference pixels have no data
+    return maps, reference
+
+
+def plain_points(
+    rejector: RankedRejector, maps: xr.Dataset, reference: np.ndarray, **options: Calibration
+) -> xr.Dataset:
+    """Return the operating points the long way: whole maps first, then their reference pixels."""
+    ranking = rejector.rank(maps, **options)
+    used, correct = reference_pixels(ranking["label"], reference)
+    points = rejection_curve(correct, ranking["confidence"].values[used])
+    accuracy = np.full(points.sizes["operating_point"], correct.mean())
+    long_name = {"long_name": "accuracy with nothing rejected"}
+    return points.assign(overall_accuracy=("operating_point", accuracy, long_name))
+
+
+@pytest.mark.parametrize("confidence", list(CONFIDENCES))
+@pytest.mark.parametrize("kind", [SequentialRejector, PixelwiseRejector])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n_classes": 2},
+        {"n_classes": 1},
+        {"distinct": 4},
+        {"n_classes": 2, "distinct": 3},
+        {"dtype": "float64"},
+        {"n_classes": 90},
+    ],
+    ids=str,
+)
+def test_reference_pixels_alone_suffice(kind, confidence, options) -> None:
+    maps, reference = make_maps(**options)
+    rejector = kind(confidence=confidence)
+    found = rejector.operating_points(maps, reference)
+    expected = plain_points(rejector, maps, reference)
+    xr.testing.assert_identical(found, expected)
+    assert list(found) == list(expected)
+    assert [found[name].dtype for name in found] == [expected[name].dtype for name in expected]
+
+
+@pytest.mark.parametrize("confidence", list(CONFIDENCES))
+@pytest.mark.parametrize("chunked", [("hidden_field",), ("probability",), None])
+def test_lazy_maps_give_the_same(confidence, chunked, tmp_path) -> None:
+    maps, reference = make_maps()
+    rejector = SequentialRejector(confidence=confidence)
+    expected = rejector.operating_points(maps, reference)
+    if chunked is None:  # lazy without dask: read from the file when asked for
+        maps.to_netcdf(tmp_path / "maps.nc", engine="h5netcdf")
+        with xr.open_dataset(tmp_path / "maps.nc", engine="h5netcdf") as opened:
+            xr.testing.assert_identical(rejector.operating_points(opened, reference), expected)
+        return
+    lazy = maps.assign({name: maps[name].chunk({"y": 4, "x": 5}) for name in chunked})
+    xr.testing.assert_identical(rejector.operating_points(lazy, reference), expected)
+
+
+@pytest.mark.parametrize("thresholds", ["equal_rejection", "equal_accuracy"])
+def test_thresholds_a_class_look_at_the_whole_scene(thresholds) -> None:
+    maps, reference = make_maps()
+    calibration = Calibration(np.where(np.arange(11) % 2, reference, 0), training=None)
+    rejector = SequentialRejector(thresholds=thresholds)
+    xr.testing.assert_identical(
+        rejector.operating_points(maps, reference, calibration=calibration),
+        plain_points(rejector, maps, reference, calibration=calibration),
+    )
+
+
+@pytest.mark.parametrize("confidence", ["tie_broken_maximum", "entropy"])
+def test_novelty_lowers_the_same_confidences(confidence) -> None:
+    maps, reference = make_maps()
+    p_value = np.random.default_rng(6).random(SHAPE)
+    p_value[:2, :3] = np.nan
+    maps["novelty_p_value"] = (("y", "x"), p_value)
+    rejector = SequentialRejector(confidence=confidence)
+    found = rejector.operating_points(maps, reference)
+    xr.testing.assert_identical(found, plain_points(rejector, maps, reference))
+    assert not found.equals(rejector.operating_points(maps.drop_vars("novelty_p_value"), reference))
+    outside = np.flatnonzero(reference[5] == 0)[0]  # what is checked is the scene, not the pixels
+    maps["novelty_p_value"][5, outside] = 2
+    with pytest.raises(InputError, match="0 values are missing, 1 lie outside"):
+        rejector.operating_points(maps, reference)
+
+
+def test_a_rejector_of_maps_only_needs_nothing_else() -> None:
+    class ByColumn(RankedRejector):
+        def label_and_confidence(self, evidence, progress):
+            label = label_map(evidence.probability)
+            return label, xr.zeros_like(label, dtype=float) + np.arange(SHAPE[1])
+
+    maps, reference = make_maps()
+    expected = plain_points(ByColumn(), maps, reference)
+    xr.testing.assert_identical(ByColumn().operating_points(maps, reference), expected)
+    assert expected.sizes["operating_point"] == SHAPE[1] + 1
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    maps, reference = make_maps()
+    rejector = SequentialRejector()
+    with pytest.raises(InputError, match="the label map has 9 rows x 11 columns but reference has"):
+        rejector.operating_points(maps, reference[1:])
+    with pytest.raises(InputError, match=r"reference must be a map \(y, x\) \(got .* \(99,\)\)"):
+        rejector.operating_points(maps, reference.ravel())
+    with pytest.raises(InputError, match=r"reference must hold integers.*\(got float64\)"):
+        rejector.operating_points(maps, reference.astype(float))
+    shifted = xr.DataArray(reference, dims=("y", "x"), coords={"y": 0.5 - np.arange(9.0)})
+    with pytest.raises(InputError, match="the label map and reference lie on different grids"):
+        rejector.operating_points(maps, shifted)
+    only_corner = np.where(np.isnan(maps["probability"].values[0]), 2, 0)
+    with pytest.raises(InputError, match="6 pixels have a label in it, and none of them has data"):
+        rejector.operating_points(maps, only_corner)
+    with pytest.raises(InputError, match="0 pixels have a label in it"):
+        rejector.operating_points(maps, 0 * reference)
+    y, x = np.argwhere(reference[3:] > 0)[0] + (3, 0)
+    maps["probability"][:, y, x] = np.nan
+    with pytest.raises(InputError, match=r"confidence must be finite \(found 1 NaN"):
+        rejector.operating_points(maps, reference)
