@@ -55,7 +55,7 @@ def sequential_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) 
         reference = np.tile(test.values, (side, side))
         solve = best_seconds(lambda t=tiled: context.solve(t["probability"]), repeat=3)
         points = best_seconds(
-            lambda t=tiled, r=reference: rejector.operating_points(t, r), repeat=15
+            lambda t=tiled, r=reference: rejector.operating_points(t, r), repeat=200
         )
         size = f"{145 * side} x {145 * side} x 16"
         yield Row(

@@ -48,9 +48,19 @@ def equal_rejection(
     rank = np.empty(confidence.size)
     for value in np.unique(label):
         of_class = label == value
-        own = confidence[of_class]
-        rank[of_class] = np.searchsorted(np.sort(own), own, side="left") / own.size
+        rank[of_class] = _share_below(confidence[of_class])
     return rank
+
+
+def _share_below(confidence: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return for every confidence the share of all of them that lie below it."""
+    order = np.argsort(confidence)
+    ascending = confidence[order]
+    below = np.arange(confidence.size)
+    below[1:][ascending[1:] == ascending[:-1]] = 0
+    share = np.empty(confidence.size)
+    share[order] = np.maximum.accumulate(below) / confidence.size  # equals: as many as the first
+    return share
 
 
 def equal_accuracy(

@@ -74,3 +74,17 @@ def test_rejectors_with_thresholds_per_class() -> None:
         equal.reject(scene.probability, fraction=0.1)
     with pytest.raises(InputError, match="'equal_rejection', 'equal_accuracy'"):
         PixelwiseRejector(thresholds="equal")
+
+
+@pytest.mark.parametrize("n_distinct", [1, 3, 10**9])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_ranks_within_a_class_are_shares_below(dtype, n_distinct) -> None:
+    rng = np.random.default_rng(7)
+    label = rng.integers(1, 5, 200).astype(np.uint8)
+    label[0] = 9  # a class of one pixel
+    confidence = (rng.integers(0, n_distinct, 200) / n_distinct - 0.5).astype(dtype)
+    expected = [
+        np.mean(confidence[label == own] < sure)
+        for own, sure in zip(label, confidence, strict=True)
+    ]
+    np.testing.assert_array_equal(equal_rejection(label, confidence), expected)
