@@ -131,12 +131,17 @@ def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> x
 def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
     """Return reference labels (y, x), or say why they are none."""
     labels = check_dims(labels, MAP_DIMS, name=name)
-    if labels.dtype.kind not in "iu":
+    check_label_type(labels.dtype, name=name)
+    return labels
+
+
+def check_label_type(dtype: np.dtype[Any], *, name: str) -> None:
+    """Raise unless labels are integers."""
+    if dtype.kind not in "iu":
         raise InputError(
-            f"{name} must hold integers, 0 where there is no reference (got {labels.dtype}). "
+            f"{name} must hold integers, 0 where there is no reference (got {dtype}). "
             "Convert them, for example with .fillna(0).astype('uint8')."
         )
-    return labels
 
 
 def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[str, str]) -> None:

@@ -11,8 +11,12 @@ from hsreject.errors import InputError
 from hsreject.schema import (
     MAP_DIMS,
     NO_REFERENCE,
+    X,
+    Y,
+    check_label_type,
     check_labels,
     check_same_grid,
+    check_same_size,
     nodata_label,
 )
 
@@ -23,10 +27,7 @@ if TYPE_CHECKING:
 def as_label_map(labels: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
     """Return labels (y, x) as a DataArray, or say why they are none."""
     if not isinstance(labels, xr.DataArray):
-        plain = np.asarray(labels)
-        if plain.ndim != len(MAP_DIMS):
-            raise InputError(f"{name} must be a map (y, x) (got an array of shape {plain.shape}).")
-        labels = xr.DataArray(plain, dims=MAP_DIMS)
+        labels = xr.DataArray(_plain_map(labels, name=name), dims=MAP_DIMS)
     return check_labels(labels, name=name)
 
 
@@ -86,9 +87,22 @@ def labels_on_grid(
     grid: xr.DataArray, labels: xr.DataArray | NDArray[Any], *, name: str = "reference"
 ) -> NDArray[np.integer]:
     """Return the values of labels (y, x), or say why they do not lie on the grid of a map."""
-    checked = as_label_map(labels, name=name)
-    check_same_grid(grid, checked, names=("the label map", name))
-    return np.asarray(checked.values)
+    names = ("the label map", name)
+    if isinstance(labels, xr.DataArray):
+        checked = check_labels(labels, name=name)
+        check_same_grid(grid, checked, names=names)
+        return np.asarray(checked.values)
+    plain = _plain_map(labels, name=name)
+    check_label_type(plain.dtype, name=name)
+    check_same_size((grid.sizes[Y], grid.sizes[X]), plain.shape, names=names)
+    return plain
+
+
+def _plain_map(labels: NDArray[Any], *, name: str) -> NDArray[Any]:
+    plain = np.asarray(labels)
+    if plain.ndim != len(MAP_DIMS):
+        raise InputError(f"{name} must be a map (y, x) (got an array of shape {plain.shape}).")
+    return plain
 
 
 def _nothing_to_compare(n_pixels: int, *, name: str) -> InputError:
