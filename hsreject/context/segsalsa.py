@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -101,7 +102,13 @@ class SegSALSA:
             raise InputError(f"dtype must be 'float32' or 'float64' (got {self.dtype!r}).")
         if self.n_threads is not None and self.n_threads < 1:
             raise InputError(f"n_threads must be at least 1 (got {self.n_threads}).")
-        _named_solver(self.solver)
+        self._solver  # noqa: B018  # says now, not when it is used, that there is no such solver
+
+    @cached_property
+    def _solver(self) -> Solver:
+        if isinstance(self.solver, Solver):
+            return self.solver
+        return SOLVERS.create(self.solver)
 
     @property
     def priors(self) -> tuple[Prior, ...]:
@@ -120,7 +127,7 @@ class SegSALSA:
         Probabilities, likelihoods and the hidden field, and what each prior needs; the readable
         solver 'admm' keeps copies of every term.
         """
-        copies = 1 if isinstance(_named_solver(self.solver), PreconditionedADMM) else 9
+        copies = 1 if isinstance(self._solver, PreconditionedADMM) else 9
         return 6 + copies * sum(prior.working_size for prior in self.priors)
 
     def on_scene(self, scene: SceneImage) -> SegSALSA:
@@ -196,7 +203,7 @@ class SegSALSA:
             terms=tuple(prior.bind(grid) for prior in self.priors),
         )
         with Workers(self._threads_for(problem)) as workers:
-            solution = _named_solver(self.solver).solve(
+            solution = self._solver.solve(
                 problem,
                 stop=Stop(self.tol, self.max_iterations),
                 start=None if start is None else _fitting_start(start.state, problem),
@@ -211,12 +218,6 @@ class SegSALSA:
         if self.n_threads is not None:
             return self.n_threads
         return max(1, min(usable_cores(), problem.probability.size // SMALLEST_SHARE))
-
-
-def _named_solver(solver: str | Solver) -> Solver:
-    if isinstance(solver, Solver):
-        return solver
-    return SOLVERS.create(solver)
 
 
 def _image(

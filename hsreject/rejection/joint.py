@@ -211,7 +211,7 @@ class JointRejector(Rejector):
         sweep = self._sweep(problem, mask, progress)
         like = problem.label(sweep[0].solution)
         stacked = (OPERATING_POINT, *MAP_DIMS)
-        label = np.stack([problem.label(found.solution).values for found in sweep])
+        label = problem.labels([found.solution for found in sweep])
         fraction = [float(found.solution.rejected[mask].mean()) for found in sweep]
         return xr.Dataset(
             {

@@ -10,6 +10,7 @@ import numpy as np
 
 from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
+from hsreject.confidence.label import label_values
 from hsreject.errors import InputError
 from hsreject.fingerprint import fingerprint
 from hsreject.progress import ProgressCallback, no_progress
@@ -108,10 +109,9 @@ class JointProblem:
 
         With n rejection classes it is [(1 - q) p, q, ..., q] / (1 + (n - 1) q).
         """
-        q = np.broadcast_to(
-            np.asarray(failure_probability, dtype=np.float64), self._probability.shape[1:]
-        )
+        q = np.asarray(failure_probability, dtype=np.float64)
         if self._weight is not None:
+            q = np.broadcast_to(q, self._probability.shape[1:])
             q = np.divide(q, q + (1 - q) * self._weight, out=np.zeros_like(q), where=q > 0)
         n_classes, *shape = self._probability.shape
         total = 1 + (self.rejection_classes - 1) * q
@@ -153,17 +153,20 @@ class JointProblem:
         n_threads: int | None,
         progress: ProgressCallback,
     ) -> JointSolution:
-        context = replace(self.context, n_threads=n_threads or self.context.n_threads)
-        probability = self._probability
+        context, probability = self.context, self._probability
+        threads = n_threads or context.n_threads
         if np.any(failure_probability):
-            prior = self.context.class_prior
+            prior = context.class_prior
             context = replace(
                 context,
-                tol=min(self.context.tol, TOLERANCE),
-                max_iterations=max(self.context.max_iterations, MOST_ITERATIONS),
+                tol=min(context.tol, TOLERANCE),
+                max_iterations=max(context.max_iterations, MOST_ITERATIONS),
                 class_prior=None if prior is None else (*prior, *[1.0] * self.rejection_classes),
+                n_threads=threads,
             )
             probability = self.likelihood(failure_probability)
+        elif threads != context.n_threads:
+            context = replace(context, n_threads=threads)
         self.n_solves += 1
         result = context.solve(probability, image=self.evidence.image, progress=progress)
         return JointSolution.of_field(
@@ -198,7 +201,16 @@ class JointProblem:
         return float(solution.rejected[self.has_data].mean())
 
     def label(self, solution: JointSolution) -> xr.DataArray:
-        """Return the label map of a solution: the largest of the K classes of its field.
+        """Return the label map of a solution: the largest of the K classes of its field."""
+        return label_map_of_positions(self._category(solution), self.evidence.probability)
+
+    def labels(self, solutions: Sequence[JointSolution]) -> NDArray[np.unsignedinteger]:
+        """Return the values of the label maps of several solutions, (solution, y, x)."""
+        values = label_values(self.evidence.probability)
+        return np.stack([values[self._category(solution)] for solution in solutions])
+
+    def _category(self, solution: JointSolution) -> NDArray[np.integer]:
+        """Return where the label of each pixel stands along the classes; K without data.
 
         A pixel that is rejected beyond doubt has no class value left to compare; it gets the label
         that the context gives it without rejection.
@@ -206,8 +218,7 @@ class JointProblem:
         category = solution.category
         if (category[self.has_data] < 0).any():
             category = np.where(category < 0, self.solve(0.0).category, category)
-        category = np.where(self.has_data, category, len(self._probability))
-        return label_map_of_positions(category, self.evidence.probability)
+        return np.where(self.has_data, category, len(self._probability))
 
 
 def check_failure_probability(
