@@ -210,6 +210,7 @@ class SegSALSA:
                 workers=workers,
                 progress=progress,
             )
+            _round_sums(solution.state.field, workers)
         if not solution.converged:
             _warn(solution, self.max_iterations)
         return solution, _hidden_field(solution.state, valid)
@@ -253,11 +254,19 @@ def _fitting_start(state: State, problem: Problem) -> State:
     return State(state.field.astype(dtype, copy=False), duals)
 
 
+def _round_sums(field: NDArray[Any], workers: Workers) -> None:
+    """Divide a field (y, category, x) by its sums, which are 1 but for the prox's rounding."""
+
+    def divide(first: int, last: int) -> None:
+        rows = field[first:last]
+        rows /= rows.sum(axis=1, keepdims=True)
+
+    workers.share(len(field), divide)
+
+
 def _hidden_field(state: State, valid: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return the field as (category, y, x), its sums rounded to 1, NaN where there is no data."""
-    field = state.field
-    field /= field.sum(axis=1, keepdims=True)
-    hidden = field.transpose(1, 0, 2)
+    """Return the field as (category, y, x), NaN where there is no data."""
+    hidden = state.field.transpose(1, 0, 2)
     if not valid.all():
         hidden = np.where(valid, hidden, hidden.dtype.type(np.nan))
     return hidden

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hsreject.context.workers import Workers
 
 ROWS_OF_A_BAND = 8  # at least; the result does not depend on threads because the bands do not
-MOST_BANDS = 32
+MOST_BANDS = 16  # their last rows are done by one thread
 
 
 class VectorTVIteration(Iteration):
