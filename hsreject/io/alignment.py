@@ -53,6 +53,17 @@ def align_labels(
             f"scene has {wanted}. Pass align='nearest' to bring them onto the grid of the scene."
         )
     _note_missing_crs(grid, wanted, path=path, guesses=guesses)
+    aligned = _resampled(values, grid, wanted)
+    if values.any() and not aligned.any():
+        raise InputError(
+            f"No label of {path} meets a pixel of the scene: the labels have {grid}; the scene has "
+            f"{wanted}."
+        )
+    return aligned, wanted
+
+
+def _resampled(values: NDArray[Any], grid: Grid, wanted: Grid) -> NDArray[Any]:
+    """Return labels on the wanted grid by nearest neighbour, no reference outside them."""
     aligned = np.full((wanted.height, wanted.width), NO_REFERENCE, dtype=values.dtype)
     crs = grid.crs or wanted.crs
     reproject(
@@ -65,12 +76,7 @@ def align_labels(
         resampling=Resampling.nearest,
         init_dest_nodata=False,
     )
-    if values.any() and not aligned.any():
-        raise InputError(
-            f"No label of {path} meets a pixel of the scene: the labels have {grid}; the scene has "
-            f"{wanted}."
-        )
-    return aligned, wanted
+    return aligned
 
 
 def _note_missing_crs(grid: Grid, wanted: Grid, *, path: Path, guesses: list[str]) -> None:

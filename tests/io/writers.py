@@ -7,6 +7,8 @@ import rasterio
 import spectral.io.envi
 from rasterio.transform import Affine
 
+import hsreject as hr
+
 ENVI_TYPES = {
     "uint8": 1, "int16": 2, "int32": 3, "float32": 4, "float64": 5, "complex64": 6, "complex128": 9,
     "uint16": 12, "uint32": 13, "int64": 14, "uint64": 15,
@@ -83,3 +85,14 @@ def write_with_gdal(path: Path, cube: np.ndarray, *, driver: str = "GTiff", **pr
     ) as dataset:
         dataset.write(cube)
     return path
+
+
+def guesses(cube) -> str:
+    """Return what a reader guessed, as one text."""
+    return " ".join(cube.attrs.get("guesses", []))
+
+
+def envi_scene(folder: Path, **fields):
+    """Return a small scene whose header has these fields, underscores for spaces."""
+    named = {name.replace("_", " "): value for name, value in fields.items()}
+    return hr.open_scene(write_envi(folder, random_cube(shape=(3, 4, 5)), fields=named))

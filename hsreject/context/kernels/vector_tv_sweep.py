@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hsreject.context.kernels.certificate import BoundScratch, new_bound_scratch, row_bounds
-from hsreject.context.kernels.compilation import FloatArray, Number, kernel
+from hsreject.context.kernels.compilation import FloatArray, Number, kernel, spliced
 from hsreject.context.kernels.site import SiteScratch, new_site_scratch
 from hsreject.context.kernels.site_row import Steps, step_chunk
 from hsreject.context.kernels.tile import CHUNK
@@ -81,10 +81,13 @@ def sweep_bands(
     phase: int,
 ) -> None:
     """Update Z and all but the last row of Y in some bands; when JOINING, only those last rows."""
-    field, dual, probability, edge_weight, multipliers, borders, bands = arrays
-    zbar, room, weights = scratch.zbar, scratch.room, scratch.weights
-    tau = field.dtype.type(steps.primal)
-    n_columns = field.shape[2]
+    dual, edge_weight, borders, bands = (
+        arrays.dual,
+        arrays.edge_weight,
+        arrays.borders,
+        arrays.bands,
+    )
+    zbar, room = scratch.zbar, scratch.room
     n_bands = borders.shape[0]
     for band in range(first_band, last_band):
         first, last = bands[band], bands[band + 1] - 1
@@ -99,24 +102,35 @@ def sweep_bands(
                 here = borders[band, 1]
             elif row == first:
                 here = borders[band, 0]
-            above_row = row - 1 if row > 0 else row
-            for start in range(0, n_columns, CHUNK):
-                stop = min(start + CHUNK, n_columns)
-                load_weights(edge_weight, row, start, stop, tau, weights)
-                load_pulled(
-                    field[row],
-                    probability[row],
-                    dual[row],
-                    dual[above_row, 1],
-                    weights,
-                    start,
-                    stop - start,
-                    scratch.site.tile,
-                )
-                step_chunk(field[row], here, multipliers[row], start, stop, steps, scratch.site)
+            step_row(arrays, steps, scratch, row, here)
             if row > first:
                 dual_row(dual[row - 1], above, here, edge_weight[row - 1], radius, steps, room)
             above = here
+
+
+@spliced
+def step_row(
+    arrays: Sweep, steps: Steps, scratch: SweepScratch, row: int, zbar: FloatArray
+) -> None:
+    """Update a row of Z and write its Zbar, (category, x)."""
+    field, dual, site = arrays.field[row], arrays.dual, scratch.site
+    tau = field.dtype.type(steps.primal)
+    n_columns = field.shape[1]
+    above = dual[row - 1 if row > 0 else row, 1]
+    for start in range(0, n_columns, CHUNK):
+        stop = min(start + CHUNK, n_columns)
+        load_weights(arrays.edge_weight, row, start, stop, tau, scratch.weights)
+        load_pulled(
+            field,
+            arrays.probability[row],
+            dual[row],
+            above,
+            scratch.weights,
+            start,
+            stop - start,
+            site.tile,
+        )
+        step_chunk(field, zbar, arrays.multipliers[row], start, stop, steps, site)
 
 
 @kernel
