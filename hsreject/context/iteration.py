@@ -27,8 +27,26 @@ if TYPE_CHECKING:
     from hsreject.context.workers import Workers
 
 
+TINY = 0.01  # times the rounding of 1
+
+
 class Iteration(ABC):
     """Arrays of a running solver, and the ways to move and to judge them."""
+
+    @property
+    @abstractmethod
+    def unknowns(self) -> tuple[Array, ...]:
+        """Z and the duals, as they are stored."""
+
+    def forget_tiny(self, workers: Workers) -> None:
+        """Set unknowns to 0 that are on their way there.
+
+        What over-relaxation leaves of them shrinks by the same factor in every iteration and is
+        never 0. After 200 iterations of single precision their squares would be denormal numbers,
+        and an iteration takes three times as long with those.
+        """
+        for array in self.unknowns:
+            workers.share(len(array), partial(_forget_tiny, array))
 
     @abstractmethod
     def step(self, steps: Steps, workers: Workers) -> None:
@@ -64,6 +82,11 @@ class GeneralIteration(Iteration):
         """The compiled functions that are called, those of the terms included."""
         of_terms = [kernel for term in self.problem.terms for kernel in term.kernels]
         return (site_rows, site_bounds, *of_terms)
+
+    @property
+    def unknowns(self) -> tuple[Array, ...]:
+        """Z and the duals."""
+        return (self.field, *self.duals)
 
     def compile(self, steps: Steps, workers: Workers) -> None:
         """Have the kernels compiled, without a change of Z and Y."""
@@ -102,3 +125,8 @@ class GeneralIteration(Iteration):
         self.buffer.fill(0)
         for term, dual in zip(self.problem.terms, self.duals, strict=True):
             term.add_adjoint(dual, self.buffer, workers)
+
+
+def _forget_tiny(array: Array, first: int, last: int) -> None:
+    part = array[first:last]
+    part *= np.abs(part) > TINY * np.finfo(part.dtype).eps

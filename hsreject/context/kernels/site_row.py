@@ -120,4 +120,4 @@ def _store(
             x = max(ZERO, fma(work[C + j], part[CHUNK + j], part[j]) - work[THETA + j])
             step = x - z[j]
             zbar[j] = x + step
-            z[j] += relaxation * step
+            z[j] = fma(relaxation, step, z[j])

@@ -55,6 +55,11 @@ class VectorTVIteration(Iteration):
         self.other_multipliers = new_multipliers(field.shape, field.dtype)
 
     @property
+    def unknowns(self) -> tuple[Array, ...]:
+        """Z and the dual."""
+        return (self.arrays.field, self.arrays.dual)
+
+    @property
     def kernels(self) -> tuple[Callable[..., Any], ...]:
         """The compiled functions that are called."""
         return (sweep_bands, certify_rows)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hsreject.progress import ProgressCallback
 
 WARM = 1000  # how many iterations a start counts for
+TINY_EVERY = 100  # iterations after which tiny numbers are forgotten
 
 
 class PreconditionedADMM(Solver):
@@ -90,6 +91,8 @@ class PreconditionedADMM(Solver):
         while True:
             n_iterations += 1
             due = journal.is_due(n_iterations)
+            if n_iterations % TINY_EVERY == 0:
+                iteration.forget_tiny(workers)
             iteration.step(exact if due else _inexact(relaxed, n_before + n_iterations), workers)
             journal.tick(n_iterations)
             if due and journal.note(n_iterations, iteration.certify(workers)):
