@@ -81,12 +81,7 @@ def sweep_bands(
     phase: int,
 ) -> None:
     """Update Z and all but the last row of Y in some bands; when JOINING, only those last rows."""
-    dual, edge_weight, borders, bands = (
-        arrays.dual,
-        arrays.edge_weight,
-        arrays.borders,
-        arrays.bands,
-    )
+    _, dual, _, edge_weight, _, borders, bands = arrays
     zbar, room = scratch.zbar, scratch.room
     n_bands = borders.shape[0]
     for band in range(first_band, last_band):

@@ -38,9 +38,9 @@ class PreconditionedADMM(Solver):
     with :math:`\tau = step / L`, L the summed strengths of the priors, and :math:`\sigma = 1 /
     (\tau \|H\|^2)`. No linear system is solved: every prior works, whatever its operator, with
     nodata and edge weights. The step before a certificate is exact and not over-relaxed, so that Z
-    is on the simplex and Y feasible. Before that the site prox of iteration n may be off by
-    :math:`10 / (n + 9)^2`: such errors have a finite sum, so the method converges all the same
-    (Condat, theorem 4.1), and most pixels need one pass instead of two.
+    is on the simplex and Y feasible. Before that the site prox of iteration n may miss its two
+    equations by :math:`10 / (n + 9)^2`: most pixels then need one pass instead of two. The method
+    converges with errors of finite sum (Condat), and the certificate holds whatever came before.
 
     On Indian Pines steps of 0.1 to 0.2 need the same iterations within two, and relaxations of 1.8
     to 1.9 within one; a start from the probabilities, or a step that changes on the way, does not
@@ -57,7 +57,7 @@ class PreconditionedADMM(Solver):
     ----------
     A. Chambolle, T. Pock, "A first-order primal-dual algorithm for convex problems with
     applications to imaging", J. Math. Imaging Vis. 40, 2011; L. Condat, J. Optim. Theory Appl.
-    158, 2013 (relaxation).
+    158, 2013 (relaxation, errors).
     """
 
     def __init__(self, *, step: float = 0.15, relaxation: float = 1.85) -> None:
