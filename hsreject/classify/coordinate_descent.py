@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from hsreject.compilation import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +54,7 @@ def penalised_quadratic(
     return updated
 
 
-@njit(nogil=True, cache=True)
+@compiled()
 def _descend(
     curvature: FloatArray,
     slope: FloatArray,

@@ -9,10 +9,12 @@ exp(-40) = 4e-18, which is nothing beside the 1 of the nearest function.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
+
+from hsreject.compilation import compiled
 
 if TYPE_CHECKING:
     from hsreject.classify.multinomial import FloatArray
@@ -64,7 +66,7 @@ def softmax_in_place(scores: FloatArray) -> None:
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"}, inline="always")
-def _exp(x, series):  # type: ignore[no-untyped-def]  # of either precision
+def _exp(x: Any, series: Any) -> Any:  # of either precision
     x = max(min(x, series[1]), series[0]) * series[2]
     power = series[3]
     for place in range(4, len(series)):
@@ -75,8 +77,10 @@ def _exp(x, series):  # type: ignore[no-untyped-def]  # of either precision
 
 
 # "nnan" and "reassoc" let the loops over a row become vector instructions; inputs are finite.
-@njit(nogil=True, cache=True, fastmath={"contract", "nnan"})
-def _gaussian(products, of_rows, of_columns, series):  # type: ignore[no-untyped-def]
+@compiled(fastmath={"contract", "nnan"})
+def _gaussian(
+    products: FloatArray, of_rows: FloatArray, of_columns: FloatArray, series: Any
+) -> None:
     for i in range(products.shape[0]):
         row = products[i]
         offset = of_rows[i]
@@ -84,8 +88,8 @@ def _gaussian(products, of_rows, of_columns, series):  # type: ignore[no-untyped
             row[j] = _exp(row[j] - offset - of_columns[j], series)
 
 
-@njit(nogil=True, cache=True, fastmath={"contract", "nnan", "reassoc"})
-def _softmax(scores, series):  # type: ignore[no-untyped-def]
+@compiled(fastmath={"contract", "nnan", "reassoc"})
+def _softmax(scores: FloatArray, series: Any) -> None:
     for i in range(scores.shape[0]):
         row = scores[i]
         largest = row[0]

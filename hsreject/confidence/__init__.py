@@ -2,7 +2,7 @@
 
 from hsreject.confidence.at_label import LabelConfidence
 from hsreject.confidence.base import Confidence
-from hsreject.confidence.decision import label_and_confidence, label_and_confidence_at, picked
+from hsreject.confidence.decision import label_and_confidence, reference_samples, samples_of_maps
 from hsreject.confidence.entropy import Entropy
 from hsreject.confidence.label import label_map, label_map_of_positions
 from hsreject.confidence.margin import Margin
@@ -44,9 +44,9 @@ __all__ = [
     "Posterior",
     "TieBrokenMaximum",
     "label_and_confidence",
-    "label_and_confidence_at",
     "label_map",
     "label_map_of_positions",
     "named_confidence",
-    "picked",
+    "reference_samples",
+    "samples_of_maps",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -11,7 +12,7 @@ import xarray as xr
 from hsreject.confidence.label import on_map_of
 from hsreject.confidence.largest import first_largest, precision_of
 from hsreject.errors import InputError
-from hsreject.schema import CATEGORY
+from hsreject.schema import CATEGORY, NO_REFERENCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,21 +71,34 @@ class Confidence(ABC):
         """
 
     def labelled_kernel(
-        self,
-        field: NDArray[np.floating],
-        probability: NDArray[np.floating] | None,
-        pixels: NDArray[np.intp] | None,
+        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
         """Return where the label of every pixel stands along the categories, and :meth:`kernel`.
 
-        Where `pixels` are given (see :meth:`decide`), of those alone. To be overridden where both
-        come from one pass over the field: :class:`~hsreject.confidence.at_label.LabelConfidence`
-        does it for confidences that look at nothing but the label.
+        To be overridden where both come from one pass over the field.
         """
-        if pixels is not None:
-            field = _at_pixels(field, pixels)
-            probability = None if probability is None else _at_pixels(probability, pixels)
         return first_largest(field).position, self.kernel(field, probability)
+
+    def sampled_kernel(
+        self,
+        field: NDArray[np.floating],
+        probability: NDArray[np.floating] | None,
+        reference: NDArray[np.integer],
+        labels: NDArray[np.integer],
+    ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+        """Return which pixels with a reference have its label, and their confidences.
+
+        To be overridden where that takes no gathering of pixels first:
+        :class:`~hsreject.confidence.at_label.LabelConfidence` does it for confidences that look at
+        nothing but the label.
+        """
+        pixels = np.flatnonzero(reference != NO_REFERENCE)
+        field = _at_pixels(field, pixels)
+        probability = None if probability is None else _at_pixels(probability, pixels)
+        position, confidence = self.labelled_kernel(field, probability)
+        has_data = position < len(labels)
+        correct = labels.take(position, mode="clip") == reference.ravel()[pixels]
+        return correct & has_data, np.where(has_data, confidence, field.dtype.type(np.nan))
 
     def lowest(self, n_categories: int) -> float:
         """Return a bound below every confidence of a field of that many categories."""
@@ -174,11 +188,7 @@ class Confidence(ABC):
         return _finished(confidence, field.dtype, missing)
 
     def decide(
-        self,
-        field: NDArray[Any],
-        *,
-        probability: NDArray[Any] | None = None,
-        pixels: NDArray[np.intp] | None = None,
+        self, field: NDArray[Any], *, probability: NDArray[Any] | None = None
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
         """Return label and confidence of every pixel of plain arrays, in one pass where possible.
 
@@ -186,24 +196,54 @@ class Confidence(ABC):
         ----------
         field, probability : array (category, ...)
             As for calling the object.
-        pixels : array of int (pixel), optional
-            The pixels that are asked for, as positions in row order, ascending; by default all.
 
         Returns
         -------
-        position : array of int (...), or (pixel) where `pixels` are given
+        position : array of int (...)
             Of the first category with the largest value; the number of categories where there is
             no data.
-        confidence : array of float, the same shape
+        confidence : array of float (...)
         """
         field, probability = _prepared(field, probability if self.needs_probability else None)
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
-            position, confidence = self.labelled_kernel(field, probability, pixels)
+            position, confidence = self.labelled_kernel(field, probability)
         missing = position == len(field)
-        if probability is not None and np.isnan(probability[0]).any():
-            planes = probability[:1] if pixels is None else _at_pixels(probability[:1], pixels)
-            missing |= np.isnan(planes[0])
+        if probability is not None:
+            missing |= np.isnan(probability[0])
         return position, _finished(confidence, field.dtype, missing)
+
+    def samples(
+        self,
+        field: NDArray[Any],
+        *,
+        probability: NDArray[Any] | None = None,
+        reference: NDArray[np.integer],
+        labels: NDArray[np.integer],
+    ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+        """Return which pixels with a reference are right, and how sure they are: no map is made.
+
+        Parameters
+        ----------
+        field, probability : array (category, ...)
+            As for calling the object.
+        reference : array of int (...)
+            0 where there is no reference.
+        labels : array of int (category)
+            What the reference calls the categories.
+
+        Returns
+        -------
+        correct : array of bool (sample)
+            In row order, as in ``label[reference > 0] == reference[reference > 0]``.
+        confidence : array of float (sample)
+            NaN where there is no data.
+        """
+        field, probability = _prepared(field, probability if self.needs_probability else None)
+        with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
+            correct, confidence = self.sampled_kernel(field, probability, reference, labels)
+        if probability is not None and math.isnan(probability[0].min(initial=0)):
+            _check_probability(field[0], probability[0], reference)
+        return correct, np.asarray(confidence, dtype=field.dtype)
 
 
 def _prepared(
@@ -221,14 +261,27 @@ def _prepared(
     return field.astype(precision, copy=False), probability
 
 
+def _check_probability(
+    field: NDArray[np.floating],
+    probability: NDArray[np.floating],
+    reference: NDArray[np.integer],
+) -> None:
+    """Raise where a pixel with a reference has a field, but no class probabilities."""
+    without = np.isnan(probability) & ~np.isnan(field) & (reference != NO_REFERENCE)
+    if without.any():
+        raise InputError(
+            "Pixels with a reference have a field but no class probabilities "
+            f"({int(without.sum())} of them). "
+            "Pass the probabilities from which this hidden field was computed."
+        )
+
+
 def _finished(
     confidence: NDArray[np.floating], precision: np.dtype[np.floating], missing: NDArray[np.bool_]
 ) -> NDArray[np.floating]:
     """Return confidences in the precision of the field, NaN where there is no data."""
-    finished = np.array(confidence, dtype=precision)
-    if missing.any():
-        finished[missing] = np.nan
-    return finished
+    finished = np.asarray(confidence, dtype=precision)
+    return np.where(missing, precision.type(np.nan), finished) if missing.any() else finished
 
 
 def _at_pixels(field: NDArray[Any], pixels: NDArray[np.intp]) -> NDArray[Any]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hsreject.confidence.label import (
+    category_labels,
     label_map,
     label_map_of_positions,
-    label_values,
     on_map_of,
 )
-from hsreject.schema import FIELD_DIMS, MAP_DIMS, check_dims
+from hsreject.schema import FIELD_DIMS, NO_REFERENCE, check_dims, nodata_label
 
 if TYPE_CHECKING:
-    import numpy as np
     import xarray as xr
     from numpy.typing import NDArray
 
@@ -38,7 +39,7 @@ def label_and_confidence(
 
     Examples
     --------
-    >>> import numpy as np, xarray as xr
+    >>> import xarray as xr
     >>> from hsreject.confidence import Margin
     >>> field = xr.DataArray(np.array([[[0.75, 0.375]], [[0.25, 0.625]]]), dims=FIELD_DIMS)
     >>> label, confidence = label_and_confidence(field, Margin(), probability=field)
@@ -54,46 +55,67 @@ def label_and_confidence(
     return label, on_map_of(field, sure, name="confidence")
 
 
-def label_and_confidence_at(
-    pixels: NDArray[np.intp],
+def reference_samples(
+    reference: NDArray[np.integer],
     field: xr.DataArray,
     confidence: Confidence,
     *,
     probability: xr.DataArray,
-) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating[Any]]]:
-    """Return the label and the confidence of some pixels, both (pixel) and in memory.
+) -> tuple[NDArray[np.bool_], NDArray[np.floating[Any]]]:
+    """Return which pixels with a reference are right, and their confidences, both (sample).
 
-    The same as picking them from the maps of :func:`label_and_confidence`, but no map is made, and
-    what is known of the other pixels is left alone where the confidence can.
+    The same as picking those pixels from the maps of :func:`label_and_confidence`, but no map is
+    made, and the other pixels are left alone where the confidence can.
 
     Parameters
     ----------
-    pixels : array of int (pixel)
-        Positions in row order, ascending.
+    reference : array of int (y, x)
+        0 where there is no reference.
     field, confidence, probability
         As for :func:`label_and_confidence`.
 
+    Returns
+    -------
+    correct : array of bool (sample)
+        In row order.
+    confidence : array of float (sample)
+        NaN where there is no data.
+
     Examples
     --------
-    >>> import numpy as np, xarray as xr
+    >>> import xarray as xr
     >>> from hsreject.confidence import Margin
     >>> field = xr.DataArray(np.array([[[0.75, 0.375]], [[0.25, 0.625]]]), dims=FIELD_DIMS)
-    >>> label_and_confidence_at(np.array([1]), field, Margin(), probability=field)
-    (array([2], dtype=uint8), array([0.25]))
+    >>> reference_samples(np.array([[0, 2]]), field, Margin(), probability=field)
+    (array([ True]), array([0.25]))
     """
     if _is_lazy(field, probability):
         label, sure = label_and_confidence(field, confidence, probability=probability)
-        return picked(label, pixels), picked(sure, pixels)
+        return samples_of_maps(reference, label.values, sure.values)
     field = check_dims(field, FIELD_DIMS, name="field")
     probability = check_dims(probability, FIELD_DIMS, name="probability")
-    position, found = confidence.decide(field.values, probability=probability.values, pixels=pixels)
-    return label_values(field).take(position, mode="clip"), found
+    return confidence.samples(
+        field.values,
+        probability=probability.values,
+        reference=reference,
+        labels=category_labels(field),
+    )
 
 
-def picked(values: xr.DataArray, pixels: NDArray[np.intp]) -> NDArray[Any]:
-    """Return some pixels of a map (y, x), by their positions in row order."""
-    found: NDArray[Any] = check_dims(values, MAP_DIMS, name=str(values.name)).values.ravel()[pixels]
-    return found
+def samples_of_maps(
+    reference: NDArray[np.integer],
+    label: NDArray[np.unsignedinteger],
+    confidence: NDArray[np.floating[Any]],
+) -> tuple[NDArray[np.bool_], NDArray[np.floating[Any]]]:
+    """Return which pixels with a reference have its label, and their confidences, both (sample).
+
+    The label is ``schema.nodata_label`` where there is no data.
+    """
+    used = reference != NO_REFERENCE
+    found = label[used]
+    has_data = found != nodata_label(found.dtype)
+    correct = np.asarray(found == reference[used])
+    return correct & has_data, np.where(has_data, confidence[used], np.nan)
 
 
 def _is_lazy(*arrays: xr.DataArray) -> bool:

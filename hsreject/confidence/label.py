@@ -100,13 +100,19 @@ def label_values(field: xr.DataArray) -> NDArray[Any]:
     >>> label_values(xr.DataArray(np.zeros((2, 1, 3)), dims=("category", "y", "x")))
     array([  1,   2, 255], dtype=uint8)
     """
-    known = field.coords.variables  # not .coords[...], which would make a DataArray
-    n_categories = field.sizes[CATEGORY]
-    values = known[CATEGORY].values if CATEGORY in known else np.arange(1, n_categories + 1)
-    labels = np.empty(n_categories + 1, label_dtype(int(values.max())))
+    values = category_labels(field)
+    labels = np.empty(values.size + 1, label_dtype(int(values.max())))
     labels[:-1] = values
     labels[-1] = nodata_label(labels.dtype)
     return labels
+
+
+def category_labels(field: xr.DataArray) -> NDArray[Any]:
+    """Return the labels of the categories: their coordinate, or 1..K."""
+    known = field.coords.variables  # not .coords[...], which would make a DataArray
+    if CATEGORY in known:
+        return np.asarray(known[CATEGORY].values)
+    return np.arange(1, field.sizes[CATEGORY] + 1)
 
 
 def _label_attrs(field: xr.DataArray, values: NDArray[Any]) -> dict[str, Any]:

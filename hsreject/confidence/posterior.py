@@ -38,23 +38,18 @@ class Posterior(Confidence):
         self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
     ) -> NDArray[np.floating]:
         """Return p_k z_k / p'z at the label k."""
-        return self.labelled_kernel(field, probability, None)[1]
+        return self.labelled_kernel(field, probability)[1]
 
     def labelled_kernel(
-        self,
-        field: NDArray[np.floating],
-        probability: NDArray[np.floating] | None,
-        pixels: NDArray[np.intp] | None,
+        self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
         """Return the label and the confidence; the label is looked for once."""
         if probability is None:
             raise InputError("Posterior needs the class probabilities.")
-        found = first_largest(field, probability, pixels=pixels)
+        found = first_largest(field, probability)
         total = np.zeros(field.shape[1:], field.dtype)
         for plane, likelihood in zip(field, probability, strict=True):
             total += plane * likelihood
-        if pixels is not None:  # whole planes are added up sooner than picked from
-            total = total.ravel()[pixels]
         posterior: NDArray[np.floating] = np.divide(
             found.value * found.beside, total, out=np.zeros_like(total), where=total != 0
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from hsreject.compilation import compiled
 from hsreject.confidence.at_label import LabelConfidence
 from hsreject.errors import InputError
 
@@ -58,8 +59,19 @@ class TieBrokenMaximum(LabelConfidence):
 
     def at_label(self, found: FirstLargest) -> NDArray[np.floating]:
         """Return (z_k + weight p_k) / (1 + weight) at the label k."""
-        # In float64: near 1 a float32 sum would leave the probability only four digits.
-        confidence: NDArray[np.float64] = np.multiply(found.beside, self.weight, dtype=np.float64)
-        confidence += found.value
-        confidence /= 1 + self.weight
+        confidence = np.empty_like(found.value)
+        _blend(found.value.ravel(), found.beside.ravel(), self.weight, confidence.reshape(-1))
         return confidence
+
+
+@compiled(error_model="numpy")
+def _blend(
+    field: NDArray[np.floating],
+    probability: NDArray[np.floating],
+    weight: float,
+    blended: NDArray[np.floating],
+) -> None:
+    for pixel in range(len(blended)):
+        # In float64: near 1 a float32 sum would leave the probability only four digits.
+        total = np.float64(field[pixel]) + weight * np.float64(probability[pixel])
+        blended[pixel] = total / (1 + weight)

@@ -23,7 +23,8 @@ section III-A says n - k), and :math:`\phi` needs its convention when no *accura
 rejected (the text of section III-C says misclassified).
 
 A new measure is a kernel here and a line in `MEASURES`: curves, bootstrap bands and operating sets
-then have it, under its name.
+then have it, under its name. The ones below are written once more as a compiled loop for curves, in
+:mod:`hsreject.measures.curve_kernels`; tests hold both to the same digits.
 """
 
 from __future__ import annotations
@@ -66,28 +67,6 @@ class Counts(NamedTuple):
     def n(self) -> Any:
         """All samples."""
         return self.kept + self.rejected
-
-
-class CurveCounts(Counts):
-    """Whole counts along a curve: their totals are the same everywhere, so the first serves all.
-
-    Not for weights, whose sums round differently at each point.
-    """
-
-    @property
-    def accurate(self) -> Any:
-        """Accurate samples, shape (1,)."""
-        return self.accurate_kept[:1] + self.accurate_rejected[:1]
-
-    @property
-    def misclassified(self) -> Any:
-        """Misclassified samples, shape (1,)."""
-        return self.misclassified_kept[:1] + self.misclassified_rejected[:1]
-
-    @property
-    def n(self) -> Any:
-        """All samples, shape (1,)."""
-        return self.accurate + self.misclassified
 
 
 def share(part: Any, whole: Any) -> Any:

@@ -11,14 +11,13 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures.counts import MEASURES, Counts, rejected_fraction, share
+from hsreject.measures.counts import MEASURES, Counts
+from hsreject.measures.curve_kernels import MEASURED, measure_points
 from hsreject.measures.point import OperatingPoint
 from hsreject.measures.ranking import Groups, threshold_points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_BLOCK = 16_000  # points: such columns stay in the cache, and malloc keeps their memory for reuse
 
 _MEANING = {
     "rejected_fraction": "share of samples rejected (r)",
@@ -73,10 +72,10 @@ def curve_of_samples(
         Whether to say at every point how accurate the labels are with nothing rejected. A Dataset
         that is built at once takes half the time of one to which a variable is added.
     """
-    threshold, counts, spare = threshold_points(correct, confidence, n_spare=1 + len(MEASURES))
-    variables = _variables(threshold, counts, _measures(counts, into=spare))
+    variables = _variables(*threshold_points(correct, confidence))
     if with_overall_accuracy:
-        variables["overall_accuracy"] = np.full(threshold.size, share(counts.accurate, counts.n))
+        accuracy = variables["nonrejected_accuracy"][0]
+        variables["overall_accuracy"] = np.full_like(variables["threshold"], accuracy)
     return _curve(variables, weighted=False)
 
 
@@ -92,42 +91,32 @@ def curve_of_counts(
     threshold: NDArray[np.float64], counts: Counts, *, weighted: bool = False
 ) -> xr.Dataset:
     """Return the curve of given counts, with all measures."""
-    table = np.empty((1 + len(MEASURES), threshold.size))
-    variables = _variables(threshold, counts, _measures(counts, into=table))
-    return _curve(variables, weighted=weighted)
-
-
-def _measures(counts: Counts, *, into: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    """Return all measures of many points, block by block.
-
-    Counts below 2^53 are the same numbers in float64, which divides several times faster.
-    """
-    kernels = {name: measure.kernel for name, measure in MEASURES.items()}
-    columns = dict(zip(("rejected_fraction", *kernels), into, strict=True))
-    kernels["rejected_fraction"] = rejected_fraction
-    for start in range(0, into.shape[1], _BLOCK):
-        points = slice(start, start + _BLOCK)
-        block = type(counts)(*(count[points].astype(np.float64) for count in counts))
-        for name, column in columns.items():
-            column[points] = kernels[name](block)
-    return columns
+    measures = np.empty((len(MEASURED), threshold.size))
+    return _curve(_variables(threshold, counts, measures), weighted=weighted)
 
 
 def _variables(
-    threshold: NDArray[np.float64], counts: Counts, measures: dict[str, NDArray[np.float64]]
+    threshold: NDArray[np.float64], counts: Counts, measures: NDArray[np.float64]
 ) -> dict[str, NDArray[Any]]:
-    return measures | {"threshold": threshold} | counts._asdict()
+    """Return the columns of a curve: all measures, the first ones in given rows, and the rest."""
+    measure_points(*counts, measures)
+    columns = dict(zip(MEASURED, measures, strict=True))
+    for name, measure in MEASURES.items():
+        if name not in columns:
+            columns[name] = measure.kernel(counts)
+    return columns | {"threshold": threshold} | counts._asdict()
 
 
 def _curve(variables: dict[str, NDArray[Any]], *, weighted: bool) -> xr.Dataset:
-    meaning = _MEANING | {name: measure.meaning for name, measure in MEASURES.items()}
-    return xr.Dataset(
-        {
-            name: (schema.OPERATING_POINT, values, {"long_name": meaning[name]})
-            for name, values in variables.items()
-        },
+    curve = xr.Dataset(
+        {name: (schema.OPERATING_POINT, values) for name, values in variables.items()},
         attrs={"weighted": int(weighted)},
     )
+    columns = curve.variables
+    for name in variables:  # afterwards: xarray would copy every variable that has attributes
+        meaning = MEASURES[name].meaning if name in MEASURES else _MEANING[name]
+        columns[name].attrs["long_name"] = meaning
+    return curve
 
 
 def _running_sums(steps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hsreject.measures.counts import CurveCounts
+from hsreject.measures.counts import Counts
+from hsreject.measures.curve_kernels import MEASURED, count_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,19 +24,11 @@ class Points(NamedTuple):
     """
 
     threshold: NDArray[np.float64]
-    counts: CurveCounts
-    spare: NDArray[np.float64]  # rows for what else belongs to each point
-
-    @classmethod
-    def empty(cls, n_points: int, *, n_spare: int) -> Points:
-        """Return columns that are not filled in yet."""
-        table = np.empty((5 + n_spare, n_points))
-        return cls(table[0], CurveCounts(*table[1:5].view(np.int64)), table[5:])
+    counts: Counts
+    measures: NDArray[np.float64]  # rows for `MEASURED`, not filled in yet
 
 
-def threshold_points(
-    correct: NDArray[np.bool_], confidence: NDArray[np.floating], *, n_spare: int = 0
-) -> Points:
+def threshold_points(correct: NDArray[np.bool_], confidence: NDArray[np.floating]) -> Points:
     """Return the operating point of every threshold that makes a difference.
 
     The thresholds are the distinct confidences, ascending, and infinity. Samples are counted in
@@ -46,35 +39,19 @@ def threshold_points(
     correct : array of bool (sample)
     confidence : array of float32 or float64 (sample), finite
         Single precision is sorted in half the time.
-    n_spare : int
-        How many further columns the points shall have room for.
     """
-    points = Points.empty(confidence.size + 1, n_spare=n_spare)
-    threshold, (_, _, accurate, _), _ = points
-    _sort(correct, confidence, into=(threshold[:-1], accurate[1:]))
-    threshold[-1] = np.inf
-    accurate[0] = 0
-    np.cumsum(accurate, out=accurate)
-    n_rejected = np.flatnonzero(_is_first(threshold))
-    if n_rejected.size < threshold.size:
-        points = Points.empty(n_rejected.size, n_spare=n_spare)
-        # every place exists: with "clip" NumPy writes straight into the columns
-        threshold.take(n_rejected, out=points.threshold, mode="clip")
-        accurate.take(n_rejected, out=points.counts.accurate_rejected, mode="clip")
-    _, _, accurate, misclassified = points.counts
-    np.subtract(n_rejected, accurate, out=misclassified)
-    for kept, rejected in zip(points.counts[:2], points.counts[2:], strict=True):
-        np.subtract(rejected[-1], rejected, out=kept)
-    return points
+    ascending, accurate = _sorted(correct, confidence)
+    n_points = 1 + np.count_nonzero(ascending[1:] != ascending[:-1]) + bool(ascending.size)
+    table = np.empty((5 + len(MEASURED), n_points))
+    threshold, counts = table[0], table[1:5].view(np.int64)
+    count_samples(ascending, accurate, threshold, counts)
+    return Points(threshold, Counts(*counts), table[5:])
 
 
-def _sort(
-    correct: NDArray[np.bool_],
-    confidence: NDArray[np.floating],
-    *,
-    into: tuple[NDArray[np.float64], NDArray[np.int64]],
-) -> None:
-    """Write the confidences and whether they are accurate (1 or 0) in ascending order of both.
+def _sorted(
+    correct: NDArray[np.bool_], confidence: NDArray[np.floating]
+) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """Return confidences and whether they are accurate in ascending order of both.
 
     Whether a sample is accurate rides in the lowest bit of the sort key, so that one value sort,
     several times faster than an argsort and a gather, does the work. The bit pattern of a
@@ -82,27 +59,21 @@ def _sort(
     shifting it left by one loses nothing but the sign of a zero. Negative confidences are sorted by
     magnitude and turned round.
     """
-    ascending, accurate = into
-    negative = confidence < 0
-    n_negative = np.count_nonzero(negative)
-    if n_negative:
-        upper = (ascending[n_negative:], accurate[n_negative:])
-        lower = (ascending[:n_negative], accurate[:n_negative])
-        _sort(correct[~negative], confidence[~negative], into=upper)
-        _sort(~correct[negative], -confidence[negative], into=lower)
-        lower[0][:] = -lower[0][::-1]
-        lower[1][:] = 1 - lower[1][::-1]
-        return
+    if confidence.min(initial=0) < 0:
+        negative = confidence < 0
+        upper = _sorted(correct[~negative], confidence[~negative])
+        lower = _sorted(~correct[negative], -confidence[negative])
+        return (
+            np.concatenate([-lower[0][::-1], upper[0]]),
+            np.concatenate([~lower[1][::-1], upper[1]]),
+        )
     bits = np.dtype(f"u{confidence.itemsize}")
-    one = bits.type(1)
-    in_place = confidence.dtype == ascending.dtype
-    key = np.left_shift(confidence.view(bits), one, out=ascending.view(bits) if in_place else None)
+    key = confidence.view(bits) << bits.type(1)
     key |= correct
     key.sort()
-    np.bitwise_and(key, one, out=accurate, casting="unsafe")
-    key >>= one
-    if not in_place:
-        ascending[:] = key.view(confidence.dtype)
+    accurate = (key & bits.type(1)).astype(np.bool_)
+    key >>= bits.type(1)
+    return key.view(confidence.dtype), accurate
 
 
 class Groups(NamedTuple):

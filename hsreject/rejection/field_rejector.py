@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from hsreject.confidence import (
     Confidence,
     label_and_confidence,
-    label_and_confidence_at,
     named_confidence,
+    reference_samples,
 )
 from hsreject.rejection.class_balance import Thresholds, check_thresholds
 from hsreject.rejection.novelty_weight import (
     DEFAULT_EXPONENT,
     check_exponent,
     lowered_by_novelty,
-    lowered_by_novelty_at,
+    samples_lowered_by_novelty,
 )
 from hsreject.rejection.ranked import RankedRejector
 from hsreject.schema import CATEGORY
@@ -78,15 +78,17 @@ class FieldRejector(RankedRejector):
         )
         return label, lowered_by_novelty(confidence, evidence, **self._lowering(field))
 
-    def label_and_confidence_at(
-        self, pixels: NDArray[np.intp], evidence: Evidence, progress: ProgressCallback
-    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
-        """Return both of some pixels, without looking at the others where the confidence can."""
+    def reference_samples(
+        self, reference: NDArray[np.integer], evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+        """Return what a reference says of the pixels, without a map of label and confidence."""
         field = self.field_of(evidence, progress)
-        label, confidence = label_and_confidence_at(
-            pixels, field, self._rule, probability=evidence.probability
+        correct, confidence = reference_samples(
+            reference, field, self._rule, probability=evidence.probability
         )
-        return label, lowered_by_novelty_at(pixels, confidence, evidence, **self._lowering(field))
+        return correct, samples_lowered_by_novelty(
+            reference, confidence, evidence, **self._lowering(field)
+        )
 
     def _lowering(self, field: xr.DataArray) -> dict[str, float]:
         """Return how novelty lowers the confidence of that field."""

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from hsreject.confidence import picked
 from hsreject.errors import InputError
-from hsreject.schema import CATEGORY
+from hsreject.schema import CATEGORY, NO_REFERENCE
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,19 +54,20 @@ def lowered_by_novelty(
     return _weighted(confidence, weight, lowest).rename("confidence").assign_attrs(confidence.attrs)
 
 
-def lowered_by_novelty_at(
-    pixels: NDArray[np.intp],
+def samples_lowered_by_novelty(
+    reference: NDArray[np.integer],
     confidence: NDArray[np.floating],
     evidence: Evidence,
     *,
     exponent: float,
     lowest: float,
 ) -> NDArray[np.floating]:
-    """Return the confidences of some pixels (pixel), lowered as :func:`lowered_by_novelty` does."""
+    """Return confidences of the pixels with a reference, as :func:`lowered_by_novelty` would."""
     p_value = _checked_p_value(evidence)
     if p_value is None:
         return confidence
-    return _weighted(confidence, picked(p_value, pixels) ** exponent, lowest)
+    known = p_value.values[reference != NO_REFERENCE]
+    return _weighted(confidence, known**exponent, lowest)
 
 
 def _checked_p_value(evidence: Evidence) -> xr.DataArray | None:

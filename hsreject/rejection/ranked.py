@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from hsreject.confidence import picked
+from hsreject.confidence import samples_of_maps
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
 from hsreject.measures.curve_table import curve_of_samples
@@ -20,9 +20,9 @@ from hsreject.rejection.class_balance import Thresholds, equal_accuracy, equal_r
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.rejection.maps import rejection_maps
-from hsreject.rejection.reference import labels_on_grid, reference_samples
+from hsreject.rejection.reference import labels_on_grid, samples_with_data
 from hsreject.rejection.threshold import threshold_for_fraction
-from hsreject.schema import NO_REFERENCE, nodata_label
+from hsreject.schema import nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,20 +87,21 @@ class RankedRejector(Rejector):
         Without data the label is ``schema.nodata_label`` and the confidence NaN.
         """
 
-    def label_and_confidence_at(
-        self, pixels: NDArray[np.intp], evidence: Evidence, progress: ProgressCallback
-    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
-        """Return what :meth:`label_and_confidence` says of some pixels, both (pixel).
+    def reference_samples(
+        self, reference: NDArray[np.integer], evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+        """Return which pixels with a reference are right, and their confidences, both (sample).
 
-        Operating points need no others. To be overridden where those can be spared.
+        All that operating points with one threshold need, in row order; without data the confidence
+        is NaN. To be overridden where :meth:`label_and_confidence` of the whole map can be spared.
 
         Parameters
         ----------
-        pixels : array of int (pixel)
-            Positions in row order, ascending.
+        reference : array of int (y, x)
+            0 where there is no reference.
         """
         label, confidence = self.label_and_confidence(evidence, progress)
-        return picked(label, pixels), picked(confidence, pixels)
+        return samples_of_maps(reference, label.values, confidence.values)
 
     def rank(
         self,
@@ -177,24 +178,14 @@ class RankedRejector(Rejector):
     ) -> xr.Dataset:
         """Return every operating point that a threshold can reach on reference pixels."""
         evidence = Evidence.of(maps)
-        labels = labels_on_grid(evidence.probability, reference).ravel()
-        pixels = np.flatnonzero(labels != NO_REFERENCE)
-        label, confidence = self._ranked_at(pixels, evidence, calibration, progress)
-        correct, sure = reference_samples(label, confidence, labels[pixels])
-        return curve_of_samples(correct, sortable_values(sure), with_overall_accuracy=True)
-
-    def _ranked_at(
-        self,
-        pixels: NDArray[np.intp],
-        evidence: Evidence,
-        calibration: Calibration | None,
-        progress: ProgressCallback,
-    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
-        """Return label and confidence of some pixels; thresholds a class depend on all of them."""
+        labels = labels_on_grid(evidence.probability, reference)
         if self.thresholds == "common":
-            return self.label_and_confidence_at(pixels, evidence, progress)
-        label, confidence = self._ranked(evidence, calibration, progress)
-        return picked(label, pixels), confidence.ravel()[pixels]
+            samples = self.reference_samples(labels, evidence, progress)
+        else:  # thresholds a class depend on all pixels
+            label, confidence = self._ranked(evidence, calibration, progress)
+            samples = samples_of_maps(labels, label.values, confidence)
+        correct, sure = samples_with_data(*samples)
+        return curve_of_samples(correct, sortable_values(sure), with_overall_accuracy=True)
 
 
 def reject_ranked(

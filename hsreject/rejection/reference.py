@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,25 +62,15 @@ def reference_pixels(
     return used, found[used] == labels[used]
 
 
-def reference_samples(
-    label: NDArray[np.unsignedinteger],
-    confidence: NDArray[np.floating],
-    reference: NDArray[np.integer],
+def samples_with_data(
+    correct: NDArray[np.bool_], confidence: NDArray[np.floating]
 ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
-    """Return which pixels are right, and their confidences, leaving out pixels without data.
-
-    Parameters
-    ----------
-    label, confidence, reference : arrays (pixel)
-        Of pixels that have a reference; the label is ``schema.nodata_label`` where there is no
-        data.
-    """
-    correct = np.asarray(label == reference)
-    has_data = label != nodata_label(label.dtype)
+    """Return the samples of a reference (sample) without those whose confidence is NaN: no data."""
+    if not math.isnan(confidence.min(initial=np.inf)) and confidence.size:
+        return correct, confidence  # nearly always
+    has_data = ~np.isnan(confidence)
     if not has_data.any():
-        raise _nothing_to_compare(label.size, name="reference")
-    if has_data.all():  # nearly always, and picking all pixels would cost as much as a sort
-        return correct, confidence
+        raise _nothing_to_compare(confidence.size, name="reference")
     return correct[has_data], confidence[has_data]
 
 

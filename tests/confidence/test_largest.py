@@ -5,7 +5,12 @@ import pytest
 import xarray as xr
 
 from hsreject.confidence import CONFIDENCES, label_and_confidence, label_map, named_confidence
-from hsreject.confidence.largest import CHUNK, FirstLargest, first_largest
+from hsreject.confidence.largest import (
+    CHUNK,
+    FirstLargest,
+    first_largest,
+    first_largest_of_samples,
+)
 from hsreject.errors import InputError
 from hsreject.schema import FIELD_DIMS
 
@@ -33,7 +38,7 @@ def make_fields(shape: tuple[int, ...], dtype: str = "float32") -> tuple[np.ndar
 
 def check(field: np.ndarray, beside: np.ndarray) -> None:
     found = first_largest(field, beside)
-    check_some(field, beside, found)
+    check_samples(field, beside, found)
     position = field.argmax(axis=0)  # NumPy, too, returns the first of several
     np.testing.assert_array_equal(found.position, position)
     np.testing.assert_array_equal(found.value, field.max(axis=0))
@@ -41,14 +46,25 @@ def check(field: np.ndarray, beside: np.ndarray) -> None:
     np.testing.assert_array_equal(found.beside, expected)
 
 
-def check_some(field: np.ndarray, beside: np.ndarray, found: FirstLargest) -> None:
-    """Some pixels alone: none, one, each third, the last ones, all."""
+def check_samples(field: np.ndarray, beside: np.ndarray, found: FirstLargest) -> None:
+    """References of several types on no pixel, one, each third, the last ones, all."""
     numbers = np.arange(found.value.size)
-    for pixels in (numbers[:0], numbers[-1:], numbers[1::3], numbers[-CHUNK // 2 :], numbers):
-        some = first_largest(field, beside, pixels=pixels)
+    labels = 2 * np.arange(len(field)) + 1
+    drawn = np.random.default_rng(1).choice(labels, numbers.size)
+    for dtype, pixels in (
+        ("uint16", numbers[:0]),
+        ("int64", numbers[-1:]),
+        ("int16", numbers[1::3]),
+        ("uint32", numbers[-CHUNK // 2 :]),
+        ("int32", numbers),
+    ):
+        reference = np.zeros(found.value.shape, dtype)
+        np.put(reference, pixels, drawn[pixels])
+        some, correct = first_largest_of_samples(field, beside, reference, labels)
         for values, everywhere in zip(some, found, strict=True):
             np.testing.assert_array_equal(values, everywhere.ravel()[pixels])
             assert values.dtype == everywhere.dtype
+        np.testing.assert_array_equal(correct, labels[some.position] == drawn[pixels])
 
 
 @pytest.mark.parametrize("of_field", LAYOUTS)
@@ -107,18 +123,39 @@ def test_label_and_confidence_are_those_of_two_passes(name, lazy) -> None:
 
 @pytest.mark.parametrize("name", CONFIDENCES)
 @pytest.mark.parametrize("of_field", LAYOUTS)
-def test_some_pixels_are_decided_as_in_the_whole_map(name, of_field) -> None:
+def test_samples_are_those_of_the_whole_map(name, of_field) -> None:
     field, probability = make_fields((5, 7, 9))
-    field[:, 2, 3] = np.nan
-    probability[0, 4, 4] = np.nan
+    field[:, 2, 3] = probability[:, 2, 3] = np.nan
+    labels = np.array([2, 3, 5, 7, 11])
     confidence = named_confidence(name)
-    expected = confidence.decide(LAYOUTS[of_field](field), probability=probability)
-    np.testing.assert_array_equal(expected[1], confidence(field, probability=probability))
-    for pixels in (np.arange(0), np.arange(0, 63, 2), np.arange(63)):
-        found = confidence.decide(LAYOUTS[of_field](field), probability=probability, pixels=pixels)
-        for some, everywhere in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(some, everywhere.ravel()[pixels])
-            assert some.dtype == everywhere.dtype
+    position, sure = confidence.decide(LAYOUTS[of_field](field), probability=probability)
+    np.testing.assert_array_equal(sure, confidence(field, probability=probability))
+    for step in (2, 1):
+        reference = np.random.default_rng(3).choice(labels, (7, 9)) * (np.arange(9) % step == 0)
+        used = reference > 0
+        correct, found = confidence.samples(
+            LAYOUTS[of_field](field), probability=probability, reference=reference, labels=labels
+        )
+        np.testing.assert_array_equal(found, sure[used])
+        assert found.dtype == sure.dtype
+        right = np.append(labels, -1)[position[used]] == reference[used]
+        np.testing.assert_array_equal(correct, right)
+
+
+@pytest.mark.parametrize("name", CONFIDENCES)
+def test_samples_with_a_field_and_no_probability_are_refused(name) -> None:
+    field, probability = make_fields((3, 4, 5))
+    probability[:, 1, 2] = probability[:, 3, 3] = np.nan
+    reference = np.eye(4, 5, dtype=int) + 1
+    options = {"probability": probability, "reference": reference, "labels": np.arange(3) + 1}
+    confidence = named_confidence(name)
+    if not confidence.needs_probability:
+        assert not np.isnan(confidence.samples(field, **options)[1]).any()
+        return
+    with pytest.raises(InputError, match=r"have a field but no class probabilities \(2 of them\)"):
+        confidence.samples(field, **options)
+    reference[1, 2] = reference[3, 3] = 0
+    assert not np.isnan(confidence.samples(field, **options)[1]).any()
 
 
 @pytest.mark.parametrize("name", ["tie_broken_maximum", "posterior"])

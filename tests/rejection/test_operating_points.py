@@ -148,5 +148,5 @@ def test_what_cannot_be_compared_is_refused() -> None:
         rejector.operating_points(maps, 0 * reference)
     y, x = np.argwhere(reference[3:] > 0)[0] + (3, 0)
     maps["probability"][:, y, x] = np.nan
-    with pytest.raises(InputError, match=r"confidence must be finite \(found 1 NaN"):
+    with pytest.raises(InputError, match=r"no class probabilities \(1 of them\)"):
         rejector.operating_points(maps, reference)

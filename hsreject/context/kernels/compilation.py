@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numba
 import numpy as np
@@ -13,10 +13,11 @@ from llvmlite.binding import get_host_cpu_features
 from numba.core import event
 from numpy.typing import NDArray
 
+from hsreject.compilation import F, compiled
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-F = TypeVar("F", bound="Callable[..., Any]")
 FloatArray = NDArray[np.floating[Any]]
 Number = float | np.floating[Any]
 
@@ -53,20 +54,16 @@ fma: Callable[[Number, Number, Number], Any] = (
 
 def kernel(function: F) -> F:
     """Compile `function` on first use, without the interpreter lock, and keep it on disk."""
-    options = {"nogil": True, **_OPTIONS}
-    try:
-        compiled: F = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no folder that a cache could be written to
-        compiled = numba.njit(**options)(function)
-    _forget_stale(compiled)
-    return compiled
+    made = compiled(**_OPTIONS)(function)
+    _forget_stale(made)
+    return made
 
 
 def inner(function: F) -> F:
     """Compile a function that only kernels call: no way in from Python, so it takes less time."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
-    compiled: F = numba.njit(**options)(function)
-    return compiled
+    made: F = numba.njit(**options)(function)
+    return made
 
 
 def spliced(function: F) -> F:
@@ -75,8 +72,8 @@ def spliced(function: F) -> F:
     For functions that mostly call others: compiled by themselves, all that they call would be
     compiled once more.
     """
-    compiled: F = numba.njit(inline="always", **_OPTIONS)(function)
-    return compiled
+    made: F = numba.njit(inline="always", **_OPTIONS)(function)
+    return made
 
 
 def are_loaded(kernels: Iterable[Callable[..., Any]], dtype: np.dtype[Any]) -> bool:

@@ -1,0 +1,93 @@
+"""Compiled loops over operating points: counts of sorted samples, and the measures of counts.
+
+Each is one pass over columns that stay in the cache; the same in NumPy takes over a dozen, and with
+a few thousand points as long as all the rest of a curve.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hsreject.compilation import compiled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MEASURED = (
+    "rejected_fraction",
+    "nonrejected_accuracy",
+    "classification_quality",
+    "rejection_quality",
+)
+"""The rows that :func:`measure_points` writes."""
+
+
+@compiled(error_model="numpy")
+def count_samples(
+    ascending: NDArray[np.floating],
+    accurate: NDArray[np.bool_],
+    threshold: NDArray[np.float64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Write the points that reject nothing, one distinct confidence after the other, everything.
+
+    Parameters
+    ----------
+    ascending, accurate : arrays (sample)
+        Confidences in ascending order, and whether the samples are accurate.
+    threshold : array (operating_point)
+        One longer than there are distinct confidences.
+    counts : array (4, operating_point)
+        The columns of :class:`hsreject.measures.counts.Counts`.
+    """
+    n_samples = len(ascending)
+    point = len(threshold) - 1
+    threshold[point] = np.inf
+    for column in range(4):
+        counts[column, point] = 0
+    accurate_kept = 0
+    following = np.inf
+    # From the end, and a point is written for all its samples, the first one last: a branch
+    # would be guessed wrongly as often as confidences differ.
+    for rejected in range(n_samples - 1, -1, -1):
+        confidence = ascending[rejected]
+        point -= confidence != following
+        following = confidence
+        accurate_kept += accurate[rejected]
+        threshold[point] = confidence
+        counts[0, point] = accurate_kept
+        counts[1, point] = n_samples - rejected - accurate_kept
+    for point in range(len(threshold)):
+        counts[2, point] = counts[0, 0] - counts[0, point]
+        counts[3, point] = counts[1, 0] - counts[1, point]
+
+
+@compiled(error_model="numpy")
+def measure_points(
+    accurate_kept: NDArray[Any],
+    misclassified_kept: NDArray[Any],
+    accurate_rejected: NDArray[Any],
+    misclassified_rejected: NDArray[Any],
+    columns: NDArray[np.float64],
+) -> None:
+    """Write the rows `MEASURED` of all points.
+
+    To the last digit what the functions of :mod:`hsreject.measures.counts` give. Counts below 2^53
+    are the same numbers in float64.
+    """
+    for point in range(columns.shape[1]):
+        kept_right = np.float64(accurate_kept[point])
+        kept_wrong = np.float64(misclassified_kept[point])
+        rejected_right = np.float64(accurate_rejected[point])
+        rejected_wrong = np.float64(misclassified_rejected[point])
+        kept = kept_right + kept_wrong
+        rejected = rejected_right + rejected_wrong
+        n = kept + rejected
+        odds = (kept_wrong + rejected_wrong) / (kept_right + rejected_right)
+        quality = rejected_wrong / rejected_right / odds
+        columns[0, point] = rejected / n
+        columns[1, point] = kept_right / kept
+        columns[2, point] = (kept_right + rejected_wrong) / n
+        columns[3, point] = 1.0 if rejected == 0 else quality
