@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from hsreject.cli.interrupts import remembered_interrupts
 from hsreject.progress import ProgressCallback
 
 
@@ -45,7 +46,21 @@ class _Log:
 
 @contextmanager
 def progress_on(console: Console) -> Iterator[ProgressCallback]:
-    """Yield the callback that shows progress on `console`: bars on a terminal, lines elsewhere."""
+    """Yield the callback that shows progress on `console`: bars on a terminal, lines elsewhere.
+
+    It also ends the work if Ctrl-C was pressed and Python dropped it.
+    """
+    with remembered_interrupts() as check, _shown(console) as show:
+
+        def progress(stage: str, done: float, total: float | None) -> None:
+            check()
+            show(stage, done, total)
+
+        yield progress
+
+
+@contextmanager
+def _shown(console: Console) -> Iterator[ProgressCallback]:
     if not console.is_terminal:
         yield _Log(console)
         return

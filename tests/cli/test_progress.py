@@ -1,5 +1,8 @@
 import io
+import signal
+import sys
 
+import pytest
 from rich.console import Console
 
 from hsreject.cli.progress import progress_on
@@ -28,3 +31,67 @@ def test_on_a_terminal_there_is_a_bar_a_stage() -> None:
     assert "context" in shown
     assert "sweep" in shown
     assert "━" in shown
+
+
+class Finalised:
+    """What presses Ctrl-C while it is thrown away: Python cannot raise anything there."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def listening():
+    """The handler of a terminal; tests that run in the background have none."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
+def test_an_interrupt_that_python_drops_ends_the_work(monkeypatch) -> None:
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    stream = io.StringIO()
+    with progress_on(Console(file=stream)) as progress:
+        progress("context", 0, 2)
+        Finalised()
+        with pytest.raises(KeyboardInterrupt):
+            progress("context", 1, 2)
+    assert told == []
+    assert stream.getvalue() == "context ...\n"
+
+
+@pytest.mark.usefixtures("listening")
+def test_an_interrupt_that_becomes_another_error_is_one_still() -> None:
+    def read() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise SystemError("returned a result with an exception set") from None
+
+    with pytest.raises(KeyboardInterrupt), progress_on(Console(file=io.StringIO())):
+        read()
+
+
+@pytest.mark.usefixtures("listening")
+def test_an_error_without_an_interrupt_stays_one() -> None:
+    with pytest.raises(SystemError), progress_on(Console(file=io.StringIO())):
+        raise SystemError("as before")
+
+
+@pytest.mark.usefixtures("listening")
+def test_an_interrupt_elsewhere_is_raised_at_once() -> None:
+    with pytest.raises(KeyboardInterrupt), progress_on(Console(file=io.StringIO())):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_other_listeners_are_left_alone(listening) -> None:
+    heard = []
+    signal.signal(signal.SIGINT, lambda *_: heard.append("pressed"))
+    with progress_on(Console(file=io.StringIO())) as progress:
+        signal.raise_signal(signal.SIGINT)
+        progress("context", 1, 2)
+    assert heard == ["pressed"]
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -159,19 +159,6 @@ LISTENING = (
 )
 
 
-def interrupted(process: subprocess.Popen[bytes]) -> str:
-    """Press Ctrl-C as a user does, again if it is not heard, and return what is said.
-
-    Python drops an interrupt that falls into a callback of the interpreter.
-    """
-    while True:
-        process.send_signal(signal.SIGINT)
-        try:
-            return process.communicate(timeout=1)[1].decode()
-        except subprocess.TimeoutExpired:
-            continue
-
-
 def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_path) -> None:
     config, _ = own_scene
     out = tmp_path / "out"
@@ -181,7 +168,8 @@ def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_pat
     with subprocess.Popen(endless, env=environment, stderr=subprocess.PIPE) as process:
         while process.poll() is None and not list(out.glob("stages/classifier-*")):
             time.sleep(0.05)
-        complaint = interrupted(process)
+        process.send_signal(signal.SIGINT)
+        complaint = process.communicate()[1].decode()
     assert process.returncode == 130
     assert "Traceback" not in complaint
     kept = {path.name for path in out.glob("stages/*")}
