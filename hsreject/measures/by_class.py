@@ -55,13 +55,7 @@ def rejection_curve_by_class(
     >>> curves.user_accuracy.sel(category=2).values.round(2)
     array([0.67, 1.  , 1.  ,  nan,  nan])
     """
-    arrays = {"reference": reference, "label": label, "confidence": confidence}
-    plain = [np.asarray(array) for array in inputs.same_layout(arrays)]
-    for name, array in zip(("reference", "label"), plain, strict=False):
-        if array.dtype.kind not in "iu":
-            raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
-    truth, decision = plain[0].ravel(), plain[1].ravel()
-    values = inputs.confidence_values(plain[2])
+    truth, decision, values = _samples(reference, label, confidence)
     correct = truth == decision
     curve = rejection_curve(correct, values)
     if n_points is not None:
@@ -89,6 +83,20 @@ def rejection_curve_by_class(
         },
         coords={schema.CATEGORY: classes},
     )
+
+
+def _samples(
+    reference: ArrayLike | xr.DataArray,
+    label: ArrayLike | xr.DataArray,
+    confidence: ArrayLike | xr.DataArray,
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.float64]]:
+    """Return the three as flat arrays, or say what is wrong with them."""
+    arrays = {"reference": reference, "label": label, "confidence": confidence}
+    plain = [np.asarray(array) for array in inputs.same_layout(arrays)]
+    for name, array in zip(("reference", "label"), plain, strict=False):
+        if array.dtype.kind not in "iu":
+            raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
+    return plain[0].ravel(), plain[1].ravel(), inputs.confidence_values(plain[2])
 
 
 def _rejected(confidence: NDArray[np.float64], threshold: NDArray[np.float64]) -> NDArray[np.intp]:
