@@ -120,12 +120,14 @@ def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> x
             f"{name} must be an xarray.DataArray with dims {_words(dims)} "
             f"(got {type(array).__name__})."
         )
+    if array.dims == tuple(dims):
+        return array
     if set(array.dims) != set(dims):
         raise InputError(
             f"{name} must have the dims {_words(dims)} (got {_words(array.dims)}). "
             "Rename them with .rename(...) or drop the extra ones with .squeeze()."
         )
-    return array if array.dims == tuple(dims) else array.transpose(*dims)
+    return array.transpose(*dims)
 
 
 def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
@@ -148,16 +150,18 @@ def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[s
     """Raise unless two maps have the same size and, where both say it, the same coordinates."""
     sizes = [array.sizes for array in (first, second)]
     check_same_size(*((size[Y], size[X]) for size in sizes), names=names)
+    ours, theirs = (array.coords.variables for array in (first, second))
     for dim in MAP_DIMS:
-        if dim in first.coords and dim in second.coords:
-            apart = np.abs(first.coords[dim].values - second.coords[dim].values).max(initial=0)
-            step = np.abs(np.diff(first.coords[dim].values)).min(initial=np.inf)
-            if np.isfinite(step) and apart > 0.01 * step:
-                raise InputError(
-                    f"{names[0]} and {names[1]} lie on different grids: their '{dim}' coordinates "
-                    f"differ by up to {apart:g} (pixel size {step:g}). "
-                    f"Align {names[1]} with .rio.reproject_match({names[0]})."
-                )
+        if dim not in ours or dim not in theirs or ours[dim] is theirs[dim]:
+            continue
+        apart = np.abs(ours[dim].values - theirs[dim].values).max(initial=0)
+        step = np.abs(np.diff(ours[dim].values)).min(initial=np.inf)
+        if np.isfinite(step) and apart > 0.01 * step:
+            raise InputError(
+                f"{names[0]} and {names[1]} lie on different grids: their '{dim}' coordinates "
+                f"differ by up to {apart:g} (pixel size {step:g}). "
+                f"Align {names[1]} with .rio.reproject_match({names[0]})."
+            )
 
 
 def check_same_size(

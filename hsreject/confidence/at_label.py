@@ -6,47 +6,30 @@ import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from hsreject.confidence.base import Confidence
-from hsreject.confidence.largest import FirstLargest, first_largest, first_largest_of_samples
+from hsreject.confidence.base import Confidence, check_probability
+from hsreject.confidence.largest import first_largest, first_largest_of_samples
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
 class LabelConfidence(Confidence):
-    """A confidence that follows from the field, and the probability, of the label alone.
+    """A mean of the field and the class probability at the label alone.
 
-    Subclasses implement :meth:`at_label` in place of :meth:`kernel`. The pass that finds the label
-    then finds all that the confidence needs, and where only reference pixels are asked for, little
-    is computed for the others.
+    With k the label, the first category with the largest z, and w the weight of the probability::
 
-    Examples
-    --------
-    >>> class Doubt(LabelConfidence):
-    ...     '''The negative odds against the label.'''
-    ...
-    ...     def at_label(self, found):
-    ...         return 1 - 1 / found.value
-    >>> field = np.array([[0.5, 0.2, 0.0], [0.5, 0.8, 1.0]])  # (category, pixel)
-    >>> Doubt()(field)
-    array([-1.  , -0.25,  0.  ])
-    >>> Doubt().samples(field, reference=np.array([0, 2, 1]), labels=np.array([1, 2]))
-    (array([ True, False]), array([-0.25,  0.  ]))
+        confidence = (z_k + w p_k) / (1 + w)
+
+    The pass that finds the label finds the confidence too, and where only reference pixels are
+    asked for, little is computed for the others.
     """
 
+    @property
     @abstractmethod
-    def at_label(self, found: FirstLargest) -> NDArray[np.floating]:
-        """Return the confidence of every pixel, given what stands at its label.
-
-        Parameters
-        ----------
-        found : FirstLargest
-            `value` is the field at the label; `beside` the class probability there, if
-            `needs_probability` is true. What comes out where `value` is NaN is not used.
-        """
+    def probability_weight(self) -> float:
+        """The weight of the probability; 0 unless `needs_probability` is true."""
 
     def kernel(
         self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
@@ -58,8 +41,8 @@ class LabelConfidence(Confidence):
         self, field: NDArray[np.floating], probability: NDArray[np.floating] | None
     ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.floating]]:
         """Return the label and the confidence, found in one pass."""
-        found = first_largest(field, self._beside(probability))
-        return found.position, self.at_label(found)
+        self._check(probability)
+        return first_largest(field, probability, self.probability_weight)
 
     def sampled_kernel(
         self,
@@ -68,15 +51,14 @@ class LabelConfidence(Confidence):
         reference: NDArray[np.integer],
         labels: NDArray[np.integer],
     ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
-        """Return what the samples need, found in one pass."""
-        beside = self._beside(probability)
-        found, correct = first_largest_of_samples(field, beside, reference, labels)
-        confidence = self.at_label(found)
-        if math.isnan(found.value.min(initial=0)):
-            confidence = np.where(np.isnan(found.value), np.nan, confidence)
-        return correct, confidence
+        """Return which samples are right and their confidences, found in one pass."""
+        self._check(probability)
+        weight = self.probability_weight
+        found = first_largest_of_samples(field, probability, weight, reference, labels)
+        if probability is not None and math.isnan(found[1].min(initial=0)):
+            check_probability(field, probability, reference)
+        return found
 
-    def _beside(self, probability: NDArray[np.floating] | None) -> NDArray[np.floating] | None:
+    def _check(self, probability: NDArray[np.floating] | None) -> None:
         if self.needs_probability and probability is None:
             raise InputError(f"{type(self).__name__} needs the class probabilities.")
-        return probability

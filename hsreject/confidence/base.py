@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -90,12 +89,15 @@ class Confidence(ABC):
 
         To be overridden where that takes no gathering of pixels first:
         :class:`~hsreject.confidence.at_label.LabelConfidence` does it for confidences that look at
-        nothing but the label.
+        nothing but the label. Fields without probabilities are for :func:`check_probability`.
         """
+        if probability is not None:
+            check_probability(field, probability, reference)
         pixels = np.flatnonzero(reference != NO_REFERENCE)
         field = _at_pixels(field, pixels)
         probability = None if probability is None else _at_pixels(probability, pixels)
-        position, confidence = self.labelled_kernel(field, probability)
+        with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
+            position, confidence = self.labelled_kernel(field, probability)
         has_data = position < len(labels)
         correct = labels.take(position, mode="clip") == reference.ravel()[pixels]
         return correct & has_data, np.where(has_data, confidence, field.dtype.type(np.nan))
@@ -239,10 +241,7 @@ class Confidence(ABC):
             NaN where there is no data.
         """
         field, probability = _prepared(field, probability if self.needs_probability else None)
-        with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
-            correct, confidence = self.sampled_kernel(field, probability, reference, labels)
-        if probability is not None and math.isnan(probability[0].min(initial=0)):
-            _check_probability(field[0], probability[0], reference)
+        correct, confidence = self.sampled_kernel(field, probability, reference, labels)
         return correct, np.asarray(confidence, dtype=field.dtype)
 
 
@@ -261,13 +260,13 @@ def _prepared(
     return field.astype(precision, copy=False), probability
 
 
-def _check_probability(
+def check_probability(
     field: NDArray[np.floating],
     probability: NDArray[np.floating],
     reference: NDArray[np.integer],
 ) -> None:
     """Raise where a pixel with a reference has a field, but no class probabilities."""
-    without = np.isnan(probability) & ~np.isnan(field) & (reference != NO_REFERENCE)
+    without = np.isnan(probability[0]) & ~np.isnan(field[0]) & (reference != NO_REFERENCE)
     if without.any():
         raise InputError(
             "Pixels with a reference have a field but no class probabilities "

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 CHUNK = 2000  # pixels whose running maxima stay in the nearest cache
 
-_EVERYWHERE = (np.empty(0, np.int32), np.empty(0, np.int64))  # no reference, and no labels in it
+# kernels want arrays of one type, also where there is nothing to read or to write
+_NO_REFERENCE = (np.empty(0, np.int32), np.empty(0, np.int64))
+_NOWHERE, _NOT_ASKED = np.empty(0, np.uint8), np.empty(0, np.bool_)
 
 
 class FirstLargest(NamedTuple):
@@ -29,25 +31,25 @@ class FirstLargest(NamedTuple):
         Counted from 0; the number of categories where any value is NaN.
     value : array of float (...)
         The largest value, NaN where any value is.
-    beside : array of float (...)
-        The value of the other field at the same category; that of category 0 where `value` is NaN.
     """
 
     position: NDArray[np.unsignedinteger]
     value: NDArray[np.floating]
-    beside: NDArray[np.floating]
 
 
 def first_largest(
-    field: NDArray[np.floating], beside: NDArray[np.floating] | None = None
+    field: NDArray[np.floating], beside: NDArray[np.floating] | None = None, weight: float = 0.0
 ) -> FirstLargest:
-    """Return the first largest value along the first axis, and what stands beside it.
+    """Return the first largest value along the first axis, and where it stands.
 
     Parameters
     ----------
     field : array (category, ...)
     beside : array of the same shape, optional
         By default the field itself.
+    weight : float
+        With z the largest value and b what stands beside it, `value` is
+        ``(z + weight * b) / (1 + weight)``: by default z itself.
 
     Examples
     --------
@@ -56,21 +58,25 @@ def first_largest(
     (array([1, 0, 2], dtype=uint8), array([0.8, 0.5, nan]))
     """
     shape = field.shape[1:]
-    position, value, other = _scanned(field, beside, math.prod(shape), _EVERYWHERE)[0]
-    return FirstLargest(position.reshape(shape), value.reshape(shape), other.reshape(shape))
+    size = math.prod(shape)
+    position = np.empty(size, label_dtype(len(field)))
+    value = np.empty(size, precision_of(field.dtype))
+    _scan(*_layout(field, beside, weight), _NO_REFERENCE, (position, value, _NOT_ASKED))
+    return FirstLargest(position.reshape(shape), value.reshape(shape))
 
 
 def first_largest_of_samples(
     field: NDArray[np.floating],
     beside: NDArray[np.floating] | None,
+    weight: float,
     reference: NDArray[np.integer],
     labels: NDArray[np.integer],
-) -> tuple[FirstLargest, NDArray[np.bool_]]:
-    """Return what :func:`first_largest` finds at the pixels with a reference, and if it is right.
+) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+    """Return what :func:`first_largest` finds where there is a reference, compared with it.
 
     Parameters
     ----------
-    field, beside
+    field, beside, weight
         As for :func:`first_largest`.
     reference : array of int, the shape of a category
         0 where there is no reference.
@@ -79,51 +85,26 @@ def first_largest_of_samples(
 
     Returns
     -------
-    found : FirstLargest (sample)
-        At the pixels with a reference, in row order.
     correct : array of bool (sample)
-        Whether the category is that of the reference; False where `value` is NaN.
+        Whether the category is that of the reference; False where `value` is NaN. In row order.
+    value : array of float (sample)
 
     Examples
     --------
     >>> field = np.array([[0.2, 0.9, 0.6], [0.8, 0.1, 0.4]])
     >>> reference, labels = np.array([7, 0, 7]), np.array([3, 7])
-    >>> found, correct = first_largest_of_samples(field, None, reference, labels)
-    >>> found.value, correct
-    (array([0.8, 0.6]), array([ True, False]))
+    >>> first_largest_of_samples(field, None, 0.0, reference, labels)
+    (array([ True, False]), array([0.8, 0.6]))
     """
     # two types of reference and no more, since the loop is compiled for each
     kind: type[np.signedinteger] = np.int32 if reference.dtype.itemsize <= 2 else np.int64
     wanted = reference.reshape(-1).astype(kind, copy=False)
     names = labels.astype(np.int64, copy=False)
-    return _scanned(field, beside, int(np.count_nonzero(reference)), (wanted, names))
-
-
-def _scanned(
-    field: NDArray[np.floating],
-    beside: NDArray[np.floating] | None,
-    size: int,
-    reference: tuple[NDArray[np.signedinteger], NDArray[np.int64]],
-) -> tuple[FirstLargest, NDArray[np.bool_]]:
-    precision = precision_of(field.dtype)
-    field = field.astype(precision, copy=False)
-    rows = _rows(field)
-    others = rows if beside is None else _rows(beside.astype(precision, copy=False))
-    n_categories = len(field)
-    n_rows, n_columns = _grid(field.shape[1:])
-    if rows[1] == others[1] == n_columns:  # rows adjoin in both, and long runs are read faster
-        n_rows, n_columns = 1, n_rows * n_columns
-    position = np.empty(size, label_dtype(n_categories))
-    value, at_label = np.empty((2, size), precision)
-    correct = np.empty(0 if reference is _EVERYWHERE else size, np.bool_)
-    _scan(
-        (rows, others),
-        (n_categories, n_rows, n_columns),
-        reference,
-        np.empty(2 * CHUNK, precision),
-        (position, value, at_label, correct),
-    )
-    return FirstLargest(position, value, at_label), correct
+    size = int(np.count_nonzero(reference))
+    correct = np.empty(size, np.bool_)
+    value = np.empty(size, precision_of(field.dtype))
+    _scan(*_layout(field, beside, weight), (wanted, names), (_NOWHERE, value, correct))
+    return correct, value
 
 
 def precision_of(dtype: np.dtype[Any]) -> np.dtype[np.floating]:
@@ -134,6 +115,20 @@ def precision_of(dtype: np.dtype[Any]) -> np.dtype[np.floating]:
 def _grid(shape: tuple[int, ...]) -> tuple[int, int]:
     """Return rows and columns of a map, or of what is taken as one row."""
     return (shape[0], shape[1]) if len(shape) == 2 else (1, math.prod(shape))
+
+
+def _layout(
+    field: NDArray[np.floating], beside: NDArray[np.floating] | None, weight: float
+) -> tuple[tuple[Any, Any, float], tuple[int, int, int]]:
+    """Return what `_scan` needs to know of a field: its memory, and how it is gone through."""
+    precision = precision_of(field.dtype)
+    field = field.astype(precision, copy=False)
+    rows = _rows(field)
+    others = rows if beside is None else _rows(beside.astype(precision, copy=False))
+    n_rows, n_columns = _grid(field.shape[1:])
+    if rows[1] == others[1] == n_columns:  # rows adjoin in both, and long runs are read faster
+        n_rows, n_columns = 1, n_rows * n_columns
+    return (rows, others, weight), (len(field), n_rows, n_columns)
 
 
 def _rows(field: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
@@ -157,16 +152,16 @@ def _rows(field: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
 
 @compiled(error_model="numpy")
 def _scan(
-    fields: tuple[Any, Any],
+    fields: tuple[Any, Any, float],
     shape: tuple[int, int, int],
     references: tuple[Any, Any],
-    work: NDArray[np.floating],
-    found: tuple[Any, Any, Any, Any],
+    found: tuple[Any, Any, Any],
 ) -> None:
-    (planes, row_step, category_step), (others, other_row_step, other_category_step) = fields
+    (planes, row_step, category_step), (others, other_row_step, other_step), weight = fields
     n_categories, n_rows, n_columns = shape
     reference, labels = references
     everywhere = len(labels) == 0
+    work = np.empty(2 * CHUNK, planes.dtype)
     done = 0
     for row in range(n_rows):
         for start in range(0, n_columns, CHUNK):
@@ -184,7 +179,7 @@ def _scan(
                 plane_1 = planes[here + first * category_step :][:count]
                 plane_2 = planes[here + second * category_step :][:count]
                 _renew(first, second, plane_1, plane_2, work)
-            beside = (others[row * other_row_step + start :], other_category_step)
+            beside = (others[row * other_row_step + start :], other_step, weight)
             if everywhere:
                 _keep_all(count, pixel, n_categories, beside, work, found)
             else:
@@ -199,18 +194,18 @@ def _keep_all(
     count: int,
     pixel: int,
     n_categories: int,
-    other: tuple[Any, Any],
+    beside: tuple[Any, Any, float],
     work: NDArray[np.floating],
-    found: tuple[Any, Any, Any, Any],
+    found: tuple[Any, Any, Any],
 ) -> None:
-    others, category_step = other
-    position, value, beside, _ = found
+    others, category_step, weight = beside
+    position, value, _ = found
     for x in range(count):
         number = np.int32(work[CHUNK + x])
-        beside[pixel + x] = others[number * category_step + x]
+        value[pixel + x] = others[number * category_step + x]
     for x in range(count):
         largest, number = work[x], np.int32(work[CHUNK + x])
-        value[pixel + x] = largest
+        value[pixel + x] = _blend(largest, value[pixel + x], weight)
         position[pixel + x] = n_categories if np.isnan(largest) else number
 
 
@@ -219,22 +214,25 @@ def _keep_samples(
     wanted: NDArray[np.signedinteger],
     done: int,
     labels: NDArray[np.int64],
-    other: tuple[Any, Any],
+    beside: tuple[Any, Any, float],
     work: NDArray[np.floating],
-    found: tuple[Any, Any, Any, Any],
+    found: tuple[Any, Any, Any],
 ) -> int:
-    others, category_step = other
-    position, value, beside, correct = found
+    others, category_step, weight = beside
+    _, value, correct = found
     for x in range(len(wanted)):
         if wanted[x] != 0:
             largest, number = work[x], np.int32(work[CHUNK + x])
-            missing = np.isnan(largest)
-            beside[done] = others[number * category_step + x]
-            value[done] = largest
-            position[done] = len(labels) if missing else number
-            correct[done] = labels[number] == wanted[x] and not missing
+            value[done] = _blend(largest, others[number * category_step + x], weight)
+            correct[done] = labels[number] == wanted[x] and not np.isnan(largest)
             done += 1
     return done
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def _blend(largest: Any, beside: Any, weight: float) -> Any:
+    # In float64: near 1 a float32 sum would leave what stands beside only four digits.
+    return (np.float64(largest) + weight * np.float64(beside)) / (1 + weight)
 
 
 @njit(nogil=True, error_model="numpy", inline="always")

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hsreject.confidence.at_label import LabelConfidence
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from hsreject.confidence.largest import FirstLargest
 
 
 @dataclass(frozen=True)
@@ -28,6 +21,7 @@ class Maximum(LabelConfidence):
     array([0.7, 0.4])
     """
 
-    def at_label(self, found: FirstLargest) -> NDArray[np.floating]:
-        """Return max_k z_k."""
-        return found.value
+    @property
+    def probability_weight(self) -> float:
+        """0: the probability has no part."""
+        return 0.0

@@ -46,11 +46,13 @@ class Posterior(Confidence):
         """Return the label and the confidence; the label is looked for once."""
         if probability is None:
             raise InputError("Posterior needs the class probabilities.")
-        found = first_largest(field, probability)
+        position, largest = first_largest(field)
+        places = np.minimum(position, len(field) - 1)[np.newaxis].astype(np.intp)
+        likely = np.take_along_axis(probability, places, axis=0)[0]
         total = np.zeros(field.shape[1:], field.dtype)
         for plane, likelihood in zip(field, probability, strict=True):
             total += plane * likelihood
         posterior: NDArray[np.floating] = np.divide(
-            found.value * found.beside, total, out=np.zeros_like(total), where=total != 0
+            largest * likely, total, out=np.zeros_like(total), where=total != 0
         )
-        return found.position, posterior
+        return position, posterior

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from hsreject.compilation import compiled
 from hsreject.confidence.at_label import LabelConfidence
 from hsreject.errors import InputError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from hsreject.confidence.largest import FirstLargest
 
 
 @dataclass(frozen=True)
@@ -57,21 +51,7 @@ class TieBrokenMaximum(LabelConfidence):
                 "For no tie-break choose the confidence 'maximum'."
             )
 
-    def at_label(self, found: FirstLargest) -> NDArray[np.floating]:
-        """Return (z_k + weight p_k) / (1 + weight) at the label k."""
-        confidence = np.empty_like(found.value)
-        _blend(found.value.ravel(), found.beside.ravel(), self.weight, confidence.reshape(-1))
-        return confidence
-
-
-@compiled(error_model="numpy")
-def _blend(
-    field: NDArray[np.floating],
-    probability: NDArray[np.floating],
-    weight: float,
-    blended: NDArray[np.floating],
-) -> None:
-    for pixel in range(len(blended)):
-        # In float64: near 1 a float32 sum would leave the probability only four digits.
-        total = np.float64(field[pixel]) + weight * np.float64(probability[pixel])
-        blended[pixel] = total / (1 + weight)
+    @property
+    def probability_weight(self) -> float:
+        """The weight of the probability."""
+        return self.weight

@@ -1,4 +1,4 @@
-"""Compiled loops over operating points: counts of sorted samples, and the measures of counts.
+"""Compiled loops of a curve: keys to sort samples by, their counts, and the measures of those.
 
 Each is one pass over columns that stay in the cache; the same in NumPy takes over a dozen, and with
 a few thousand points as long as all the rest of a curve.
@@ -22,6 +22,44 @@ MEASURED = (
     "rejection_quality",
 )
 """The rows that :func:`measure_points` writes."""
+
+
+@compiled(error_model="numpy")
+def encode(
+    bits: NDArray[np.unsignedinteger],
+    correct: NDArray[np.bool_],
+    key: NDArray[np.unsignedinteger],
+) -> bool:
+    """Write keys that sort by confidence and then by correct; return whether they do.
+
+    They do not if a confidence is negative, and then the keys mean nothing.
+
+    Parameters
+    ----------
+    bits : array (sample)
+        The bit patterns of confidences. Where they are not negative they grow with the value and
+        leave the top bit free: shifting them left by one loses nothing but the sign of a zero.
+    """
+    one = key.dtype.type(1)
+    minus_zero = one << key.dtype.type(8 * key.itemsize - 1)
+    negative = False
+    for sample in range(len(bits)):
+        negative |= bits[sample] > minus_zero
+        key[sample] = (bits[sample] << one) | key.dtype.type(correct[sample])
+    return not negative
+
+
+@compiled(error_model="numpy")
+def decode(key: NDArray[np.unsignedinteger], accurate: NDArray[np.bool_]) -> int:
+    """Turn sorted keys back into bit patterns, in place; return how many of these differ."""
+    one = key.dtype.type(1)
+    n_distinct = 0
+    for sample in range(len(key)):
+        accurate[sample] = key[sample] & one
+        key[sample] >>= one
+    for sample in range(1, len(key)):
+        n_distinct += key[sample] != key[sample - 1]
+    return n_distinct + (len(key) > 0)
 
 
 @compiled(error_model="numpy")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hsreject.measures.counts import Counts
-from hsreject.measures.curve_kernels import MEASURED, count_samples
+from hsreject.measures.curve_kernels import MEASURED, count_samples, decode, encode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,9 +40,8 @@ def threshold_points(correct: NDArray[np.bool_], confidence: NDArray[np.floating
     confidence : array of float32 or float64 (sample), finite
         Single precision is sorted in half the time.
     """
-    ascending, accurate = _sorted(correct, confidence)
-    n_points = 1 + np.count_nonzero(ascending[1:] != ascending[:-1]) + bool(ascending.size)
-    table = np.empty((5 + len(MEASURED), n_points))
+    ascending, accurate, n_distinct = _sorted(correct, confidence)
+    table = np.empty((5 + len(MEASURED), n_distinct + 1))
     threshold, counts = table[0], table[1:5].view(np.int64)
     count_samples(ascending, accurate, threshold, counts)
     return Points(threshold, Counts(*counts), table[5:])
@@ -50,30 +49,27 @@ def threshold_points(correct: NDArray[np.bool_], confidence: NDArray[np.floating
 
 def _sorted(
     correct: NDArray[np.bool_], confidence: NDArray[np.floating]
-) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
-    """Return confidences and whether they are accurate in ascending order of both.
+) -> tuple[NDArray[np.floating], NDArray[np.bool_], int]:
+    """Return confidences and whether they are accurate in ascending order, and how many differ.
 
     Whether a sample is accurate rides in the lowest bit of the sort key, so that one value sort,
-    several times faster than an argsort and a gather, does the work. The bit pattern of a
-    floating-point number that is not negative grows with its value and leaves the top bit free:
-    shifting it left by one loses nothing but the sign of a zero. Negative confidences are sorted by
-    magnitude and turned round.
+    several times faster than an argsort and a gather, does the work. Negative confidences are
+    sorted by magnitude and turned round.
     """
-    if confidence.min(initial=0) < 0:
-        negative = confidence < 0
-        upper = _sorted(correct[~negative], confidence[~negative])
-        lower = _sorted(~correct[negative], -confidence[negative])
-        return (
-            np.concatenate([-lower[0][::-1], upper[0]]),
-            np.concatenate([~lower[1][::-1], upper[1]]),
-        )
-    bits = np.dtype(f"u{confidence.itemsize}")
-    key = confidence.view(bits) << bits.type(1)
-    key |= correct
-    key.sort()
-    accurate = (key & bits.type(1)).astype(np.bool_)
-    key >>= bits.type(1)
-    return key.view(confidence.dtype), accurate
+    bits = confidence.view(f"u{confidence.itemsize}")
+    key, accurate = np.empty_like(bits), np.empty(bits.size, np.bool_)
+    if encode(bits, correct, key):
+        key.sort()
+        n_distinct = decode(key, accurate)
+        return key.view(confidence.dtype), accurate, n_distinct
+    negative = confidence < 0
+    low, wrong, n_low = _sorted(~correct[negative], -confidence[negative])
+    high, right, n_high = _sorted(correct[~negative], confidence[~negative])
+    return (
+        np.concatenate([-low[::-1], high]),
+        np.concatenate([~wrong[::-1], right]),
+        n_low + n_high,
+    )
 
 
 class Groups(NamedTuple):

@@ -37,13 +37,16 @@ def make_fields(shape: tuple[int, ...], dtype: str = "float32") -> tuple[np.ndar
 
 
 def check(field: np.ndarray, beside: np.ndarray) -> None:
-    found = first_largest(field, beside)
+    found = first_largest(field, beside, 0.25)
     check_samples(field, beside, found)
     position = field.argmax(axis=0)  # NumPy, too, returns the first of several
+    other = np.take_along_axis(beside, position[np.newaxis], axis=0)[0]
     np.testing.assert_array_equal(found.position, position)
-    np.testing.assert_array_equal(found.value, field.max(axis=0))
-    expected = np.take_along_axis(beside, position[np.newaxis], axis=0)[0]
-    np.testing.assert_array_equal(found.beside, expected)
+    blended = (field.max(axis=0).astype(float) + 0.25 * other) / 1.25
+    np.testing.assert_array_equal(found.value, blended.astype(found.value.dtype))
+    alone = first_largest(field)
+    np.testing.assert_array_equal(alone.position, position)
+    np.testing.assert_array_equal(alone.value, field.max(axis=0))
 
 
 def check_samples(field: np.ndarray, beside: np.ndarray, found: FirstLargest) -> None:
@@ -60,11 +63,11 @@ def check_samples(field: np.ndarray, beside: np.ndarray, found: FirstLargest) ->
     ):
         reference = np.zeros(found.value.shape, dtype)
         np.put(reference, pixels, drawn[pixels])
-        some, correct = first_largest_of_samples(field, beside, reference, labels)
-        for values, everywhere in zip(some, found, strict=True):
-            np.testing.assert_array_equal(values, everywhere.ravel()[pixels])
-            assert values.dtype == everywhere.dtype
-        np.testing.assert_array_equal(correct, labels[some.position] == drawn[pixels])
+        correct, value = first_largest_of_samples(field, beside, 0.25, reference, labels)
+        np.testing.assert_array_equal(value, found.value.ravel()[pixels])
+        assert value.dtype == found.value.dtype
+        position = found.position.ravel()[pixels]
+        np.testing.assert_array_equal(correct, labels[position] == drawn[pixels])
 
 
 @pytest.mark.parametrize("of_field", LAYOUTS)
