@@ -70,7 +70,7 @@ class Rejector(ABC):
             `label`, `confidence`, `rejected` and `label_with_rejection` (y, x). Its attributes say
             what was reached: `rejected_fraction` of the `n_pixels` with data, `threshold` (the
             smallest confidence kept) and, for a wanted fraction, `reachable_fractions`: the nearest
-            ones below and above it.
+            ones below and above it that are known.
         """
 
     @abstractmethod

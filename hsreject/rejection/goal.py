@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hsreject.errors import InputError
 
@@ -19,6 +23,13 @@ _MEANING = {
     FRACTION: "the share of pixels to reject",
     ACCURACY: "the share of kept pixels that must be right",
     REJECTION_COST: "the cost of a rejected pixel in units of a misclassified one",
+}
+
+_PERCENT = "Write 10 % as 0.1."
+_REMEDY = {
+    FRACTION: _PERCENT,
+    ACCURACY: _PERCENT,
+    REJECTION_COST: "Divide the cost of a rejection by that of an error.",
 }
 
 
@@ -48,13 +59,25 @@ class Goal:
                 f"(got {' and '.join(given) or 'none of them'})."
             )
         ((name, value),) = given.items()
-        if name in _MEANING and not 0 <= value <= 1:
-            raise InputError(
-                f"{name} is {_MEANING[name]} and lies in [0, 1] (got {value:g}). Write 10 % as 0.1."
-            )
-        return cls(name, float(value))
+        return cls(name, _number(name, value))
 
     @property
     def needs_calibration(self) -> bool:
         """Whether only pixels with a known class can tell how to reach it."""
         return self.name in {ACCURACY, REJECTION_COST}
+
+
+def _number(name: str, value: Any) -> float:
+    """Return the value of a wish, or say why it makes no sense."""
+    if np.ndim(value) == 0 and hasattr(value, "item"):
+        value = value.item()  # a NumPy scalar, or an array of one number
+    if not isinstance(value, Real):
+        raise InputError(f"{name} must be a number (got {value!r}).")
+    number = float(value)
+    if name in _MEANING and not 0 <= number <= 1:
+        raise InputError(
+            f"{name} is {_MEANING[name]} and lies in [0, 1] (got {number:g}). {_REMEDY[name]}"
+        )
+    if math.isnan(number):
+        raise InputError(f"{name} must be a number (got nan).")
+    return number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.choice import calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
+from hsreject.rejection.given_maps import failure_probabilities, pixels_within
 from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.rejection.joint_points import (
     FAILURE_PROBABILITY,
@@ -22,13 +24,13 @@ from hsreject.rejection.joint_points import (
     joint_points,
     known_probes,
 )
-from hsreject.rejection.joint_problem import JointProblem, check_failure_probability
+from hsreject.rejection.joint_problem import JointProblem
 from hsreject.rejection.joint_solution import SolutionStore
 from hsreject.rejection.joint_sweep import Found, search_fraction, sweep_fractions
 from hsreject.rejection.maps import rejection_maps
 from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent
 from hsreject.rejection.reference import reference_pixels
-from hsreject.rejection.sequential import default_context
+from hsreject.rejection.sequential import check_context, default_context
 from hsreject.schema import MAP_DIMS, OPERATING_POINT
 
 if TYPE_CHECKING:
@@ -121,17 +123,18 @@ class JointRejector(Rejector):
     store: str | Path | None = None
 
     def __post_init__(self) -> None:
+        check_context(self.context)
         check_exponent(self.novelty_exponent)
         if not 0 < self.tolerance < 1:
             raise InputError(f"tolerance must lie between 0 and 1 (got {self.tolerance}).")
-        if self.n_points < 2:
-            raise InputError(f"n_points must be at least 2 (got {self.n_points}).")
-        if self.rejection_classes < 1:
-            raise InputError(
-                f"rejection_classes must be at least 1 (got {self.rejection_classes})."
-            )
-        if self.workers is not None and self.workers < 1:
-            raise InputError(f"workers must be at least 1 (got {self.workers}).")
+        counts = {"n_points": 2, "rejection_classes": 1, "workers": 1}
+        for name, least in counts.items():
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) or (name == "workers" and value is None)
+            if not whole or (value is not None and value < least):
+                raise InputError(
+                    f"{name} must be a whole number, at least {least} (got {value!r})."
+                )
 
     def reject(
         self,
@@ -160,8 +163,7 @@ class JointRejector(Rejector):
         problem = self._problem(maps)
         attrs: dict[str, Any] = {"rejector": repr(self)}
         if failure_probability is not None:
-            given = np.asarray(failure_probability, dtype=np.float64)
-            check_failure_probability(given, problem.has_data)
+            given = failure_probabilities(failure_probability, problem.evidence.probability)
             return _maps(problem, Found(given, problem.solve(given, progress=progress)), attrs)
         attrs[goal.name] = goal.value
         if goal.name == FRACTION:
@@ -205,7 +207,7 @@ class JointRejector(Rejector):
         problem = self._problem(maps)
         mask = problem.has_data
         if within is not None:
-            mask = mask & np.asarray(within, dtype=bool)
+            mask = mask & pixels_within(within, problem.evidence.probability)
         if not mask.any():
             raise InputError("There is no pixel with data within which to count rejections.")
         sweep = self._sweep(problem, mask, progress)

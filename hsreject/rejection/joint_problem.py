@@ -11,6 +11,7 @@ import numpy as np
 from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
 from hsreject.confidence.label import label_values
+from hsreject.confidence.largest import precision_of
 from hsreject.errors import InputError
 from hsreject.fingerprint import fingerprint
 from hsreject.progress import ProgressCallback, no_progress
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-4
 """Relative gap of joint solves: at 1e-3 the rejected fraction still depends on the start."""
+
+SMALLEST_ODDS = 1e-9
+"""Of failure: below them nothing is looked for, however novel the pixels are."""
 
 MOST_ITERATIONS = 20_000
 """Next to a jump of the rejected fraction two fields are nearly as good, and solves take longer."""
@@ -76,7 +80,12 @@ class JointProblem:
         self.context = context
         self.rejection_classes = rejection_classes
         self.store = store
-        self._probability: NDArray[Any] = np.asarray(evidence.probability.values)
+        given = np.asarray(evidence.probability.values)
+        if given.size == 0:
+            raise InputError(f"The scene has no pixels (probability has the shape {given.shape}).")
+        self._probability: NDArray[np.floating] = given.astype(
+            precision_of(given.dtype), copy=False
+        )
         weight = known_weight(evidence, exponent=novelty_exponent)
         self._weight = None if weight is None else np.asarray(weight.values)
         self.has_data: NDArray[np.bool_] = ~np.isnan(self._probability[0])
@@ -97,11 +106,14 @@ class JointProblem:
 
         Where the rejection class is at least as likely as every other class in every pixel, the
         constant field of rejection minimises the data term and the priors at once. Without class
-        priors that is at 1/2 or before.
+        priors that is at 1/2 or before, and the earlier the more novel all pixels are.
         """
         shape = (-1, 1, 1)
         prior = np.ones(1) if self.context.class_prior is None else self.context.class_prior
-        largest = float(np.nanmax(self._probability / np.reshape(prior, shape)))
+        odds = self._probability / np.reshape(prior, shape)
+        if self._weight is not None:
+            odds *= self._weight
+        largest = max(float(np.nanmax(odds)), SMALLEST_ODDS)
         return largest / (1 + largest)
 
     def likelihood(self, failure_probability: float | NDArray[Any]) -> NDArray[Any]:
@@ -132,7 +144,7 @@ class JointProblem:
         Without any rejection this is the context itself: the known hidden field if there is one.
         """
         hidden_field = self.evidence.hidden_field
-        if hidden_field is not None and not np.any(failure_probability):
+        if hidden_field is not None and not _rejects(failure_probability):
             return JointSolution.of_field(
                 hidden_field.values, n_classes=len(hidden_field), gap=np.nan, n_iterations=0
             )
@@ -155,7 +167,7 @@ class JointProblem:
     ) -> JointSolution:
         context, probability = self.context, self._probability
         threads = n_threads or context.n_threads
-        if np.any(failure_probability):
+        if _rejects(failure_probability):
             prior = context.class_prior
             context = replace(
                 context,
@@ -221,19 +233,6 @@ class JointProblem:
         return np.where(self.has_data, category, len(self._probability))
 
 
-def check_failure_probability(
-    failure_probability: float | NDArray[Any], has_data: NDArray[np.bool_]
-) -> None:
-    """Raise unless failure probabilities lie in [0, 1) wherever there is data."""
-    values = np.asarray(failure_probability, dtype=np.float64)
-    if values.ndim not in {0, 2} or (values.ndim == 2 and values.shape != has_data.shape):
-        raise InputError(
-            f"failure_probability must be a number or a map (y, x) of the shape {has_data.shape} "
-            f"(got the shape {values.shape})."
-        )
-    used = values[has_data] if values.ndim else values
-    if not ((used >= 0) & (used < 1)).all():
-        raise InputError(
-            f"failure_probability must lie in [0, 1) (got values from {np.min(used):g} to "
-            f"{np.max(used):g}); with 1 no class would be possible."
-        )
+def _rejects(failure_probability: float | NDArray[Any]) -> bool:
+    """Return whether anything can be rejected; a map may be NaN where there is no data."""
+    return bool(np.any(np.asarray(failure_probability) > 0))

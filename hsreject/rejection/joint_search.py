@@ -17,7 +17,11 @@ FIRST_GRID = (0.0, 0.25, 0.5, 0.75)
 """Where every sweep begins, in shares of the failure probability that rejects everything."""
 
 NARROWEST = 1e-4
-"""Width of an interval of failure probabilities that is not divided any further."""
+"""Width of an interval, in log-odds of the failure probability, that is not divided any further."""
+
+
+NEARLY = 1e-4
+"""What counts as the fraction of a probe that rejects nothing, where a line is drawn through it."""
 
 
 class Probe(NamedTuple):
@@ -27,32 +31,33 @@ class Probe(NamedTuple):
     fraction: float
 
 
-def between(low: Probe, high: Probe, share: float) -> float:
+def between(low: Probe, high: Probe, share: float, *, reach: float = 4.0) -> float:
     """Return where the fraction should have gone a `share` of the way between two probes.
 
     Next to a probe that rejects nothing or everything the logistic shape says nothing: the change
-    may begin anywhere. There the share is one of the log-odds of the failure probability.
+    may begin anywhere. There the share is one of the log-odds of the failure probability. A failure
+    probability of 0 has none; log-odds then begin at the `reach`-th part of the upper one.
 
     Examples
     --------
     >>> round(between(Probe(0.2, 0.1), Probe(0.3, 0.5), 0.5), 4)
     0.2582
     """
-    end = high.failure_probability
-    start = low.failure_probability or end / 4  # log-odds have no 0; little is rejected down there
     if 0 < low.fraction < high.fraction < 1:
         left, right = _log_odds(low.fraction), _log_odds(high.fraction)
         aim = _log_odds(low.fraction + share * (high.fraction - low.fraction))
         share = (aim - left) / (right - left)
-    odds = _log_odds(start) + share * (_log_odds(end) - _log_odds(start))
-    return 1 / (1 + math.exp(-odds))
+    end = high.failure_probability
+    return _part_way(low.failure_probability or end / reach, end, share)
 
 
 def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | None:
     """Return the failure probability to try next for a wanted fraction, None when there is none.
 
     The line through the two probes that come nearest to the wanted fraction tells it. Where two
-    tries have not halved the bracket (next to a jump), it is halved.
+    tries have not halved the bracket (next to a jump), it is halved. As long as every try rejects
+    too much, each goes down further than the one before: novelty may move all changes to failure
+    probabilities of a thousandth and less.
 
     Parameters
     ----------
@@ -64,19 +69,33 @@ def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | N
     """
     low, high = bracket(probes, wanted)
     start, end = low.failure_probability, high.failure_probability
-    if end - start < NARROWEST:
+    if _width(low, high) < NARROWEST:
         return None
-    if n_tried > 1:
-        before = bracket(probes[:-2], wanted)
-        if end - start > (before[1].failure_probability - before[0].failure_probability) / 2:
-            return (start + end) / 2
-    if not 0 < low.fraction < high.fraction < 1:
-        return between(low, high, 0.5)
-    aim = _on_line(*_nearest_two(probes, wanted), wanted)
+    if n_tried > 1 and _width(low, high) > _width(*bracket(probes[:-2], wanted)) / 2:
+        return _part_way(start, end, 0.5)
+    if start == 0 or high.fraction == 1:
+        doublings = min(max(n_tried - 1, 0), 4)
+        return between(low, high, 0.5, reach=4.0 ** (2**doublings))
+    aim = start
+    if low.fraction > 0:
+        aim = _on_line(*_nearest_two(probes, wanted), wanted)
     if not start < aim < end:
-        aim = _on_line(low, high, wanted)
-    margin = 0.05 * (end - start)  # the bracket shrinks, whatever the shape in between
-    return min(max(aim, start + margin), end - margin)
+        aim = _on_line(_with_log_odds(low), high, wanted)
+    # the bracket shrinks, whatever the shape in between
+    return min(max(aim, _part_way(start, end, 0.05)), _part_way(start, end, 0.95))
+
+
+def _part_way(start: float, end: float, share: float) -> float:
+    """Return the failure probability a share of the way between two, in log-odds."""
+    odds = _log_odds(start) + share * (_log_odds(end) - _log_odds(start))
+    return 1 / (1 + math.exp(-odds))
+
+
+def _width(low: Probe, high: Probe) -> float:
+    """Return the distance of two probes in log-odds, infinite from a failure probability of 0."""
+    if low.failure_probability == 0:
+        return math.inf
+    return _log_odds(high.failure_probability) - _log_odds(low.failure_probability)
 
 
 def _nearest_two(probes: list[Probe], wanted: float) -> tuple[Probe, Probe]:
@@ -84,6 +103,11 @@ def _nearest_two(probes: list[Probe], wanted: float) -> tuple[Probe, Probe]:
     rising = {probe.fraction: probe for probe in monotone(probes) if 0 < probe.fraction < 1}
     first, second = sorted(rising, key=lambda fraction: (abs(fraction - wanted), fraction))[:2]
     return rising[min(first, second)], rising[max(first, second)]
+
+
+def _with_log_odds(probe: Probe) -> Probe:
+    """Return a probe whose fraction has log-odds: nothing is taken for nearly nothing."""
+    return Probe(probe.failure_probability, max(probe.fraction, NEARLY))
 
 
 def _on_line(low: Probe, high: Probe, wanted: float) -> float:
@@ -116,14 +140,11 @@ def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[flo
 
     One after the other goes where, with the points already placed there, the step of the fraction
     from point to point is still largest, unless that is no more than `resolution`; within an
-    interval the fractions aimed at are equally spaced.
+    interval the fractions aimed at are equally spaced. The more points go above a failure
+    probability of 0, the further down they reach.
     """
     ordered = monotone(probes)
-    intervals = [
-        (low, high)
-        for low, high in pairwise(ordered)
-        if high.failure_probability - low.failure_probability > NARROWEST
-    ]
+    intervals = [(low, high) for low, high in pairwise(ordered) if _width(low, high) > NARROWEST]
     counts = [0] * len(intervals)
     for _ in range(size):
         steps = [
@@ -134,7 +155,7 @@ def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[flo
             break
         counts[steps.index(max(steps))] += 1
     return [
-        between(low, high, (place + 1) / (count + 1))
+        between(low, high, (place + 1) / (count + 1), reach=4.0**count)
         for (low, high), count in zip(intervals, counts, strict=True)
         for place in range(count)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 NO_OPINION = 1e-3
 """Largest class value below which a field says nothing about the class of a rejected pixel."""
+
+# what reading a file that is missing, cut or changed may raise; a wrong size may be claimed, too
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, KeyError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +104,7 @@ class SolutionStore:
                     float(kept["gap"]),
                     int(kept["n_iterations"]),
                 )
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        except _DAMAGE:
             return None
 
     def save(self, key: str, solution: JointSolution) -> None:

@@ -36,7 +36,8 @@ class Found:
     threshold : float
         The smallest confidence that is kept: 0, or infinity where everything is rejected.
     reachable : tuple of two floats, optional
-        The nearest rejected fractions found below and above a wanted one.
+        The nearest rejected fractions found below and above a wanted one. A search that came near
+        enough looks no further: only at a jump are they next to each other.
     """
 
     failure_probability: float | NDArray[np.float64]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
+from hsreject.errors import InputError
 from hsreject.rejection.field_rejector import FieldRejector
 
 if TYPE_CHECKING:
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 def default_context() -> SegSALSA:
     """Return the context of rejectors that are given none: vector TV of weight 1."""
     return SegSALSA(VectorTV(weight=1.0))
+
+
+def check_context(context: object) -> None:
+    """Raise unless it is a context; a prior alone is a frequent slip."""
+    if not isinstance(context, SegSALSA):
+        raise InputError(
+            f"context must be a SegSALSA (got {type(context).__name__}). "
+            "Put a prior into one, for example SegSALSA(VectorTV(weight=1))."
+        )
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,10 @@ class SequentialRejector(FieldRejector):
     context: SegSALSA = field(default_factory=default_context)
     _: KW_ONLY
     confidence: str | Confidence = "tie_broken_maximum"
+
+    def __post_init__(self) -> None:
+        check_context(self.context)
+        super().__post_init__()
 
     @property
     def reach(self) -> int | None:

@@ -12,6 +12,7 @@ from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import FileError
 from hsreject.fingerprint import fingerprint
 from hsreject.rejection import JointRejector
+from hsreject.rejection.joint_solution import JointSolution, SolutionStore
 from tests.rejection.scene import make_scene
 
 CONTEXT = SegSALSA(VectorTV(weight=0.3))
@@ -69,6 +70,29 @@ def test_a_damaged_file_counts_as_none(tmp_path: Path) -> None:
     xr.testing.assert_equal(found, expected)
     assert found.attrs["n_solves"] >= 1
     assert n_solves(rejector, scene.probability) == 0
+
+
+def test_a_changed_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
+    solution = JointSolution(
+        np.arange(12, dtype=np.int16).reshape(3, 4),
+        np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),
+        1e-5,
+        7,
+    )
+    store = SolutionStore(tmp_path)
+    store.save("key", solution)
+    (file,) = tmp_path.glob("*.npz")
+    whole = file.read_bytes()
+    n_lost = 0
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 0xFF
+        file.write_bytes(changed)
+        found = store.load("key")
+        n_lost += found is None
+        if found is not None:
+            np.testing.assert_array_equal(found.confidence, solution.confidence)
+    assert n_lost > len(whole) / 2
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

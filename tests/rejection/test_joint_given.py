@@ -1,0 +1,126 @@
+"""What users give to joint rejection: maps on a grid, odd number types, and slips."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from hsreject.context.priors import VectorTV
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.errors import InputError
+from hsreject.rejection import JointRejector, PixelwiseRejector, SequentialRejector
+from tests.rejection.scene import make_scene
+
+CONTEXT = SegSALSA(VectorTV(weight=0.3))
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return make_scene()
+
+
+def top_rows(scene, value, elsewhere) -> xr.DataArray:
+    """Return a map that differs in its first rows, on the grid of the scene."""
+    like = scene.probability.isel(category=0, drop=True)
+    values = np.where(np.arange(like.sizes["y"])[:, None] < 8, value, elsewhere)
+    return like.copy(data=np.broadcast_to(values, like.shape))
+
+
+def test_maps_follow_the_names_of_their_dimensions(scene) -> None:
+    rejector = JointRejector(CONTEXT, n_points=4)
+    q = top_rows(scene, 0.9, 0.1)
+    found = rejector.reject(scene.probability, failure_probability=q)
+    xr.testing.assert_equal(rejector.reject(scene.probability, failure_probability=q.T), found)
+    within = top_rows(scene, 1, 0).astype(bool)
+    expected = rejector.sweep(scene.probability, within=within)
+    xr.testing.assert_equal(rejector.sweep(scene.probability, within=within.T), expected)
+
+
+def test_maps_of_another_place_are_refused(scene) -> None:
+    rejector = JointRejector(CONTEXT, n_points=4)
+    q = top_rows(scene, 0.9, 0.1)
+    for wrong, message in (
+        (q.assign_coords(y=q.y + 1000), "probability and failure_probability lie on different"),
+        (q.rename(y="row"), r"failure_probability must have the dims \(y, x\)"),
+        (q[:3], "failure_probability has 3 rows"),
+        (q.values[:3], r"failure_probability must be a map \(y, x\) of the shape \(14, 15\)"),
+        ("0.2", r"failure_probability must be a number \(got '0.2'"),
+        (q.where(q > 0.5), "NaN in .* pixels that have data"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rejector.reject(scene.probability, failure_probability=wrong)
+    with pytest.raises(InputError, match=r"within must be a map \(y, x\) of the shape \(14, 15\)"):
+        rejector.sweep(scene.probability, within=q.values[:1] > 0)
+    with pytest.raises(InputError, match="probability and within lie on different grids"):
+        rejector.sweep(scene.probability, within=q.assign_coords(x=q.x + 1000) > 0)
+
+
+def test_a_map_of_nothing_is_the_context_where_there_is_data(scene) -> None:
+    nothing = scene.probability.isel(category=0, drop=True) * 0  # NaN where there is no data
+    assert nothing.isnull().any()
+    rejector = JointRejector(CONTEXT)
+    found = rejector.reject(scene.probability, failure_probability=nothing)
+    expected = rejector.reject(scene.probability, failure_probability=0.0)
+    xr.testing.assert_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool"])
+def test_certain_classes_may_be_whole_numbers(dtype) -> None:
+    certain = np.zeros((3, 6, 6), dtype)
+    certain[0, :3] = certain[1, 3:] = 1
+    found = JointRejector(CONTEXT).reject(certain, failure_probability=0.2)
+    expected = JointRejector(CONTEXT).reject(certain.astype(float), failure_probability=0.2)
+    np.testing.assert_array_equal(found.label, expected.label)
+    np.testing.assert_allclose(found.confidence, expected.confidence, atol=1e-3)
+
+
+def test_a_scene_without_pixels_is_told() -> None:
+    with pytest.raises(InputError, match=r"no pixels \(probability has the shape \(3, 0, 5\)\)"):
+        JointRejector(CONTEXT).reject(np.ones((3, 0, 5)), fraction=0.1)
+
+
+@pytest.mark.parametrize("kind", [SequentialRejector, JointRejector])
+def test_a_prior_is_no_context(kind) -> None:
+    with pytest.raises(InputError, match=r"must be a SegSALSA \(got VectorTV\)"):
+        kind(VectorTV(1.0))
+
+
+@pytest.mark.parametrize("rejector", [PixelwiseRejector(), JointRejector(CONTEXT)], ids=repr)
+def test_wishes_that_are_no_numbers_are_refused(rejector, scene) -> None:
+    for wrong in ("0.2", [0.1, 0.2], np.array([0.2])):
+        with pytest.raises(InputError, match="fraction must be a number"):
+            rejector.reject(scene.probability, fraction=wrong)
+    found = rejector.reject(scene.probability, fraction=np.array(0.2, dtype=np.float32))
+    assert abs(found.attrs["rejected_fraction"] - 0.2) < 0.01
+    with pytest.raises(InputError, match="Divide the cost of a rejection by that of an error"):
+        rejector.reject(scene.probability, rejection_cost=2)
+
+
+def test_a_threshold_is_a_number(scene) -> None:
+    with pytest.raises(InputError, match=r"threshold must be a number \(got nan"):
+        PixelwiseRejector().reject(scene.probability, threshold=float("nan"))
+
+
+def novel(scene, p_value) -> xr.Dataset:
+    like = scene.probability.isel(category=0, drop=True)
+    return xr.Dataset({"probability": scene.probability, "novelty_p_value": 0 * like + p_value})
+
+
+@pytest.mark.parametrize("wanted", [0.1, 0.5, 0.9])
+def test_novelty_of_the_whole_scene_only_shifts_the_search(scene, wanted) -> None:
+    rejector = JointRejector(CONTEXT, novelty_exponent=1.0)
+    plain = JointRejector(CONTEXT).reject(scene.probability, fraction=wanted).attrs
+    found = rejector.reject(novel(scene, 0.001), fraction=wanted).attrs
+    assert found["n_solves"] <= 12
+    off = abs(found["rejected_fraction"] - wanted)
+    assert off <= max(0.005, abs(plain["rejected_fraction"] - wanted) + 0.002)
+
+
+def test_a_sweep_reaches_down_to_novel_pixels(scene) -> None:
+    rejector = JointRejector(CONTEXT, novelty_exponent=1.0)
+    fraction = rejector.sweep(novel(scene, 0.001)).rejected_fraction.values
+    assert ((fraction > 0) & (fraction < 1)).sum() >= 8
+    mixed = novel(scene, top_rows(scene, 0.006, 1.0))
+    fraction = rejector.sweep(mixed).rejected_fraction.values
+    assert ((fraction > 0) & (fraction < 0.5)).any()  # some of the novel rows
+    assert (abs(fraction - 8 / 14) < 0.02).any()  # all of them
+    assert (fraction > 0.6).sum() >= 4  # and of the others
