@@ -27,6 +27,11 @@ SCENE_FRACTION = "scene_fraction"
 
 def known_probes(points: xr.Dataset, problem: JointProblem) -> list[Probe]:
     """Return what operating points tell of the fraction that a failure probability rejects."""
+    if not isinstance(points, xr.Dataset):
+        raise InputError(
+            f"points must be a Dataset that operating_points or sweep of this rejector returned "
+            f"(got {type(points).__name__})."
+        )
     if not {FAILURE_PROBABILITY, SCENE_FRACTION} <= set(points):
         raise InputError(
             f"points must have the variables '{FAILURE_PROBABILITY}' and '{SCENE_FRACTION}' "

@@ -12,7 +12,7 @@ from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
 from hsreject.confidence.label import label_values
 from hsreject.confidence.largest import precision_of
-from hsreject.errors import InputError
+from hsreject.context.likelihood import valid_probability_pixels
 from hsreject.fingerprint import fingerprint
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_solution import JointSolution, SolutionStore
@@ -81,14 +81,13 @@ class JointProblem:
         self.rejection_classes = rejection_classes
         self.store = store
         given = np.asarray(evidence.probability.values)
-        if given.size == 0:
-            raise InputError(f"The scene has no pixels (probability has the shape {given.shape}).")
         self._probability: NDArray[np.floating] = given.astype(
             precision_of(given.dtype), copy=False
         )
         weight = known_weight(evidence, exponent=novelty_exponent)
         self._weight = None if weight is None else np.asarray(weight.values)
-        self.has_data: NDArray[np.bool_] = ~np.isnan(self._probability[0])
+        # here, so that messages speak of what was given and not of the class of rejection
+        self.has_data: NDArray[np.bool_] = valid_probability_pixels(self._probability)
         self._key = fingerprint(
             __version__,
             self._probability,

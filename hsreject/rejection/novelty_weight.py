@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -25,11 +26,11 @@ rejected when all classes are known, of which the cube root leaves a third (`hsr
 """
 
 
-def check_exponent(exponent: float) -> None:
+def check_exponent(exponent: object) -> None:
     """Raise unless `exponent` is a number from 0."""
-    if not 0 <= exponent < np.inf:
+    if not isinstance(exponent, Real) or not 0 <= exponent < np.inf:
         raise InputError(
-            f"novelty_exponent must be at least 0 and finite (got {exponent}); "
+            f"novelty_exponent must be a number, at least 0 and finite (got {exponent}); "
             "0 ignores novelty, 1 multiplies with the p-value."
         )
 

@@ -74,7 +74,7 @@ def test_certain_classes_may_be_whole_numbers(dtype) -> None:
 
 
 def test_a_scene_without_pixels_is_told() -> None:
-    with pytest.raises(InputError, match=r"no pixels \(probability has the shape \(3, 0, 5\)\)"):
+    with pytest.raises(InputError, match=r"must be a non-empty array .*got shape \(3, 0, 5\)"):
         JointRejector(CONTEXT).reject(np.ones((3, 0, 5)), fraction=0.1)
 
 
@@ -124,3 +124,26 @@ def test_a_sweep_reaches_down_to_novel_pixels(scene) -> None:
     assert ((fraction > 0) & (fraction < 0.5)).any()  # some of the novel rows
     assert (abs(fraction - 8 / 14) < 0.02).any()  # all of them
     assert (fraction > 0.6).sum() >= 4  # and of the others
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p: 100 * p, "found sums from 100 to 100"),
+        (lambda p: p - 0.5, r"at least 0 \(found -0\.4"),
+        (np.log, "not scores or log-probabilities"),
+    ],
+)
+def test_messages_speak_of_the_probabilities_that_were_given(scene, change, message) -> None:
+    with pytest.raises(InputError, match=message):
+        JointRejector(CONTEXT).reject(change(scene.probability), fraction=0.2)
+
+
+def test_points_are_a_dataset(scene) -> None:
+    with pytest.raises(InputError, match=r"points must be a Dataset .*\(got ndarray\)"):
+        JointRejector(CONTEXT).reject(scene.probability, fraction=0.2, points=np.zeros(3))
+
+
+def test_an_exponent_is_a_number() -> None:
+    with pytest.raises(InputError, match=r"novelty_exponent must be a number.*got None"):
+        JointRejector(CONTEXT, novelty_exponent=None)
