@@ -26,7 +26,7 @@ rejected when all classes are known, of which the cube root leaves a third (`hsr
 """
 
 
-def check_exponent(exponent: object) -> None:
+def check_exponent(exponent: Any) -> None:
     """Raise unless `exponent` is a number from 0."""
     if not isinstance(exponent, Real) or not 0 <= exponent < np.inf:
         raise InputError(
