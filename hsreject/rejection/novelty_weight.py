@@ -28,7 +28,7 @@ rejected when all classes are known, of which the cube root leaves a third (`hsr
 
 def check_exponent(exponent: Any) -> None:
     """Raise unless `exponent` is a number from 0."""
-    if not isinstance(exponent, Real) or not 0 <= exponent < np.inf:
+    if not isinstance(exponent, Real) or not 0 <= float(exponent) < np.inf:
         raise InputError(
             f"novelty_exponent must be a number, at least 0 and finite (got {exponent}); "
             "0 ignores novelty, 1 multiplies with the p-value."
