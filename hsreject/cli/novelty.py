@@ -109,7 +109,7 @@ def show_novelty(result: xr.Dataset, console: Console) -> None:
     from hsreject.cli.table import result_table  # noqa: PLC0415
 
     headings = ["pixels", "pixelwise", "+ novelty", "sequential", "+ novelty", "novelty alone"]
-    table = result_table(console, "unknown class", *headings)
+    table = result_table(console, "unknown", *headings)
     auroc = result["auroc"].mean("seed").stack(column=("rejector", "with_novelty"))
     alone = result["novelty_auroc"].mean("seed")
     for name, pixels, row, own in zip(

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner
 
 from hsreject import schema
 from hsreject.cli.application import app
+from hsreject.cli.novelty import show_novelty
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
@@ -104,6 +106,20 @@ def test_command_on_files(scene, tmp_path) -> None:
     assert "sequential" in done.stdout
     with xr.open_dataset(tmp_path / "table.nc") as written:
         assert written.auroc.sizes["hold_out"] == 2
+
+
+@pytest.mark.parametrize("terminal", [False, True], ids=["log", "terminal"])
+def test_table_fits_80_columns_with_whole_numbers(scene, terminal) -> None:
+    result = experiment(hold_outs=[(4,), (2, 3)], n_seeds=1).run(*scene)
+    console = Console(force_terminal=terminal, width=80, color_system=None)
+    with console.capture() as captured:
+        show_novelty(result, console)
+    rows = [line.rsplit(maxsplit=6) for line in captured.get().splitlines()]
+    shown = {row[0].strip(): row[-5:] for row in rows if len(row) == 7}
+    for name, alone in zip(("4", "2, 3"), result.novelty_auroc.values[:, 0], strict=True):
+        assert shown[name][-1] == f"{alone:.3f}"
+    headings = ["sequential", "+", "novelty", "novelty", "alone"]
+    assert any(row[-5:] == headings for row in rows)
 
 
 @pytest.mark.parametrize(
