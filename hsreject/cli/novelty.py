@@ -62,7 +62,6 @@ def novelty(  # noqa: PLR0913 (one argument an option)
         check_dataset_path(out, overwrite=overwrite)  # before the work, not after it
     hold_outs = tuple(_classes(text) for text in hold_out or ())
     usual = INDIAN_PINES_HOLD_OUTS if scene is None else None
-    cube, reference = _input(scene, labels, variable=variable, band_axis=band_axis)
     experiment = NoveltyExperiment(
         hold_outs or usual,
         n_per_class=per_class,
@@ -70,6 +69,7 @@ def novelty(  # noqa: PLR0913 (one argument an option)
         features=(MNF(components), Smooth(smoothing)),
         context=SegSALSA(VectorTV(weight)),
     )
+    cube, reference = _input(scene, labels, variable=variable, band_axis=band_axis)
     with progress_on(Console(stderr=True)) as progress:
         result = experiment.run(cube, reference, progress=progress)
     show_novelty(result, Console(highlight=False))

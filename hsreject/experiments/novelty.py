@@ -13,14 +13,17 @@ from sklearn.metrics import roc_auc_score
 from hsreject.classify.features import MNF, SceneTransformer, Smooth
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.classify.smlr import SparseMultinomialRegression
+from hsreject.classify.training_samples import check_count
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
+from hsreject.experiments.hold_outs import check_hold_outs, hold_outs_of
+from hsreject.measures.inputs import fraction_values
 from hsreject.measures.summary import accuracy_at
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import Novelty, PixelwiseRejector, RankedRejector, SequentialRejector
 from hsreject.sampling.classwise import sample_per_class
-from hsreject.schema import NO_REFERENCE, check_labels
+from hsreject.schema import CUBE_DIMS, NO_REFERENCE, check_dims, check_labels, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,18 +57,19 @@ class NoveltyExperiment:
     Parameters
     ----------
     hold_outs : sequence of sequences of int, optional
-        Label values that are unknown together, one entry an experiment; by default each class.
+        Label values that are unknown together, one entry an experiment; by default each class that
+        has data.
     n_per_class : int
-        Training pixels a class.
+        Training pixels a class, at least 1.
     n_seeds : int
-        Draws of training pixels, with the seeds 0, 1, ...
+        Draws of training pixels, at least 1, with the seeds 0, 1, ...
     features : sequence of scene transformers
         What is done to the cube first; novelty is measured in these features.
     classifier : scikit-learn classifier
     context : SegSALSA
         Of sequential rejection.
     rejected_fraction : float
-        At which the accuracy is compared.
+        At which the accuracy is compared, in [0, 1].
 
     Examples
     --------
@@ -83,6 +87,13 @@ class NoveltyExperiment:
     classifier: Any = field(default_factory=_classifier)
     context: SegSALSA = field(default_factory=_context)
     rejected_fraction: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_count("n_per_class", self.n_per_class, least=1)
+        check_count("n_seeds", self.n_seeds, least=1)
+        fraction_values(self.rejected_fraction, name="rejected_fraction")
+        if self.hold_outs is not None:
+            check_hold_outs(self.hold_outs)
 
     def run(
         self,
@@ -108,8 +119,10 @@ class NoveltyExperiment:
             `accuracy` (seed, rejector, with_novelty): of the kept pixels with nothing held out;
             `n_unknown` (hold_out): pixels of the classes held out.
         """
+        cube = check_dims(cube, CUBE_DIMS, name="cube")
         labels = check_labels(labels)
-        hold_outs = self._hold_outs(labels)
+        check_same_grid(cube, labels, names=("cube", "labels"))
+        hold_outs = hold_outs_of(self.hold_outs, cube, labels)
         features = cube
         for transformer in self.features:
             features = transformer.fit_transform(features)
@@ -121,25 +134,6 @@ class NoveltyExperiment:
             rows[hold, seed] = measure(features, labels, hold, seed)
         progress("novelty", len(work), len(work))
         return self._table(rows, labels, hold_outs)
-
-    def _hold_outs(self, labels: xr.DataArray) -> tuple[tuple[int, ...], ...]:
-        present = [int(value) for value in np.unique(labels) if value != NO_REFERENCE]
-        if self.hold_outs is None:
-            return tuple((value,) for value in present)
-        for hold in self.hold_outs:
-            unknown = sorted(set(hold) - set(present))
-            if unknown or not hold:
-                raise InputError(
-                    f"Classes to hold out must occur in the labels (not there: "
-                    f"{', '.join(map(str, unknown)) or 'an empty hold-out'}). "
-                    f"There are: {', '.join(map(str, present))}."
-                )
-            if len(present) - len(set(hold)) < 2:
-                raise InputError(
-                    f"Holding out {', '.join(map(str, hold))} leaves fewer than two classes to "
-                    "train on. Hold out fewer."
-                )
-        return tuple(tuple(hold) for hold in self.hold_outs)
 
     def _rank(
         self, features: xr.DataArray, labels: xr.DataArray, hold: tuple[int, ...], seed: int
@@ -225,7 +219,8 @@ def auroc(
 ) -> float:
     """Return the probability that an unknown pixel has a lower confidence than a known one.
 
-    Equal confidences count one half; pixels without data do not count.
+    Equal confidences count one half; pixels without data do not count. There must be an unknown and
+    a known pixel with data.
 
     Examples
     --------
@@ -235,5 +230,10 @@ def auroc(
     """
     has_data = ~np.isnan(confidence)
     inside, outside = confidence[known & has_data], confidence[unknown & has_data]
+    if not inside.size or not outside.size:
+        raise InputError(
+            f"AUROC compares known with unknown pixels (with data there are {inside.size} known "
+            f"and {outside.size} unknown ones). Give some of both."
+        )
     truth = np.r_[np.zeros(inside.size), np.ones(outside.size)]
     return float(roc_auc_score(truth, -np.r_[inside, outside]))

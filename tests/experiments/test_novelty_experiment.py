@@ -80,11 +80,53 @@ def test_auroc_by_counting_pairs() -> None:
         ([(7,)], "not there: 7.*There are: 1, 2, 3, 4"),
         ([()], "an empty hold-out"),
         ([(1, 2, 3)], "leaves fewer than two classes"),
+        ([], "hold_outs is empty"),
+        ([1], r"such as \[\(10, 11\), \(14,\)\] \(got \[1\]\)"),
+        (4, r"\(got 4\)"),
+        (["12"], r"\(got \['12'\]\)"),
+        ([(1.5,)], r"\(got \[\(1.5,\)\]\)"),
     ],
 )
 def test_impossible_hold_outs_are_refused(scene, hold_outs, message) -> None:
     with pytest.raises(InputError, match=message):
         experiment(hold_outs=hold_outs).run(*scene)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_seeds": 0}, r"n_seeds must be a whole number, at least 1 \(got 0\)"),
+        ({"n_seeds": 1.5}, r"n_seeds must be a whole number, at least 1 \(got 1.5\)"),
+        ({"n_per_class": 0}, r"n_per_class must be a whole number, at least 1 \(got 0\)"),
+        ({"rejected_fraction": 10}, r"rejected_fraction must lie in \[0, 1\] \(got 10\)"),
+    ],
+)
+def test_impossible_options_are_refused(options, message) -> None:
+    with pytest.raises(InputError, match=message):
+        experiment(**options)
+
+
+def test_two_classes_are_too_few_to_hold_one_out(scene) -> None:
+    cube, labels = scene
+    two = labels.where(labels < 3, 0)
+    with pytest.raises(InputError, match=r"at least three classes.*there are: 1, 2\)"):
+        experiment().run(cube, two)
+    with pytest.raises(InputError, match=r"with data there are: none"):
+        experiment().run(cube, xr.zeros_like(labels))
+    with pytest.raises(InputError, match=r"there are: 1, 2\)"):
+        experiment().run(cube.where(labels < 3), labels)
+
+
+def test_a_class_without_data_is_not_held_out(scene) -> None:
+    cube, labels = scene
+    holed = cube.where(labels != 3)
+    result = experiment(n_seeds=1).run(holed, labels)
+    assert result.hold_out.values.tolist() == ["1", "2", "4"]
+    with pytest.raises(InputError, match=r"not there: 3\). There are: 1, 2, 4\."):
+        experiment(hold_outs=[(3,)]).run(holed, labels)
+    values = np.array([0.3, np.nan])
+    with pytest.raises(InputError, match="there are 1 known and 0 unknown ones"):
+        auroc(values, known=np.array([True, False]), unknown=np.array([False, True]))
 
 
 def test_command_on_files(scene, tmp_path) -> None:
@@ -127,6 +169,9 @@ def test_table_fits_80_columns_with_whole_numbers(scene, terminal) -> None:
     [
         (["--scene", "x.npy"], "Give --scene and --labels together"),
         (["--hold-out", "corn"], r"such as 10,11 \(got 'corn'\)"),
+        (["--seeds", "0"], r"n_seeds must be .* at least 1 \(got 0\)"),
+        (["--seeds", "-1"], r"n_seeds must be .* at least 1 \(got -1\)"),
+        (["--per-class", "0"], r"n_per_class must be .* at least 1 \(got 0\)"),
     ],
 )
 def test_command_refuses_nonsense(arguments, message) -> None:
