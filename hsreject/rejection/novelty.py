@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from hsreject import schema
 from hsreject.classify.labelled_pixels import labelled_samples
 from hsreject.classify.pixels import map_pixels, on_the_grid_of
+from hsreject.classify.training_samples import check_count
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,12 +87,20 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return self.fit_samples(samples)
 
     def fit_samples(self, samples: NDArray[np.floating]) -> Self:
-        """Keep training samples (n_samples, n_features) and the distances between them."""
-        samples = np.asarray(samples, dtype=np.float64)
-        if self.n_neighbors < 1 or len(samples) <= self.n_neighbors:
+        """Keep training samples (n_samples, n_features), all finite, and the distances between."""
+        check_count("n_neighbors", self.n_neighbors, least=1)
+        samples = _sample_rows(samples)
+        if len(samples) <= self.n_neighbors:
             raise InputError(
-                f"n_neighbors must be at least 1 and below the number of training samples "
+                f"n_neighbors must be below the number of training samples "
                 f"(got {self.n_neighbors} and {len(samples)} samples)."
+            )
+        usable = np.isfinite(samples)
+        if not usable.all():
+            raise InputError(
+                f"Training samples must be finite (found {(~usable).sum()} NaN or infinite of "
+                f"{usable.size} values, in {(~usable).any(axis=0).sum()} of {samples.shape[1]} "
+                "features). Leave out samples without data, and features that have none."
             )
         self.samples_ = samples
         # The nearest sample of each is itself, at distance 0.
@@ -113,11 +122,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         check_is_fitted(self, "samples_")
         features = _usable(features)
-        if features.sizes[schema.BAND] != self.samples_.shape[1]:
-            raise InputError(
-                f"The novelty was fitted on {self.samples_.shape[1]} features but is given "
-                f"{features.sizes[schema.BAND]}. Pass the features of the same transformers."
-            )
+        self._check_features(features.sizes[schema.BAND])
         data = map_pixels(
             features,
             lambda samples: self.sample_p_value(samples)[:, None],
@@ -130,8 +135,27 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def sample_p_value(self, samples: NDArray[np.floating]) -> NDArray[np.float64]:
         """Return the p-value of samples (n_samples, n_features)."""
         check_is_fitted(self, "samples_")
-        distance = neighbor_distance(np.asarray(samples), self.samples_, self.n_neighbors)
+        samples = _sample_rows(samples)
+        self._check_features(samples.shape[1])
+        distance = neighbor_distance(samples, self.samples_, self.n_neighbors)
         return conformal_p_value(distance, self.distances_)
+
+    def _check_features(self, n_features: int) -> None:
+        if n_features != self.samples_.shape[1]:
+            raise InputError(
+                f"The novelty was fitted on {self.samples_.shape[1]} features but is given "
+                f"{n_features}. Pass the features of the same transformers."
+            )
+
+
+def _sample_rows(samples: NDArray[np.floating]) -> NDArray[np.float64]:
+    rows = np.asarray(samples, dtype=np.float64)
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise InputError(
+            f"samples must be an array (n_samples, n_features) (got the shape {rows.shape}). "
+            "Write a single feature as samples[:, None], a single sample as samples[None, :]."
+        )
+    return rows
 
 
 def _usable(features: xr.DataArray) -> xr.DataArray:

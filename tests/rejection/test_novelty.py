@@ -94,3 +94,25 @@ def test_what_cannot_work_is_refused(features, training) -> None:
         Novelty().fit(features, training).p_value(features[:3])
     with pytest.raises(InputError, match="training labels has 11 rows"):
         Novelty().fit(features, training[:11])
+
+
+def test_samples_that_are_no_table_of_numbers_are_refused() -> None:
+    samples = np.random.default_rng(2).normal(size=(20, 3))
+    holed = samples.copy()
+    holed[:, 1] = np.nan
+    with pytest.raises(InputError, match="20 NaN or infinite of 60 values, in 1 of 3 features"):
+        Novelty().fit_samples(holed)
+    with pytest.raises(InputError, match=r"\(n_samples, n_features\) \(got the shape \(20,\)\)"):
+        Novelty().fit_samples(samples[:, 0])
+    novelty = Novelty().fit_samples(samples)
+    with pytest.raises(InputError, match=r"\(n_samples, n_features\) \(got the shape \(3,\)\)"):
+        novelty.sample_p_value(samples[0])
+    with pytest.raises(InputError, match="fitted on 3 features but is given 2"):
+        novelty.sample_p_value(samples[:, :2])
+
+
+@pytest.mark.parametrize("n_neighbors", [1.5, 0, "1", True])
+def test_neighbours_are_counted(n_neighbors) -> None:
+    samples = np.random.default_rng(3).normal(size=(20, 3))
+    with pytest.raises(InputError, match="n_neighbors must be a whole number, at least 1"):
+        Novelty(n_neighbors=n_neighbors).fit_samples(samples)
