@@ -17,6 +17,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
+from hsreject.measures.single_curve import check_single_curve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -93,6 +94,7 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
     """
     index = np.arange(curve.sizes[schema.OPERATING_POINT])
     if n_points is not None:
+        check_single_curve(curve, needed_by="relative_optimality_pairs with n_points")
         index = nearest_points(curve["rejected_fraction"].values, n_points)
     fraction = curve["rejected_fraction"].values[index]
     kept = curve["accurate_kept"].values[index]

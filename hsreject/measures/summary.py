@@ -23,6 +23,7 @@ import xarray as xr
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
+from hsreject.measures.single_curve import check_single_curve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -104,6 +105,7 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
     >>> accuracy.values.round(3), accuracy.reached.values
     (array([0.75 , 0.833, 1. ]), array([ True, False, True]))
     """
+    check_single_curve(curve, needed_by="accuracy_at")
     wanted = np.atleast_1d(inputs.fraction_values(rejected_fraction, name="rejected_fraction"))
     fraction = curve["rejected_fraction"].values
     n = sum(curve[name].values for name in _COUNTS)
@@ -131,6 +133,7 @@ _COUNTS = ("accurate_kept", "misclassified_kept", "accurate_rejected", "misclass
 
 def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], bool]:
     """Return kept samples and errors among them, ascending from none kept, and if weighted."""
+    check_single_curve(curve, needed_by="AURC")
     fraction = curve["rejected_fraction"].values
     if fraction[0] != 0 or fraction[-1] != 1:
         raise InputError(

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
+from hsreject.measures.single_curve import REJECTOR
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.rejection.base import Rejector
 from hsreject.rejection.joint_points import FAILURE_PROBABILITY, SCENE_FRACTION
+from hsreject.rejection.ranked import RankedRejector
 from hsreject.schema import OPERATING_POINT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from hsreject.rejection.base import Rejector
-
-REJECTOR = "rejector"
+    from hsreject.rejection.calibration import Calibration
 
 
 def compare_rejectors(
@@ -27,6 +27,7 @@ def compare_rejectors(
     maps: xr.Dataset | xr.DataArray | NDArray[Any],
     reference: xr.DataArray | NDArray[Any],
     *,
+    calibration: Calibration | None = None,
     progress: ProgressCallback = no_progress,
 ) -> xr.Dataset:
     """Return the operating points of several rejectors on the same reference pixels.
@@ -43,6 +44,8 @@ def compare_rejectors(
         rejector needs another solve.
     reference : DataArray or array of int (y, x)
         Reference labels of the pixels to evaluate on, 0 elsewhere.
+    calibration : Calibration, optional
+        For rejectors with ``thresholds="equal_accuracy"``; the others do not look at it.
     progress : callable
         Called with (stage, done, total) during long work.
 
@@ -68,11 +71,15 @@ def compare_rejectors(
     >>> relative_optimality_pairs(margin).shape
     (5, 5)
     """
-    if not rejectors:
-        raise InputError("There is no rejector to compare. Give at least one, by name.")
+    _check_rejectors(rejectors)
     tables = []
     for name, rejector in rejectors.items():
-        points = rejector.operating_points(maps, reference, progress=progress)
+        if isinstance(rejector, RankedRejector):
+            points = rejector.operating_points(
+                maps, reference, calibration=calibration, progress=progress
+            )
+        else:
+            points = rejector.operating_points(maps, reference, progress=progress)
         points = points.drop_vars(SCENE_FRACTION, errors="ignore")  # of other pixels than the rest
         if FAILURE_PROBABILITY not in points:
             none = xr.full_like(points["rejected_fraction"], np.nan).assign_attrs(
@@ -82,3 +89,23 @@ def compare_rejectors(
         names = np.full(points.sizes[OPERATING_POINT], name)
         tables.append(points.assign_coords({REJECTOR: (OPERATING_POINT, names)}))
     return xr.concat(tables, dim=OPERATING_POINT, combine_attrs="drop_conflicts")
+
+
+def _check_rejectors(rejectors: object) -> None:
+    """Raise unless `rejectors` maps names to rejectors, and at least one."""
+    if not isinstance(rejectors, Mapping):
+        raise InputError(
+            "rejectors must map names to rejectors, such as {'pixelwise': PixelwiseRejector()} "
+            f"(got {type(rejectors).__name__})."
+        )
+    if not rejectors:
+        raise InputError("There is no rejector to compare. Give at least one, by name.")
+    for name, rejector in rejectors.items():
+        if isinstance(rejector, Rejector):
+            continue
+        is_class = isinstance(rejector, type)
+        given = f"the class {rejector.__name__}" if is_class else repr(rejector)
+        raise InputError(
+            f"Rejector {name!r} must be an object such as PixelwiseRejector() (got {given}). "
+            + (f"Write {rejector.__name__}()." if is_class else "Make one from its class.")
+        )

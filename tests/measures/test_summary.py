@@ -7,6 +7,7 @@ from itertools import chain, groupby, permutations, product
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,3 +116,16 @@ def test_aurc_of_a_part_of_a_curve_is_refused() -> None:
     few = hr.curve_of_points([hr.OperatingPoint(50, 30, 5, 15)])
     with pytest.raises(InputError, match=r"whole curve, .* from 0\.2 to 0\.2"):
         hr.aurc(few)
+
+
+def test_points_that_are_no_single_curve_are_refused() -> None:
+    curve = hr.rejection_curve([True, False, True], [0.9, 0.5, 0.1])
+    twice = xr.concat([curve, curve], "operating_point")
+    empty = curve.isel(operating_point=slice(0, 0))
+    for summary in (hr.aurc, hr.excess_aurc, lambda points: hr.accuracy_at(points, 0.5)):
+        with pytest.raises(InputError, match=r"one curve, .* falls from 1 to 0"):
+            summary(twice)
+        with pytest.raises(InputError, match="no operating point"):
+            summary(empty)
+    backwards = curve.isel(operating_point=slice(None, None, -1))
+    assert hr.aurc(backwards.sortby("rejected_fraction")) == hr.aurc(curve)
