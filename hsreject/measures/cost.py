@@ -14,7 +14,7 @@ import xarray as xr
 from hsreject import schema
 from hsreject.measures import inputs
 from hsreject.measures.counts import Counts, cost
-from hsreject.measures.optimality import kept_accurate_share
+from hsreject.measures.optimality import kept_accurate_share, of_two_points
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -43,18 +43,19 @@ def break_even_cost(
     Returns
     -------
     float, ndarray or DataArray
-        Of the broadcast shape; a DataArray when an argument is one.
+        Of the broadcast shape; a DataArray named `break_even_cost` when an argument is one.
 
     Examples
     --------
     >>> round(break_even_cost(0.625, 0.2, 0.55, 0.0), 3)
     0.75
     """
-    arguments = (accuracy_1, fraction_1, accuracy_0, fraction_0)
-    if any(isinstance(argument, xr.DataArray) for argument in arguments):
-        return xr.apply_ufunc(_break_even_cost, *arguments, dask="parallelized")
-    values = _break_even_cost(*(np.asarray(a, dtype=np.float64) for a in arguments))
-    return float(values) if values.ndim == 0 else values
+    return of_two_points(
+        _break_even_cost,
+        (accuracy_1, fraction_1, accuracy_0, fraction_0),
+        name="break_even_cost",
+        meaning="rejection cost at which both points cost the same",
+    )
 
 
 def _break_even_cost(accuracy_1: Any, fraction_1: Any, accuracy_0: Any, fraction_0: Any) -> Any:
@@ -90,6 +91,7 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
     """
     errors = curve["misclassified_rejected"]
     share = errors / (errors + curve["accurate_rejected"])
+    share.attrs = {"long_name": "smallest rejection cost at which not rejecting is as cheap"}
     return share.rename("minimum_cost_without_rejection")
 
 
@@ -118,6 +120,7 @@ def cost_curve(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr.DataArray:
     dims = (schema.REJECTION_COST,) * rho.ndim
     costs = xr.DataArray(rho, dims=dims, coords={schema.REJECTION_COST: (dims, rho)})
     values: xr.DataArray = cost(Counts(*(curve[name] for name in Counts._fields)), costs)
+    values.attrs = {"long_name": "cost per sample"}  # xarray hands on those of a count
     return values.transpose(*dims, schema.OPERATING_POINT).rename("cost")
 
 

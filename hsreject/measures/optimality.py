@@ -10,6 +10,7 @@ differences of Q and r, so that :math:`\beta = (Q_1 - Q_0) / |r_1 - r_0|` in bot
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def relative_optimality(
     Returns
     -------
     float, ndarray or DataArray
-        Of the broadcast shape; a DataArray when an argument is one.
+        Of the broadcast shape; a DataArray named `relative_optimality` when an argument is one.
 
     Examples
     --------
@@ -59,11 +60,47 @@ def relative_optimality(
     >>> round(relative_optimality(0.625, 0.2, 0.55, 0.0), 3)
     0.5
     """
-    arguments = (accuracy_1, fraction_1, accuracy_0, fraction_0)
-    if any(isinstance(argument, xr.DataArray) for argument in arguments):
-        return xr.apply_ufunc(_relative_optimality, *arguments, dask="parallelized")
-    values = _relative_optimality(*(np.asarray(a, dtype=np.float64) for a in arguments))
-    return float(values) if values.ndim == 0 else values
+    return of_two_points(
+        _relative_optimality,
+        (accuracy_1, fraction_1, accuracy_0, fraction_0),
+        name="relative_optimality",
+        meaning="relative optimality with respect to the reference point (beta)",
+    )
+
+
+def of_two_points(
+    kernel: Callable[..., Any],
+    arguments: tuple[ArrayLike | xr.DataArray, ...],
+    *,
+    name: str,
+    meaning: str,
+) -> Any:
+    """Return a measure of two operating points, a DataArray when an argument is one.
+
+    Parameters
+    ----------
+    kernel : callable
+        Takes accuracy and rejected fraction of the point, then of the reference.
+    arguments : tuple
+        Those four, which broadcast against each other.
+    name, meaning : str
+        Name and `long_name` of a DataArray.
+    """
+    plain = [a if isinstance(a, xr.DataArray) else np.asarray(a, np.float64) for a in arguments]
+    try:
+        values = xr.apply_ufunc(kernel, *plain, dask="parallelized")
+    except ValueError as error:  # of xarray and of NumPy, when shapes or coordinates differ
+        names = ("accuracy_1", "fraction_1", "accuracy_0", "fraction_0")
+        shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(names, plain, strict=True))
+        raise InputError(
+            f"{name} goes point by point, but the points of the two do not match (got {shapes}). "
+            "Give as many reference points as points, or one; for all pairs of DataArrays rename "
+            f"the dimension: .rename({schema.OPERATING_POINT}='{schema.REFERENCE_POINT}')."
+        ) from error
+    if not isinstance(values, xr.DataArray):
+        return float(values) if values.ndim == 0 else values
+    values.attrs = {"long_name": meaning}  # those of the accuracy came along
+    return values.rename(name)
 
 
 def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None) -> xr.DataArray:

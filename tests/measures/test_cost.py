@@ -110,6 +110,13 @@ def test_cost_curve_for_one_and_for_several_costs() -> None:
         hr.cost_curve(curve, 2)
 
 
+def test_costs_do_not_pass_for_counts() -> None:
+    curve = hr.rejection_curve([True, True, False], [0.9, 0.5, 0.1])
+    meanings = {values.attrs["long_name"] for values in curve.values()}
+    for found in (hr.cost_curve(curve, 0.5), hr.minimum_cost_without_rejection(curve)):
+        assert found.attrs["long_name"] not in meanings
+
+
 @given(st.lists(rejections(), min_size=1, max_size=6), RHO)
 def test_envelope_of_separate_points(
     drawn: list[tuple[np.ndarray, np.ndarray, np.ndarray]], rho: Fraction

@@ -93,6 +93,32 @@ def test_broadcasts_over_numpy_and_xarray() -> None:
     assert row.operating_point.values.tolist() == [4, 5, 6]
 
 
+def points_of(curve: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    return curve.nonrejected_accuracy, curve.rejected_fraction
+
+
+@pytest.mark.parametrize("name", ["relative_optimality", "break_even_cost"])
+def test_labelled_results_say_what_they_are(name: str) -> None:
+    curve = hr.rejection_curve([True, False, True], [0.9, 0.5, 0.1])
+    found = getattr(hr, name)(*points_of(curve), 0.6, 0.0)
+    assert found.name == name
+    assert found.attrs["long_name"] not in {values.attrs["long_name"] for values in curve.values()}
+    assert curve.nonrejected_accuracy.attrs["long_name"].endswith("(A)"), "the curve is as it was"
+
+
+@pytest.mark.parametrize("name", ["relative_optimality", "break_even_cost"])
+def test_curves_of_two_lengths_are_refused(name: str) -> None:
+    measure = getattr(hr, name)
+    long = points_of(hr.rejection_curve([True, False, True], [0.9, 0.5, 0.1]))
+    short = points_of(hr.rejection_curve([True, False], [0.9, 0.5]))
+    plain = [values.values for values in short]
+    for reference in (short, plain):
+        with pytest.raises(InputError, match=r"accuracy_1 \(4,\), .*fraction_0 \(3,\).*rename"):
+            measure(*long, *reference)
+    pairs = measure(*long, *(a.rename(operating_point="reference_point") for a in short))
+    assert pairs.dims == ("operating_point", "reference_point")
+
+
 def test_worked_example_against_no_rejection() -> None:
     # of 20 newly rejected samples 15 are errors: (15 - 5) / 20
     assert hr.relative_optimality(0.625, 0.2, 0.55, 0.0) == pytest.approx(0.5)
