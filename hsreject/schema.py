@@ -146,6 +146,54 @@ def check_label_type(dtype: np.dtype[Any], *, name: str) -> None:
         )
 
 
+def check_no_mask(values: object, *, name: str, remedy: str) -> None:
+    """Raise where a NumPy array hides values behind a mask, which most of NumPy drops."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InputError(f"{name} is a masked array with masked values. {remedy}")
+
+
+def fill_value(labels: object) -> Any:
+    """Return the value that means "no label" beside 0, or None: the `_FillValue` of a DataArray.
+
+    Examples
+    --------
+    >>> fill_value(xr.DataArray([[1, 255]], attrs={"_FillValue": 255})), fill_value(np.eye(2))
+    (255, None)
+    """
+    if not isinstance(labels, xr.DataArray):
+        return None
+    return labels.attrs.get("_FillValue", labels.encoding.get("_FillValue"))
+
+
+def reference_values(
+    values: NDArray[np.integer], *, fill: Any = None, name: str = "labels"
+) -> NDArray[np.integer]:
+    """Return reference labels in which only pixels with a reference differ from 0.
+
+    Parameters
+    ----------
+    values : array of int
+        0 where there is no reference.
+    fill : int, optional
+        Another value that means that there is none (:func:`fill_value`).
+    name : str
+        What the labels are called in messages.
+
+    Examples
+    --------
+    >>> reference_values(np.array([[1, 0, -9]]), fill=-9)
+    array([[1, 0, 0]])
+    """
+    if fill is not None:
+        values = np.where(values == fill, values.dtype.type(NO_REFERENCE), values)
+    if values.dtype.kind == "i" and values.min(initial=0) < 0:
+        raise InputError(
+            f"{name} must not be negative (found {values.min()}). "
+            "Use 0 where there is no reference."
+        )
+    return values
+
+
 def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[str, str]) -> None:
     """Raise unless two maps have the same size and, where both say it, the same coordinates."""
     sizes = [array.sizes for array in (first, second)]
@@ -154,14 +202,29 @@ def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[s
     for dim in MAP_DIMS:
         if dim not in ours or dim not in theirs or ours[dim] is theirs[dim]:
             continue
-        apart = np.abs(ours[dim].values - theirs[dim].values).max(initial=0)
-        step = np.abs(np.diff(ours[dim].values)).min(initial=np.inf)
-        if np.isfinite(step) and apart > 0.01 * step:
-            raise InputError(
-                f"{names[0]} and {names[1]} lie on different grids: their '{dim}' coordinates "
-                f"differ by up to {apart:g} (pixel size {step:g}). "
-                f"Align {names[1]} with .rio.reproject_match({names[0]})."
-            )
+        _check_same_places(ours[dim].values, theirs[dim].values, dim=dim, names=names)
+
+
+def _check_same_places(
+    ours: NDArray[Any], theirs: NDArray[Any], *, dim: str, names: tuple[str, str]
+) -> None:
+    if ours.dtype.kind not in "iuf" or theirs.dtype.kind not in "iuf":
+        if np.array_equal(ours, theirs):
+            return
+        raise InputError(
+            f"The '{dim}' coordinates of {names[0]} and {names[1]} cannot be compared: they must "
+            f"be numbers (got {ours.dtype} and {theirs.dtype}). Convert them, or leave them out "
+            f"with .drop_vars('{dim}')."
+        )
+    apart = np.abs(np.subtract(ours, theirs, dtype=np.float64)).max(initial=0)
+    step = np.abs(np.diff(ours.astype(np.float64, copy=False))).min(initial=np.inf)
+    if np.isfinite(step) and apart > 0.01 * step:
+        raise InputError(
+            f"{names[0]} and {names[1]} lie on different grids: their '{dim}' coordinates "
+            f"differ by up to {apart:g} (pixel size {step:g}). "
+            f"Resample {names[1]} onto the grid of {names[0]}, for example with reproject_match of "
+            "rioxarray."
+        )
 
 
 def check_same_size(

@@ -61,6 +61,40 @@ def test_grids_are_compared() -> None:
         )
 
 
+def test_coordinates_that_are_no_numbers_are_compared_or_refused() -> None:
+    first = xr.DataArray(np.zeros((2, 3)), dims=("y", "x"), coords={"y": ["a", "b"]})
+    schema.check_same_grid(first, first.copy(), names=("scene", "labels"))
+    for other in (["a", "c"], [0.0, 1.0]):
+        with pytest.raises(InputError, match=r"'y' coordinates .* must be numbers \(got <U1 and"):
+            schema.check_same_grid(first, first.assign_coords(y=other), names=("scene", "labels"))
+
+
+def test_unsigned_coordinates_do_not_wrap_around() -> None:
+    first = xr.DataArray(
+        np.zeros((2, 1)), dims=("y", "x"), coords={"y": np.array([3, 4], np.uint8)}
+    )
+    other = first.assign_coords(y=np.array([4, 5], np.uint8))
+    with pytest.raises(InputError, match=r"differ by up to 1 \(pixel size 1\)\. Resample labels"):
+        schema.check_same_grid(first, other, names=("scene", "labels"))
+
+
+def test_only_pixels_with_a_reference_differ_from_0() -> None:
+    labels = xr.DataArray(np.array([[1, 0, 255]], np.uint8), dims=("y", "x"))
+    assert schema.fill_value(labels) is None
+    filled = labels.assign_attrs(_FillValue=255)
+    assert schema.fill_value(filled) == 255
+    labels.encoding["_FillValue"] = 255
+    assert schema.fill_value(labels) == 255
+    found = schema.reference_values(filled.values, fill=255)
+    assert found.dtype == np.uint8
+    assert found.tolist() == [[1, 0, 0]]
+    negative = np.array([[1, -1, 0]])
+    assert schema.reference_values(negative, fill=-1).tolist() == [[1, 0, 0]]
+    with pytest.raises(InputError, match=r"labels must not be negative \(found -1\)\. Use 0 where"):
+        schema.reference_values(negative)
+    assert schema.reference_values(np.zeros((0, 3), int)).size == 0
+
+
 def test_class_table_travels_in_attributes() -> None:
     table = ClassTable.from_names(
         ["Corn-notill", "Grass pasture"], values=[3, 7], colors=["#FF0000", "#00ff00"]

@@ -36,7 +36,11 @@ def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray]) -> list[Any]:
             plain.append(ordered.variable.data)
         else:
             values = array.variable.data if isinstance(array, xr.DataArray) else array
-            _check_no_mask(values, name)
+            schema.check_no_mask(
+                values,
+                name=name,
+                remedy="Leave those samples out of all arrays, for example with array[~mask].",
+            )
             plain.append(values if is_lazy(values) else np.asarray(values))
         if not _same_shape(plain[-1].shape, plain[0].shape):
             raise InputError(
@@ -46,14 +50,6 @@ def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray]) -> list[Any]:
     if plain[0].size == 0:
         raise InputError(f"{first_name} is empty. The measures need at least one sample.")
     return plain
-
-
-def _check_no_mask(values: object, name: str) -> None:
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InputError(
-            f"{name} is a masked array with masked values. Leave those samples out of all arrays, "
-            "for example with array[~mask]."
-        )
 
 
 def _same_shape(first: tuple[float, ...], second: tuple[float, ...]) -> bool:

@@ -67,7 +67,7 @@ def evaluation_samples(
     Parameters
     ----------
     reference : (y, x) array of int
-        True classes; 0 where there is no reference.
+        True classes; 0, or the `_FillValue` of a DataArray, where there is no reference.
     label : (y, x) array of int
         Assigned classes *before* rejection: the class of a rejected pixel decides whether its
         rejection was right.
@@ -96,6 +96,9 @@ def evaluation_samples(
     maps |= {name: array for name, array in optional.items() if array is not None}
     plain = dict(zip(maps, map(np.asarray, inputs.same_layout(maps)), strict=True))
     _check(plain)
+    plain["reference"] = schema.reference_values(
+        plain["reference"], fill=schema.fill_value(reference), name="reference"
+    )
     has_reference = plain["reference"] != schema.NO_REFERENCE
     if not has_reference.any():
         raise InputError(

@@ -16,9 +16,12 @@ from hsreject.schema import (
     Y,
     check_label_type,
     check_labels,
+    check_no_mask,
     check_same_grid,
     check_same_size,
+    fill_value,
     nodata_label,
+    reference_values,
 )
 
 if TYPE_CHECKING:
@@ -26,10 +29,13 @@ if TYPE_CHECKING:
 
 
 def as_label_map(labels: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
-    """Return labels (y, x) as a DataArray, or say why they are none."""
+    """Return labels (y, x) as a DataArray, 0 where there is none, or say why they are none."""
     if not isinstance(labels, xr.DataArray):
         labels = xr.DataArray(_plain_map(labels, name=name), dims=MAP_DIMS)
-    return check_labels(labels, name=name)
+    labels = check_labels(labels, name=name)
+    fill = fill_value(labels)
+    values = reference_values(np.asarray(labels.values), fill=fill, name=name)
+    return labels if fill is None else labels.copy(data=values)
 
 
 def reference_pixels(
@@ -42,7 +48,7 @@ def reference_pixels(
     label : DataArray of int (y, x)
         ``schema.nodata_label`` where there is no data.
     reference : DataArray or array of int (y, x)
-        0 where there is no reference.
+        0, or the `_FillValue` of a DataArray, where there is no reference.
     name : str
         What the reference is called in messages.
 
@@ -77,19 +83,24 @@ def samples_with_data(
 def labels_on_grid(
     grid: xr.DataArray, labels: xr.DataArray | NDArray[Any], *, name: str = "reference"
 ) -> NDArray[np.integer]:
-    """Return the values of labels (y, x), or say why they do not lie on the grid of a map."""
+    """Return the values of labels (y, x), or say why they do not lie on the grid of a map.
+
+    Only pixels with a label differ from 0: the fill value of a DataArray counts as no label.
+    """
     names = ("the label map", name)
     if isinstance(labels, xr.DataArray):
         checked = check_labels(labels, name=name)
         check_same_grid(grid, checked, names=names)
-        return np.asarray(checked.values)
+        values = np.asarray(checked.values)
+        return reference_values(values, fill=fill_value(checked), name=name)
     plain = _plain_map(labels, name=name)
     check_label_type(plain.dtype, name=name)
     check_same_size((grid.sizes[Y], grid.sizes[X]), plain.shape, names=names)
-    return plain
+    return reference_values(plain, name=name)
 
 
 def _plain_map(labels: NDArray[Any], *, name: str) -> NDArray[Any]:
+    check_no_mask(labels, name=name, remedy="Fill them with 0 (no reference): labels.filled(0).")
     plain = np.asarray(labels)
     if plain.ndim != len(MAP_DIMS):
         raise InputError(f"{name} must be a map (y, x) (got an array of shape {plain.shape}).")
@@ -97,7 +108,12 @@ def _plain_map(labels: NDArray[Any], *, name: str) -> NDArray[Any]:
 
 
 def _nothing_to_compare(n_pixels: int, *, name: str) -> InputError:
+    if n_pixels == 0:
+        return InputError(
+            f"{name} has no pixel to compare with: it is 0 everywhere, which means no reference. "
+            "Give labels with class values from 1."
+        )
     return InputError(
         f"{name} has no pixel to compare with: {n_pixels} pixels have a label in it, "
-        "and none of them has data in this scene."
+        "and none of them has data in this scene. Check that both show the same place."
     )

@@ -35,6 +35,14 @@ def test_labelled_maps_in_any_dimension_order() -> None:
     assert samples.rejected is None
 
 
+def test_the_fill_value_of_a_reference_is_no_reference() -> None:
+    filled = np.where(REFERENCE == 0, -9, REFERENCE)
+    reference = xr.DataArray(filled, dims=("y", "x"), attrs={"_FillValue": -9})
+    samples = hr.evaluation_samples(reference, LABEL)
+    assert samples.reference.tolist() == [1, 2, 2, 2]
+    assert samples.n_without_data == 1
+
+
 def test_another_label_may_mean_no_data() -> None:
     samples = hr.evaluation_samples(REFERENCE, LABEL, label_nodata=1)
     assert samples.label.tolist() == [2, 255, 2]
@@ -50,6 +58,7 @@ def test_another_label_may_mean_no_data() -> None:
         (REFERENCE, LABEL[:, :2], "reference has shape .* but label has shape"),
         (REFERENCE * 1.0, LABEL, "reference must hold integer classes"),
         (REFERENCE[0], LABEL[0], "reference must be a map"),
+        (-REFERENCE, LABEL, r"reference must not be negative \(found -2\)"),
     ],
 )
 def test_bad_maps_have_one_clear_error(

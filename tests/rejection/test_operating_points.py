@@ -129,6 +129,17 @@ def test_a_rejector_of_maps_only_needs_nothing_else() -> None:
     assert expected.sizes["operating_point"] == SHAPE[1] + 1
 
 
+@pytest.mark.parametrize("thresholds", ["common", "equal_rejection"])
+def test_the_fill_value_of_a_reference_is_no_reference(thresholds) -> None:
+    maps, reference = make_maps()
+    rejector = SequentialRejector(thresholds=thresholds)
+    filled = np.where(reference == 0, 255, reference).astype("uint8")
+    given = xr.DataArray(filled, dims=("y", "x"), attrs={"_FillValue": 255})
+    xr.testing.assert_identical(
+        rejector.operating_points(maps, given), rejector.operating_points(maps, reference)
+    )
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     maps, reference = make_maps()
     rejector = SequentialRejector()
@@ -144,8 +155,12 @@ def test_what_cannot_be_compared_is_refused() -> None:
     only_corner = np.where(np.isnan(maps["probability"].values[0]), 2, 0)
     with pytest.raises(InputError, match="6 pixels have a label in it, and none of them has data"):
         rejector.operating_points(maps, only_corner)
-    with pytest.raises(InputError, match="0 pixels have a label in it"):
+    with pytest.raises(InputError, match=r"it is 0 everywhere, .* class values from 1"):
         rejector.operating_points(maps, 0 * reference)
+    with pytest.raises(InputError, match=r"reference must not be negative \(found -1\)\. Use 0"):
+        rejector.operating_points(maps, -(reference > 0).astype("int8"))
+    with pytest.raises(InputError, match="reference is a masked array with masked values"):
+        rejector.operating_points(maps, np.ma.masked_equal(reference, 2))
     y, x = np.argwhere(reference[3:] > 0)[0] + (3, 0)
     maps["probability"][:, y, x] = np.nan
     with pytest.raises(InputError, match=r"no class probabilities \(1 of them\)"):
