@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from hsreject.errors import InputError
 from hsreject.measures.choosing import cheapest_operating_point, point_for_accuracy
+from hsreject.rejection.calibration import Calibration
 from hsreject.rejection.goal import ACCURACY, Goal
 
 if TYPE_CHECKING:
     import xarray as xr
-
-    from hsreject.rejection.calibration import Calibration
 
 
 def needed_calibration(calibration: Calibration | None, goal: str) -> Calibration:
@@ -20,6 +19,12 @@ def needed_calibration(calibration: Calibration | None, goal: str) -> Calibratio
         raise InputError(
             f"{goal} needs calibration pixels: pass calibration=hsreject.Calibration(labels, "
             "training=...) with reference labels of pixels that were not used for training."
+        )
+    if not isinstance(calibration, Calibration):
+        raise InputError(
+            f"calibration must be a hsreject.Calibration (got {type(calibration).__name__}). "
+            "Pass calibration=hsreject.Calibration(labels, training=...), which checks that no "
+            "training pixel is among the labels."
         )
     return calibration
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hsreject.errors import InputError
-from hsreject.rejection import Calibration, PixelwiseRejector
+from hsreject.rejection import Calibration, JointRejector, PixelwiseRejector
 from tests.rejection.scene import make_scene
 
 
@@ -30,11 +30,35 @@ def test_training_pixels_are_refused() -> None:
         (np.zeros((14, 15), dtype=int), "no calibration pixels"),
         (np.ones((14, 15)), "must hold integers"),
         (np.ones(14, dtype=int), r"must be a map \(y, x\)"),
+        (-np.ones((14, 15), dtype=int), r"labels must not be negative \(found -1\). Use 0"),
+        (np.ma.masked_equal([[1, 2]], 2), r"masked values. Fill them with 0"),
     ],
 )
 def test_what_cannot_calibrate_is_refused(labels, message) -> None:
     with pytest.raises(InputError, match=message):
         Calibration(labels, training=None)
+
+
+def test_the_fill_value_calibrates_nothing() -> None:
+    scene = make_scene()
+    labels = scene.calibration.where(scene.calibration > 0, 255).assign_attrs(_FillValue=255)
+    training = scene.training.where(scene.training > 0, 255).assign_attrs(_FillValue=255)
+    calibration = Calibration(labels, training=training)
+    assert calibration.n_pixels == int((scene.calibration > 0).sum())
+    expected = Calibration(scene.calibration, training=scene.training)
+    label = PixelwiseRejector().rank(scene.probability)["label"]
+    for found, wanted in zip(calibration.pixels(label), expected.pixels(label), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_an_array_is_no_calibration() -> None:
+    scene = make_scene()
+    for rejector in (PixelwiseRejector(), JointRejector()):
+        with pytest.raises(InputError, match=r"calibration must be .*Calibration \(got DataArray"):
+            rejector.reject(scene.probability, accuracy=0.5, calibration=scene.calibration)
+    balanced = PixelwiseRejector(thresholds="equal_accuracy")
+    with pytest.raises(InputError, match=r"Calibration\(labels, training=\.\.\.\)"):
+        balanced.rank(scene.probability, calibration=scene.calibration.values)
 
 
 def test_calibration_of_another_grid_or_without_data_is_refused() -> None:
