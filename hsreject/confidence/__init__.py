@@ -2,7 +2,12 @@
 
 from hsreject.confidence.at_label import LabelConfidence
 from hsreject.confidence.base import Confidence
-from hsreject.confidence.decision import label_and_confidence, reference_samples, samples_of_maps
+from hsreject.confidence.decision import (
+    label_and_confidence,
+    reference_samples,
+    samples_of_maps,
+    without_confidence,
+)
 from hsreject.confidence.entropy import Entropy
 from hsreject.confidence.label import label_map, label_map_of_positions
 from hsreject.confidence.margin import Margin
@@ -49,4 +54,5 @@ __all__ = [
     "named_confidence",
     "reference_samples",
     "samples_of_maps",
+    "without_confidence",
 ]

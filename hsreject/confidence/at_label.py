@@ -6,12 +6,14 @@ import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from hsreject.confidence.base import Confidence, check_probability
+import numpy as np
+
+from hsreject.confidence.base import Confidence
+from hsreject.confidence.field import at_pixels, check_probability
 from hsreject.confidence.largest import first_largest, first_largest_of_samples
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -56,7 +58,8 @@ class LabelConfidence(Confidence):
         weight = self.probability_weight
         found = first_largest_of_samples(field, probability, weight, reference, labels)
         if probability is not None and math.isnan(found[1].min(initial=0)):
-            check_probability(field, probability, reference)
+            pixels = np.flatnonzero(reference)[np.isnan(found[1])]
+            check_probability(at_pixels(field, pixels), at_pixels(probability, pixels))
         return found
 
     def _check(self, probability: NDArray[np.floating] | None) -> None:

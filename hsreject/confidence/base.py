@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 import xarray as xr
 
-from hsreject.confidence.label import on_map_of
+from hsreject.confidence.field import (
+    at_pixels,
+    check_probability,
+    check_shapes,
+    in_one_precision,
+    plain_field,
+)
+from hsreject.confidence.label import on_map_of, whole_categories
 from hsreject.confidence.largest import first_largest, precision_of
 from hsreject.errors import InputError
 from hsreject.schema import CATEGORY, NO_REFERENCE
@@ -89,13 +96,14 @@ class Confidence(ABC):
 
         To be overridden where that takes no gathering of pixels first:
         :class:`~hsreject.confidence.at_label.LabelConfidence` does it for confidences that look at
-        nothing but the label. Fields without probabilities are for :func:`check_probability`.
+        nothing but the label. Fields without probabilities are for
+        :func:`~hsreject.confidence.field.check_probability`.
         """
-        if probability is not None:
-            check_probability(field, probability, reference)
         pixels = np.flatnonzero(reference != NO_REFERENCE)
-        field = _at_pixels(field, pixels)
-        probability = None if probability is None else _at_pixels(probability, pixels)
+        field = at_pixels(field, pixels)
+        if probability is not None:
+            probability = at_pixels(probability, pixels)
+            check_probability(field, probability)
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
             position, confidence = self.labelled_kernel(field, probability)
         has_data = position < len(labels)
@@ -141,7 +149,10 @@ class Confidence(ABC):
         if isinstance(field, xr.DataArray):
             return self._labelled(field, probability)
         beside = probability.values if isinstance(probability, xr.DataArray) else probability
-        return self._checked(np.asarray(field), None if beside is None else np.asarray(beside))
+        return self._checked(
+            plain_field(field, name="field"),
+            None if beside is None else plain_field(beside, name="probability"),
+        )
 
     def _labelled(
         self, field: xr.DataArray, probability: xr.DataArray | NDArray[Any] | None
@@ -156,7 +167,7 @@ class Confidence(ABC):
         if probability is not None:
             if isinstance(probability, xr.DataArray):
                 probability = probability.transpose(*field.dims, missing_dims="ignore").data
-            _check_shapes(field.shape, np.shape(probability))
+            check_shapes(field.shape, np.shape(probability))
             arguments.append(field.copy(data=probability))
 
         if all(argument.chunks is None for argument in arguments):
@@ -171,7 +182,7 @@ class Confidence(ABC):
 
         confidence: xr.DataArray = xr.apply_ufunc(
             kernel,
-            *arguments,
+            *map(whole_categories, arguments),
             input_core_dims=[[CATEGORY]] * len(arguments),
             dask="parallelized",
             output_dtypes=[precision_of(field.dtype)],
@@ -181,7 +192,7 @@ class Confidence(ABC):
     def _checked(
         self, field: NDArray[Any], probability: NDArray[Any] | None
     ) -> NDArray[np.floating]:
-        field, probability = _prepared(field, probability)
+        field, probability = in_one_precision(field, probability)
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
             confidence = self.kernel(field, probability)
         missing = np.isnan(field[0])
@@ -206,7 +217,9 @@ class Confidence(ABC):
             no data.
         confidence : array of float (...)
         """
-        field, probability = _prepared(field, probability if self.needs_probability else None)
+        field, probability = in_one_precision(
+            field, probability if self.needs_probability else None
+        )
         with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
             position, confidence = self.labelled_kernel(field, probability)
         missing = position == len(field)
@@ -240,39 +253,11 @@ class Confidence(ABC):
         confidence : array of float (sample)
             NaN where there is no data.
         """
-        field, probability = _prepared(field, probability if self.needs_probability else None)
+        field, probability = in_one_precision(
+            field, probability if self.needs_probability else None
+        )
         correct, confidence = self.sampled_kernel(field, probability, reference, labels)
         return correct, np.asarray(confidence, dtype=field.dtype)
-
-
-def _prepared(
-    field: NDArray[Any], probability: NDArray[Any] | None
-) -> tuple[NDArray[np.floating], NDArray[np.floating] | None]:
-    """Return both in one precision, or say why they do not fit."""
-    if field.ndim < 1 or len(field) == 0:
-        raise InputError(
-            f"field must have at least one category along its first axis (shape {field.shape})."
-        )
-    precision = precision_of(field.dtype)
-    if probability is not None:
-        _check_shapes(field.shape, probability.shape)
-        probability = probability.astype(precision, copy=False)
-    return field.astype(precision, copy=False), probability
-
-
-def check_probability(
-    field: NDArray[np.floating],
-    probability: NDArray[np.floating],
-    reference: NDArray[np.integer],
-) -> None:
-    """Raise where a pixel with a reference has a field, but no class probabilities."""
-    without = np.isnan(probability[0]) & ~np.isnan(field[0]) & (reference != NO_REFERENCE)
-    if without.any():
-        raise InputError(
-            "Pixels with a reference have a field but no class probabilities "
-            f"({int(without.sum())} of them). "
-            "Pass the probabilities from which this hidden field was computed."
-        )
 
 
 def _finished(
@@ -281,17 +266,3 @@ def _finished(
     """Return confidences in the precision of the field, NaN where there is no data."""
     finished = np.asarray(confidence, dtype=precision)
     return np.where(missing, precision.type(np.nan), finished) if missing.any() else finished
-
-
-def _at_pixels(field: NDArray[Any], pixels: NDArray[np.intp]) -> NDArray[Any]:
-    """Return the pixels of a field (category, ...) that are asked for, (category, pixel)."""
-    # "clip" spares the check of every position; and unlike [:, pixels], planes stay in one piece
-    return field.reshape(len(field), -1).take(pixels, axis=1, mode="clip")
-
-
-def _check_shapes(field: tuple[int, ...], probability: tuple[int, ...]) -> None:
-    if field != probability:
-        raise InputError(
-            f"probability must have the shape of field (got {probability} and {field}). "
-            "Pass the probabilities from which this hidden field was computed."
-        )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hsreject.confidence.field import WITH_REFERENCE, without_probability
 from hsreject.confidence.label import (
     category_labels,
     label_map,
@@ -91,7 +92,13 @@ def reference_samples(
     """
     if _is_lazy(field, probability):
         label, sure = label_and_confidence(field, confidence, probability=probability)
-        return samples_of_maps(reference, label.values, sure.values)
+        found, confidences = label.values, sure.values
+        n_without = int(
+            (without_confidence(found, confidences) & (reference != NO_REFERENCE)).sum()
+        )
+        if n_without:
+            raise without_probability(n_without, pixels=WITH_REFERENCE)
+        return samples_of_maps(reference, found, confidences)
     field = check_dims(field, FIELD_DIMS, name="field")
     probability = check_dims(probability, FIELD_DIMS, name="probability")
     return confidence.samples(
@@ -116,6 +123,13 @@ def samples_of_maps(
     has_data = found != nodata_label(found.dtype)
     correct = np.asarray(found == reference[used])
     return correct & has_data, np.where(has_data, confidence[used], np.nan)
+
+
+def without_confidence(
+    label: NDArray[np.unsignedinteger], confidence: NDArray[np.floating[Any]]
+) -> NDArray[np.bool_]:
+    """Return which pixels have a label and no confidence, as they must not."""
+    return np.asarray(np.isnan(confidence) & (label != nodata_label(label.dtype)))
 
 
 def _is_lazy(*arrays: xr.DataArray) -> bool:

@@ -9,6 +9,7 @@ import xarray as xr
 
 from hsreject.classes import ClassTable
 from hsreject.confidence.largest import first_largest
+from hsreject.errors import InputError
 from hsreject.schema import (
     CATEGORY,
     FIELD_DIMS,
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+LARGEST_LABEL = nodata_label(np.uint16) - 1
 
 
 def label_map(field: xr.DataArray) -> xr.DataArray:
@@ -53,7 +56,7 @@ def label_map(field: xr.DataArray) -> xr.DataArray:
         return label_map_of_positions(first_largest(field.values).position, field)
     label: xr.DataArray = xr.apply_ufunc(
         lambda planes: values[first_largest(np.moveaxis(planes, -1, 0)).position],
-        field,
+        whole_categories(field),
         input_core_dims=[[CATEGORY]],
         dask="parallelized",
         output_dtypes=[values.dtype],
@@ -107,12 +110,29 @@ def label_values(field: xr.DataArray) -> NDArray[Any]:
     return labels
 
 
-def category_labels(field: xr.DataArray) -> NDArray[Any]:
+def category_labels(field: xr.DataArray) -> NDArray[np.integer]:
     """Return the labels of the categories: their coordinate, or 1..K."""
     known = field.coords.variables  # not .coords[...], which would make a DataArray
-    if CATEGORY in known:
-        return np.asarray(known[CATEGORY].values)
-    return np.arange(1, field.sizes[CATEGORY] + 1)
+    if CATEGORY not in known:
+        return np.arange(1, field.sizes[CATEGORY] + 1)
+    values: NDArray[Any] = known[CATEGORY].values
+    labels = values.tolist()  # of a few numbers Python is the faster judge
+    if values.dtype.kind == "f" and all(map(float.is_integer, labels)):
+        values = values.astype(np.int64)
+    distinct = values.dtype.kind in "iu" and len(set(labels)) == len(labels)
+    if not labels or not distinct or min(labels) < 1 or max(labels) > LARGEST_LABEL:
+        shown = ", ".join(map(str, labels[:8])) + (", ..." if len(labels) > 8 else "") or "none"
+        raise InputError(
+            f"The coordinate '{CATEGORY}' must hold whole numbers from 1 to {LARGEST_LABEL}, all "
+            f"different: the labels of the classes (got {shown}). Number the classes, for example "
+            f"with .assign_coords({CATEGORY}=range(1, {len(labels) + 1}))."
+        )
+    return values
+
+
+def whole_categories(array: xr.DataArray) -> xr.DataArray:
+    """Return an array whose chunks, if it has any, hold all categories of their pixels."""
+    return array if array.chunks is None else array.chunk({CATEGORY: -1})
 
 
 def _label_attrs(field: xr.DataArray, values: NDArray[Any]) -> dict[str, Any]:

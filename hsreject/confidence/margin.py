@@ -30,7 +30,7 @@ class Margin(Confidence):
     ) -> NDArray[np.floating]:
         """Return the difference of the two largest z, in one pass over the categories."""
         largest = np.array(field[0])
-        second = np.zeros_like(largest)
+        second = np.full_like(largest, -np.inf if len(field) > 1 else 0)
         for plane in field[1:]:
             np.maximum(second, np.minimum(largest, plane), out=second)
             np.maximum(largest, plane, out=largest)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject.confidence.field import plain_field
+from hsreject.confidence.label import category_labels
 from hsreject.errors import InputError
 from hsreject.schema import CATEGORY, CUBE_DIMS, FIELD_DIMS, MAP_DIMS, check_dims, check_same_grid
 
@@ -66,10 +68,38 @@ class Evidence:
         )
 
     def __post_init__(self) -> None:
+        if self.hidden_field is None:  # else nothing is solved before the labels are looked at
+            category_labels(self.probability)
         for name in (HIDDEN_FIELD, NOVELTY_P_VALUE, IMAGE):
             other = getattr(self, name)
             if other is not None:
                 check_same_grid(self.probability, other, names=(PROBABILITY, name))
+
+    def check_same_categories(self) -> None:
+        """Raise where the hidden field has other categories than the class probabilities.
+
+        A Dataset gives both all categories of either, so that one is NaN in those of the other. To
+        be asked where pixels turn out to have no data: it looks at all of them.
+        """
+        if self.hidden_field is None:
+            return
+        both = zip((PROBABILITY, HIDDEN_FIELD), (self.probability, self.hidden_field), strict=True)
+        known = {name: _categories_with_data(field) for name, field in both}
+        if known[PROBABILITY] != known[HIDDEN_FIELD] and all(known.values()):
+            raise InputError(
+                "hidden_field and probability have different categories: hidden_field has values "
+                f"for {_list(known[HIDDEN_FIELD])}, probability for {_list(known[PROBABILITY])}. "
+                "Pass the probabilities from which this hidden field was computed."
+            )
+
+
+def _categories_with_data(field: xr.DataArray) -> list[int]:
+    has_data = field.notnull().any(MAP_DIMS).values
+    return [int(label) for label in category_labels(field)[has_data]]
+
+
+def _list(labels: list[int]) -> str:
+    return ", ".join(map(str, labels))
 
 
 def _optional(maps: xr.Dataset, name: str, dims: tuple[str, ...]) -> xr.DataArray | None:
@@ -78,7 +108,7 @@ def _optional(maps: xr.Dataset, name: str, dims: tuple[str, ...]) -> xr.DataArra
 
 def _field(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
     if not isinstance(values, xr.DataArray):
-        plain = np.asarray(values)
+        plain = plain_field(values, name=name)
         if plain.ndim != len(FIELD_DIMS):
             raise InputError(
                 f"{name} must have the dims (category, y, x) (got an array of shape {plain.shape})."

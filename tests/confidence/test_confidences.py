@@ -13,7 +13,9 @@ from hsreject.confidence import (
     Confidence,
     TieBrokenMaximum,
     label_map,
+    label_map_of_positions,
     named_confidence,
+    reference_samples,
 )
 from hsreject.errors import ConfigError, InputError
 
@@ -164,6 +166,38 @@ def test_missing_or_misshapen_probability_is_refused(name, fields) -> None:
         named_confidence(name)(fields[0], probability=fields[1][1:])
 
 
+def test_chunks_along_the_categories_are_joined(confidence, fields) -> None:
+    labelled = [xr.DataArray(array, dims=schema.FIELD_DIMS) for array in fields]
+    lazy = [array.chunk({"category": 2, "y": 3}) for array in labelled]
+    expected = confidence(labelled[0], probability=labelled[1])
+    for field, probability in (lazy, (labelled[0], lazy[1]), (lazy[0], labelled[1])):
+        found = confidence(field, probability=probability)
+        assert found.chunks is not None or not confidence.needs_probability
+        xr.testing.assert_identical(found.compute(), expected)
+    xr.testing.assert_identical(label_map(lazy[0]).compute(), label_map(labelled[0]))
+
+
+def test_margin_is_right_for_any_numbers() -> None:
+    margin = named_confidence("margin")
+    np.testing.assert_array_equal(margin(np.log([[0.5], [0.25]])), [np.log(0.5) - np.log(0.25)])
+    np.testing.assert_array_equal(margin(np.array([[-3.0, 2.0], [-1.0, -5.0]])), [2.0, 7.0])
+    np.testing.assert_array_equal(margin(np.array([[0.75, 1.0, np.nan]])), [0.75, 1.0, np.nan])
+
+
+def test_masked_fields_are_refused(confidence, fields) -> None:
+    for position, name in enumerate(("field", "probability")):
+        given: list = list(fields)
+        given[position] = np.ma.masked_less(given[position], 0.01)
+        if name == "probability" and not confidence.needs_probability:
+            continue
+        with pytest.raises(InputError, match=rf"{name} is a masked array .* {name}.filled\(np.nan"):
+            confidence(given[0], probability=given[1])
+    without = np.ma.masked_array(fields[0])
+    np.testing.assert_array_equal(
+        confidence(without, probability=fields[1]), confidence(*fields[:1], probability=fields[1])
+    )
+
+
 def test_what_is_no_field_is_refused() -> None:
     with pytest.raises(InputError, match="must have the dimension 'category'"):
         named_confidence("maximum")(xr.DataArray(np.ones((2, 2)), dims=("y", "x")))
@@ -187,3 +221,45 @@ def test_label_is_the_first_largest_category(fields) -> None:
     assert label_map(tied).item() == 1
     assert label_map(tied.assign_coords(category=[9, 4, 300])).dtype == np.uint16
     assert (label_map(field.chunk({"y": 2})).compute() == label).all()
+
+
+@pytest.mark.parametrize(
+    "category",
+    [
+        [-1, 1, 2],
+        [0, 1, 2],
+        [1, 2, 65535],
+        [1, 2, 70000],
+        [1, 1, 2],
+        [1.5, 2, 3],
+        [1.0, np.nan, 3.0],
+        ["corn", "oats", "wheat"],
+        [True, False, True],
+    ],
+    ids=str,
+)
+def test_categories_that_cannot_be_labels_are_refused(category) -> None:
+    field = xr.DataArray(
+        np.full((3, 1, 2), 1 / 3), dims=schema.FIELD_DIMS, coords={"category": category}
+    )
+    shown = ", ".join(map(str, np.asarray(category).tolist()))
+    message = rf"whole numbers from 1 to 65534, all different.*\(got {shown}\).*range\(1, 4\)"
+    reference = np.array([[1, 2]])
+    for attempt in (
+        lambda: label_map(field),
+        lambda: label_map(field.chunk()),
+        lambda: label_map_of_positions(np.array([[0, 1]]), field),
+        lambda: reference_samples(reference, field, named_confidence("margin"), probability=field),
+    ):
+        with pytest.raises(InputError, match=message):
+            attempt()
+
+
+def test_categories_up_to_the_last_label_and_whole_floats_are_labels() -> None:
+    field = xr.DataArray(np.eye(3)[:, None], dims=schema.FIELD_DIMS)
+    large = label_map(field.assign_coords(category=[1, 255, 65534]))
+    assert (large.dtype, large.values.tolist()) == (np.uint16, [[1, 255, 65534]])
+    whole = label_map(field.assign_coords(category=[1.0, 2.0, 7.0]))
+    assert (whole.dtype, whole.values.tolist()) == (np.uint8, [[1, 2, 7]])
+    with pytest.raises(InputError, match=r"\(got none\)"):
+        label_map(field.assign_coords(category=[1, 2, 3]).isel(category=[]))

@@ -168,6 +168,33 @@ def test_unreachable_accuracy_says_the_best(rejector, scene) -> None:
         )
 
 
+def test_masked_probabilities_are_refused(rejector, scene) -> None:
+    masked = np.ma.masked_less(scene.probability.values, 0.1)
+    with pytest.raises(InputError, match="probability is a masked array with masked values"):
+        rejector.reject(masked, fraction=0.1)
+
+
+@pytest.mark.parametrize("category", [[0, 1, 2], [1, 1, 2], [1, 2, 65535], ["a", "b", "c"]])
+def test_categories_that_cannot_be_labels_are_refused(rejector, scene, category) -> None:
+    wrong = xr.Dataset({"probability": scene.probability.assign_coords(category=category)})
+    for maps in (wrong["probability"], wrong, wrong.assign(hidden_field=wrong["probability"])):
+        with pytest.raises(InputError, match="must hold whole numbers from 1 to 65534"):
+            rejector.reject(maps, fraction=0.1)
+        with pytest.raises(InputError, match="must hold whole numbers from 1 to 65534"):
+            rejector.operating_points(maps, scene.test)
+
+
+def test_chunks_along_the_categories_give_the_same(rejector, scene) -> None:
+    known = xr.Dataset({"probability": scene.probability, "hidden_field": scene.probability})
+    lazy = known.chunk({"category": 1})
+    xr.testing.assert_identical(
+        rejector.reject(lazy, fraction=0.2), rejector.reject(known, fraction=0.2)
+    )
+    xr.testing.assert_identical(
+        rejector.operating_points(lazy, scene.test), rejector.operating_points(known, scene.test)
+    )
+
+
 def test_what_is_no_evidence_is_refused(rejector, scene) -> None:
     with pytest.raises(InputError, match="needs the variable 'probability'"):
         rejector.reject(scene.test.to_dataset(name="label"), fraction=0.1)
