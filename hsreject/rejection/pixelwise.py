@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from hsreject.context.likelihood import valid_probability_pixels
+from hsreject.errors import InputError
 from hsreject.rejection.field_rejector import FieldRejector
 
 if TYPE_CHECKING:
     import xarray as xr
+    from numpy.typing import NDArray
 
     from hsreject.confidence import Confidence
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
+
+ROUNDING = 1e-6  # of a few operations in float32 on numbers up to 1
 
 
 @dataclass(frozen=True)
@@ -50,5 +57,26 @@ class PixelwiseRejector(FieldRejector):
         return 0
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
-        """Return the class probabilities."""
+        """Return the class probabilities, or say why they are none."""
+        values = evidence.probability.data
+        try:
+            if isinstance(values, np.ndarray):  # lazy ones are not computed for a check alone
+                _check_probabilities(values)
+        except InputError:
+            evidence.check_same_categories()  # which leaves some classes without a value
+            raise
         return evidence.probability
+
+
+def _check_probabilities(values: NDArray[Any]) -> None:
+    """Raise unless values (category, y, x) are probabilities: those that the context accepts.
+
+    Unlike there, the whole scene may be without data, and rounding may leave values below 0.
+    """
+    least = values.min(initial=1)
+    if np.isnan(least):
+        least = np.fmin.reduce(values, axis=None)
+    if -ROUNDING <= least < 0:
+        values = np.maximum(values, 0)
+    if not np.isnan(least):
+        valid_probability_pixels(values)

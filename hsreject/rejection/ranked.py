@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from hsreject.confidence import samples_of_maps
+from hsreject.confidence import samples_of_maps, without_confidence
+from hsreject.confidence.field import OF_THE_SCENE, without_probability
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
 from hsreject.measures.curve_table import curve_of_samples
@@ -22,7 +23,7 @@ from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.rejection.maps import rejection_maps
 from hsreject.rejection.reference import labels_on_grid, samples_with_data
 from hsreject.rejection.threshold import threshold_for_fraction
-from hsreject.schema import nodata_label
+from hsreject.schema import CATEGORY, nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -126,6 +127,7 @@ class RankedRejector(Rejector):
         label, confidence = self.label_and_confidence(evidence, progress)
         label = label.load()
         found = np.asarray(confidence.values)
+        _check_ranked(label.values, found, evidence)
         if self.thresholds == "common":
             return label, found
         has_data = label.values != nodata_label(label.dtype)
@@ -184,8 +186,31 @@ class RankedRejector(Rejector):
         else:  # thresholds a class depend on all pixels
             label, confidence = self._ranked(evidence, calibration, progress)
             samples = samples_of_maps(labels, label.values, confidence)
-        correct, sure = samples_with_data(*samples)
+        try:
+            correct, sure = samples_with_data(*samples)
+        except InputError:
+            evidence.check_same_categories()
+            raise
         return curve_of_samples(correct, sortable_values(sure), with_overall_accuracy=True)
+
+
+def _check_ranked(
+    label: NDArray[np.unsignedinteger], confidence: NDArray[np.floating], evidence: Evidence
+) -> None:
+    """Raise where a pixel has a label and no confidence."""
+    without = without_confidence(label, confidence)
+    if without.any() or (label == nodata_label(label.dtype)).all():
+        evidence.check_same_categories()
+    if not without.any():
+        return
+    n_pixels = int(without.sum())
+    if evidence.probability.isnull().any(CATEGORY).values[without].all():
+        raise without_probability(n_pixels, pixels=OF_THE_SCENE)
+    raise InputError(
+        f"{OF_THE_SCENE} have a label but no confidence, which is NaN ({n_pixels} of them). "
+        "A rejector needs a number wherever there is a label: choose another confidence, or give "
+        "the pixels the label of no data."
+    )
 
 
 def reject_ranked(

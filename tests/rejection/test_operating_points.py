@@ -22,7 +22,8 @@ def make_maps(
     """
     rng = np.random.default_rng(5)
     fields = rng.dirichlet(np.full(n_classes, 0.5), size=(2, *SHAPE))
-    fields = (np.ceil(fields * distinct) / distinct).astype(dtype)
+    fields = np.ceil(fields * distinct)
+    fields = (fields / fields.sum(axis=-1, keepdims=True)).astype(dtype)
     fields[:, :2, :3] = np.nan
     dims = ("category", "y", "x")
     by_rows = np.ascontiguousarray(fields[0].swapaxes(1, 2)).swapaxes(1, 2)  # as the solvers do
@@ -138,6 +139,98 @@ def test_the_fill_value_of_a_reference_is_no_reference(thresholds) -> None:
     xr.testing.assert_identical(
         rejector.operating_points(maps, given), rejector.operating_points(maps, reference)
     )
+
+
+@pytest.mark.parametrize("confidence", ["tie_broken_maximum", "posterior"])
+@pytest.mark.parametrize("chunks", [None, {"y": 4}])
+@pytest.mark.parametrize("category", [3, slice(None)])
+def test_a_field_without_probabilities_is_refused_everywhere(confidence, chunks, category) -> None:
+    maps, reference = make_maps()
+    label = label_map(maps["hidden_field"]).values
+    where = (label == maps.category.values[-1]) & (reference > 0)
+    y, x = np.argwhere(where)[0]
+    maps["probability"][category, y, x] = np.nan
+    if chunks is not None:
+        maps = maps.chunk(chunks)
+    sentence = r" have a field but no class probabilities \(1 of them\)\. Pass the probabilities"
+    for thresholds in ("common", "equal_rejection"):
+        rejector = SequentialRejector(confidence=confidence, thresholds=thresholds)
+        with pytest.raises(InputError, match="Pixels of the scene" + sentence):
+            rejector.reject(maps, fraction=1.0)
+        with pytest.raises(InputError, match=sentence):
+            rejector.operating_points(maps, reference)
+
+
+@pytest.mark.parametrize("chunks", [None, {"y": 4}])
+@pytest.mark.parametrize(
+    ("hidden", "likely"), [((2, 5, 8), (5, 8, 11)), ((2, 5), (2, 5, 8)), ((5, 8), (2, 5, 8))]
+)
+def test_other_categories_of_the_hidden_field_are_named(chunks, hidden, likely) -> None:
+    maps, reference = make_maps()
+    fields = {
+        name: maps[name].sel(category=list(labels))
+        for name, labels in (("hidden_field", hidden), ("probability", likely))
+    }
+    mixed = xr.Dataset(fields)
+    mixed = mixed if chunks is None else mixed.chunk(chunks)
+    sentence = (
+        "different categories: hidden_field has values for "
+        f"{', '.join(map(str, hidden))}, probability for {', '.join(map(str, likely))}. Pass"
+    )
+    with pytest.raises(InputError, match=sentence):
+        SequentialRejector().reject(mixed, fraction=0.5)
+    with pytest.raises(InputError, match=sentence):
+        SequentialRejector().operating_points(mixed, reference)
+
+
+def test_a_label_without_confidence_is_refused() -> None:
+    class Blind(RankedRejector):
+        def label_and_confidence(self, evidence, progress):
+            label = label_map(evidence.probability)
+            return label, xr.full_like(label, np.nan, dtype=float)
+
+    maps, _ = make_maps()
+    with pytest.raises(InputError, match=r"have a label but no confidence.*\(93 of them\)"):
+        Blind().reject(maps, fraction=0.5)
+
+
+def test_a_scene_without_data_is_refused() -> None:
+    maps, reference = make_maps()
+    empty = maps * np.nan
+    for rejector in (SequentialRejector(), PixelwiseRejector()):
+        with pytest.raises(InputError, match="No pixel of the scene has data"):
+            rejector.reject(empty, fraction=0.5)
+        with pytest.raises(InputError, match="none of them has data in this scene"):
+            rejector.operating_points(empty, reference)
+
+
+@pytest.mark.parametrize("kind", [PixelwiseRejector, SequentialRejector])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (np.log, "must be at least 0 .* not scores or log-probabilities"),
+        (lambda p: 100 * p, r"must sum to 1 over 'category' \(found sums from 100 to 100\)"),
+        (lambda p: np.where(p > 0.9, np.inf, p), "must sum to 1 .* to inf"),
+        (lambda p: np.where(p > 0.9, -np.inf, p), "must be at least 0"),
+        (lambda p: 0 * p, "is 0 in every class at 93 pixels"),
+        (lambda p: np.where(p > 0.9, np.nan, p), "NaN in some classes but not in all"),
+    ],
+    ids=["log", "percent", "infinite", "minus infinite", "zero", "partly missing"],
+)
+def test_what_are_no_probabilities_is_refused(kind, change, message) -> None:
+    maps, reference = make_maps()
+    probability = maps["probability"]
+    wrong = probability.copy(data=change(probability.values))
+    with pytest.raises(InputError, match=message):
+        kind().reject(wrong, fraction=0.1)
+    with pytest.raises(InputError, match=message):
+        kind().operating_points(wrong, reference)
+
+
+def test_rounding_below_0_is_no_fault_of_probabilities() -> None:
+    rounded = np.array([[[1.0, 0.5]], [[-1e-8, 0.5]]])
+    found = PixelwiseRejector().reject(rounded, fraction=0.5)
+    assert found.label_with_rejection.values.tolist() == [[1, 0]]
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
