@@ -14,6 +14,7 @@ from hsreject.confidence.margin import Margin
 from hsreject.confidence.maximum import Maximum
 from hsreject.confidence.posterior import Posterior
 from hsreject.confidence.tie_broken_maximum import TieBrokenMaximum
+from hsreject.errors import InputError
 from hsreject.registry import Registry
 
 CONFIDENCES: Registry[Confidence] = Registry(
@@ -36,7 +37,14 @@ def named_confidence(confidence: str | Confidence) -> Confidence:
     >>> named_confidence("margin")
     Margin()
     """
-    return CONFIDENCES.create(confidence) if isinstance(confidence, str) else confidence
+    if isinstance(confidence, str):
+        return CONFIDENCES.create(confidence)
+    if not isinstance(confidence, Confidence):
+        raise InputError(
+            f"confidence must be a name, such as 'margin', or an object, such as Margin() "
+            f"(got {confidence!r})."
+        )
+    return confidence
 
 
 __all__ = [

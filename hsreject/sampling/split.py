@@ -77,21 +77,10 @@ def label_values(labels: NDArray[Any] | xr.DataArray, *, name: str = "labels") -
     if isinstance(labels, xr.DataArray):
         labels = schema.check_labels(labels, name=name)
         values = np.asarray(labels.values)
-        fill = labels.attrs.get("_FillValue", labels.encoding.get("_FillValue"))
-        if fill is not None:
-            values = np.where(values == fill, values.dtype.type(0), values)
     else:
         values = np.asarray(labels)
-        if values.dtype.kind not in "iu":
-            raise InputError(
-                f"{name} must hold integers, 0 where there is no reference (got {values.dtype})."
-            )
-    if values.size and values.min() < 0:
-        raise InputError(
-            f"{name} must not be negative (found {values.min()}). "
-            "Use 0 where there is no reference."
-        )
-    return values
+        schema.check_label_type(values.dtype, name=name)
+    return schema.reference_values(values, fill=schema.fill_value(labels), name=name)
 
 
 def classes_present(values: NDArray[Any]) -> list[int]:

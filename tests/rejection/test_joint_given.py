@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from hsreject.confidence import Margin
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
@@ -147,3 +148,10 @@ def test_points_are_a_dataset(scene) -> None:
 def test_an_exponent_is_a_number() -> None:
     with pytest.raises(InputError, match=r"novelty_exponent must be a number.*got None"):
         JointRejector(CONTEXT, novelty_exponent=None)
+
+
+@pytest.mark.parametrize("wrong", [3, Margin, None])
+@pytest.mark.parametrize("kind", [SequentialRejector, PixelwiseRejector])
+def test_a_confidence_is_a_name_or_an_object(kind, wrong) -> None:
+    with pytest.raises(InputError, match=r"must be a name, such as 'margin', or an object"):
+        kind(confidence=wrong)
