@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from hsreject.context.iteration import GeneralIteration
 from hsreject.context.kernels.compilation import are_loaded
 from hsreject.context.kernels.site_row import Steps
-from hsreject.context.priors import PRIORS
+from hsreject.context.priors import PRIORS, GraphTV, VectorTV
 from hsreject.context.priors.base import Term
 from hsreject.context.problem import Problem
 from hsreject.context.segsalsa import SegSALSA
@@ -237,3 +237,14 @@ def test_its_name_is_the_call_that_makes_it(name: str, options: dict[str, Any]) 
     prior = PRIORS.create(name, **options)
     assert repr(prior).startswith(f"{type(prior).__name__}(weight=")
     assert " at 0x" not in repr(prior)  # results keep it, and must not differ from run to run
+
+
+def test_priors_are_equal_when_their_parameters_are() -> None:
+    edges = np.ones((3, 2, 4))
+    assert VectorTV(2) == VectorTV(2.0)
+    assert VectorTV(2) != VectorTV(3)
+    assert VectorTV(2) != 2
+    assert VectorTV(edges=edges) == VectorTV(edges=edges.copy())
+    assert VectorTV(edges=edges) != VectorTV(edges=2 * edges)
+    assert len({VectorTV(2), VectorTV(2), GraphTV(2, n_segments=4)}) == 2
+    assert SegSALSA(VectorTV(2)) == SegSALSA(VectorTV(2))

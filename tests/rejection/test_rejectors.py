@@ -1,5 +1,8 @@
 """Properties that every rejector of the registry has."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -92,6 +95,13 @@ def test_plain_arrays_give_the_same_and_stay_untouched(rejector, scene) -> None:
 def test_repeating_gives_the_same(rejector, scene) -> None:
     first, second = (rejector.reject(scene.probability, fraction=0.2) for _ in range(2))
     xr.testing.assert_identical(first, second)
+
+
+def test_the_same_settings_make_the_same_rejector(rejector) -> None:
+    copy = pickle.loads(pickle.dumps(rejector))
+    assert copy == rejector
+    assert hash(copy) == hash(rejector)
+    assert replace(rejector, novelty_exponent=0.7) != rejector
 
 
 def test_operating_points_are_those_of_the_maps(rejector, scene) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject.errors import InputError
+from hsreject.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,6 +103,14 @@ class Prior(ABC):
         Blocks of one scene then agree on it. A prior that does not look at the image is itself.
         """
         return self
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are the same prior: of one class, with the same parameters."""
+        return type(self) is type(other) and fingerprint(self) == fingerprint(other)
+
+    def __hash__(self) -> int:
+        """Return the same number for the same priors."""
+        return hash(fingerprint(self))
 
     def __repr__(self) -> str:
         """Return the call that makes this prior. Results keep it: all, and no address."""
