@@ -135,6 +135,7 @@ def test_samples_are_those_of_the_whole_map(name, of_field) -> None:
     np.testing.assert_array_equal(sure, confidence(field, probability=probability))
     for step in (2, 1):
         reference = np.random.default_rng(3).choice(labels, (7, 9)) * (np.arange(9) % step == 0)
+        reference[2, 3] = labels[0]  # no data is not right, whatever category it begins with
         used = reference > 0
         correct, found = confidence.samples(
             LAYOUTS[of_field](field), probability=probability, reference=reference, labels=labels
