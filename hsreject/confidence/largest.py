@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CHUNK = 2000  # pixels whose running maxima stay in the nearest cache
 
 # kernels want arrays of one type, also where there is nothing to read or to write
-_NO_REFERENCE = (np.empty(0, np.int32), np.empty(0, np.int64))
+_NO_REFERENCE = (np.empty(0, np.uint8), np.empty(0, np.int64))
 _NOWHERE, _NOT_ASKED = np.empty(0, np.uint8), np.empty(0, np.bool_)
 
 
@@ -96,9 +96,9 @@ def first_largest_of_samples(
     >>> first_largest_of_samples(field, None, 0.0, reference, labels)
     (array([ True, False]), array([0.8, 0.6]))
     """
-    # two types of reference and no more, since the loop is compiled for each
-    kind: type[np.signedinteger] = np.int32 if reference.dtype.itemsize <= 2 else np.int64
-    wanted = reference.reshape(-1).astype(kind, copy=False)
+    # no negative labels: four types of reference, for each of which the loop is compiled
+    native = reference.astype(reference.dtype.newbyteorder("="), copy=False)
+    wanted = native.reshape(-1).view(f"u{native.itemsize}")
     names = labels.astype(np.int64, copy=False)
     size = int(np.count_nonzero(reference))
     correct = np.empty(size, np.bool_)
@@ -142,8 +142,9 @@ def _rows(field: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
     if cube.strides[2] != width or min(cube.strides) < 0 or cube.size == 0:
         cube = np.ascontiguousarray(cube)
     category_step, row_step = (stride // width for stride in cube.strides[:2])
-    if cube.flags.c_contiguous:  # the usual case; as_strided takes several times as long
-        return cube.reshape(-1), row_step, category_step
+    for whole in (cube, cube.swapaxes(0, 1)):
+        if whole.flags.c_contiguous:  # nearly always; as_strided takes several times as long
+            return whole.reshape(-1), row_step, category_step
     n_categories, n_rows, n_columns = cube.shape
     reach = (n_categories - 1) * category_step + (n_rows - 1) * row_step + n_columns
     memory = as_strided(cube, (max(reach, 0),), (width,), writeable=False)
@@ -164,29 +165,41 @@ def _scan(
     work = np.empty(2 * CHUNK, planes.dtype)
     done = 0
     for row in range(n_rows):
-        for start in range(0, n_columns, CHUNK):
-            count = min(CHUNK, n_columns - start)
-            pixel = row * n_columns + start
-            wanted = reference[pixel:][:count]
-            if not everywhere and not wanted.any():
-                continue
-            here = row * row_step + start
+        for chunk in range(0, n_columns, CHUNK):
+            start, stop = chunk, min(chunk + CHUNK, n_columns)
+            if not everywhere:
+                start, stop = _span(reference[row * n_columns :], start, stop)
+            count, pixel, here = stop - start, row * n_columns + start, row * row_step + start
             for x in range(count):
                 work[x] = planes[here + x]
                 work[CHUNK + x] = 0
-            for first in range(1, n_categories, 2):
+            for first in range(1, n_categories, 3):
                 second = min(first + 1, n_categories - 1)  # the last one again changes nothing
+                third = min(first + 2, n_categories - 1)
                 plane_1 = planes[here + first * category_step :][:count]
                 plane_2 = planes[here + second * category_step :][:count]
-                _renew(first, second, plane_1, plane_2, work)
+                plane_3 = planes[here + third * category_step :][:count]
+                _renew((first, second, third), (plane_1, plane_2, plane_3), work)
             beside = (others[row * other_row_step + start :], other_step, weight)
             if everywhere:
                 _keep_all(count, pixel, n_categories, beside, work, found)
             else:
+                wanted = reference[pixel:][:count]
                 done = _keep_samples(wanted, done, labels, beside, work, found)
 
 
-# Neighbours mostly share their label, so that little of the other field is read.
+@njit(nogil=True, error_model="numpy", inline="always")
+def _span(reference: NDArray[np.unsignedinteger], start: int, stop: int) -> tuple[int, int]:
+    """Return where the pixels with a reference begin and end between two places of a row."""
+    while start < stop and reference[start] == 0:
+        start += 1
+    while start < stop and reference[stop - 1] == 0:
+        stop -= 1
+    return start, stop
+
+
+# Neighbours mostly share their label, so that little of the other field is read. Places that the
+# compiler cannot tell to be positive are unsigned: it would allow for counting from the end.
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
@@ -202,7 +215,7 @@ def _keep_all(
     position, value, _ = found
     for x in range(count):
         number = np.int32(work[CHUNK + x])
-        value[pixel + x] = others[number * category_step + x]
+        value[pixel + x] = others[np.uint64(number * category_step + x)]
     for x in range(count):
         largest, number = work[x], np.int32(work[CHUNK + x])
         value[pixel + x] = _blend(largest, value[pixel + x], weight)
@@ -211,7 +224,7 @@ def _keep_all(
 
 @njit(nogil=True, error_model="numpy", inline="always")
 def _keep_samples(
-    wanted: NDArray[np.signedinteger],
+    wanted: NDArray[np.unsignedinteger],
     done: int,
     labels: NDArray[np.int64],
     beside: tuple[Any, Any, float],
@@ -220,13 +233,20 @@ def _keep_samples(
 ) -> int:
     others, category_step, weight = beside
     _, value, correct = found
+    count = 0
+    sure, right = value[done:], correct[done:]
     for x in range(len(wanted)):
         if wanted[x] != 0:
             largest, number = work[x], np.int32(work[CHUNK + x])
-            value[done] = _blend(largest, others[number * category_step + x], weight)
-            correct[done] = labels[number] == wanted[x] and not np.isnan(largest)
-            done += 1
-    return done
+            named = labels[np.uint64(number)] == np.int64(wanted[x])
+            place = np.uint64(count)
+            sure[place] = others[np.uint64(number * category_step + x)]
+            right[place] = named and not np.isnan(largest)
+            work[place] = largest
+            count += 1
+    for sample in range(count):
+        sure[sample] = _blend(work[sample], sure[sample], weight)
+    return done + count
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
@@ -237,25 +257,30 @@ def _blend(largest: Any, beside: Any, weight: float) -> Any:
 
 @njit(nogil=True, error_model="numpy", inline="always")
 def _renew(
-    first: int,
-    second: int,
-    plane_1: NDArray[np.floating],
-    plane_2: NDArray[np.floating],
+    numbers: tuple[int, int, int],
+    fields: tuple[Any, Any, Any],
     work: NDArray[np.floating],
 ) -> None:
-    """Take in two more categories.
+    """Take in three more categories.
 
-    Two at a time, numbers as floats, and all results in one array at a fixed distance: only so does
-    the compiler make good vector instructions of the loop (a factor of 8 in time).
+    Three at a time, numbers as floats, and all results in one array at a fixed distance: only so
+    does the compiler make good vector instructions of the loop (a factor of 8 in time).
     """
-    number_1, number_2 = work.dtype.type(first), work.dtype.type(second)
+    number_1 = work.dtype.type(numbers[0])
+    number_2 = work.dtype.type(numbers[1])
+    number_3 = work.dtype.type(numbers[2])
+    plane_1, plane_2, plane_3 = fields
     for x in range(len(plane_1)):
-        here_1, here_2 = plane_1[x], plane_2[x]
+        here_1, here_2, here_3 = plane_1[x], plane_2[x], plane_3[x]
         largest, number = work[x], work[CHUNK + x]
         larger = here_1 > largest
         largest = here_1 if larger else largest
         number = number_1 if larger else number
         larger = here_2 > largest
+        largest = here_2 if larger else largest
+        number = number_2 if larger else number
+        larger = here_3 > largest
         # x - x is 0, or NaN where x is: a NaN stays to the end
-        work[x] = (here_2 if larger else largest) + ((here_1 - here_1) + (here_2 - here_2))
-        work[CHUNK + x] = number_2 if larger else number
+        nothing = (here_1 - here_1) + (here_2 - here_2) + (here_3 - here_3)
+        work[x] = (here_3 if larger else largest) + nothing
+        work[CHUNK + x] = number_3 if larger else number

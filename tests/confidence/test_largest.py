@@ -90,6 +90,19 @@ def test_every_shape(shape) -> None:
     check(*make_fields(shape))
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", ">i2", "u2", "i4", ">u4", ">i8", "u8"])
+def test_every_type_of_reference(dtype) -> None:
+    field, beside = make_fields((4, 7, 9))
+    labels = np.array([1, 257, 2, 258])  # in one byte 257 and 258 would be 1 and 2 again
+    found = first_largest(field, beside, 0.25)
+    reference = np.zeros((7, 9), dtype)
+    reference[2:5, 3:6], reference[6, 8] = 1, 2
+    correct, value = first_largest_of_samples(field, beside, 0.25, reference, labels)
+    used = reference != 0
+    np.testing.assert_array_equal(correct, labels[found.position[used]] == reference[used])
+    np.testing.assert_array_equal(value, found.value[used])
+
+
 def test_no_pixels_at_all() -> None:
     assert first_largest(np.ones((3, 0, 5))).position.shape == (0, 5)
     assert first_largest(np.ones((3, 5, 0))).position.shape == (5, 0)
