@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import njit
 
 from hsreject.compilation import compiled
 
@@ -21,7 +22,30 @@ MEASURED = (
     "classification_quality",
     "rejection_quality",
 )
-"""The rows that :func:`measure_points` writes."""
+"""The rows of measures that are written."""
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def _measure(
+    counts: tuple[float, float, float, float],
+    odds: float,
+    measures: NDArray[np.float64],
+    point: int,
+) -> None:
+    """Write the measures of a point, given the odds of an error among all samples.
+
+    To the last digit what the functions of :mod:`hsreject.measures.counts` give. Counts below 2^53
+    are the same numbers in float64.
+    """
+    kept_right, kept_wrong, rejected_right, rejected_wrong = counts
+    kept = kept_right + kept_wrong
+    rejected = rejected_right + rejected_wrong
+    n = kept + rejected
+    quality = rejected_wrong / rejected_right / odds
+    measures[0, point] = rejected / n
+    measures[1, point] = kept_right / kept
+    measures[2, point] = (kept_right + rejected_wrong) / n
+    measures[3, point] = 1.0 if rejected == 0 else quality
 
 
 @compiled(error_model="numpy")
@@ -68,6 +92,7 @@ def count_samples(
     accurate: NDArray[np.bool_],
     threshold: NDArray[np.float64],
     counts: NDArray[np.int64],
+    measures: NDArray[np.float64],
 ) -> None:
     """Write the points that reject nothing, one distinct confidence after the other, everything.
 
@@ -79,6 +104,8 @@ def count_samples(
         One longer than there are distinct confidences.
     counts : array (4, operating_point)
         The columns of :class:`hsreject.measures.counts.Counts`.
+    measures : array (4, operating_point)
+        The rows `MEASURED`.
     """
     n_samples = len(ascending)
     point = len(threshold) - 1
@@ -97,9 +124,14 @@ def count_samples(
         threshold[point] = confidence
         counts[0, point] = accurate_kept
         counts[1, point] = n_samples - rejected - accurate_kept
+    right, wrong = np.float64(counts[0, 0]), np.float64(counts[1, 0])
+    odds = wrong / right
     for point in range(len(threshold)):
         counts[2, point] = counts[0, 0] - counts[0, point]
         counts[3, point] = counts[1, 0] - counts[1, point]
+        kept_right, kept_wrong = np.float64(counts[0, point]), np.float64(counts[1, point])
+        split = (kept_right, kept_wrong, right - kept_right, wrong - kept_wrong)
+        _measure(split, odds, measures, point)
 
 
 @compiled(error_model="numpy")
@@ -108,24 +140,14 @@ def measure_points(
     misclassified_kept: NDArray[Any],
     accurate_rejected: NDArray[Any],
     misclassified_rejected: NDArray[Any],
-    columns: NDArray[np.float64],
+    measures: NDArray[np.float64],
 ) -> None:
-    """Write the rows `MEASURED` of all points.
-
-    To the last digit what the functions of :mod:`hsreject.measures.counts` give. Counts below 2^53
-    are the same numbers in float64.
-    """
-    for point in range(columns.shape[1]):
+    """Write the rows `MEASURED` of all points."""
+    for point in range(measures.shape[1]):
         kept_right = np.float64(accurate_kept[point])
         kept_wrong = np.float64(misclassified_kept[point])
         rejected_right = np.float64(accurate_rejected[point])
         rejected_wrong = np.float64(misclassified_rejected[point])
-        kept = kept_right + kept_wrong
-        rejected = rejected_right + rejected_wrong
-        n = kept + rejected
         odds = (kept_wrong + rejected_wrong) / (kept_right + rejected_right)
-        quality = rejected_wrong / rejected_right / odds
-        columns[0, point] = rejected / n
-        columns[1, point] = kept_right / kept
-        columns[2, point] = (kept_right + rejected_wrong) / n
-        columns[3, point] = 1.0 if rejected == 0 else quality
+        counts = (kept_right, kept_wrong, rejected_right, rejected_wrong)
+        _measure(counts, odds, measures, point)

@@ -92,14 +92,14 @@ def curve_of_counts(
 ) -> xr.Dataset:
     """Return the curve of given counts, with all measures."""
     measures = np.empty((len(MEASURED), threshold.size))
+    measure_points(*counts, measures)
     return _curve(_variables(threshold, counts, measures), weighted=weighted)
 
 
 def _variables(
     threshold: NDArray[np.float64], counts: Counts, measures: NDArray[np.float64]
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of a curve: all measures, the first ones in given rows, and the rest."""
-    measure_points(*counts, measures)
+    """Return the columns of a curve, given the rows `MEASURED` of its measures."""
     columns = dict(zip(MEASURED, measures, strict=True))
     for name, measure in MEASURES.items():
         if name not in columns:
@@ -108,14 +108,18 @@ def _variables(
 
 
 def _curve(variables: dict[str, NDArray[Any]], *, weighted: bool) -> xr.Dataset:
-    curve = xr.Dataset(
-        {name: (schema.OPERATING_POINT, values) for name, values in variables.items()},
-        attrs={"weighted": int(weighted)},
-    )
-    columns = curve.variables
-    for name in variables:  # afterwards: xarray would copy every variable that has attributes
+    # As coordinates without an index first: the constructor of a Dataset would align and merge
+    # columns that need neither, in a quarter more time.
+    columns = {
+        name: xr.Variable((schema.OPERATING_POINT,), values, fastpath=True)
+        for name, values in variables.items()
+    }
+    curve = xr.Coordinates(columns, indexes={}).to_dataset().reset_coords()
+    held = curve.variables
+    for name in variables:  # not before: attributes are copied each time
         meaning = MEASURES[name].meaning if name in MEASURES else _MEANING[name]
-        columns[name].attrs["long_name"] = meaning
+        held[name].attrs["long_name"] = meaning
+    curve.attrs["weighted"] = int(weighted)
     return curve
 
 

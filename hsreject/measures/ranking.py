@@ -25,7 +25,7 @@ class Points(NamedTuple):
 
     threshold: NDArray[np.float64]
     counts: Counts
-    measures: NDArray[np.float64]  # rows for `MEASURED`, not filled in yet
+    measures: NDArray[np.float64]  # rows `MEASURED`
 
 
 def threshold_points(correct: NDArray[np.bool_], confidence: NDArray[np.floating]) -> Points:
@@ -42,9 +42,9 @@ def threshold_points(correct: NDArray[np.bool_], confidence: NDArray[np.floating
     """
     ascending, accurate, n_distinct = _sorted(correct, confidence)
     table = np.empty((5 + len(MEASURED), n_distinct + 1))
-    threshold, counts = table[0], table[1:5].view(np.int64)
-    count_samples(ascending, accurate, threshold, counts)
-    return Points(threshold, Counts(*counts), table[5:])
+    threshold, counts, measures = table[0], table[1:5].view(np.int64), table[5:]
+    count_samples(ascending, accurate, threshold, counts, measures)
+    return Points(threshold, Counts(*counts), measures)
 
 
 def _sorted(
