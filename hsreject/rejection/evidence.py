@@ -11,7 +11,7 @@ import xarray as xr
 from hsreject.confidence.field import plain_field
 from hsreject.confidence.label import category_labels
 from hsreject.errors import InputError
-from hsreject.schema import CATEGORY, CUBE_DIMS, FIELD_DIMS, MAP_DIMS, check_dims, check_same_grid
+from hsreject.schema import CATEGORY, CUBE_DIMS, FIELD_DIMS, MAP_DIMS, check_dims
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +25,8 @@ IMAGE = "image"
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """The maps of one scene that rejectors look at, checked and in the order of the schema.
+
+    They lie on one grid, as the variables of a Dataset do.
 
     Parameters
     ----------
@@ -70,10 +72,6 @@ class Evidence:
     def __post_init__(self) -> None:
         if self.hidden_field is None:  # else nothing is solved before the labels are looked at
             category_labels(self.probability)
-        for name in (HIDDEN_FIELD, NOVELTY_P_VALUE, IMAGE):
-            other = getattr(self, name)
-            if other is not None:
-                check_same_grid(self.probability, other, names=(PROBABILITY, name))
 
     def check_same_categories(self) -> None:
         """Raise where the hidden field has other categories than the class probabilities.

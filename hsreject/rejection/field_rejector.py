@@ -86,6 +86,8 @@ class FieldRejector(RankedRejector):
         correct, confidence = reference_samples(
             reference, field, self._rule, probability=evidence.probability
         )
+        if evidence.novelty_p_value is None:
+            return correct, confidence
         return correct, samples_lowered_by_novelty(
             reference, confidence, evidence, **self._lowering(field)
         )

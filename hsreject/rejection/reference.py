@@ -95,7 +95,8 @@ def labels_on_grid(
         return reference_values(values, fill=fill_value(checked), name=name)
     plain = _plain_map(labels, name=name)
     check_label_type(plain.dtype, name=name)
-    check_same_size((grid.sizes[Y], grid.sizes[X]), plain.shape, names=names)
+    sizes = grid.sizes
+    check_same_size((sizes[Y], sizes[X]), plain.shape, names=names)
     return reference_values(plain, name=name)
 
 
