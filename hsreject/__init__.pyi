@@ -19,6 +19,7 @@ from hsreject.classify.scene_classifier import SceneClassifier as SceneClassifie
 from hsreject.classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
 from hsreject.classify.support_vector_machine import SupportVectorMachine as SupportVectorMachine
+from hsreject.confidence.base import Confidence as Confidence
 from hsreject.context.priors.base import Prior as Prior
 from hsreject.context.priors.graph_tv import GraphTV as GraphTV
 from hsreject.context.priors.structure_tensor import StructureTensor as StructureTensor
@@ -29,7 +30,13 @@ from hsreject.datasets.indian_pines import load_indian_pines as load_indian_pine
 from hsreject.datasets.scenes import fetch_scene as fetch_scene
 from hsreject.datasets.scenes import load_scene as load_scene
 from hsreject.datasets.synthetic import synthetic_scene as synthetic_scene
+from hsreject.errors import ConfigError as ConfigError
+from hsreject.errors import FileError as FileError
 from hsreject.errors import HsrejectError as HsrejectError
+from hsreject.errors import HsrejectWarning as HsrejectWarning
+from hsreject.errors import InputError as InputError
+from hsreject.errors import NotConvergedWarning as NotConvergedWarning
+from hsreject.io.describe import describe as describe
 from hsreject.io.labels import open_labels as open_labels
 from hsreject.io.map_reader import open_map as open_map
 from hsreject.io.map_writer import write_map as write_map
@@ -88,11 +95,13 @@ from hsreject.plot.operating_set import OperatingSetDisplay as OperatingSetDispl
 from hsreject.plot.outcome_map import OutcomeMapDisplay as OutcomeMapDisplay
 from hsreject.plot.rejection_curve import RejectionCurveDisplay as RejectionCurveDisplay
 from hsreject.plot.relative_optimality import RelativeOptimalityDisplay as RelativeOptimalityDisplay
+from hsreject.rejection.base import Rejector as Rejector
 from hsreject.rejection.calibration import Calibration as Calibration
 from hsreject.rejection.comparison import compare_rejectors as compare_rejectors
 from hsreject.rejection.joint import JointRejector as JointRejector
 from hsreject.rejection.novelty import Novelty as Novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector as PixelwiseRejector
+from hsreject.rejection.ranked import RankedRejector as RankedRejector
 from hsreject.rejection.sequential import SequentialRejector as SequentialRejector
 from hsreject.report.evaluation import Evaluation as Evaluation
 from hsreject.report.evaluation import evaluate as evaluate

@@ -80,3 +80,4 @@ def show_points(model: MapModel, console: Console) -> None:
             f"{float(point['threshold']):.4f}",
         )
     console.print(table)
+    console.print("The points were chosen on these pixels: their accuracies are a little too high.")

@@ -27,8 +27,8 @@ class TieBrokenMaximum(LabelConfidence):
     Parameters
     ----------
     weight : float
-        Weight of the probability, above 0. The default, 1e-3, is the relative tolerance to which
-        the context is solved by default: differences of z below it carry no information.
+        Weight of the probability, above 0. The default, 1e-3, is a rule of thumb: about as far as
+        the context is solved by default, so that smaller differences of z say little.
 
     Examples
     --------

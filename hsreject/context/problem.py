@@ -77,11 +77,6 @@ class Certificate:
     objective: float
     gap: float
 
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a fraction of the objective."""
-        return self.gap / self.objective if self.objective > 0 else float(self.gap > 0)
-
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -90,6 +85,11 @@ class Checkpoint:
     n_iterations: int
     objective: float
     gap: float
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a fraction of the objective."""
+        return self.gap / self.objective if self.objective > 0 else float(self.gap > 0)
 
 
 @dataclass(frozen=True)

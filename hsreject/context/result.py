@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -67,7 +66,7 @@ class SegSALSAResult(Generic[ArrayT]):
     @property
     def relative_gap(self) -> float:
         """The gap as a fraction of the objective."""
-        return self.gap / self.objective if self.objective > 0 else float(np.sign(self.gap))
+        return self.history[-1].relative_gap
 
     def confidence(self, confidence: str | Confidence = "tie_broken_maximum") -> ArrayT:
         """Return how sure the label of every pixel is, (y, x), larger is surer.

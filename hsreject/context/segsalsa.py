@@ -273,11 +273,10 @@ def _hidden_field(state: State, valid: NDArray[np.bool_]) -> NDArray[Any]:
 
 
 def _warn(solution: Solution, max_iterations: int) -> None:
-    last = solution.history[-1]
     warnings.warn(
         f"SegSALSA stopped after {max_iterations} iterations at a relative gap of "
-        f"{last.gap / last.objective:.2g}: the objective is at most that far above the optimum. "
-        "Raise max_iterations, or tol if this is near enough.",
+        f"{solution.history[-1].relative_gap:.2g}: the objective is at most that far above the "
+        "optimum. Raise max_iterations, or tol if this is near enough.",
         NotConvergedWarning,
         stacklevel=4,
     )

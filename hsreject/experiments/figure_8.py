@@ -12,7 +12,6 @@ from hsreject.experiments.indian_pines import (
     differences,
 )
 from hsreject.experiments.paper_figure import PaperFigure
-from hsreject.measures.point import OperatingPoint
 from hsreject.plot.break_even_cost import BreakEvenCostDisplay
 from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_figure, print_style
@@ -51,13 +50,8 @@ def draw_scene_optimality(curves: dict[str, xr.Dataset], *, seed: int) -> PaperF
         display = RelativeOptimalityDisplay.from_curve(curves[name])
         display.plot(above, colorbar=name == SEQUENTIAL)
         above.set_title(f"({letters[0]}) {name}", fontsize=8)
-        # joint rejection has other labels at each point: "no rejection" is its own first point
-        nothing = OperatingPoint.from_curve(curves[name], 0)
         isolated = [name] if name == JOINT else []
-        costs = BreakEvenCostDisplay.from_curves(
-            {name: curves[name]}, reference=nothing, isolated=isolated
-        )
-        costs.plot(below)
+        BreakEvenCostDisplay.from_curves({name: curves[name]}, isolated=isolated).plot(below)
         below.set_title(f"({letters[1]}) {name}", fontsize=8)
         best.append(f"r = {display.best:.2f} ({name})")
     return PaperFigure(

@@ -14,6 +14,7 @@ from hsreject.io.class_names import stated_classes
 from hsreject.io.content import SceneContent, scene_content
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels
+from hsreject.io.map_reader import open_map
 from hsreject.io.raster_file import gdal_errors, raster_info, read_pixels
 from hsreject.io.scene import open_scene
 from hsreject.io.source import Kind, existing, file_kind, raster_source
@@ -97,7 +98,8 @@ def describe(
     if kind is Kind.VECTOR:
         return _describe_features(found, variable)
     if _holds_labels(found, kind, variable):
-        return _describe_labels(open_labels(found, variable=variable), raster=kind is Kind.RASTER)
+        labels = open_labels(found, variable=variable)
+        return _describe_labels(labels, raster=found if kind is Kind.RASTER else None)
     in_one_piece = kind is Kind.MATLAB and not quick  # an old .mat file cannot be read in strips
     cube = open_scene(
         found,
@@ -141,7 +143,7 @@ def _describe_scene(cube: xr.DataArray, content: SceneContent | None) -> Descrip
         ("Wavelengths", _range(cube, schema.WAVELENGTH)),
         ("Band widths", _range(cube, schema.FWHM)),
         ("Bad bands", _bad_bands(good)),
-        ("Nodata value", str(cube.attrs.get("nodata_in_file", "none given"))),
+        ("Nodata value", _nodata(cube)),
         ("Scaling", str(cube.attrs.get("scaling", "none given"))),
     ]
     if content is not None:
@@ -150,7 +152,7 @@ def _describe_scene(cube: xr.DataArray, content: SceneContent | None) -> Descrip
     return Description(tuple(rows), guesses=tuple(cube.attrs.get("guesses", ())))
 
 
-def _describe_labels(labels: xr.DataArray, *, raster: bool) -> Description:
+def _describe_labels(labels: xr.DataArray, *, raster: Path | None) -> Description:
     table = schema.class_table(labels)
     guesses = list(labels.attrs.get("guesses", ()))
     if raster and table == ClassTable.plain(table.values):
@@ -160,7 +162,6 @@ def _describe_labels(labels: xr.DataArray, *, raster: bool) -> Description:
         ClassCount(value, name, color, int(counts[value]))
         for value, name, color in zip(table.values, table.names, table.colors, strict=True)
     )
-    n_labelled = sum(entry.n_pixels for entry in classes)
     rows = (
         ("File", str(labels.attrs["source"])),
         ("Holds", "labels"),
@@ -168,11 +169,26 @@ def _describe_labels(labels: xr.DataArray, *, raster: bool) -> Description:
         ("Size", _size(labels)),
         ("Type", _type(labels)),
         *_place(labels),
-        ("Nodata value", str(labels.attrs.get("nodata_in_file", "none given"))),
+        ("Nodata value", _nodata(labels)),
         ("Classes", str(len(table))),
-        ("With reference", f"{n_labelled} of {labels.size} pixels"),
+        *_pixels(labels, sum(entry.n_pixels for entry in classes), raster),
     )
     return Description(rows, classes, tuple(guesses))
+
+
+def _pixels(labels: xr.DataArray, n_labelled: int, raster: Path | None) -> list[tuple[str, str]]:
+    """Return how many pixels have a class; of a map with rejection also how many are rejected."""
+    known = f"{n_labelled} of {labels.size} pixels"
+    meanings = {} if raster is None else stated_classes(raster_source(raster).path).names
+    if raster is None or meanings.get(0) != "rejected":
+        return [("With reference", known)]
+    whole = open_map(raster)
+    n_missing = int((whole == schema.nodata_label(whole.dtype)).sum())
+    return [
+        ("With a class", known),
+        ("Rejected", f"{labels.size - n_labelled - n_missing} pixels"),
+        ("Without data", f"{n_missing} pixels"),
+    ]
 
 
 def _describe_features(path: Path, layer: str | None) -> Description:
@@ -185,6 +201,14 @@ def _describe_features(path: Path, layer: str | None) -> Description:
         ("Attributes", ", ".join(info.attributes) or "none"),
     )
     return Description(rows)
+
+
+def _nodata(array: xr.DataArray) -> str:
+    value = array.attrs.get("nodata_in_file")
+    if value is None:
+        return "none given"
+    whole = np.dtype(array.attrs["type_in_file"]).kind in "iu" and float(value).is_integer()
+    return str(int(value) if whole else value)
 
 
 def _size(array: xr.DataArray) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.counts import share
 from hsreject.measures.curve import rejection_curve
@@ -93,10 +92,11 @@ def _samples(
     """Return the three as flat arrays, or say what is wrong with them."""
     arrays = {"reference": reference, "label": label, "confidence": confidence}
     plain = [np.asarray(array) for array in inputs.same_layout(arrays)]
-    for name, array in zip(("reference", "label"), plain, strict=False):
-        if array.dtype.kind not in "iu":
-            raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
-    return plain[0].ravel(), plain[1].ravel(), inputs.confidence_values(plain[2])
+    return (
+        inputs.class_values(plain[0], name="reference"),
+        inputs.class_values(plain[1], name="label"),
+        inputs.confidence_values(plain[2]),
+    )
 
 
 def _rejected(confidence: NDArray[np.float64], threshold: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -4,7 +4,8 @@ Every choice is the row of the curve as a Dataset without dimensions, with four 
 `index` (its place in the curve), `criterion` (the value that decided), `margin` (how much better
 that is than the next best point's) and `runner_up` (the place of that point). Among equal points
 the one that rejects least is chosen, with margin 0. A curve of a single point has margin NaN and
-runner-up -1.
+runner-up -1. The table of :func:`hsreject.compare_rejectors` may stand for the curve: the choice is
+then one of the rejectors, too, and says which.
 """
 
 from __future__ import annotations
@@ -165,7 +166,8 @@ def point_for_fraction(
 def _chosen(curve: xr.Dataset, criterion: NDArray[np.float64], *, sign: int) -> xr.Dataset:
     """Return the row with the smallest `sign * criterion`, with its margin."""
     loss = sign * criterion
-    index = int(np.argmin(loss))  # the first of equals: the one that rejects least
+    best = np.flatnonzero(loss == loss.min())
+    index = int(best[np.argmin(curve["rejected_fraction"].values[best])])
     others = np.delete(loss, index)
     runner_up, margin = -1, np.nan
     if others.size and np.isfinite(others.min()):

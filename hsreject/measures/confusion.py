@@ -56,7 +56,8 @@ def confusion_matrix(
     named = {"reference": reference, "label": label, "rejected": rejected, "weights": weights}
     given = {name: array for name, array in named.items() if array is not None}
     plain = dict(zip(given, map(np.asarray, inputs.same_layout(given)), strict=True))
-    truth, decision = _classes_of(plain, "reference"), _classes_of(plain, "label")
+    truth = inputs.class_values(plain["reference"], name="reference")
+    decision = inputs.class_values(plain["label"], name="label")
     values = (
         np.union1d(truth, decision) if classes is None else np.array(classes.values, dtype=np.int64)
     )
@@ -77,19 +78,6 @@ def confusion_matrix(
     return xr.DataArray(
         matrix, dims=(schema.REFERENCE, schema.DECISION), coords=coords, name="confusion_matrix"
     )
-
-
-def _classes_of(plain: dict[str, NDArray[Any]], name: str) -> NDArray[np.int64]:
-    array = plain[name]
-    if array.dtype.kind not in "iu":
-        raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
-    if array.min() <= 0:
-        raise InputError(
-            f"{name} holds {array.min()}, which is no class: classes start at 1. Leave pixels "
-            "without reference out with hsreject.evaluation_samples, and give rejected ones as "
-            "'rejected'."
-        )
-    return array.ravel().astype(np.int64)
 
 
 def _places(classes: NDArray[np.int64], values: NDArray[np.int64], name: str) -> NDArray[np.intp]:
@@ -144,8 +132,9 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
     >>> kept_agreement(matrix).kappa
     1.0
     """
-    counts = matrix.transpose(schema.REFERENCE, schema.DECISION).values
-    kept = counts[:, :-1]
+    matrix = matrix.transpose(schema.REFERENCE, schema.DECISION)
+    counts = matrix.values
+    kept = matrix.sel({schema.DECISION: matrix[schema.REFERENCE].values}).values
     n = kept.sum()
     per_reference, per_decision = kept.sum(axis=1), kept.sum(axis=0)
     accurate = np.diagonal(kept)

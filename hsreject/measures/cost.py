@@ -12,9 +12,11 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
+from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.counts import Counts, cost
 from hsreject.measures.optimality import kept_accurate_share, of_two_points
+from hsreject.measures.single_curve import ROUNDING, check_single_curve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -69,18 +71,23 @@ def _break_even_cost(accuracy_1: Any, fraction_1: Any, accuracy_0: Any, fraction
 def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
     r"""Return the smallest rejection cost for which not rejecting is as good as each point.
 
-    The break-even cost with the reference at r = 0 (paper, figure 8 c and d):
-    :math:`(\beta + 1)/2 = MR / (AR + MR)`, the share of errors among the rejected samples. NaN
-    where nothing is rejected.
+    The break-even cost with the reference at r = 0 (paper, figure 8 c and d). With E the share of
+    errors where nothing is rejected, :math:`(\beta + 1)/2 = (E - MN/n) / r`. Where all points have
+    the same labels, that is :math:`MR / (AR + MR)`, the share of errors among the rejected samples.
+    NaN where nothing is rejected.
 
     Parameters
     ----------
     curve : Dataset
-        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
+        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`. Where the labels
+        differ from point to point, as those of joint rejection, E is that of the first point that
+        rejects nothing.
 
     Returns
     -------
     DataArray over `operating_point`
+        Above 1 where the labels of the point have become so much better that it pays at any cost,
+        below 0 where they have become so much worse that it never does.
 
     Examples
     --------
@@ -89,10 +96,28 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
     >>> minimum_cost_without_rejection(curve).values
     array([ nan, 1. , 0.5 , 0.33333333])
     """
-    errors = curve["misclassified_rejected"]
-    share = errors / (errors + curve["accurate_rejected"])
-    share.attrs = {"long_name": "smallest rejection cost at which not rejecting is as cheap"}
-    return share.rename("minimum_cost_without_rejection")
+    check_single_curve(curve, needed_by="minimum_cost_without_rejection")
+    counts = Counts(*(curve[name] for name in Counts._fields))
+    rejected = counts.rejected
+    break_even: xr.DataArray = _errors_saved(counts) / rejected.where(rejected > 0)
+    break_even.attrs = {"long_name": "smallest rejection cost at which not rejecting is as cheap"}
+    return break_even.rename("minimum_cost_without_rejection")
+
+
+def _errors_saved(counts: Counts) -> Any:
+    """Return how many errors each point keeps less than if nothing were rejected."""
+    share = (counts.misclassified / counts.n).values
+    if np.ptp(share) < ROUNDING:
+        return counts.misclassified_rejected
+    nothing = np.flatnonzero(counts.rejected.values == 0)
+    if not nothing.size:
+        raise InputError(
+            "These points have different labels, so that rejecting nothing must be one of them, "
+            f"but all reject some samples (at least {(counts.rejected / counts.n).min():.2g} of "
+            "them). Add a point that rejects nothing: for joint rejection that of a failure "
+            "probability of 0."
+        )
+    return share[nothing[0]] * counts.n - counts.misclassified_kept
 
 
 def cost_curve(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr.DataArray:

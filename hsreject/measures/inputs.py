@@ -88,6 +88,19 @@ def rejected_values(array: Any, *, name: str = "rejected") -> Any:
     return boolean(array, name=name, remedy="Use rejected = confidence < threshold.")
 
 
+def class_values(array: NDArray[Any], *, name: str) -> NDArray[np.int64]:
+    """Return classes as a flat array, or say which of them are none."""
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
+    if array.min() <= 0:
+        raise InputError(
+            f"{name} holds {array.min()}, which is no class: classes start at 1. Leave pixels "
+            "without reference out with hsreject.evaluation_samples, and give rejected ones as "
+            "'rejected'."
+        )
+    return array.ravel().astype(np.int64)
+
+
 def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.float64]:
     """Return confidences as a flat float64 array, all finite."""
     return sortable_values(array, name=name).astype(np.float64, copy=False)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 REJECTOR = "rejector"
 
-_ROUNDING = 1e-9  # fractions of weighted samples are ratios of rounded sums
+ROUNDING = 1e-9
+"""By how much shares of weighted samples, ratios of rounded sums, may differ and be the same."""
 
 
 def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
@@ -46,7 +47,7 @@ def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
             f"{len(names)} ({', '.join(names)}). Choose one: table.isel({schema.OPERATING_POINT}="
             f"table.{REJECTOR}.values == {names[0]!r})."
         )
-    falls = np.flatnonzero(np.diff(fraction) < -_ROUNDING)
+    falls = np.flatnonzero(np.diff(fraction) < -ROUNDING)
     if falls.size:
         before, after = fraction[falls[0] : falls[0] + 2]
         raise InputError(

@@ -103,9 +103,12 @@ def draw_overview(
 
 
 def _curve_display(curves: Mapping[str, xr.Dataset]) -> RejectionCurveDisplay:
-    """Return the curves; the points of joint rejection are solves of their own, not thresholds."""
-    isolated = [name for name, curve in curves.items() if "failure_probability" in curve]
-    return RejectionCurveDisplay.from_curves(curves, isolated=isolated)
+    return RejectionCurveDisplay.from_curves(curves, isolated=_isolated(curves))
+
+
+def _isolated(curves: Mapping[str, xr.Dataset]) -> list[str]:
+    """Return the curves whose points are solves of their own, not thresholds: joint rejection."""
+    return [name for name, curve in curves.items() if "failure_probability" in curve]
 
 
 def draw_measures(curves: Mapping[str, xr.Dataset], folder: Path) -> Iterator[Picture]:
@@ -129,7 +132,7 @@ def draw_measures(curves: Mapping[str, xr.Dataset], folder: Path) -> Iterator[Pi
         "decisions.",
     )
     figure, axes = new_row(1, width=5.2, height=2.8)
-    BreakEvenCostDisplay.from_curves(curves).plot(axes[0])
+    BreakEvenCostDisplay.from_curves(curves, isolated=_isolated(curves)).plot(axes[0])
     yield Picture(
         save_figure(figure, folder / "break_even_cost", dpi=200)[0],
         "When not to reject",

@@ -77,7 +77,9 @@ class BreakEvenCostDisplay:
                     isolated=name in self.isolated,
                 )
             label_fraction(ax)
-            ax.set(ylim=(0, 1), ylabel=r"break-even rejection cost $\rho$")
+            largest = max((float(cost.max()) for cost in self.costs.values()), default=0.0)
+            ax.set(ylim=(0, 1.03 * largest if largest > 1 else 1))
+            ax.set(ylabel=r"break-even rejection cost $\rho$")
             ax.text(
                 0.03,
                 0.03,

@@ -47,7 +47,9 @@ class Rejector(ABC):
         ----------
         maps : Dataset, DataArray or array
             Class probabilities (category, y, x), or a Dataset with `probability` and, optionally,
-            `hidden_field` and `novelty_p_value`.
+            `hidden_field` (category, y, x): the solution of the context, where it is known already,
+            taken as it is; `novelty_p_value` (y, x) of :class:`hsreject.Novelty`; and `image`
+            (band, y, x), which a context whose priors look at the image needs.
         fraction : float in [0, 1], optional
             Wanted share of rejected pixels; the nearest share that can be reached is taken.
         accuracy : float in [0, 1], optional
@@ -79,6 +81,7 @@ class Rejector(ABC):
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         reference: xr.DataArray | NDArray[Any],
         *,
+        calibration: Calibration | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return the operating points of this rejector on reference pixels.
@@ -89,6 +92,8 @@ class Rejector(ABC):
             As for :meth:`reject`.
         reference : DataArray or array of int (y, x)
             Reference labels of the pixels to evaluate on, 0 elsewhere.
+        calibration : Calibration, optional
+            For rejectors whose thresholds are learned from pixels of known class.
         progress : callable
             Called with (stage, done, total) during long work.
 

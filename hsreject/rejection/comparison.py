@@ -13,7 +13,6 @@ from hsreject.measures.single_curve import REJECTOR
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.joint_points import FAILURE_PROBABILITY, SCENE_FRACTION
-from hsreject.rejection.ranked import RankedRejector
 from hsreject.schema import OPERATING_POINT
 
 if TYPE_CHECKING:
@@ -74,12 +73,9 @@ def compare_rejectors(
     _check_rejectors(rejectors)
     tables = []
     for name, rejector in rejectors.items():
-        if isinstance(rejector, RankedRejector):
-            points = rejector.operating_points(
-                maps, reference, calibration=calibration, progress=progress
-            )
-        else:
-            points = rejector.operating_points(maps, reference, progress=progress)
+        points = rejector.operating_points(
+            maps, reference, calibration=calibration, progress=progress
+        )
         points = points.drop_vars(SCENE_FRACTION, errors="ignore")  # of other pixels than the rest
         if FAILURE_PROBABILITY not in points:
             none = xr.full_like(points["rejected_fraction"], np.nan).assign_attrs(

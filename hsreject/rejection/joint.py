@@ -241,9 +241,10 @@ class JointRejector(Rejector):
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         reference: xr.DataArray | NDArray[Any],
         *,
+        calibration: Calibration | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return the operating points of a sweep on reference pixels.
+        """Return the operating points of a sweep on reference pixels; it learns from no others.
 
         Points are placed where the rejected fraction of the reference pixels changes. The first has
         nothing rejected, the last everything. Beside the variables of every rejector there are

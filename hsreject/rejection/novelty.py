@@ -33,12 +33,14 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     .. math:: p(d) = (1 + \#\{i : e_i \ge d\}) / (n + 1)
 
-    If the pixel comes from the classes of the training samples, p is at most :math:`\alpha` with
-    a probability of at most :math:`\alpha`, whatever the distribution of the features (Vovk,
-    Gammerman and Shafer 2005; Laxhammar and Falkman 2010 for nearest neighbours). Small values
-    mean: like no training sample. Between the :math:`e_i` the step function is interpolated
-    linearly, and beyond the largest it is :math:`(1 + \max e / d) / (n + 1)`: never below the step
-    function, so the guarantee stays, and strictly decreasing, so pixels can be ranked.
+    If the pixel is drawn as the training samples were, p is at most :math:`\alpha` with a
+    probability of at most about :math:`\alpha`, whatever the distribution of the features (Vovk,
+    Gammerman and Shafer 2005; Laxhammar and Falkman 2010 for nearest neighbours). Where each class
+    has as many training samples as the others, whatever its area, p ranks the pixels of a scene but
+    is no such guarantee. Small values mean: like no training sample. Between the :math:`e_i` the
+    step function is interpolated linearly, and beyond the largest, which m training samples share,
+    it is :math:`(1 + m \max e / d) / (n + 1)`: never below the step function, and strictly
+    decreasing, so that pixels can be ranked.
 
     The samples of all classes are pooled: with ten samples a class, a p-value for each class could
     not fall below 1/11.

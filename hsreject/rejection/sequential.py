@@ -39,7 +39,8 @@ class SequentialRejector(FieldRejector):
 
     The context is solved once (paper, section V-B); the labels never change, and every operating
     point follows from one sort of the confidences. Where the hidden field is known already
-    (`hidden_field` in the maps), nothing is solved.
+    (`hidden_field` in the maps), nothing is solved: it is taken as it is, whatever context it is
+    the solution of.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def threshold_for_fraction(confidence: NDArray[np.floating], fraction: float) ->
     --------
     Two of four pixels are equally unsure, so a quarter cannot be rejected:
 
-    >>> threshold_for_fraction(np.array([0.2, 0.2, 0.8, 0.9]), 0.2)
+    >>> threshold_for_fraction(np.array([0.2, 0.2, 0.8, 0.9]), 0.25)
     Threshold(value=0.2, rejected_fraction=0.0, reachable_below=0.0, reachable_above=0.5)
     >>> threshold_for_fraction(np.array([0.2, 0.2, 0.8, 0.9]), 0.5).value
     0.8

@@ -16,6 +16,7 @@ from hsreject.errors import InputError
 from hsreject.measures.choosing import cheapest_operating_point, highest_quality_point
 from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
 from hsreject.measures.curve import rejection_curve
+from hsreject.measures.inputs import cost_values
 from hsreject.measures.point import OperatingPoint, operating_point
 from hsreject.measures.resampling import Resampling
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
@@ -165,7 +166,7 @@ def evaluate(
     confidence: xr.DataArray | NDArray[Any] | None = None,
     *,
     rejected: xr.DataArray | NDArray[np.bool_] | None = None,
-    rejection_cost: Sequence[float] = (),
+    rejection_cost: float | Sequence[float] = (),
     label_nodata: int | None = None,
     classes: ClassTable | None = None,
 ) -> Evaluation:
@@ -181,7 +182,7 @@ def evaluate(
         Larger is surer, NaN where there is no data: gives the whole curve.
     rejected : map (y, x) of bool, optional
         What a map rejects: gives one operating point. One of the two is needed.
-    rejection_cost : sequence of float
+    rejection_cost : float or sequence of float
         Costs of a rejection, in [0, 1] with an error costing 1: gives the cheapest point of each.
     label_nodata : int, optional
         The label that means "no data"; the largest value of an unsigned label type when not given.
@@ -201,7 +202,8 @@ def evaluate(
     """
     if confidence is None and rejected is None:
         raise InputError("Give a confidence map, a map of what is rejected, or both.")
-    if confidence is None and rejection_cost:
+    costs = np.atleast_1d(cost_values(rejection_cost)).tolist() if np.size(rejection_cost) else []
+    if confidence is None and costs:
         raise InputError(
             "A rejection cost chooses a threshold, and that needs a confidence map. Give one, or "
             "leave the cost out."
@@ -222,7 +224,7 @@ def evaluate(
         maps=xr.Dataset({name: _bare(m, like=maps["reference"]) for name, m in maps.items()}),
         classes=_table_of(maps["reference"], samples) if classes is None else classes,
         samples=samples,
-        points=tuple(_points(samples, curve, rejection_cost)),
+        points=tuple(_points(samples, curve, costs)),
         curve=curve,
     )
 

@@ -28,7 +28,7 @@ def evaluate_files(
     *,
     confidence: str | PathLike[str] | None = None,
     rejected: str | PathLike[str] | None = None,
-    rejection_cost: Sequence[float] = (),
+    rejection_cost: float | Sequence[float] = (),
     label_nodata: int | None = None,
     attribute: str | None = None,
 ) -> Evaluation:
@@ -47,7 +47,7 @@ def evaluate_files(
         Larger is surer: a raster of one band.
     rejected : path, optional
         Not 0 where the map rejects: a raster of one band.
-    rejection_cost : sequence of float
+    rejection_cost : float or sequence of float
         As for :func:`hsreject.evaluate`.
     label_nodata : int, optional
         One more label that means "no data", besides what the file says.

@@ -14,6 +14,7 @@ import shapely
 from rich.console import Console
 from typer.testing import CliRunner
 
+import hsreject as hr
 from hsreject.cli.application import app
 from hsreject.cli.info import _show_tables
 from hsreject.io.describe import describe
@@ -61,7 +62,7 @@ def test_a_scene_in_full(scene: Path) -> None:
     assert lines["Wavelengths"] == "450 to 750 nm"
     assert lines["Band widths"] == "10 to 20 nm"
     assert lines["Bad bands"] == "2 of 4 (1, 3)"
-    assert lines["Nodata value"] == "-9999.0"
+    assert lines["Nodata value"] == "-9999"
     assert lines["Scaling"] == "divided by 100"
     assert lines["Without data"] == "20.00% of the pixels"
     assert lines["Values"] == "0.19 to 0.6 in the good bands"
@@ -89,6 +90,17 @@ def test_labels_with_counts(tmp_path: Path) -> None:
     assert lines["Class 1"] == "bare soil, 2 pixels"
     assert lines["Class 2"] == "water, 3 pixels"
     assert lines["With reference"] == "5 of 6 pixels"
+
+
+def test_a_map_with_rejection(tmp_path: Path) -> None:
+    probability = np.array([[[0.9, 0.6, np.nan]], [[0.1, 0.4, np.nan]]])
+    made = hr.PixelwiseRejector().reject(probability, fraction=0.5)
+    hr.write_map(made["label_with_rejection"], tmp_path / "map.tif")
+    lines = lines_of(tmp_path / "map.tif")
+    assert lines["Nodata value"] == "255"
+    assert lines["With a class"] == "1 of 3 pixels"
+    assert lines["Rejected"] == lines["Without data"] == "1 pixels"
+    assert "With reference" not in lines
 
 
 def test_one_band_of_many_values_is_a_scene(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_classification_of_floats_is_described_as_labels(tmp_path: Path) -> No
 
 def test_nodata_is_described(tmp_path: Path) -> None:
     path = write_with_gdal(tmp_path / "labels.tif", VALUES, nodata=2)
-    assert dict(describe(path).rows)["Nodata value"] == "2.0"
+    assert dict(describe(path).rows)["Nodata value"] == "2"
 
 
 def envi_classes(folder: Path, names: str, values: np.ndarray = VALUES, **fields) -> Path:

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,3 +110,13 @@ def test_separate_points_keep_their_own_totals() -> None:
         assert float(curve.classification_quality[index]) == point.classification_quality
     with pytest.raises(InputError, match="no operating points"):
         hr.curve_of_points([])
+
+
+def test_among_equal_points_of_several_curves_the_one_that_rejects_least() -> None:
+    more = hr.curve_of_points([hr.OperatingPoint(5, 1, 2, 2)])
+    less = hr.curve_of_points([hr.OperatingPoint(6, 2, 1, 1)])
+    assert more.classification_quality.item() == less.classification_quality.item()
+    for order in ([more, less], [less, more]):
+        chosen = hr.highest_quality_point(xr.concat(order, "operating_point"))
+        assert chosen.rejected_fraction.item() == 0.2
+        assert chosen.margin.item() == 0

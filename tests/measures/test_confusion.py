@@ -116,3 +116,18 @@ def test_curves_by_class_agree_with_the_matrix_at_each_threshold(n_points: int |
 def test_curves_by_class_refuse_float_classes() -> None:
     with pytest.raises(InputError, match="label must hold integer classes"):
         hr.rejection_curve_by_class([1, 2], [1.0, 2.0], [0.1, 0.2])
+
+
+def test_agreement_finds_rejected_by_name() -> None:
+    matrix = hr.confusion_matrix([1, 1, 2, 2], [1, 2, 2, 2], rejected=[False, True, False, False])
+    assert hr.kept_agreement(matrix.sortby("decision")) == hr.kept_agreement(matrix)
+
+
+@pytest.mark.parametrize("measure", [hr.confusion_matrix, hr.rejection_curve_by_class])
+@pytest.mark.parametrize("value", [0, -3])
+def test_what_is_no_class_is_refused(measure, value) -> None:
+    more = () if measure is hr.confusion_matrix else ([0.1, 0.2],)
+    with pytest.raises(InputError, match=f"reference holds {value}, which is no class"):
+        measure([value, 1], [1, 1], *more)
+    with pytest.raises(InputError, match=f"label holds {value}, which is no class"):
+        measure([1, 1], [value, 1], *more)

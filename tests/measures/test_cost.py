@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,6 +97,30 @@ def test_minimum_cost_without_rejection(drawn: Samples) -> None:
         curve.rejected_fraction[0],
     )
     np.testing.assert_allclose(found[1:], (beta[1:] + 1) / 2, atol=1e-13)
+
+
+def test_rejecting_nothing_has_the_labels_of_its_own_point() -> None:
+    """Labels that become better by themselves pay at any cost, worse ones at none."""
+    points = [
+        hr.OperatingPoint(50, 50, 0, 0),
+        hr.OperatingPoint(51, 49, 0, 0),
+        hr.OperatingPoint(80, 15, 5, 0),
+        hr.OperatingPoint(20, 70, 5, 5),
+        hr.OperatingPoint(45, 45, 5, 5),
+    ]
+    curve = hr.curve_of_points(points)
+    found = hr.minimum_cost_without_rejection(curve)
+    by_errors = dict(zip(curve.misclassified_kept.values, found.values, strict=True))
+    assert by_errors[15] == pytest.approx((50 - 15) / 5)
+    assert by_errors[70] == pytest.approx((50 - 70) / 10)
+    assert by_errors[45] == pytest.approx((50 - 45) / 10)
+    assert np.isnan(by_errors[49])
+    nothing = points[0].cost(0.5)
+    assert points[4].cost(by_errors[45]) == pytest.approx(nothing)
+    with pytest.raises(InputError, match=r"at least 0.05 of them.*Add a point"):
+        hr.minimum_cost_without_rejection(curve.isel(operating_point=slice(2, None)))
+    with pytest.raises(InputError, match="minimum_cost_without_rejection needs the points of one"):
+        hr.minimum_cost_without_rejection(xr.concat([curve, curve], "operating_point"))
 
 
 def test_cost_curve_for_one_and_for_several_costs() -> None:

@@ -53,8 +53,15 @@ def test_the_evaluator_takes_each_rejector(points) -> None:
         own = of(points, name)
         beta = relative_optimality_pairs(own)
         assert np.allclose(beta, -beta.values.T, equal_nan=True)
-        share = minimum_cost_without_rejection(own)
-        assert ((share[1:-1] >= 0) & (share[1:-1] <= 1) | np.isnan(share[1:-1])).all()
+        nothing = own.isel(operating_point=0)
+        even = break_even_cost(
+            own.nonrejected_accuracy,
+            own.rejected_fraction,
+            nothing.nonrejected_accuracy,
+            nothing.rejected_fraction,
+        )
+        assert float(nothing.rejected_fraction) == 0
+        np.testing.assert_allclose(minimum_cost_without_rejection(own), even, atol=1e-9)
 
 
 def test_rejectors_compare_with_each_other(points) -> None:

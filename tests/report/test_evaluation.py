@@ -63,6 +63,7 @@ def test_table_is_one_row_a_point() -> None:
     [
         ({"rejected": REJECTED, "rejection_cost": [0.3]}, "given mask"),
         ({"rejection_cost": [0.3, 0.5]}, "cheapest at cost 0.3"),
+        ({"rejection_cost": 0.3}, "cheapest at cost 0.3"),
         ({}, "largest Q"),
     ],
 )
