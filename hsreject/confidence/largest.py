@@ -28,9 +28,9 @@ class FirstLargest(NamedTuple):
     Attributes
     ----------
     position : array of uint8 or uint16 (...)
-        Counted from 0; the number of categories where any value is NaN.
+        Counted from 0; the number of categories where any value is NaN or infinite.
     value : array of float (...)
-        The largest value, NaN where any value is.
+        The largest value, NaN where any value is NaN or infinite.
     """
 
     position: NDArray[np.unsignedinteger]
@@ -139,7 +139,8 @@ def _rows(field: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
     """
     cube = field.reshape(len(field), *_grid(field.shape[1:]))
     width = cube.itemsize
-    if cube.strides[2] != width or min(cube.strides) < 0 or cube.size == 0:
+    whole_steps = not any(stride % width for stride in cube.strides)  # records may have other ones
+    if not whole_steps or cube.strides[2] != width or min(cube.strides) < 0 or cube.size == 0:
         cube = np.ascontiguousarray(cube)
     category_step, row_step = (stride // width for stride in cube.strides[:2])
     for whole in (cube, cube.swapaxes(0, 1)):
@@ -171,7 +172,8 @@ def _scan(
                 start, stop = _span(reference[row * n_columns :], start, stop)
             count, pixel, here = stop - start, row * n_columns + start, row * row_step + start
             for x in range(count):
-                work[x] = planes[here + x]
+                value = planes[here + x]
+                work[x] = value + (value - value)
                 work[CHUNK + x] = 0
             for first in range(1, n_categories, 3):
                 second = min(first + 1, n_categories - 1)  # the last one again changes nothing

@@ -89,7 +89,7 @@ def likelihood(
     """
     n_classes, n_rows, n_columns = probability.shape
     arranged: NDArray[np.floating[Any]] = np.empty((n_rows, n_classes, n_columns), dtype)
-    prior = np.ones(n_classes) if class_prior is None else _checked_prior(class_prior, n_classes)
+    prior = np.ones(n_classes) if class_prior is None else checked_prior(class_prior, n_classes)
     for k, plane in enumerate(probability):  # plane by plane: no second copy of a large scene
         arranged[:, k] = plane if class_prior is None else plane / prior[k]
     if not valid.all():
@@ -100,9 +100,10 @@ def likelihood(
     return arranged
 
 
-def _checked_prior(
+def checked_prior(
     class_prior: Sequence[float] | NDArray[Any], n_classes: int
 ) -> NDArray[np.float64]:
+    """Return class priors, or say why they are none."""
     prior = np.asarray(class_prior, dtype=np.float64)
     if prior.shape != (n_classes,):
         raise InputError(

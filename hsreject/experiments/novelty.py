@@ -18,12 +18,19 @@ from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.experiments.hold_outs import check_hold_outs, hold_outs_of
-from hsreject.measures.inputs import fraction_values
+from hsreject.measures.inputs import one_fraction
 from hsreject.measures.summary import accuracy_at
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import Novelty, PixelwiseRejector, RankedRejector, SequentialRejector
 from hsreject.sampling.classwise import sample_per_class
-from hsreject.schema import CUBE_DIMS, NO_REFERENCE, check_dims, check_labels, check_same_grid
+from hsreject.schema import (
+    CUBE_DIMS,
+    NO_REFERENCE,
+    check_dims,
+    check_labels,
+    check_same_grid,
+    valid_pixels,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,7 +98,7 @@ class NoveltyExperiment:
     def __post_init__(self) -> None:
         check_count("n_per_class", self.n_per_class, least=1)
         check_count("n_seeds", self.n_seeds, least=1)
-        fraction_values(self.rejected_fraction, name="rejected_fraction")
+        one_fraction(self.rejected_fraction, name="rejected_fraction")
         if self.hold_outs is not None:
             check_hold_outs(self.hold_outs)
 
@@ -117,7 +124,7 @@ class NoveltyExperiment:
         Dataset
             `auroc` (hold_out, seed, rejector, with_novelty), `novelty_auroc` (hold_out, seed),
             `accuracy` (seed, rejector, with_novelty): of the kept pixels with nothing held out;
-            `n_unknown` (hold_out): pixels of the classes held out.
+            `n_unknown` (hold_out): pixels with data of the classes held out.
         """
         cube = check_dims(cube, CUBE_DIMS, name="cube")
         labels = check_labels(labels)
@@ -133,7 +140,9 @@ class NoveltyExperiment:
             measure = self._unknown_auroc if hold else self._known_accuracy
             rows[hold, seed] = measure(features, labels, hold, seed)
         progress("novelty", len(work), len(work))
-        return self._table(rows, labels, hold_outs)
+        used = np.where(valid_pixels(cube).values, labels.values, NO_REFERENCE)
+        n_unknown = [int(np.isin(used, hold).sum()) for hold in hold_outs]
+        return self._table(rows, hold_outs).assign(n_unknown=("hold_out", n_unknown))
 
     def _rank(
         self, features: xr.DataArray, labels: xr.DataArray, hold: tuple[int, ...], seed: int
@@ -185,7 +194,6 @@ class NoveltyExperiment:
     def _table(
         self,
         rows: dict[tuple[tuple[int, ...], int], Any],
-        labels: xr.DataArray,
         hold_outs: tuple[tuple[int, ...], ...],
     ) -> xr.Dataset:
         names, seeds, novelty = ("pixelwise", "sequential"), range(self.n_seeds), (False, True)
@@ -202,7 +210,6 @@ class NoveltyExperiment:
                 ),
                 "novelty_auroc": (("hold_out", "seed"), np.array(alone)),
                 "accuracy": (("seed", "rejector", "with_novelty"), np.array(block(()))),
-                "n_unknown": ("hold_out", [int(labels.isin(hold).sum()) for hold in hold_outs]),
             },
             coords={
                 "hold_out": [", ".join(map(str, hold)) for hold in hold_outs],

@@ -10,6 +10,7 @@ then one of the rejectors, too, and says which.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -18,7 +19,8 @@ import xarray as xr
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.cost import cost_curve
+from hsreject.measures.cost import SAME_COST, cost_curve
+from hsreject.measures.single_curve import check_not_empty
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -106,13 +108,13 @@ def point_for_accuracy(curve: xr.Dataset, nonrejected_accuracy: float) -> xr.Dat
     >>> point_for_accuracy(curve, 0.9).rejected_fraction.item()
     0.5
     """
-    wanted = float(inputs.fraction_values(nonrejected_accuracy, name="nonrejected_accuracy"))
+    wanted = inputs.one_fraction(nonrejected_accuracy, name="nonrejected_accuracy")
     accuracy = curve["nonrejected_accuracy"].values
     reached = accuracy >= wanted  # NaN, everything rejected, reaches nothing
-    if not reached.any():
+    if accuracy.size and not reached.any():
         raise InputError(
-            f"No operating point keeps an accuracy of {wanted:g}: the highest on this curve is "
-            f"{np.nanmax(accuracy):.4g}. Ask for less, or improve the classifier or confidence."
+            f"No operating point keeps an accuracy of {wanted:g}: {_highest(accuracy)}. "
+            "Ask for less, or improve the classifier or confidence."
         )
     return _chosen(curve, np.where(reached, curve["rejected_fraction"].values, np.inf), sign=1)
 
@@ -146,7 +148,7 @@ def point_for_fraction(
     >>> point_for_fraction(curve, 0.3).rejected_fraction.item()
     0.25
     """
-    wanted = float(inputs.fraction_values(rejected_fraction, name="rejected_fraction"))
+    wanted = inputs.one_fraction(rejected_fraction, name="rejected_fraction")
     fraction = curve["rejected_fraction"].values
     allowed = {
         "nearest": np.ones(fraction.size, dtype=bool),
@@ -155,7 +157,7 @@ def point_for_fraction(
     }
     if rule not in allowed:
         raise InputError(f"Unknown rule '{rule}'. There are: {', '.join(allowed)}.")
-    if not allowed[rule].any():
+    if fraction.size and not allowed[rule].any():
         raise InputError(
             f"No operating point rejects {rule.replace('_', ' ')} {wanted:g} of the samples: the "
             f"points reject from {fraction.min():.4g} to {fraction.max():.4g}."
@@ -163,16 +165,27 @@ def point_for_fraction(
     return _chosen(curve, np.where(allowed[rule], np.abs(fraction - wanted), np.inf), sign=1)
 
 
+def _highest(accuracy: NDArray[np.float64]) -> str:
+    """Return the highest accuracy in words, rounded down so that asking for it succeeds."""
+    known = accuracy[~np.isnan(accuracy)]
+    if not known.size:
+        return "none keeps anything"
+    digits = 4 if known.max() < 1 - 1e-4 else 8
+    return f"the highest on this curve is {math.floor(10**digits * known.max()) / 10**digits:.8g}"
+
+
 def _chosen(curve: xr.Dataset, criterion: NDArray[np.float64], *, sign: int) -> xr.Dataset:
     """Return the row with the smallest `sign * criterion`, with its margin."""
+    check_not_empty(curve, needed_by="choosing a point")
     loss = sign * criterion
-    best = np.flatnonzero(loss == loss.min())
+    best = np.flatnonzero(loss <= loss.min() + SAME_COST)
     index = int(best[np.argmin(curve["rejected_fraction"].values[best])])
     others = np.delete(loss, index)
     runner_up, margin = -1, np.nan
     if others.size and np.isfinite(others.min()):
         place = int(np.argmin(others))
-        runner_up, margin = place + (place >= index), float(others[place] - loss[index])
+        gap = float(others[place] - loss[index])
+        runner_up, margin = place + (place >= index), gap if gap > SAME_COST else 0.0
     return curve.isel({schema.OPERATING_POINT: index}).assign(
         index=index, criterion=criterion[index], margin=margin, runner_up=runner_up
     )

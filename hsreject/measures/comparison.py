@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from hsreject.measures import inputs
-from hsreject.measures.cost import break_even_cost
+from hsreject.measures.cost import SAME_COST, break_even_cost
 from hsreject.measures.optimality import relative_optimality
 from hsreject.measures.point import OperatingPoint
 
@@ -150,8 +150,7 @@ def _saving(point_1: OperatingPoint, point_0: OperatingPoint, rho: float) -> flo
         return cost / Fraction(point.n)
 
     difference = float(exact(point_0) - exact(point_1))
-    # a decimal cost such as 0.3 is itself rounded: differences of that size say nothing
-    return 0.0 if abs(difference) < 1e-15 else difference
+    return 0.0 if abs(difference) < SAME_COST else difference
 
 
 def _verdict_at(saving: float) -> Verdict:

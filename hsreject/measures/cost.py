@@ -16,10 +16,14 @@ from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.counts import Counts, cost
 from hsreject.measures.optimality import kept_accurate_share, of_two_points
-from hsreject.measures.single_curve import ROUNDING, check_single_curve
+from hsreject.measures.single_curve import ROUNDING, check_not_empty, check_single_curve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+
+SAME_COST = 1e-15
+"""Smaller differences of costs say nothing: a decimal cost such as 0.3 is itself rounded."""
 
 
 def break_even_cost(
@@ -176,6 +180,7 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
     >>> envelope.index.values, envelope.lowest_cost.values, envelope.highest_cost.values
     (array([0, 2]), array([0.5, 0. ]), array([1. , 0.5]))
     """
+    check_not_empty(curve, needed_by="cost_envelope")
     rejected = (curve["accurate_rejected"] + curve["misclassified_rejected"]).values
     errors = curve["misclassified_kept"].values
     n = rejected + errors + curve["accurate_kept"].values

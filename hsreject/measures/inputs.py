@@ -156,7 +156,7 @@ def weight_values(
 
 def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
     """Return rejection costs as float64, all in [0, 1]."""
-    values = np.asarray(rejection_cost, dtype=np.float64)
+    values = _numbers(rejection_cost, name="rejection_cost")
     if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
         raise InputError(
             f"rejection_cost must lie in [0, 1], the cost of a misclassification being 1 "
@@ -167,10 +167,25 @@ def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
 
 def fraction_values(fractions: ArrayLike, *, name: str) -> NDArray[np.float64]:
     """Return fractions as float64, all in [0, 1]."""
-    values = np.asarray(fractions, dtype=np.float64)
+    values = _numbers(fractions, name=name)
     if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
         raise InputError(f"{name} must lie in [0, 1] (got {_shown(values)}). Write 10 % as 0.1.")
     return values
+
+
+def one_fraction(fraction: ArrayLike, *, name: str) -> float:
+    """Return a single fraction, in [0, 1]."""
+    values = fraction_values(fraction, name=name)
+    if values.ndim:
+        raise InputError(f"{name} must be one number (got {values.size}: {_shown(values)}).")
+    return float(values)
+
+
+def _numbers(given: ArrayLike, *, name: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number or several (got {given!r}).") from None
 
 
 def _shown(values: NDArray[np.float64]) -> str:

@@ -18,7 +18,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures.single_curve import check_single_curve
+from hsreject.measures.single_curve import check_not_empty, check_single_curve
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -129,6 +129,7 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
     >>> relative_optimality_pairs(curve).values[1]
     array([1., 0., 1., 1.])
     """
+    check_not_empty(curve, needed_by="relative_optimality_pairs")
     index = np.arange(curve.sizes[schema.OPERATING_POINT])
     if n_points is not None:
         check_single_curve(curve, needed_by="relative_optimality_pairs with n_points")

@@ -18,6 +18,12 @@ ROUNDING = 1e-9
 """By how much shares of weighted samples, ratios of rounded sums, may differ and be the same."""
 
 
+def check_not_empty(curve: xr.Dataset, *, needed_by: str) -> None:
+    """Raise unless there is an operating point."""
+    if not curve.sizes[schema.OPERATING_POINT]:
+        raise InputError(f"{needed_by} needs a curve, but this one has no operating point.")
+
+
 def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
     """Raise unless the points are those of one curve, rejected fraction ascending.
 
@@ -37,9 +43,8 @@ def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
     Traceback (most recent call last):
     hsreject.errors.InputError: aurc needs the points of one curve, rejected fraction ascending...
     """
+    check_not_empty(curve, needed_by=needed_by)
     fraction = curve["rejected_fraction"].values
-    if not fraction.size:
-        raise InputError(f"{needed_by} needs a curve, but this one has no operating point.")
     names = _rejectors(curve)
     if len(names) > 1:
         raise InputError(

@@ -119,6 +119,8 @@ def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
         if not isinstance(entry, str):
             table = dict(as_table(entry, "rejectors"))
         name = str(table.get("name"))
+        if name in REJECTORS:
+            _check_rejector(name, table)
         if name in REJECTORS and "context" in REJECTORS.options(name):
             if context is None:
                 raise ConfigError(f"[rejectors] '{name}' needs a [context].")
@@ -130,6 +132,22 @@ def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
             )
         rejectors[label] = build_part(REJECTORS, table, section="rejectors")
     return rejectors
+
+
+def _check_rejector(name: str, table: Mapping[str, Any]) -> None:
+    """Raise where a rejector is asked for what a run cannot give it."""
+    if "context" in table:
+        raise ConfigError(f"[rejectors] '{name}' has the context of [context]: leave it out here.")
+    if table.get("thresholds") == "equal_accuracy":
+        raise ConfigError(
+            f"[rejectors] '{name}': thresholds = \"equal_accuracy\" needs calibration pixels, and "
+            'a run sets none apart. Take "common" or "equal_rejection", or reject in Python.'
+        )
+    if "novelty_exponent" in table:
+        raise ConfigError(
+            f"[rejectors] '{name}': novelty_exponent says how novelty counts, and a run measures "
+            "none. Leave it out; 'hsreject novelty' measures it, and so does Python."
+        )
 
 
 def _baselines(given: object) -> dict[str, SceneClassifier]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import xarray as xr
@@ -15,7 +15,7 @@ from hsreject.fingerprint import fingerprint
 from hsreject.pipeline.store import StageStore
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning, tune
 from hsreject.progress import ProgressCallback
-from hsreject.rejection import Rejector
+from hsreject.rejection import JointRejector, Rejector
 
 SECONDS = "seconds"
 
@@ -85,9 +85,9 @@ class Stages:
         """Return the operating points of a rejector on the test pixels."""
 
         def compute() -> xr.Dataset:
-            return rejector.operating_points(evidence, test, progress=self.progress)
+            return self._keeping(rejector).operating_points(evidence, test, progress=self.progress)
 
-        key = fingerprint(name, self.identity, rejector, evidence, test)
+        key = fingerprint(name, self.identity, _rule_of(rejector), evidence, test)
         return self._done(f"rejection-{name}", key, compute)
 
     def maps(
@@ -101,18 +101,31 @@ class Stages:
         """Return the maps of a rejector, its operating points known, at about `fraction`."""
 
         def compute() -> xr.Dataset:
-            return rejector.reject(
+            return self._keeping(rejector).reject(
                 evidence, fraction=fraction, points=points, progress=self.progress
             )
 
-        key = fingerprint(name, self.identity, rejector, evidence, fraction, points)
+        key = fingerprint(name, self.identity, _rule_of(rejector), evidence, fraction, points)
         return self._done(f"maps-{name}", key, compute)
+
+    def _keeping(self, rejector: Rejector) -> Rejector:
+        """Return the rejector; joint rejection keeps its solves beside the stages."""
+        if not isinstance(rejector, JointRejector) or self.store.folder is None:
+            return rejector
+        return replace(rejector, store=rejector.store or self.store.folder / "joint")
 
     def _done(self, stage: str, key: str, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
         self.progress(stage, 0, 1)
         result = self.store.recall(stage, key, lambda: _timed(compute))
         self.progress(stage, 1, 1)
         return result
+
+
+def _rule_of(rejector: Rejector) -> Rejector:
+    """Return the rejector without what changes nothing about its result."""
+    if not isinstance(rejector, JointRejector):
+        return rejector
+    return replace(rejector, store=None, workers=None)
 
 
 def _timed(compute: Callable[[], xr.Dataset]) -> xr.Dataset:

@@ -26,7 +26,7 @@ class StageStore:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def recall(self, stage: str, key: str, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
         """Return the result kept for `stage` and `key`, or compute it and keep it.
@@ -34,14 +34,14 @@ class StageStore:
         A file is there whole or not at all, so a killed run leaves nothing to be mistrusted. What
         was just computed is read back too: a run that goes on sees the very same objects.
         """
-        if self._folder is None:
+        if self.folder is None:
             return compute()
-        path = self._folder / f"{stage}-{fingerprint(__version__, key)[:20]}.nc"
+        path = self.folder / f"{stage}-{fingerprint(__version__, key)[:20]}.nc"
         try:
             return open_dataset(path).load()
         except FileError:  # not there, or damaged by something else than a run
             pass
         result = compute()
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         write_dataset(result, path, overwrite=True)
         return open_dataset(path).load()

@@ -113,6 +113,8 @@ def _field(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
             )
         values = xr.DataArray(plain, dims=FIELD_DIMS)
     field = check_dims(values, FIELD_DIMS, name=name)
+    if field.dtype.kind not in "fiub":
+        raise InputError(f"{name} must hold real numbers (got {field.dtype}).")
     if CATEGORY not in field.coords:
         field = field.assign_coords({CATEGORY: np.arange(1, field.sizes[CATEGORY] + 1)})
     return field

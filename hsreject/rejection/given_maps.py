@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.schema import MAP_DIMS, X, Y, check_dims, check_same_grid
+from hsreject.schema import MAP_DIMS, X, Y, check_dims, check_no_mask, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,12 +28,14 @@ def failure_probabilities(
     """
     values = _values(given, probability, name="failure_probability")
     if values.dtype.kind not in "biuf":
-        raise InputError(f"failure_probability must be a number (got {given!r}).")
+        shown = f"a map of {values.dtype}" if values.ndim else repr(given)
+        raise InputError(f"failure_probability must be a number (got {shown}).")
+    used = values
     if values.ndim:
         _check_shape(values, probability, name="failure_probability")
-        used = values[~np.isnan(probability.values[0])]
-    else:
-        used = values
+        has_data = ~np.isnan(probability.values[0])
+        used = values[has_data]
+        values = np.where(has_data, values, 0)
     if not ((used >= 0) & (used < 1)).all():
         raise InputError(
             f"failure_probability must lie in [0, 1) (got {_shown(used)}); "
@@ -48,6 +50,11 @@ def pixels_within(
     """Return a mask (y, x), or say why it does not fit the scene."""
     values = _values(given, probability, name="within")
     _check_shape(values, probability, name="within")
+    if values.dtype.kind not in "biu":
+        raise InputError(
+            f"within must be boolean, True where pixels count (got {values.dtype}). "
+            "Compare, for example within=labels > 0."
+        )
     return values.astype(np.bool_)
 
 
@@ -55,6 +62,7 @@ def _values(given: Any, probability: xr.DataArray, *, name: str) -> NDArray[Any]
     if isinstance(given, xr.DataArray) and given.ndim:
         given = check_dims(given, MAP_DIMS, name=name)
         check_same_grid(probability, given, names=("probability", name))
+    check_no_mask(given, name=name, remedy="Fill them first, with .filled(...).")
     return np.asarray(given)
 
 

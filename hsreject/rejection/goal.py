@@ -72,7 +72,8 @@ def _number(name: str, value: Any) -> float:
     if np.ndim(value) == 0 and hasattr(value, "item"):
         value = value.item()  # a NumPy scalar, or an array of one number
     if not isinstance(value, Real):
-        raise InputError(f"{name} must be a number (got {value!r}).")
+        shown = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
+        raise InputError(f"{name} must be a number (got {shown}).")
     number = float(value)
     if name in _MEANING and not 0 <= number <= 1:
         raise InputError(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,7 +84,8 @@ class JointRejector(Rejector):
     tolerance : float
         How near the rejected fraction must come to a wanted one. The fraction is a step function
         of q: where it jumps across the wanted value, the nearer side is taken and both sides are
-        reported as `reachable_fractions`.
+        reported as `reachable_fractions`. The attribute `search` says why a search ended: "near
+        enough", "jump" or "out of solves".
     n_points : int
         Solves of a sweep.
     rejection_classes : int
@@ -119,14 +121,13 @@ class JointRejector(Rejector):
     n_points: int = 20
     rejection_classes: int = 1
     novelty_exponent: float = DEFAULT_EXPONENT
-    workers: int | None = None
-    store: str | Path | None = None
+    workers: int | None = field(default=None, repr=False)  # these two change nothing of the result
+    store: str | Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_context(self.context)
         check_exponent(self.novelty_exponent)
-        if not 0 < self.tolerance < 1:
-            raise InputError(f"tolerance must lie between 0 and 1 (got {self.tolerance}).")
+        _check_types(self.tolerance, self.store)
         counts = {"n_points": 2, "rejection_classes": 1, "workers": 1}
         for name, least in counts.items():
             value = getattr(self, name)
@@ -277,13 +278,21 @@ class JointRejector(Rejector):
         )
 
 
+def _check_types(tolerance: object, store: object) -> None:
+    """Raise unless the tolerance is a number between 0 and 1, and the store a path or None."""
+    if not isinstance(tolerance, Real) or not 0 < float(tolerance) < 1:
+        raise InputError(f"tolerance must be a number between 0 and 1 (got {tolerance!r}).")
+    if store is not None and not isinstance(store, str | PathLike):
+        raise InputError(f"store must be the path of a folder (got {store!r}).")
+
+
 def _maps(problem: JointProblem, found: Found, attrs: dict[str, Any]) -> xr.Dataset:
     label = problem.label(found.solution)
     confidence = xr.DataArray(
         found.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
     )
     if found.reachable is not None:
-        attrs["reachable_fractions"] = list(found.reachable)
+        attrs |= {"reachable_fractions": list(found.reachable), "search": found.ended}
     if np.ndim(found.failure_probability) == 0:
         attrs[FAILURE_PROBABILITY] = float(found.failure_probability)
     attrs["n_solves"] = problem.n_solves

@@ -38,8 +38,19 @@ def known_probes(points: xr.Dataset, problem: JointProblem) -> list[Probe]:
             f"(it has: {', '.join(map(str, points))}). Pass what operating_points or sweep of this "
             "rejector returned."
         )
-    pairs = zip(points[FAILURE_PROBABILITY].values, points[SCENE_FRACTION].values, strict=True)
-    probes = sorted(Probe(float(q), float(fraction)) for q, fraction in pairs)
+    given = [points[name] for name in (FAILURE_PROBABILITY, SCENE_FRACTION)]
+    if any(values.dims != (OPERATING_POINT,) for values in given):
+        raise InputError(
+            f"points must list '{FAILURE_PROBABILITY}' and '{SCENE_FRACTION}' over "
+            f"'{OPERATING_POINT}' (got the dims {given[0].dims} and {given[1].dims})."
+        )
+    if not ((given[1] >= 0) & (given[1] <= 1)).all():
+        raise InputError(
+            f"'{SCENE_FRACTION}' of points must lie in [0, 1]. Pass what operating_points or sweep "
+            "of this rejector returned."
+        )
+    pairs = zip(*(values.values.tolist() for values in given), strict=True)
+    probes = sorted(Probe(q, fraction) for q, fraction in pairs)
     return [probe for probe in probes if 0 < probe.failure_probability < problem.rejects_all]
 
 

@@ -10,12 +10,14 @@ import numpy as np
 
 from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
+from hsreject.confidence.field import OF_THE_SCENE
 from hsreject.confidence.label import label_values
 from hsreject.confidence.largest import precision_of
-from hsreject.context.likelihood import valid_probability_pixels
+from hsreject.context.likelihood import checked_prior, valid_probability_pixels
+from hsreject.errors import InputError
 from hsreject.fingerprint import fingerprint
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.joint_solution import JointSolution, SolutionStore
+from hsreject.rejection.joint_solution import JointSolution, SolutionStore, rejected_mass
 from hsreject.rejection.novelty_weight import known_weight
 from hsreject.rejection.solve_progress import SolveProgress
 
@@ -32,7 +34,10 @@ TOLERANCE = 1e-4
 """Relative gap of joint solves: at 1e-3 the rejected fraction still depends on the start."""
 
 SMALLEST_ODDS = 1e-9
-"""Of failure: below them nothing is looked for, however novel the pixels are."""
+"""Of failure: below them nothing is looked for, however novel the pixels are.
+
+Nor above their reciprocal, however rare a class is believed to be.
+"""
 
 MOST_ITERATIONS = 20_000
 """Next to a jump of the rejected fraction two fields are nearly as good, and solves take longer."""
@@ -88,6 +93,9 @@ class JointProblem:
         self._weight = None if weight is None else np.asarray(weight.values)
         # here, so that messages speak of what was given and not of the class of rejection
         self.has_data: NDArray[np.bool_] = valid_probability_pixels(self._probability)
+        if context.class_prior is not None:
+            checked_prior(context.class_prior, len(self._probability))
+        self._check_hidden_field()
         self._key = fingerprint(
             __version__,
             self._probability,
@@ -98,6 +106,11 @@ class JointProblem:
         )
         self._solved: dict[str, JointSolution] = {}
         self.n_solves = 0
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, rejection not counted."""
+        return len(self._probability)
 
     @property
     def rejects_all(self) -> float:
@@ -112,24 +125,43 @@ class JointProblem:
         odds = self._probability / np.reshape(prior, shape)
         if self._weight is not None:
             odds *= self._weight
-        largest = max(float(np.nanmax(odds)), SMALLEST_ODDS)
+        largest = min(max(float(np.nanmax(odds)), SMALLEST_ODDS), 1 / SMALLEST_ODDS)
         return largest / (1 + largest)
+
+    def _check_hidden_field(self) -> None:
+        """Raise where a known hidden field has no values though there is data."""
+        hidden_field = self.evidence.hidden_field
+        if hidden_field is None:
+            return
+        without = np.isnan(hidden_field.values).any(axis=0) & self.has_data
+        if without.any():
+            self.evidence.check_same_categories()
+            raise InputError(
+                f"{OF_THE_SCENE} have class probabilities but no hidden_field ({without.sum()} of "
+                "them). Pass the hidden field of these probabilities, or none."
+            )
 
     def likelihood(self, failure_probability: float | NDArray[Any]) -> NDArray[Any]:
         """Return [(1 - q) p, q] (category, y, x); novelty divides the odds of q by its weight.
 
         With n rejection classes it is [(1 - q) p, q, ..., q] / (1 + (n - 1) q).
         """
-        q = np.asarray(failure_probability, dtype=np.float64)
-        if self._weight is not None:
-            q = np.broadcast_to(q, self._probability.shape[1:])
-            q = np.divide(q, q + (1 - q) * self._weight, out=np.zeros_like(q), where=q > 0)
+        q = self._failure(failure_probability)
         n_classes, *shape = self._probability.shape
         total = 1 + (self.rejection_classes - 1) * q
         extended = np.empty((n_classes + self.rejection_classes, *shape), self._probability.dtype)
         np.multiply((1 - q) / total, self._probability, out=extended[:n_classes])
         extended[n_classes:] = np.where(self.has_data, q / total, np.nan)
         return extended
+
+    def _failure(self, failure_probability: float | NDArray[Any]) -> NDArray[np.float64]:
+        """Return the failure probability, a map where novelty makes it one."""
+        q = np.asarray(failure_probability, dtype=np.float64)
+        if self._weight is None:
+            return q
+        q = np.broadcast_to(q, self.has_data.shape)
+        known = (1 - q) * self._weight
+        return np.asarray(np.divide(q, q + known, out=np.zeros_like(q), where=q > 0))
 
     def solve(
         self,
@@ -144,13 +176,16 @@ class JointProblem:
         """
         hidden_field = self.evidence.hidden_field
         if hidden_field is not None and not _rejects(failure_probability):
+            known = np.where(self.has_data, hidden_field.values, np.nan)
             return JointSolution.of_field(
-                hidden_field.values, n_classes=len(hidden_field), gap=np.nan, n_iterations=0
+                known, n_classes=len(hidden_field), gap=np.nan, n_iterations=0
             )
         key = fingerprint(self._key, np.asarray(failure_probability, dtype=np.float64))
         solution = self._solved.get(key)
         if solution is None and self.store is not None:
             solution = self.store.load(key)
+            if solution is not None and not solution.fits(self.has_data.shape, self.n_classes):
+                solution = None
         if solution is None:
             solution = self._solve(failure_probability, n_threads, progress)
             if self.store is not None:
@@ -180,12 +215,31 @@ class JointProblem:
             context = replace(context, n_threads=threads)
         self.n_solves += 1
         result = context.solve(probability, image=self.evidence.image, progress=progress)
+        objective = result.objective + self._log_scale(failure_probability)
         return JointSolution.of_field(
             result.hidden_field,
-            n_classes=len(self._probability),
+            n_classes=self.n_classes,
             gap=result.relative_gap,
             n_iterations=result.n_iterations,
+            objective=objective / self.has_data.sum(),
+            rejected_mass=rejected_mass(result.hidden_field, probability, self.n_classes),
         )
+
+    @property
+    def rejecting_all_costs(self) -> float:
+        """The objective (see `Probe`) of rejecting everything at the end of the scale."""
+        if self.context.class_prior is not None:
+            return np.nan
+        q = np.broadcast_to(self._failure(self.rejects_all), self.has_data.shape)[self.has_data]
+        with np.errstate(divide="ignore"):
+            return float(np.log((1 - q) / q).mean())
+
+    def _log_scale(self, failure_probability: float | NDArray[Any]) -> float:
+        """Return the sum of log s, where the likelihood is s [p, odds of failure] in a pixel."""
+        if self.context.class_prior is not None:
+            return np.nan
+        q = np.broadcast_to(self._failure(failure_probability), self.has_data.shape)[self.has_data]
+        return float(np.log((1 - q) / (1 + (self.rejection_classes - 1) * q)).sum())
 
     def solve_all(
         self, failure_probabilities: Sequence[float], *, workers: int, progress: SolveProgress
@@ -229,7 +283,7 @@ class JointProblem:
         category = solution.category
         if (category[self.has_data] < 0).any():
             category = np.where(category < 0, self.solve(0.0).category, category)
-        return np.where(self.has_data, category, len(self._probability))
+        return np.where(self.has_data, category, self.n_classes)
 
 
 def _rejects(failure_probability: float | NDArray[Any]) -> bool:

@@ -20,15 +20,34 @@ NARROWEST = 1e-4
 """Width of an interval, in log-odds of the failure probability, that is not divided any further."""
 
 
+STEEPNESS = 0.03
+"""By how much log-odds of the failure probability go up with those of the fraction, at first."""
+
 NEARLY = 1e-4
 """What counts as the fraction of a probe that rejects nothing, where a line is drawn through it."""
 
 
 class Probe(NamedTuple):
-    """A failure probability and the fraction that it rejects."""
+    r"""A failure probability, the fraction that it rejects, and what more is known of its solve.
+
+    With :math:`\lambda` the log-odds of q, and all likelihoods divided by 1 - q, let
+    :math:`G(\lambda)` be the optimum of the joint problem. As the smallest of concave functions of
+    :math:`\lambda` it is concave, and its slope is minus the rejected mass: the sum over the pixels
+    of the posterior probability of rejection. Where regions fall all at once, the slope jumps.
+
+    Attributes
+    ----------
+    failure_probability, fraction : float
+    objective : float
+        G, a pixel; NaN where it is not known.
+    rejected_mass : float
+        Minus the slope of G, a pixel, in [0, 1].
+    """
 
     failure_probability: float
     fraction: float
+    objective: float = math.nan
+    rejected_mass: float = math.nan
 
 
 def between(low: Probe, high: Probe, share: float, *, reach: float = 4.0) -> float:
@@ -54,10 +73,12 @@ def between(low: Probe, high: Probe, share: float, *, reach: float = 4.0) -> flo
 def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | None:
     """Return the failure probability to try next for a wanted fraction, None when there is none.
 
-    The line through the two probes that come nearest to the wanted fraction tells it. Where two
-    tries have not halved the bracket (next to a jump), it is halved. As long as every try rejects
-    too much, each goes down further than the one before: novelty may move all changes to failure
-    probabilities of a thousandth and less.
+    The line through the two probes that come nearest to the wanted fraction tells it. Where one end
+    of the bracket rejects nothing or everything, or two tries have not halved it (next to a jump),
+    the tangents of the objective tell more (:func:`crossing`); where three have not, it is halved.
+    As long as every try rejects too much and nothing is known of the objective, each goes down
+    further than the one before: novelty may move all changes to failure probabilities of a
+    thousandth and less.
 
     Parameters
     ----------
@@ -69,9 +90,18 @@ def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | N
     """
     low, high = bracket(probes, wanted)
     start, end = low.failure_probability, high.failure_probability
-    if _width(low, high) < NARROWEST:
+    if is_jump(low, high):
         return None
-    if n_tried > 1 and _width(low, high) > _width(*bracket(probes[:-2], wanted)) / 2:
+    stuck = _is_stuck(probes, wanted, tries=2, n_tried=n_tried)
+    if _is_stuck(probes, wanted, tries=3, n_tried=n_tried):
+        return _part_way(start, end, 0.5)
+    if stuck or low.fraction == 0 or high.fraction == 1:
+        meeting = crossing(low, high)
+        if n_tried == 0:
+            meeting += STEEPNESS * _log_odds(wanted)
+        if math.isfinite(meeting):
+            return _inside(meeting, low, high)
+    if stuck:
         return _part_way(start, end, 0.5)
     if start == 0 or high.fraction == 1:
         doublings = min(max(n_tried - 1, 0), 4)
@@ -83,6 +113,49 @@ def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | N
         aim = _on_line(_with_log_odds(low), high, wanted)
     # the bracket shrinks, whatever the shape in between
     return min(max(aim, _part_way(start, end, 0.05)), _part_way(start, end, 0.95))
+
+
+def is_jump(low: Probe, high: Probe) -> bool:
+    """Return whether two probes are so near that the fraction counts as jumping between them."""
+    return _width(low, high) < NARROWEST
+
+
+def _is_stuck(probes: list[Probe], wanted: float, *, tries: int, n_tried: int) -> bool:
+    """Return whether that many tries have not halved the bracket."""
+    if n_tried < tries:
+        return False
+    return _width(*bracket(probes, wanted)) > _width(*bracket(probes[:-tries], wanted)) / 2
+
+
+def crossing(low: Probe, high: Probe) -> float:
+    r"""Return the log-odds where the tangents of G at two probes meet, NaN if they tell nothing.
+
+    Where the rejected mass jumps between two values, the tangents of either side meet at the jump;
+    else, as G is concave, somewhere in the middle of the change.
+
+    Examples
+    --------
+    With nothing rejected a pixel costs 0.5; with everything rejected, minus the log-odds:
+
+    >>> crossing(Probe(0.0, 0.0, 0.5, 0.0), Probe(0.5, 1.0, 0.0, 1.0))
+    -0.5
+    """
+    step = high.rejected_mass - low.rejected_mass
+    if not step > 0:
+        return math.nan
+    end = high.rejected_mass * _log_odds(high.failure_probability)
+    start = low.rejected_mass and low.rejected_mass * _log_odds(low.failure_probability)
+    return (high.objective - low.objective + end - start) / step
+
+
+def _inside(log_odds: float, low: Probe, high: Probe) -> float:
+    """Return the failure probability of log-odds, at least a little inside of a bracket."""
+    right = _log_odds(high.failure_probability)
+    width = right - log_odds
+    if low.failure_probability > 0:
+        width = right - _log_odds(low.failure_probability)
+        log_odds = max(log_odds, right - width + max(NARROWEST / 2, width / 100))
+    return 1 / (1 + math.exp(-min(log_odds, right - max(NARROWEST / 2, width / 100))))
 
 
 def _part_way(start: float, end: float, share: float) -> float:
@@ -131,7 +204,7 @@ def monotone(probes: list[Probe]) -> list[Probe]:
     ordered, largest = [], 0.0
     for probe in sorted(probes):
         largest = max(largest, probe.fraction)
-        ordered.append(Probe(probe.failure_probability, largest))
+        ordered.append(probe._replace(fraction=largest))
     return ordered
 
 
@@ -139,7 +212,7 @@ def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[flo
     """Return up to `size` new failure probabilities where the fraction changes most.
 
     One after the other goes where, with the points already placed there, the step of the fraction
-    from point to point is still largest, unless that is no more than `resolution`; within an
+    from point to point is still largest, unless that is less than `resolution`; within an
     interval the fractions aimed at are equally spaced. The more points go above a failure
     probability of 0, the further down they reach.
     """
@@ -151,14 +224,33 @@ def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[flo
             (high.fraction - low.fraction) / (count + 1)
             for (low, high), count in zip(intervals, counts, strict=True)
         ]
-        if not steps or max(steps) <= resolution:
+        if not steps or max(steps) < resolution:
             break
         counts[steps.index(max(steps))] += 1
     return [
-        between(low, high, (place + 1) / (count + 1), reach=4.0**count)
+        q
         for (low, high), count in zip(intervals, counts, strict=True)
-        for place in range(count)
+        for q in _spread(low, high, count)
     ]
+
+
+def _spread(low: Probe, high: Probe, count: int) -> list[float]:
+    """Return failure probabilities between two probes, ascending.
+
+    Where nothing becomes everything, they lie the denser the nearer to where tangents meet.
+    """
+    meeting = crossing(low, high)
+    if (low.fraction, high.fraction) != (0, 1) or not math.isfinite(meeting):
+        shares = [(place + 1) / (count + 1) for place in range(count)]
+        return [between(low, high, share, reach=4.0**count) for share in shares]
+    right = _log_odds(high.failure_probability)
+    left = _log_odds(low.failure_probability) if low.failure_probability else 2 * meeting - right
+    centre = min(max(meeting, left + (right - left) / 100), right - (right - left) / 100)
+    spread = [centre]
+    for place in range(1, count):
+        side = left if place % 2 else right
+        spread.append(centre + (side - centre) / 4 ** ((place + 1) // 2))
+    return sorted(1 / (1 + math.exp(-one)) for one in spread[:count])
 
 
 def _log_odds(value: float) -> float:

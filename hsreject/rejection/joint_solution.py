@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import zipfile
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 NO_OPINION = 1e-3
 """Largest class value below which a field says nothing about the class of a rejected pixel."""
 
+_NUMBERS = ("gap", "objective", "rejected_mass")
+
 # what reading a file that is missing, cut or changed may raise; a wrong size may be claimed, too
 _DAMAGE = (
-    *(OSError, EOFError, ValueError, KeyError, MemoryError),
+    *(OSError, EOFError, ValueError, TypeError, KeyError, MemoryError),
     *(zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError),
 )
 
@@ -35,42 +38,64 @@ class JointSolution:
 
     Attributes
     ----------
-    category : array of int16 (y, x)
-        Position of the largest of the K class values, -1 where all are below `NO_OPINION` (the
-        pixel is rejected beyond doubt) or where there is no data.
+    category : array of int32 (y, x)
+        Position of the largest of the K class values, -1 where the pixel is rejected beyond doubt
+        (all are below `NO_OPINION`) or where there is no data.
     confidence : array of float32 (y, x)
         Largest class value minus the value of the rejection class; the pixel is rejected where it
         is negative. NaN where there is no data.
     gap : float
         Certified relative gap of the solve.
     n_iterations : int
+    objective, rejected_mass : float
+        See :class:`hsreject.rejection.joint_search.Probe`; NaN where they are not known.
     """
 
-    category: NDArray[np.int16]
+    category: NDArray[np.int32]
     confidence: NDArray[np.float32]
     gap: float
     n_iterations: int
+    objective: float = math.nan
+    rejected_mass: float = math.nan
 
     @classmethod
-    def of_field(
-        cls, field: NDArray[Any], *, n_classes: int, gap: float, n_iterations: int
-    ) -> JointSolution:
+    def of_field(cls, field: NDArray[Any], *, n_classes: int, **known: Any) -> JointSolution:
         """Return the solution with that hidden field (category, y, x).
 
-        Its first `n_classes` categories are classes; what remains, if anything, is rejection.
+        Its first `n_classes` categories are classes; what remains, if anything, is rejection. The
+        numbers that are `known` are handed on.
         """
         found = first_largest(field[:n_classes])
-        category = found.position.astype(np.int16)
-        category[np.isnan(found.value) | (found.value < NO_OPINION)] = -1
-        confidence = found.value
+        category = found.position.astype(np.int32)
+        unknown, confidence = np.isnan(found.value), found.value
         if len(field) > n_classes:
             confidence = confidence - reduce(np.add, field[n_classes:])
-        return cls(category, confidence.astype(np.float32), float(gap), int(n_iterations))
+            unknown |= (found.value < NO_OPINION) & (confidence < 0)
+        category[unknown] = -1
+        return cls(category, confidence.astype(np.float32), **known)
+
+    def fits(self, shape: tuple[int, ...], n_classes: int) -> bool:
+        """Return whether this can be a solution of that size: what came from a file need not be."""
+        return (
+            self.category.shape == self.confidence.shape == shape
+            and (self.category.dtype.kind, self.confidence.dtype.kind) == ("i", "f")
+            and bool(((self.category >= -1) & (self.category < n_classes)).all())
+        )
 
     @property
     def rejected(self) -> NDArray[np.bool_]:
         """Pixels that are rejected, (y, x); False where there is no data."""
         return self.confidence < 0
+
+
+def rejected_mass(field: NDArray[Any], likelihood: NDArray[Any], n_classes: int) -> float:
+    """Return the mean posterior probability of rejection over the pixels with data."""
+    total, rejection = np.zeros(field.shape[1:]), np.zeros(field.shape[1:])
+    for category, (z, p) in enumerate(zip(field, likelihood, strict=True)):
+        total += z * p
+        if category >= n_classes:
+            rejection += z * p
+    return float(np.nanmean(rejection / total))
 
 
 class SolutionStore:
@@ -101,8 +126,8 @@ class SolutionStore:
                 return JointSolution(
                     kept["category"],
                     kept["confidence"],
-                    float(kept["gap"]),
-                    int(kept["n_iterations"]),
+                    n_iterations=int(kept["n_iterations"]),
+                    **{name: float(kept[name]) for name in _NUMBERS},
                 )
         except _DAMAGE:
             return None
@@ -117,8 +142,8 @@ class SolutionStore:
                         file,
                         category=solution.category,
                         confidence=solution.confidence,
-                        gap=solution.gap,
                         n_iterations=solution.n_iterations,
+                        **{name: getattr(solution, name) for name in _NUMBERS},
                     )
                 Path(name).replace(self._path(key))
             except BaseException:
@@ -126,7 +151,8 @@ class SolutionStore:
                 raise
         except OSError as error:
             raise FileError(
-                f"A finished solve cannot be kept in {self.folder}: {error}."
+                f"A finished solve cannot be kept in {self.folder}: {error}. "
+                "Make room there, or choose another folder."
             ) from error
 
     def _path(self, key: str) -> Path:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hsreject.errors import InputError
-from hsreject.rejection.joint_search import FIRST_GRID, Probe, bracket, next_batch, next_probe
+from hsreject.rejection.joint_search import (
+    FIRST_GRID,
+    Probe,
+    bracket,
+    is_jump,
+    next_batch,
+    next_probe,
+)
 from hsreject.rejection.joint_solution import JointSolution
 from hsreject.rejection.solve_progress import SolveProgress
 
@@ -38,12 +45,15 @@ class Found:
     reachable : tuple of two floats, optional
         The nearest rejected fractions found below and above a wanted one. A search that came near
         enough looks no further: only at a jump are they next to each other.
+    ended : {"near enough", "jump", "out of solves"}, optional
+        Why a search for a wanted fraction ended.
     """
 
     failure_probability: float | NDArray[np.float64]
     solution: JointSolution
     threshold: float = 0.0
     reachable: tuple[float, float] | None = None
+    ended: str | None = None
 
 
 def everything_rejected(problem: JointProblem) -> Found:
@@ -65,36 +75,49 @@ def search_fraction(
     there), or after `MOST_SOLVES` solves. It starts between the `known` probes, if there are any.
     """
     solves = SolveProgress(progress, "joint search", MOST_SOLVES)
-    most = MOST_SOLVES - (2 if known else 1)  # that without rejection, and one of the known ones
-    found: dict[float, JointSolution] = {}
-    probes = [Probe(0.0, 0.0), Probe(problem.rejects_all, 1.0), *known]
-    while len(found) < most and not _near(probes, wanted, tolerance):
-        q = next_probe(probes, wanted, n_tried=len(found))
+    most = MOST_SOLVES - (3 if known else 1)  # that without rejection, and two of the known ones
+    nothing = problem.solve(0.0, progress=solves.of_solve())
+    probes = [
+        Probe(0.0, 0.0, nothing.objective, 0.0),
+        Probe(problem.rejects_all, 1.0, problem.rejecting_all_costs, 1.0),
+        *known,
+    ]
+    first = len(probes)
+    while len(probes) - first < most and not _near(probes, wanted, tolerance):
+        q = next_probe(probes, wanted, n_tried=len(probes) - first)
         if q is None:
             break
-        found[q] = problem.solve(q, progress=solves.of_solve())
-        probes.append(Probe(q, problem.rejected_fraction(found[q])))
+        probes.append(_solved(problem, q, solves))
     best = min(probes, key=lambda probe: (abs(probe.fraction - wanted), probe.fraction))
-    below, above = bracket(probes, wanted)
-    reachable = (below.fraction, above.fraction)
+    ends = bracket(probes, wanted)
+    near = _near(probes, wanted, tolerance)
+    for probe in known:
+        if probe is best or (probe in ends and not near):
+            _check_known(_solved(problem, probe.failure_probability, solves), probe, tolerance)
+    reachable = (ends[0].fraction, ends[1].fraction)
     if best.fraction == wanted:
         reachable = (wanted, wanted)
-    if best == probes[1]:
-        chosen = replace(everything_rejected(problem), reachable=reachable)
+    if best is probes[1]:
+        chosen = everything_rejected(problem)
     else:
-        solution = problem.solve(best.failure_probability, progress=solves.of_solve())
-        chosen = Found(best.failure_probability, solution, reachable=reachable)
-        _check_known(problem.rejected_fraction(solution), best, tolerance)
+        chosen = Found(best.failure_probability, problem.solve(best.failure_probability))
     solves.finish()
-    return chosen
+    ended = "near enough" if near else "jump" if is_jump(*ends) else "out of solves"
+    return replace(chosen, reachable=reachable, ended=ended)
 
 
-def _check_known(fraction: float, probe: Probe, tolerance: float) -> None:
-    if abs(fraction - probe.fraction) > tolerance:
+def _solved(problem: JointProblem, q: float, solves: SolveProgress) -> Probe:
+    solution = problem.solve(q, progress=solves.of_solve())
+    fraction = problem.rejected_fraction(solution)
+    return Probe(q, fraction, solution.objective, solution.rejected_mass)
+
+
+def _check_known(found: Probe, told: Probe, tolerance: float) -> None:
+    if abs(found.fraction - told.fraction) > tolerance:
         raise InputError(
-            f"points say that a failure probability of {probe.failure_probability:g} rejects "
-            f"{probe.fraction:.3f} of the scene, but it rejects {fraction:.3f}. Pass the operating "
-            "points of the same rejector on the same maps."
+            f"points say that a failure probability of {told.failure_probability:g} rejects "
+            f"{told.fraction:.3f} of the scene, but it rejects {found.fraction:.3f}. Pass the "
+            "operating points of the same rejector on the same maps."
         )
 
 
@@ -123,9 +146,13 @@ def sweep_fractions(
     found: dict[float, JointSolution] = {}
     while batch:
         found |= zip(batch, problem.solve_all(batch, workers=workers, progress=solves), strict=True)
-        probes = [Probe(q, float(one.rejected[within].mean())) for q, one in found.items()]
+        probes = [
+            Probe(q, float(one.rejected[within].mean()), one.objective, one.rejected_mass)
+            for q, one in found.items()
+        ]
         room = min(BATCH, n_points - len(found))
-        batch = next_batch([*probes, Probe(end, 1.0)], room, resolution=resolution)
+        everything = Probe(end, 1.0, problem.rejecting_all_costs, 1.0)
+        batch = next_batch([*probes, everything], room, resolution=resolution)
         batch = [q for q in batch if q not in found]
     solves.finish()
     return [Found(q, found[q]) for q in sorted(found)]

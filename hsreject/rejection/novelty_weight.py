@@ -75,8 +75,11 @@ def _checked_p_value(evidence: Evidence) -> xr.DataArray | None:
     p_value = evidence.novelty_p_value
     if p_value is None:
         return None
-    missing = p_value.isnull() & evidence.probability.notnull().all(CATEGORY)
-    outside = (p_value < 0) | (p_value > 1)
+    if p_value.dtype.kind not in "fiub":
+        raise InputError(f"novelty_p_value must hold real numbers (got {p_value.dtype}).")
+    has_data = evidence.probability.notnull().all(CATEGORY)
+    missing = p_value.isnull() & has_data
+    outside = ((p_value < 0) | (p_value > 1)) & has_data
     if bool((missing | outside).any()):
         raise InputError(
             f"novelty_p_value must lie in [0, 1] wherever there are probabilities "

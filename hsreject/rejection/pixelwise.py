@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hsreject.confidence.label import whole_categories
 from hsreject.context.likelihood import valid_probability_pixels
 from hsreject.errors import InputError
 from hsreject.rejection.field_rejector import FieldRejector
@@ -58,14 +59,22 @@ class PixelwiseRejector(FieldRejector):
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
         """Return the class probabilities, or say why they are none."""
-        values = evidence.probability.data
+        probability = evidence.probability
+        if probability.chunks is not None:  # checked when they are computed
+            lazy = whole_categories(probability)
+            nothing = np.empty((0, 0, 0), lazy.dtype)
+            return lazy.copy(data=lazy.data.map_blocks(_checked_block, meta=nothing))
         try:
-            if isinstance(values, np.ndarray):  # lazy ones are not computed for a check alone
-                _check_probabilities(values)
+            _check_probabilities(probability.values)
         except InputError:
             evidence.check_same_categories()  # which leaves some classes without a value
             raise
-        return evidence.probability
+        return probability
+
+
+def _checked_block(values: NDArray[Any]) -> NDArray[Any]:
+    _check_probabilities(values)
+    return values
 
 
 def _check_probabilities(values: NDArray[Any]) -> None:

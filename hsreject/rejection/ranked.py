@@ -23,7 +23,7 @@ from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.rejection.maps import rejection_maps
 from hsreject.rejection.reference import labels_on_grid, samples_with_data
 from hsreject.rejection.threshold import threshold_for_fraction
-from hsreject.schema import CATEGORY, nodata_label
+from hsreject.schema import CATEGORY, MAP_DIMS, check_dims, nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,8 +101,16 @@ class RankedRejector(Rejector):
         reference : array of int (y, x)
             0 where there is no reference.
         """
+        label, confidence = self._maps(evidence, progress)
+        return samples_of_maps(reference, label.values, confidence)
+
+    def _maps(
+        self, evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[xr.DataArray, NDArray[np.floating]]:
+        """Return the label and the values of the confidence, both (y, x) and in memory."""
         label, confidence = self.label_and_confidence(evidence, progress)
-        return samples_of_maps(reference, label.values, confidence.values)
+        confidence = check_dims(confidence, MAP_DIMS, name="confidence")
+        return check_dims(label, MAP_DIMS, name="label").load(), np.asarray(confidence.values)
 
     def rank(
         self,
@@ -123,14 +131,14 @@ class RankedRejector(Rejector):
         calibration: Calibration | None,
         progress: ProgressCallback,
     ) -> tuple[xr.DataArray, NDArray[np.floating]]:
-        """Return the label and the values of the confidence, both (y, x) and in memory."""
-        label, confidence = self.label_and_confidence(evidence, progress)
-        label = label.load()
-        found = np.asarray(confidence.values)
+        """Return the label and the confidence on the scale of the thresholds, both (y, x)."""
+        label, found = self._maps(evidence, progress)
+        has_data = label.values != nodata_label(label.dtype)
+        if not has_data.all():
+            found = np.where(has_data, found, found.dtype.type(np.nan))
         _check_ranked(label.values, found, evidence)
         if self.thresholds == "common":
             return label, found
-        has_data = label.values != nodata_label(label.dtype)
         labels, sure = label.values[has_data], found[has_data]
         balanced = np.full(found.shape, np.nan)
         if self.thresholds == "equal_rejection":
@@ -197,7 +205,13 @@ class RankedRejector(Rejector):
 def _check_ranked(
     label: NDArray[np.unsignedinteger], confidence: NDArray[np.floating], evidence: Evidence
 ) -> None:
-    """Raise where a pixel has a label and no confidence."""
+    """Raise where a pixel has a label and no confidence, or an infinite one."""
+    if np.isinf(confidence).any():
+        raise InputError(
+            f"{OF_THE_SCENE} have an infinite confidence ({int(np.isinf(confidence).sum())} of "
+            "them), above which there is no threshold. Choose another confidence, or let it end at "
+            "a largest number."
+        )
     without = without_confidence(label, confidence)
     if without.any() or (label == nodata_label(label.dtype)).all():
         evidence.check_same_categories()

@@ -90,6 +90,24 @@ def test_every_shape(shape) -> None:
     check(*make_fields(shape))
 
 
+def test_records_with_odd_steps() -> None:
+    """A header of three bytes before each line: steps that are no multiples of a number's size."""
+    field, beside = make_fields((3, 6, 8))
+    records = np.zeros(6, dtype=[("head", "u1", 3), ("data", "f4", (3, 8))])
+    records["data"] = field.swapaxes(0, 1)
+    check(records["data"].swapaxes(0, 1), beside)
+
+
+@pytest.mark.parametrize("category", range(4))
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_an_infinite_value_is_no_data_in_every_category(category, value) -> None:
+    field, _ = make_fields((4, 2, 3))
+    field[category, 0, 1] = value
+    found = first_largest(field)
+    assert found.position[0, 1] == 4
+    assert np.isnan(found.value[0, 1])
+
+
 @pytest.mark.parametrize("dtype", ["i1", "u1", ">i2", "u2", "i4", ">u4", ">i8", "u8"])
 def test_every_type_of_reference(dtype) -> None:
     field, beside = make_fields((4, 7, 9))

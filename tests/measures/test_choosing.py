@@ -120,3 +120,44 @@ def test_among_equal_points_of_several_curves_the_one_that_rejects_least() -> No
         chosen = hr.highest_quality_point(xr.concat(order, "operating_point"))
         assert chosen.rejected_fraction.item() == 0.2
         assert chosen.margin.item() == 0
+
+
+def test_costs_that_differ_by_rounding_are_equal() -> None:
+    points = [hr.OperatingPoint(20, 7, 1, 2), hr.OperatingPoint(6, 1, 15, 8)]  # both 7.9 / 30
+    chosen = hr.cheapest_operating_point(hr.curve_of_points(points), 0.3)
+    assert chosen.rejected_fraction.item() == 0.1
+    assert chosen.margin.item() == 0
+    assert hr.compare(*points, rejection_cost=0.3).saving == 0
+
+
+@pytest.mark.parametrize("n_right", [3, 997, 29_999, 123_456_789])
+def test_the_highest_accuracy_that_is_told_can_be_asked_for(n_right) -> None:
+    curve = hr.curve_of_points([hr.OperatingPoint(n_right, 1, 0, 0)])
+    with pytest.raises(InputError, match="the highest on this curve is") as caught:
+        hr.point_for_accuracy(curve, 1.0)
+    told = float(str(caught.value).split("curve is ")[1].split(". Ask")[0])
+    assert told < 1
+    assert hr.point_for_accuracy(curve, told).rejected_fraction.item() == 0
+
+
+def test_what_cannot_be_chosen_from_is_refused() -> None:
+    curve = hr.rejection_curve([True, False], [0.9, 0.1])
+    none = curve.isel(operating_point=slice(0, 0))
+    for choose in (
+        hr.highest_quality_point,
+        hr.cost_envelope,
+        hr.relative_optimality_pairs,
+        lambda points: hr.cheapest_operating_point(points, 0.3),
+        lambda points: hr.point_for_accuracy(points, 0.3),
+        lambda points: hr.point_for_fraction(points, 0.3),
+    ):
+        with pytest.raises(InputError, match="this one has no operating point"):
+            choose(none)
+    all_gone = hr.curve_of_points([hr.OperatingPoint(0, 0, 3, 2)])
+    with pytest.raises(InputError, match="none keeps anything"):
+        hr.point_for_accuracy(all_gone, 0.5)
+    for choose in (hr.point_for_accuracy, hr.point_for_fraction):
+        with pytest.raises(InputError, match="must be one number"):
+            choose(curve, [0.1, 0.2])
+        with pytest.raises(InputError, match="must be a number or several"):
+            choose(curve, "a")

@@ -116,6 +116,26 @@ def test_a_run_goes_on_from_finished_stages(finished) -> None:
     assert not any(name.startswith("classifier") for name in new)
 
 
+def test_solves_of_joint_rejection_are_kept_on_the_way(tmp_path) -> None:
+    """An interrupted sweep goes on; how many workers it has does not matter."""
+
+    def interrupt(stage: str, done: float, total: float | None) -> None:
+        if stage == "joint sweep" and done >= 2.5:
+            raise KeyboardInterrupt
+
+    small = SMALL | {"rejectors": [{"name": "joint", "n_points": 4, "workers": 1}]}
+    with pytest.raises(KeyboardInterrupt):
+        hr.run(small, out=tmp_path / "out", progress=interrupt)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/stages/joint").iterdir()}
+    assert len(kept) >= 1
+    result = hr.run(small, out=tmp_path / "out")
+    assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
+    assert str(tmp_path) not in str(result.attrs)
+    stages = {path.name for path in (tmp_path / "out/stages").iterdir()}
+    hr.run(small, out=tmp_path / "out", settings=["rejectors=[{name='joint',n_points=4}]"])
+    assert {path.name for path in (tmp_path / "out/stages").iterdir()} == stages
+
+
 def test_objects_stand_for_tables_and_give_the_same() -> None:
     tables = {key: SMALL[key] for key in ("scene", "features", "context", "seed", "fraction")}
     named = hr.run(tables | {"classifier": "lda", "rejectors": ["sequential"]})
@@ -158,6 +178,18 @@ def test_several_seeds_give_a_summary_each() -> None:
         ({"context": None}, ConfigError, "'sequential' needs a \\[context\\]"),
         ({"rejectors": "joint"}, ConfigError, "Write \\[\\[rejectors\\]\\]"),
         ({"rejectors": ["joint", "joint"]}, ConfigError, "'joint' is there twice"),
+        (
+            {"rejectors": [{"name": "sequential", "thresholds": "equal_accuracy"}]},
+            ConfigError,
+            "needs calibration pixels, and a run sets none apart",
+        ),
+        (
+            {"rejectors": [{"name": "sequential", "novelty_exponent": 1.0}]},
+            ConfigError,
+            "novelty_exponent says how novelty counts, and a run measures none",
+        ),
+        ({"rejectors": [{"name": "joint", "context": 1}]}, ConfigError, "leave it out here"),
+        ({"rejectors": [{"name": "joint", "store": 3}]}, ConfigError, "path of a folder"),
         ({"rejectors": []}, ConfigError, "needs at least one. There are: pixelwise"),
         ({"rejectors": [{"name": "pixelwise", "label": "a/b"}]}, ConfigError, "'a/b' cannot be"),
         (

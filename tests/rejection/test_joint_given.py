@@ -1,5 +1,7 @@
 """What users give to joint rejection: maps on a grid, odd number types, and slips."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -155,3 +157,84 @@ def test_an_exponent_is_a_number() -> None:
 def test_a_confidence_is_a_name_or_an_object(kind, wrong) -> None:
     with pytest.raises(InputError, match=r"must be a name, such as 'margin', or an object"):
         kind(confidence=wrong)
+
+
+def test_options_of_the_wrong_type_are_refused() -> None:
+    for options, message in (
+        ({"tolerance": "x"}, "tolerance must be a number between 0 and 1"),
+        ({"tolerance": None}, "tolerance must be a number between 0 and 1"),
+        ({"store": 3}, "store must be the path of a folder"),
+    ):
+        with pytest.raises(InputError, match=message):
+            JointRejector(CONTEXT, **options)
+
+
+@pytest.mark.parametrize("goal", [{"fraction": 0.3}, {"failure_probability": 0.3}])
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [((0.5, 0.5), r"one number a class, 3 \(got shape \(2,\)\)"), ((0.5, 0, 0.5), "above 0")],
+)
+def test_class_priors_are_those_of_the_classes(scene, goal, prior, message) -> None:
+    with pytest.raises(InputError, match=message):
+        JointRejector(replace(CONTEXT, class_prior=prior)).reject(scene.probability, **goal)
+
+
+def test_a_class_that_is_believed_to_be_rare_beyond_all_numbers(scene) -> None:
+    context = replace(CONTEXT, class_prior=(1e-16, 1, 1))
+    maps = JointRejector(context).reject(scene.probability, fraction=0.5)
+    assert 0 <= maps.attrs["failure_probability"] < 1
+
+
+def test_what_stands_where_there_is_no_data_does_not_matter(scene) -> None:
+    """The corner of the scene has no data."""
+    rejector = JointRejector(CONTEXT, rejection_classes=4)
+    q = top_rows(scene, 0.2, 0.4).astype(float)
+    expected = rejector.reject(scene.probability, failure_probability=q)
+    for value in (np.inf, -1 / 3, np.nan):
+        odd = q.copy(deep=True)
+        odd[:3, :2] = value
+        found = rejector.reject(scene.probability, failure_probability=odd)
+        xr.testing.assert_equal(found, expected)
+    p_value = xr.full_like(q, 0.5)
+    p_value[:3, :2] = -9999
+    for one in (rejector, SequentialRejector(CONTEXT)):
+        maps = scene.probability.to_dataset().assign(novelty_p_value=p_value)
+        clean = maps.assign(novelty_p_value=p_value.where(p_value > 0))
+        xr.testing.assert_equal(one.reject(maps, fraction=0.2), one.reject(clean, fraction=0.2))
+
+
+def test_masks_and_maps_that_say_nothing_are_refused(scene) -> None:
+    rejector = JointRejector(CONTEXT, n_points=3)
+    shape = scene.reference.shape
+    masked = np.ma.masked_less(np.linspace(0.1, 0.4, shape[0] * shape[1]).reshape(shape), 0.2)
+    with pytest.raises(InputError, match="failure_probability is a masked array"):
+        rejector.reject(scene.probability, failure_probability=masked)
+    for within in (np.full(shape, np.nan), np.full(shape, "no")):
+        with pytest.raises(InputError, match="within must be boolean"):
+            rejector.sweep(scene.probability, within=within)
+    with pytest.raises(InputError, match=r"must be a number \(got a map of <U3\)"):
+        rejector.reject(scene.probability, failure_probability=np.full(shape, "0.2"))
+    with pytest.raises(InputError, match=r"fraction must be a number \(got an array of shape"):
+        rejector.reject(scene.probability, fraction=np.full(shape, 0.2))
+
+
+def test_a_hidden_field_must_have_values_where_there_is_data(scene) -> None:
+    rejector = JointRejector(CONTEXT, n_points=3)
+    hidden_field = CONTEXT.solve(scene.probability).hidden_field
+    holes = hidden_field.copy(deep=True)
+    holes[:, 8:10, 8:10] = np.nan
+    with pytest.raises(InputError, match=r"but no hidden_field \(4 of them\)"):
+        rejector.sweep(xr.Dataset({"probability": scene.probability, "hidden_field": holes}))
+    more = hidden_field.fillna(1 / 3)
+    maps = xr.Dataset({"probability": scene.probability, "hidden_field": more})
+    found = rejector.reject(maps, fraction=0.0)
+    assert np.isnan(found.confidence.values[:3, :2]).all()
+    assert (found.label.values[:3, :2] == 255).all()
+
+
+def test_more_classes_than_a_thousand_have_labels() -> None:
+    probability = np.full((1300, 3, 3), 1 / 1300)
+    context = SegSALSA(VectorTV(weight=1e-3))
+    maps = JointRejector(context).reject(probability, failure_probability=0.0)
+    np.testing.assert_array_equal(maps.label.values, context.solve(probability).label)
+    assert maps.attrs["n_pixels"] == 9

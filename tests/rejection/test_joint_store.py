@@ -127,3 +127,28 @@ def test_fingerprints_see_every_difference() -> None:
     assert len({fingerprint(part) for part in different}) == len(different)
     assert fingerprint(array[::2]) == fingerprint(array[::2].copy())
     assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda kept: (
+            kept | {"category": kept["category"][:5], "confidence": kept["confidence"][:5]}
+        ),
+        lambda kept: kept | {"category": kept["category"].astype(float)},
+        lambda kept: kept | {"category": kept["category"] + 100},
+        lambda kept: kept | {"gap": np.zeros(3)},
+        lambda kept: {name: kept[name] for name in ("category", "confidence")},
+    ],
+)
+def test_a_file_that_cannot_be_the_solution_counts_as_none(tmp_path: Path, change) -> None:
+    scene = make_scene()
+    rejector = JointRejector(CONTEXT, store=tmp_path)
+    expected = rejector.reject(scene.probability, failure_probability=0.33)
+    for file in tmp_path.iterdir():
+        with np.load(file) as opened:
+            kept = dict(opened)
+        np.savez_compressed(file, **change(kept))
+    found = rejector.reject(scene.probability, failure_probability=0.33)
+    assert found.attrs["n_solves"] >= 1
+    xr.testing.assert_equal(found, expected)

@@ -8,11 +8,18 @@ import pytest
 import xarray as xr
 
 from hsreject import schema
+from hsreject.confidence import Confidence, label_map
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.measures.optimality import relative_optimality
-from hsreject.rejection import REJECTORS, Calibration, Rejector
+from hsreject.rejection import (
+    REJECTORS,
+    Calibration,
+    PixelwiseRejector,
+    RankedRejector,
+    Rejector,
+)
 from tests.rejection.scene import Scene, make_scene
 
 NODATA = 255
@@ -220,3 +227,61 @@ def test_what_is_no_evidence_is_refused(rejector, scene) -> None:
         rejector.reject(bad, fraction=0.1)
     with pytest.raises(InputError, match="no pixel to compare with"):
         rejector.operating_points(scene.probability, scene.test * 0)
+
+
+class Odds(Confidence):
+    """How often the largest is the second largest: infinite where that is 0."""
+
+    def kernel(self, field, probability):
+        ordered = np.sort(field, axis=0)
+        return ordered[-1] / ordered[-2]
+
+
+def test_infinite_confidences_are_refused() -> None:
+    probability = np.array([[[1.0, 0.9, 0.6]], [[0.0, 0.1, 0.4]]])
+    with pytest.raises(InputError, match=r"infinite confidence \(1 of them\)"):
+        PixelwiseRejector(Odds()).reject(probability, fraction=1.0)
+
+
+class Transposed(RankedRejector):
+    """Gives its confidence as (x, y), and a number where there is no data."""
+
+    def label_and_confidence(self, evidence, progress):
+        confidence = evidence.probability.max("category").fillna(0.0)
+        return label_map(evidence.probability), confidence.transpose("x", "y")
+
+
+def test_maps_of_a_rejector_are_taken_by_their_dims_and_nodata_by_its_label() -> None:
+    rng = np.random.default_rng(0)
+    probability = rng.dirichlet([1, 1, 1], (5, 5)).transpose(2, 0, 1)
+    probability[:, 0] = np.nan
+    reference = rng.integers(1, 4, (5, 5))
+    found, expected = Transposed(), PixelwiseRejector()
+    for fraction in (0.0, 0.3, 1.0):
+        maps = found.reject(probability, fraction=fraction)
+        other = expected.reject(probability, fraction=fraction)
+        xr.testing.assert_equal(maps, other)
+        assert maps.attrs["reachable_fractions"] == other.attrs["reachable_fractions"]
+    xr.testing.assert_equal(
+        found.operating_points(probability, reference),
+        expected.operating_points(probability, reference),
+    )
+
+
+@pytest.mark.parametrize("wrong", ["sums", "classes"])
+def test_lazy_probabilities_are_checked_when_they_are_computed(wrong) -> None:
+    values = np.random.default_rng(0).dirichlet([1, 1, 1], (6, 7)).transpose(2, 0, 1)
+    if wrong == "sums":
+        values[:, 3:] *= 3
+    else:
+        values[1, 4, 4] = np.nan
+    lazy = xr.DataArray(values, dims=("category", "y", "x")).chunk(y=2, category=1)
+    with pytest.raises(InputError):
+        PixelwiseRejector().reject(lazy, fraction=0.1)
+    with pytest.raises(InputError):
+        PixelwiseRejector().operating_points(lazy, np.ones((6, 7), int))
+
+
+def test_only_real_numbers_are_probabilities() -> None:
+    with pytest.raises(InputError, match=r"probability must hold real numbers \(got complex128\)"):
+        PixelwiseRejector().reject(np.ones((1, 2, 2), complex), fraction=0.1)

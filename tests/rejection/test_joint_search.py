@@ -1,0 +1,133 @@
+"""The search for a failure probability: jumps, tangents, and points to start from."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.context.priors import VectorTV
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.errors import InputError
+from hsreject.rejection import JointRejector
+from hsreject.rejection.joint_search import Probe, crossing
+from tests.rejection.scene import make_scene
+
+BLOCKS = np.add.outer(np.arange(36) // 12, np.arange(36) // 12) % 4  # nine of them
+
+
+def sure_classes() -> np.ndarray:
+    """Return probabilities of a classifier that is sure everywhere: blocks fall one by one."""
+    score = np.random.default_rng(0).normal(size=(4, 36, 36))
+    score += 8 * (np.arange(4)[:, None, None] == BLOCKS)
+    return (np.exp(score) / np.exp(score).sum(axis=0)).astype(np.float32)
+
+
+@pytest.mark.parametrize("wanted", [0.2, 0.35, 0.5, 0.6, 0.8])
+def test_both_sides_of_a_jump_are_found(wanted) -> None:
+    """All changes lie in a thousandth of the scale, and each is the fall of a block or two."""
+    maps = JointRejector(SegSALSA(VectorTV(weight=0.3))).reject(sure_classes(), fraction=wanted)
+    assert maps.attrs["search"] == "jump"
+    below, above = maps.attrs["reachable_fractions"]
+    assert below < wanted < above
+    assert above - below < 2.5 / 9
+    nearer = below if wanted - below < above - wanted else above
+    assert maps.attrs["rejected_fraction"] == pytest.approx(nearer)
+    assert maps.attrs["n_solves"] <= 12
+
+
+def test_changes_in_a_narrow_interval_are_found() -> None:
+    largest = 0.7 + 0.01 * np.random.default_rng(1).random((40, 50))
+    probability = np.stack([largest, (1 - largest) / 2, (1 - largest) / 2])
+    maps = JointRejector(SegSALSA(VectorTV(weight=1e-3))).reject(probability, fraction=0.2)
+    assert maps.attrs["search"] == "near enough"
+    assert maps.attrs["rejected_fraction"] == pytest.approx(0.2, abs=0.005)
+
+
+@pytest.mark.parametrize("rejection_classes", [1, 3])
+@pytest.mark.parametrize("novelty", [False, True])
+def test_the_objective_is_concave_with_the_rejected_mass_as_slope(
+    rejection_classes, novelty
+) -> None:
+    scene = make_scene()
+    maps = xr.Dataset({"probability": scene.probability})
+    if novelty:
+        p_value = np.random.default_rng(2).uniform(0.2, 1, scene.reference.shape)
+        maps["novelty_p_value"] = (("y", "x"), p_value)
+    context = SegSALSA(VectorTV(weight=0.3), tol=1e-7, max_iterations=20_000, dtype="float64")
+    rejector = JointRejector(context, rejection_classes=rejection_classes)
+    problem = rejector._problem(maps)
+    log_odds = np.array([-1.2, -1.0, -0.999, -0.8, -0.5])
+    found = [problem.solve(float(1 / (1 + np.exp(-one)))) for one in log_odds]
+    objective = np.array([one.objective for one in found])
+    mass = np.array([one.rejected_mass for one in found])
+    assert (np.diff(mass) > 0).all()
+    slope = np.diff(objective) / np.diff(log_odds)
+    assert ((-slope >= mass[:-1] - 1e-3) & (-slope <= mass[1:] + 1e-3)).all()
+    assert -slope[1] == pytest.approx(mass[1], rel=0.02)
+    everything = problem.solve(problem.rejects_all)
+    assert everything.rejected_mass == pytest.approx(1, abs=1e-5)
+    assert everything.objective == pytest.approx(problem.rejecting_all_costs, abs=1e-5)
+    nothing = problem.solve(0.0)
+    assert nothing.rejected_mass == 0
+    assert nothing.objective >= objective[0] - 1e-7
+
+
+def test_tangents_meet_at_a_jump() -> None:
+    """Below log-odds of -0.3 a tenth is rejected, above them three tenths."""
+
+    def probe(log_odds: float) -> Probe:
+        mass = 0.1 if log_odds < -0.3 else 0.3
+        return Probe(1 / (1 + np.exp(-log_odds)), mass, 0.5 - mass * (log_odds + 0.3), mass)
+
+    assert crossing(probe(-1.0), probe(-0.1)) == pytest.approx(-0.3)
+    assert np.isnan(crossing(probe(-1.0), probe(-0.5)))
+    assert np.isnan(crossing(Probe(0.1, 0.1), probe(-0.1)))
+
+
+@pytest.mark.parametrize("wanted", [0.1, 0.3, 0.6])
+def test_points_of_another_rejector_are_noticed(wanted) -> None:
+    """Also where the tries end between a point that misleads and one that was solved for."""
+    scene = make_scene(shape=(30, 33))
+    rejector = JointRejector(SegSALSA(VectorTV(weight=0.3)), n_points=10)
+    other = JointRejector(SegSALSA(VectorTV(weight=1.0)), n_points=10)
+    points = other.operating_points(scene.probability, scene.test)
+    with pytest.raises(InputError, match="Pass the operating points of the same rejector"):
+        rejector.reject(scene.probability, fraction=wanted, points=points)
+
+
+def test_what_are_no_points_is_refused() -> None:
+    scene = make_scene()
+    rejector = JointRejector(SegSALSA(VectorTV(weight=0.3)), n_points=4)
+    points = rejector.operating_points(scene.probability, scene.test)
+    for wrong, message in (
+        (points.isel(operating_point=1), "over 'operating_point'"),
+        (points.assign(scene_fraction=points.scene_fraction + 7), r"must lie in \[0, 1\]"),
+        (points.assign(scene_fraction=points.scene_fraction * np.nan), r"must lie in \[0, 1\]"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rejector.reject(scene.probability, fraction=0.1, points=wrong)
+
+
+def test_one_calibration_pixel_is_looked_for_all_the_way() -> None:
+    scene = make_scene(shape=(30, 33))
+    rejector = JointRejector(SegSALSA(VectorTV(weight=0.3)))
+    sweep = rejector.sweep(scene.probability)
+    first = np.where(sweep.rejected.any("operating_point"), sweep.rejected.argmax(axis=0), 99)
+    y, x = np.unravel_index(np.argmin(first), first.shape)
+    labels = np.zeros(first.shape, int)
+    labels[y, x] = 77  # never right
+    maps = rejector.reject(
+        scene.probability,
+        rejection_cost=0.2,
+        calibration=hr.Calibration(labels, training=None),
+    )
+    assert bool(maps.rejected[y, x])
+    assert maps.attrs["rejected_fraction"] < 0.1
+
+
+def test_a_sweep_finds_changes_in_a_thousandth_of_the_scale() -> None:
+    sweep = JointRejector(SegSALSA(VectorTV(weight=0.3))).sweep(sure_classes())
+    fraction = sweep.rejected_fraction.values
+    between = np.unique(fraction[(fraction > 0) & (fraction < 1)].round(2))
+    assert between.size >= 4
+    assert np.diff([0, *between, 1]).max() < 3.5 / 9
