@@ -85,7 +85,7 @@ def joint_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> It
     def run(workers: int) -> None:
         replace(one, workers=workers).sweep(maps["probability"], within=within)
 
-    seconds = best_in_turns({"one": lambda: run(1), "cold": cold, "two": lambda: run(2)}, rounds=5)
+    seconds = best_in_turns({"one": lambda: run(1), "cold": cold, "two": lambda: run(2)}, rounds=8)
     yield Row(
         f"joint sweep of {sweep.sizes['operating_point']} / as many cold solves, one worker",
         f"{seconds['one'] / seconds['cold']:.2f} ({seconds['one']:.1f} s)",

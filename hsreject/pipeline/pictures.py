@@ -89,16 +89,18 @@ def draw_overview(
     rejected.plot(axes[2], legend=False)
     _curve_display(curves).plot(axes[3:], measures=("nonrejected_accuracy",), legend=False)
     with print_style():
-        axes[3].legend(loc="lower right", handlelength=2.4)
+        axes[3].legend(
+            loc="lower right", handlelength=2.4, title="filled: largest Q", title_fontsize="small"
+        )
     share = f"{100 * rejected.rejected_fraction:.0f} %"
-    titles = ("scene", "reference", f"map, {share} rejected (black)", "what is kept")
+    titles = ("scene", "reference", f"{name}, {share} rejected (black)", "what is kept")
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, size="medium")
     return Picture(
         save_figure(figure, folder / "overview", dpi=200)[0],
         "In one look",
         "The scene, what is known on the ground, the map that leaves out what is not sure enough, "
-        "and the accuracy of what is kept.",
+        "and the accuracy of what is kept; the filled mark is the largest classification quality.",
     )
 
 
