@@ -74,8 +74,9 @@ def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | N
     """Return the failure probability to try next for a wanted fraction, None when there is none.
 
     The line through the two probes that come nearest to the wanted fraction tells it. Where one end
-    of the bracket rejects nothing or everything, or two tries have not halved it (next to a jump),
-    the tangents of the objective tell more (:func:`crossing`); where three have not, it is halved.
+    of the bracket rejects nothing or everything, or the last try met a plateau, or two have not
+    halved the bracket (next to a jump), the tangents of the objective tell more (:func:`crossing`);
+    where three have not, it is halved.
     As long as every try rejects too much and nothing is known of the objective, each goes down
     further than the one before: novelty may move all changes to failure probabilities of a
     thousandth and less.
@@ -95,7 +96,8 @@ def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | N
     stuck = _is_stuck(probes, wanted, tries=2, n_tried=n_tried)
     if _is_stuck(probes, wanted, tries=3, n_tried=n_tried):
         return _part_way(start, end, 0.5)
-    if stuck or low.fraction == 0 or high.fraction == 1:
+    on_plateau = n_tried > 1 and _is_plateau(probes, wanted)
+    if stuck or on_plateau or low.fraction == 0 or high.fraction == 1:
         meeting = crossing(low, high)
         if n_tried == 0:
             meeting += STEEPNESS * _log_odds(wanted)
@@ -125,6 +127,13 @@ def _is_stuck(probes: list[Probe], wanted: float, *, tries: int, n_tried: int) -
     if n_tried < tries:
         return False
     return _width(*bracket(probes, wanted)) > _width(*bracket(probes[:-tries], wanted)) / 2
+
+
+def _is_plateau(probes: list[Probe], wanted: float) -> bool:
+    """Return whether the last try changed next to nothing: the ends differ as before."""
+    now, before = (bracket(known, wanted) for known in (probes, probes[:-1]))
+    step, former = (high.rejected_mass - low.rejected_mass for low, high in (now, before))
+    return step > 0.95 * former
 
 
 def crossing(low: Probe, high: Probe) -> float:

@@ -125,6 +125,27 @@ def test_one_calibration_pixel_is_looked_for_all_the_way() -> None:
     assert maps.attrs["rejected_fraction"] < 0.1
 
 
+@pytest.mark.parametrize("wanted", [0.2, 0.45, 0.55, 0.8])
+@pytest.mark.parametrize("known_field", [False, True])
+def test_the_edge_of_a_plateau_is_found(wanted, known_field) -> None:
+    """Half of the scene is novel: it falls first, and then for long nothing more."""
+    score = 1.5 * np.random.default_rng(0).normal(size=(4, 24, 24))
+    probability = np.exp(score) / np.exp(score).sum(axis=0)
+    p_value = np.where(np.arange(24)[:, None] < 12, 1.0, 1e-3) * np.ones((24, 24))
+    maps = xr.Dataset(
+        {
+            "probability": (("category", "y", "x"), probability),
+            "novelty_p_value": (("y", "x"), p_value),
+        }
+    )
+    context = SegSALSA(VectorTV(weight=0.3))
+    if known_field:
+        maps["hidden_field"] = (("category", "y", "x"), context.solve(probability).hidden_field)
+    found = JointRejector(context, novelty_exponent=1.0).reject(maps, fraction=wanted)
+    assert found.attrs["rejected_fraction"] == pytest.approx(wanted, abs=0.005)
+    assert found.attrs["n_solves"] <= 12
+
+
 def test_a_sweep_finds_changes_in_a_thousandth_of_the_scale() -> None:
     sweep = JointRejector(SegSALSA(VectorTV(weight=0.3))).sweep(sure_classes())
     fraction = sweep.rejected_fraction.values
