@@ -190,6 +190,8 @@ class JointProblem:
             solution = self._solve(failure_probability, n_threads, progress)
             if self.store is not None:
                 self.store.save(key, solution)
+        else:
+            progress("context", 1, 1)
         self._solved[key] = solution
         return solution
 

@@ -39,8 +39,12 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, workers: int) -> None:
     assert 4 <= len(files) < 10
     assert all(file.suffix == ".npz" for file in files)
     times = {file: file.stat().st_mtime_ns for file in files}
-    found = rejector.sweep(scene.probability)
+    heard: list[float] = []
+    found = rejector.sweep(
+        scene.probability, progress=lambda stage, done, total: heard.append(done)
+    )
     xr.testing.assert_equal(found, expected)
+    assert heard[0] == 1  # what was kept counts as done
     assert len(list((tmp_path / "solves").iterdir())) == 10
     assert {file: file.stat().st_mtime_ns for file in files} == times
 
