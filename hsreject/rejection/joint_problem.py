@@ -241,7 +241,8 @@ class JointProblem:
         if self.context.class_prior is not None:
             return np.nan
         q = np.broadcast_to(self._failure(failure_probability), self.has_data.shape)[self.has_data]
-        return float(np.log((1 - q) / (1 + (self.rejection_classes - 1) * q)).sum())
+        with np.errstate(divide="ignore"):
+            return float(np.log((1 - q) / (1 + (self.rejection_classes - 1) * q)).sum())
 
     def solve_all(
         self, failure_probabilities: Sequence[float], *, workers: int, progress: SolveProgress

@@ -76,10 +76,9 @@ def next_probe(probes: list[Probe], wanted: float, *, n_tried: int) -> float | N
     The line through the two probes that come nearest to the wanted fraction tells it. Where one end
     of the bracket rejects nothing or everything, or the last try met a plateau, or two have not
     halved the bracket (next to a jump), the tangents of the objective tell more (:func:`crossing`);
-    where three have not, it is halved.
-    As long as every try rejects too much and nothing is known of the objective, each goes down
-    further than the one before: novelty may move all changes to failure probabilities of a
-    thousandth and less.
+    where three have not, it is halved. As long as every try rejects too much and nothing is known
+    of the objective, each goes down further than the one before: novelty may move all changes to
+    failure probabilities of a thousandth and less.
 
     Parameters
     ----------
@@ -164,13 +163,12 @@ def _inside(log_odds: float, low: Probe, high: Probe) -> float:
     if low.failure_probability > 0:
         width = right - _log_odds(low.failure_probability)
         log_odds = max(log_odds, right - width + max(NARROWEST / 2, width / 100))
-    return 1 / (1 + math.exp(-min(log_odds, right - max(NARROWEST / 2, width / 100))))
+    return _probability(min(log_odds, right - max(NARROWEST / 2, width / 100)))
 
 
 def _part_way(start: float, end: float, share: float) -> float:
     """Return the failure probability a share of the way between two, in log-odds."""
-    odds = _log_odds(start) + share * (_log_odds(end) - _log_odds(start))
-    return 1 / (1 + math.exp(-odds))
+    return _probability(_log_odds(start) + share * (_log_odds(end) - _log_odds(start)))
 
 
 def _width(low: Probe, high: Probe) -> float:
@@ -259,7 +257,11 @@ def _spread(low: Probe, high: Probe, count: int) -> list[float]:
     for place in range(1, count):
         side = left if place % 2 else right
         spread.append(centre + (side - centre) / 4 ** ((place + 1) // 2))
-    return sorted(1 / (1 + math.exp(-one)) for one in spread[:count])
+    return sorted(map(_probability, spread[:count]))
+
+
+def _probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-log_odds))
 
 
 def _log_odds(value: float) -> float:

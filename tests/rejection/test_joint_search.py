@@ -152,3 +152,18 @@ def test_a_sweep_finds_changes_in_a_thousandth_of_the_scale() -> None:
     between = np.unique(fraction[(fraction > 0) & (fraction < 1)].round(2))
     assert between.size >= 4
     assert np.diff([0, *between, 1]).max() < 3.5 / 9
+
+
+@pytest.mark.parametrize("p_value", [1e-300, 0.0])
+def test_pixels_that_are_novel_beyond_all_numbers(p_value) -> None:
+    """Tangents meet where no failure probability is left, or nowhere."""
+    scene = make_scene()
+    maps = scene.probability.to_dataset().assign(
+        novelty_p_value=(("y", "x"), np.full(scene.reference.shape, p_value))
+    )
+    context = SegSALSA(VectorTV(weight=0.3))
+    rejector = JointRejector(context, novelty_exponent=1.0, n_points=4)
+    found = rejector.reject(maps, fraction=0.5)
+    assert found.attrs["rejected_fraction"] in {0.0, 1.0}
+    assert found.attrs["reachable_fractions"] == [0.0, 1.0]
+    assert rejector.sweep(maps).sizes["operating_point"] <= 4
