@@ -27,8 +27,16 @@ def _registries() -> dict[str, Registry[object]]:
 
 @config_app.command("list")
 def list_parts() -> None:
-    """List the parts that each section of a configuration may name."""
+    """List the keys of a configuration, and the parts that they may name."""
+    from hsreject.pipeline.plan import SECTIONS  # noqa: PLC0415 (slow; --help is quick)
+
     console = Console()
+    table = Table(title="[bold]a configuration[/bold]", title_justify="left")
+    table.add_column("key", no_wrap=True)
+    table.add_column("what it is")
+    for key, meaning in SECTIONS.items():
+        table.add_row(key, escape(meaning))
+    console.print(table)
     for section, registry in _registries().items():
         table = Table(title=f"[bold]{escape(f'[{section}]')}[/bold]", title_justify="left")
         table.add_column("name", no_wrap=True)

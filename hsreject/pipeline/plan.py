@@ -19,20 +19,21 @@ from hsreject.rejection import REJECTORS, Rejector
 CONTEXT_ROW = "SegSALSA alone"
 """What the table calls the context with nothing rejected."""
 
-SECTIONS = (
-    "title",
-    "seed",
-    "repeat",
-    "fraction",
-    "scene",
-    "sampling",
-    "features",
-    "classifier",
-    "context",
-    "rejectors",
-    "baselines",
-    "tuning",
-)
+SECTIONS = {
+    "title": "what the report calls the run",
+    "seed": "of the training pixels; 0 by default",
+    "repeat": "how many seeds, from that one on; 1 by default",
+    "fraction": "which part of the pixels the reject maps reject; 0.1 by default",
+    "scene": "the scene and its labels: needed",
+    "sampling": "which labelled pixels to train on; 10 of each class by default",
+    "features": "what the classifier sees, a list; the bands by default",
+    "classifier": "smlr by default",
+    "context": "what neighbours tell; nothing by default",
+    "rejectors": "a list; pixelwise by default",
+    "baselines": 'what to compare with: [] by default, or ["coordinates"]',
+    "tuning": 'chosen by cross-validation: folds = 5 and grid = {"context.weight" = [1, 2]}',
+}
+"""The keys of a configuration, and what they are."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     document : mapping
         The sections of a configuration; every table may be replaced by the object it names.
     """
-    check_keys(document, SECTIONS, section="")
+    check_keys(document, tuple(SECTIONS), section="")
     if "scene" not in document:
         raise ConfigError(f"The configuration needs a [scene]. There are: {', '.join(SCENES)}.")
     context = make_context(document.get("context"))

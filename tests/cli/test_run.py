@@ -186,7 +186,18 @@ def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_pat
 def test_parts_are_listed_and_explained(capsys) -> None:
     assert call("config", "list") == 0
     shown = capsys.readouterr().out
-    for name in ("indian_pines", "per_class", "mnf", "smlr", "vector_tv", "joint", "margin"):
+    for name in (
+        "repeat",
+        "baselines",
+        "tuning",
+        "indian_pines",
+        "per_class",
+        "mnf",
+        "smlr",
+        "vector_tv",
+        "joint",
+        "margin",
+    ):
         assert name in shown
     assert call("config", "show", "vector_tv") == 0
     shown = capsys.readouterr().out
