@@ -240,9 +240,10 @@ class JointProblem:
         """Return the sum of log s, where the likelihood is s [p, odds of failure] in a pixel."""
         if self.context.class_prior is not None:
             return np.nan
-        q = np.broadcast_to(self._failure(failure_probability), self.has_data.shape)[self.has_data]
-        with np.errstate(divide="ignore"):
-            return float(np.log((1 - q) / (1 + (self.rejection_classes - 1) * q)).sum())
+        q = self._failure(failure_probability)
+        with np.errstate(divide="ignore", invalid="ignore"):  # pixels without data
+            logs = np.log((1 - q) / (1 + (self.rejection_classes - 1) * q))
+        return float(logs[self.has_data].sum() if logs.ndim else logs * self.has_data.sum())
 
     def solve_all(
         self, failure_probabilities: Sequence[float], *, workers: int, progress: SolveProgress

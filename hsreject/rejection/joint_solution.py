@@ -90,12 +90,9 @@ class JointSolution:
 
 def rejected_mass(field: NDArray[Any], likelihood: NDArray[Any], n_classes: int) -> float:
     """Return the mean posterior probability of rejection over the pixels with data."""
-    total, rejection = np.zeros(field.shape[1:]), np.zeros(field.shape[1:])
-    for category, (z, p) in enumerate(zip(field, likelihood, strict=True)):
-        total += z * p
-        if category >= n_classes:
-            rejection += z * p
-    return float(np.nanmean(rejection / total))
+    total = np.einsum("kyx,kyx->yx", field, likelihood)
+    rejection = np.einsum("kyx,kyx->yx", field[n_classes:], likelihood[n_classes:])
+    return float(np.nanmean(rejection / total, dtype=np.float64))
 
 
 class SolutionStore:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hsreject.progress import ProgressCallback
+from hsreject.progress import ProgressCallback, no_progress
 
 
 class SolveProgress:
@@ -39,6 +37,8 @@ class SolveProgress:
 
     def of_solve(self) -> ProgressCallback:
         """Return the callback of one more solve."""
+        if self._progress is no_progress:
+            return no_progress
         with self._lock:
             self._shares.append(0.0)
             number = len(self._shares) - 1
