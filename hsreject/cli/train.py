@@ -80,4 +80,6 @@ def show_points(model: MapModel, console: Console) -> None:
             f"{float(point['threshold']):.4f}",
         )
     console.print(table)
-    console.print("The points were chosen on these pixels: their accuracies are a little too high.")
+    console.print(
+        "Thresholds for a cost were chosen on these pixels: their accuracy is optimistic."
+    )

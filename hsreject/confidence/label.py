@@ -115,7 +115,7 @@ def category_labels(field: xr.DataArray) -> NDArray[np.integer]:
     known = field.coords.variables  # not .coords[...], which would make a DataArray
     if CATEGORY not in known:
         return np.arange(1, field.sizes[CATEGORY] + 1)
-    indexed = isinstance(known[CATEGORY], xr.IndexVariable)
+    indexed = isinstance(known[CATEGORY], xr.IndexVariable)  # whose .values take twice as long
     values = field.get_index(CATEGORY).to_numpy() if indexed else known[CATEGORY].values
     labels = values.tolist()  # of a few numbers Python is the faster judge
     if values.dtype.kind == "f" and all(map(float.is_integer, labels)):

@@ -120,12 +120,12 @@ def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
         if not isinstance(entry, str):
             table = dict(as_table(entry, "rejectors"))
         name = str(table.get("name"))
-        if name in REJECTORS:
+        if name in REJECTORS:  # if not, build_part says so
             _check_rejector(name, table)
-        if name in REJECTORS and "context" in REJECTORS.options(name):
-            if context is None:
-                raise ConfigError(f"[rejectors] '{name}' needs a [context].")
-            table["context"] = context
+            if "context" in REJECTORS.options(name):
+                if context is None:
+                    raise ConfigError(f"[rejectors] '{name}' needs a [context].")
+                table["context"] = context
         label = str(table.pop("label", name))
         if label in rejectors:
             raise ConfigError(
