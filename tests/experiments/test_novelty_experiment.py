@@ -51,6 +51,15 @@ def test_a_far_class_is_rejected_only_with_novelty(scene) -> None:
     assert ((result.accuracy > 0.5) & (result.accuracy <= 1)).all()
 
 
+def test_pixels_without_data_are_not_counted(scene) -> None:
+    cube, labels = scene
+    holes = cube.copy(deep=True)
+    rows, columns = np.nonzero(labels.values == 4)
+    holes[:, rows[0], columns[0]] = np.nan
+    result = experiment(hold_outs=[(4,), (2,)], n_seeds=1).run(holes, labels)
+    assert result.n_unknown.values.tolist() == [143, 144]
+
+
 def test_seeds_repeat_and_progress_ends(scene) -> None:
     heard = []
     once = experiment(hold_outs=[(2, 4)], n_seeds=1)
