@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "hsreject"
 # From the bottom up. A name is a module or a package directly under hsreject.
 LAYERS = (
     {"errors"},
-    {"registry", "progress", "classes", "fingerprint", "compilation"},
+    {"registry", "progress", "classes", "fingerprint", "compilation", "files"},
     {"schema"},
     {"confidence", "io", "sampling"},
     {"datasets"},

@@ -20,7 +20,7 @@ config_app = typer.Typer(
 
 def _registries() -> dict[str, Registry[object]]:
     """Return the registries by the section of a configuration that uses them."""
-    from hsreject.pipeline.catalogue import REGISTRIES  # noqa: PLC0415 (slow; --help is quick)
+    from hsreject.pipeline.catalogue import REGISTRIES
 
     return REGISTRIES
 
@@ -28,7 +28,7 @@ def _registries() -> dict[str, Registry[object]]:
 @config_app.command("list")
 def list_parts() -> None:
     """List the keys of a configuration, and the parts that they may name."""
-    from hsreject.pipeline.plan import SECTIONS  # noqa: PLC0415 (slow; --help is quick)
+    from hsreject.pipeline.plan import SECTIONS
 
     console = Console()
     table = Table(title="[bold]a configuration[/bold]", title_justify="left")

@@ -55,12 +55,12 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
     A is the accuracy of what is kept, Q the share of right decisions (right labels kept, wrong ones
     rejected), phi the odds of an error among the rejected over the odds among all.
     """
-    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
+    from rich.console import Console
 
-    from hsreject.cli.progress import progress_on  # noqa: PLC0415
-    from hsreject.report.evaluation_files import evaluate_files  # noqa: PLC0415
-    from hsreject.report.evaluation_folder import write_evaluation  # noqa: PLC0415
-    from hsreject.report.folder import check_folder  # noqa: PLC0415
+    from hsreject.cli.progress import progress_on
+    from hsreject.files import check_folder
+    from hsreject.report.evaluation_files import evaluate_files
+    from hsreject.report.evaluation_folder import write_evaluation
 
     if out is not None:
         check_folder(out, overwrite=overwrite)  # before the work, not after it
@@ -87,8 +87,8 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
 
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the table of operating points and what people quote besides."""
-    from hsreject.cli.table import result_table  # noqa: PLC0415
-    from hsreject.report.evaluation_summary import summary_lines  # noqa: PLC0415
+    from hsreject.cli.table import result_table
+    from hsreject.report.evaluation_summary import summary_lines
 
     headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
     table = result_table(console, *headings)

@@ -20,10 +20,10 @@ def fetch(
     ] = None,
 ) -> None:
     """Download scenes with reference labels, checked by SHA-256, for `load_scene` in Python."""
-    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
+    from rich.console import Console
 
-    from hsreject.cli.progress import progress_on  # noqa: PLC0415
-    from hsreject.datasets.scenes import fetch_scene  # noqa: PLC0415
+    from hsreject.cli.progress import progress_on
+    from hsreject.datasets.scenes import fetch_scene
 
     if not names:
         _list(folder)
@@ -36,11 +36,11 @@ def fetch(
 
 
 def _list(folder: Path | None) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
-    from hsreject.datasets.download import data_folder  # noqa: PLC0415
-    from hsreject.datasets.scenes import scenes  # noqa: PLC0415
+    from hsreject.datasets.download import data_folder
+    from hsreject.datasets.scenes import scenes
 
     place = folder or data_folder()
     table = Table("name", "scene", "MB", "there")

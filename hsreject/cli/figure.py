@@ -16,11 +16,11 @@ def figure(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the files.")] = Path(),
 ) -> None:
     """Draw a figure of the paper again: PNG, PDF and a text that says what differs and why."""
-    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
+    from rich.console import Console
 
-    from hsreject.cli.progress import progress_on  # noqa: PLC0415
-    from hsreject.experiments import FIGURES  # noqa: PLC0415
-    from hsreject.report.folder import check_folder  # noqa: PLC0415
+    from hsreject.cli.progress import progress_on
+    from hsreject.experiments import FIGURES
+    from hsreject.files import check_folder
 
     check_folder(out, overwrite=True)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:

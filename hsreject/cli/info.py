@@ -27,11 +27,11 @@ def info(
     quick: Annotated[bool, typer.Option("--quick", help="Do not read the pixels.")] = False,
 ) -> None:
     """Print what is understood of a file: size, type, place, bands, nodata, classes, guesses."""
-    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
+    from rich.console import Console
 
-    from hsreject.cli.progress import progress_on  # noqa: PLC0415
-    from hsreject.io.describe import describe  # noqa: PLC0415
-    from hsreject.progress import no_progress  # noqa: PLC0415
+    from hsreject.cli.progress import progress_on
+    from hsreject.io.describe import describe
+    from hsreject.progress import no_progress
 
     screen = Console()
     with progress_on(Console(stderr=True)) as shown:
@@ -56,8 +56,8 @@ def plain_text(found: Description) -> str:
 
 
 def _show_tables(found: Description, screen: Console) -> None:
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table
+    from rich.text import Text
 
     grid = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     grid.add_column(style="bold")

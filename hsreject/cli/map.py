@@ -69,11 +69,11 @@ def map_command(  # noqa: PLR0913 (one argument an option)
     that the test pixels of the training scene ask for. Scenes larger than memory are mapped in
     blocks.
     """
-    from rich.console import Console  # noqa: PLC0415 (slow to import; --help is quick)
+    from rich.console import Console
 
-    from hsreject.cli.progress import progress_on  # noqa: PLC0415
-    from hsreject.mapping.map_scene import map_scene  # noqa: PLC0415
-    from hsreject.mapping.tasks import cluster  # noqa: PLC0415
+    from hsreject.cli.progress import progress_on
+    from hsreject.mapping.map_scene import map_scene
+    from hsreject.mapping.tasks import cluster
 
     with progress_on(Console(stderr=True)) as progress, cluster(scheduler):
         made = map_scene(
@@ -100,7 +100,7 @@ def map_command(  # noqa: PLR0913 (one argument an option)
 
 def show_summary(summary: MapSummary, console: Console) -> None:
     """Print what was rejected, why, and how much of each class is kept."""
-    from hsreject.cli.table import result_table  # noqa: PLC0415
+    from hsreject.cli.table import result_table
 
     headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
     table = result_table(console, *headings)

@@ -46,17 +46,17 @@ def novelty(  # noqa: PLR0913 (one argument an option)
     AUROC is the probability that a pixel of an unknown class is rejected before one of a known
     class: 0.5 is chance, 1 perfect.
     """
-    from rich.console import Console  # noqa: PLC0415 (see the package's docstring)
+    from rich.console import Console
 
-    from hsreject.classify.features import MNF, Smooth  # noqa: PLC0415
-    from hsreject.cli.progress import progress_on  # noqa: PLC0415
-    from hsreject.context.priors import VectorTV  # noqa: PLC0415
-    from hsreject.context.segsalsa import SegSALSA  # noqa: PLC0415
-    from hsreject.experiments.novelty import (  # noqa: PLC0415
+    from hsreject.classify.features import MNF, Smooth
+    from hsreject.cli.progress import progress_on
+    from hsreject.context.priors import VectorTV
+    from hsreject.context.segsalsa import SegSALSA
+    from hsreject.experiments.novelty import (
         INDIAN_PINES_HOLD_OUTS,
         NoveltyExperiment,
     )
-    from hsreject.io.netcdf import check_dataset_path, write_dataset  # noqa: PLC0415
+    from hsreject.io.netcdf import check_dataset_path, write_dataset
 
     if out is not None:
         check_dataset_path(out, overwrite=overwrite)  # before the work, not after it
@@ -80,10 +80,10 @@ def novelty(  # noqa: PLR0913 (one argument an option)
 def _input(
     scene: Path | None, labels: Path | None, *, variable: str | None, band_axis: int | None
 ) -> tuple[xr.DataArray, xr.DataArray]:
-    from hsreject.datasets.indian_pines import load_indian_pines  # noqa: PLC0415
-    from hsreject.errors import InputError  # noqa: PLC0415
-    from hsreject.io.labels import open_labels  # noqa: PLC0415
-    from hsreject.io.scene import open_scene  # noqa: PLC0415
+    from hsreject.datasets.indian_pines import load_indian_pines
+    from hsreject.errors import InputError
+    from hsreject.io.labels import open_labels
+    from hsreject.io.scene import open_scene
 
     if (scene is None) != (labels is None):
         raise InputError("Give --scene and --labels together, or neither for Indian Pines.")
@@ -94,7 +94,7 @@ def _input(
 
 
 def _classes(text: str) -> tuple[int, ...]:
-    from hsreject.errors import InputError  # noqa: PLC0415
+    from hsreject.errors import InputError
 
     try:
         return tuple(int(part) for part in text.split(","))
@@ -106,7 +106,7 @@ def _classes(text: str) -> tuple[int, ...]:
 
 def show_novelty(result: xr.Dataset, console: Console) -> None:
     """Print the AUROC of every hold-out and the accuracy with nothing unknown."""
-    from hsreject.cli.table import result_table  # noqa: PLC0415
+    from hsreject.cli.table import result_table
 
     headings = ["pixels", "pixelwise", "+ novelty", "sequential", "+ novelty", "novelty alone"]
     table = result_table(console, "unknown", *headings)

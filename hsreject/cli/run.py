@@ -31,8 +31,8 @@ def run_command(
     Started again, it continues from the stages that are finished and unchanged. 'hsreject config
     list' tells what a configuration may name.
     """
-    from hsreject.pipeline.run import run  # noqa: PLC0415 (slow to import; --help is quick)
-    from hsreject.pipeline.summary_table import summary_notes, summary_rows  # noqa: PLC0415
+    from hsreject.pipeline.run import run
+    from hsreject.pipeline.summary_table import summary_notes, summary_rows
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out

@@ -39,12 +39,12 @@ def train_command(
     The test pixels of the configuration tell which threshold a rejection cost or an accuracy asks
     for. The file runs no code when it is opened.
     """
-    from rich.console import Console  # noqa: PLC0415 (slow to import; --help is quick)
+    from rich.console import Console
 
-    from hsreject.cli.progress import progress_on  # noqa: PLC0415
-    from hsreject.io.replace import check_target  # noqa: PLC0415
-    from hsreject.mapping.model_file import save_map_model  # noqa: PLC0415
-    from hsreject.mapping.train import train  # noqa: PLC0415
+    from hsreject.cli.progress import progress_on
+    from hsreject.files import check_target
+    from hsreject.mapping.model_file import save_map_model
+    from hsreject.mapping.train import train
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:
@@ -60,8 +60,8 @@ def train_command(
 
 def show_points(model: MapModel, console: Console) -> None:
     """Print the operating points that people ask for first."""
-    from hsreject.cli.table import result_table  # noqa: PLC0415
-    from hsreject.measures.choosing import (  # noqa: PLC0415
+    from hsreject.cli.table import result_table
+    from hsreject.measures.choosing import (
         cheapest_operating_point,
         point_for_fraction,
     )

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pooch
 
 from hsreject.errors import FileError
-from hsreject.io.replace import reason, replacing
+from hsreject.files import reason, replacing
 from hsreject.progress import ProgressCallback, no_progress
 
 FOLDER_VARIABLE = "HSREJECT_DATA"

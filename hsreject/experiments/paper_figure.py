@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hsreject.files import complete_folder
 from hsreject.plot.style import save_figure
-from hsreject.report.folder import complete_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,10 +13,10 @@ from rasterio._err import CPLE_BaseError
 from rasterio.errors import RasterioError
 
 from hsreject.errors import FileError, InputError
+from hsreject.files import check_space, free_space, replacing
 from hsreject.io import envi_map, geotiff_map
 from hsreject.io.block_store import store, stored_size
 from hsreject.io.raster import Raster
-from hsreject.io.replace import check_space, free_space, replacing
 from hsreject.progress import ProgressCallback, no_progress
 
 # What rasterio lets out when GDAL cannot write: the last where GDAL has not even said so.

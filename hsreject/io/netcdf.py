@@ -16,8 +16,8 @@ from xarray.backends import H5NetCDFStore
 
 from hsreject import schema
 from hsreject.errors import FileError, InputError
+from hsreject.files import check_target, replacing
 from hsreject.io.georeference import georeference
-from hsreject.io.replace import check_target, replacing
 
 SUFFIXES = (".nc", ".nc4")
 

@@ -13,6 +13,7 @@ import rasterio
 import xarray as xr
 
 from hsreject.errors import InputError
+from hsreject.files import check_folder, complete_folder
 from hsreject.io.map_reader import open_map
 from hsreject.io.map_writer import write_maps
 from hsreject.mapping.map_model import MapModel
@@ -24,7 +25,6 @@ from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.goal import ACCURACY, FRACTION, REJECTION_COST, THRESHOLD, Goal
 from hsreject.rejection.maps import rejection_maps
 from hsreject.rejection.streamed_threshold import streamed_threshold
-from hsreject.report.folder import check_folder, complete_folder
 from hsreject.schema import REJECTED
 
 MAPS = ("label", "label_with_rejection", "confidence")

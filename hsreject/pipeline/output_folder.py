@@ -12,9 +12,9 @@ import tomli_w
 import xarray as xr
 
 from hsreject.errors import FileError, HsrejectError
+from hsreject.files import PARTIAL, check_folder, complete_folder, reason
 from hsreject.io.map_writer import write_map
 from hsreject.io.netcdf import write_dataset
-from hsreject.io.replace import reason
 from hsreject.pipeline.one_seed import REJECTOR, SeedResult
 from hsreject.pipeline.pictures import draw_maps, draw_measures, draw_overview
 from hsreject.pipeline.plan import Plan
@@ -22,7 +22,6 @@ from hsreject.pipeline.report import write_report
 from hsreject.pipeline.result import config_text, operating_points, versions
 from hsreject.pipeline.summary import SYSTEM
 from hsreject.progress import ProgressCallback
-from hsreject.report.folder import PARTIAL, check_folder, complete_folder
 
 CONFIG = "config.toml"
 STAGES = "stages"

@@ -17,7 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from hsreject.io.replace import replacing
+from hsreject.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

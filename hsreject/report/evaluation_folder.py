@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hsreject import __version__
+from hsreject.files import complete_folder
 from hsreject.io.netcdf import write_dataset
 from hsreject.measures.optimality import nearest_points
 from hsreject.plot.style import save_figure
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.evaluation_pictures import evaluation_pictures
-from hsreject.report.folder import complete_folder
 from hsreject.schema import OPERATING_POINT
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hsreject import __version__
-from hsreject.io.replace import replacing
+from hsreject.files import replacing
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import rasterio
 
 import hsreject as hr
 from hsreject.errors import FileError, InputError
-from hsreject.io.replace import replacing
+from hsreject.files import replacing
 from tests.io.written_maps import confidence_map, reject_map
 
 NAMES = ["map.tif", "map.img"]
