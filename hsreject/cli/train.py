@@ -63,14 +63,14 @@ def show_points(model: MapModel, console: Console) -> None:
     from hsreject.cli.table import result_table
     from hsreject.measures.choosing import (
         cheapest_operating_point,
-        point_for_fraction,
+        choose_point,
     )
 
     headings = ("test pixels", "rejected", "accuracy kept", "threshold")
     table = result_table(console, *headings, title=model.title)
     points = model.operating_points
-    rows = {"nothing rejected": point_for_fraction(points, 0.0)}
-    rows |= {f"--fraction {share}": point_for_fraction(points, share) for share in (0.1, 0.2)}
+    rows = {"nothing rejected": choose_point(points, fraction=0.0)}
+    rows |= {f"--fraction {share}": choose_point(points, fraction=share) for share in (0.1, 0.2)}
     rows |= {f"--cost {cost}": cheapest_operating_point(points, cost) for cost in (0.2, 0.3, 0.4)}
     for name, point in rows.items():
         table.add_row(

@@ -8,7 +8,7 @@ from hsreject.confidence import named_confidence
 from hsreject.experiments.figure_3 import REJECTORS
 from hsreject.experiments.four_gaussians import FourGaussians
 from hsreject.experiments.paper_figure import PaperFigure
-from hsreject.measures.choosing import highest_quality_point
+from hsreject.measures.choosing import choose_point
 from hsreject.measures.curve import rejection_curve
 from hsreject.plot.rejection_curve import RejectionCurveDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_row
@@ -48,7 +48,7 @@ def curves_figure(n_per_class: int = 10_000, seed: int = 0) -> PaperFigure:
     RejectionCurveDisplay.from_curves(curves).plot(axes)
     largest = []
     for name, curve in curves.items():
-        best = highest_quality_point(curve)
+        best = choose_point(curve)
         quality, fraction = float(best["classification_quality"]), float(best["rejected_fraction"])
         largest.append(f"{quality:.3f} at r = {fraction:.2f} ({name})")
     return PaperFigure(

@@ -11,7 +11,7 @@ from hsreject.experiments.indian_pines import (
     differences,
 )
 from hsreject.experiments.paper_figure import PaperFigure
-from hsreject.measures.choosing import highest_quality_point
+from hsreject.measures.choosing import choose_point
 from hsreject.measures.summary import accuracy_at
 from hsreject.plot.rejection_curve import RejectionCurveDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_row
@@ -46,7 +46,7 @@ def draw_scene_curves(curves: dict[str, xr.Dataset], *, seed: int) -> PaperFigur
     RejectionCurveDisplay.from_curves(curves, isolated=[JOINT]).plot(axes)
     said = []
     for name, curve in curves.items():
-        best = highest_quality_point(curve)
+        best = choose_point(curve)
         kept = float(accuracy_at(curve, 0.1)[0])
         said.append(
             f"{name}: {float(best['classification_quality']):.3f} at r = "

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hsreject.classify.reach import total_reach
 from hsreject.errors import InputError
+from hsreject.measures.point import COUNTS
 from hsreject.rejection.choice import calibrated_index
 from hsreject.schema import OPERATING_POINT
 
@@ -64,7 +65,7 @@ class MapModel:
     @property
     def n_calibration_pixels(self) -> int:
         """Number of test pixels behind `calibration`."""
-        counts = [self.calibration[name][:1].sum() for name in _COUNTS if name in self.calibration]
+        counts = [self.calibration[name][:1].sum() for name in COUNTS if name in self.calibration]
         return int(sum(counts))
 
     @property
@@ -90,14 +91,6 @@ class MapModel:
             )
         points = self.operating_points
         return float(points["threshold"].values[calibrated_index(points, goal)])
-
-
-_COUNTS = (
-    "accurate_kept",
-    "misclassified_kept",
-    "accurate_rejected",
-    "misclassified_rejected",
-)
 
 
 def calibration_of(points: xr.Dataset) -> dict[str, NDArray[np.float64]]:

@@ -1,17 +1,9 @@
-"""Choosing one operating point of a curve, and how clear the choice is.
-
-Every choice is the row of the curve as a Dataset without dimensions, with four more variables:
-`index` (its place in the curve), `criterion` (the value that decided), `margin` (how much better
-that is than the next best point's) and `runner_up` (the place of that point). Among equal points
-the one that rejects least is chosen, with margin 0. A curve of a single point has margin NaN and
-runner-up -1. The table of :func:`hsreject.compare_rejectors` may stand for the curve: the choice is
-then one of the rejectors, too, and says which.
-"""
+"""Choosing one operating point of a curve, and how clear the choice is."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -19,41 +11,82 @@ import xarray as xr
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.cost import SAME_COST, cost_curve
-from hsreject.measures.single_curve import check_not_empty
+from hsreject.measures.cost import SAME_COST
+from hsreject.measures.curve import check_not_empty, counts_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def highest_quality_point(curve: xr.Dataset) -> xr.Dataset:
-    """Return the point of maximum classification quality: most right decisions.
+def choose_point(
+    curve: xr.Dataset,
+    *,
+    fraction: float | None = None,
+    accuracy: float | None = None,
+    rejection_cost: float | None = None,
+) -> xr.Dataset:
+    """Return the operating point of a curve that meets what is wanted.
 
-    Its relative optimality is not negative against any other point of the curve.
+    At most one wish is given. Without any, the point of largest classification quality is chosen,
+    the one with most right decisions: its relative optimality is not negative against any other
+    point of the curve. Among equally good points the one that rejects least is chosen.
 
     Parameters
     ----------
     curve : Dataset
-        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
+        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`. The table of
+        :func:`hsreject.compare_rejectors` may stand for it: the choice is then one of the
+        rejectors, too, and says which.
+    fraction : float, optional
+        Wanted rejected fraction, in [0, 1]: the nearest point. Tied confidences may make the
+        fraction itself unreachable.
+    accuracy : float, optional
+        Wanted nonrejected accuracy, in [0, 1]: of the points that have at least that, the one that
+        rejects least.
+    rejection_cost : float, optional
+        The paper's rho, in [0, 1]: the point of least cost, as of :func:`cheapest_operating_point`.
 
     Returns
     -------
     Dataset
-        See :mod:`hsreject.measures.choosing`; the criterion is Q.
+        The row of the curve, without dimensions, and four more variables: `index` (its place in
+        the curve), `criterion` (the value that decided: classification quality, distance to the
+        wanted fraction, rejected fraction, or cost per sample), `margin` (how much better that is
+        than the next best point's; 0 for equally good points) and `runner_up` (the place of that
+        point). A curve of a single point has margin NaN and runner-up -1.
+        :meth:`hsreject.OperatingPoint.from_curve` makes an `OperatingPoint` of it.
 
     Examples
     --------
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
-    >>> chosen = highest_quality_point(curve)
+    >>> chosen = choose_point(curve)
     >>> float(chosen.rejected_fraction), float(chosen.margin)
     (0.0, 0.0)
+    >>> choose_point(curve, fraction=0.3).rejected_fraction.item()
+    0.25
+    >>> choose_point(curve, accuracy=0.9).rejected_fraction.item()
+    0.5
     """
+    wishes = {"fraction": fraction, "accuracy": accuracy, "rejection_cost": rejection_cost}
+    given = [name for name, value in wishes.items() if value is not None]
+    if len(given) > 1:
+        raise InputError(
+            f"One operating point meets one wish, but several are given: {', '.join(given)}. "
+            "Give one of them, or none for the largest classification quality."
+        )
+    if rejection_cost is not None:
+        return cheapest_operating_point(curve, rejection_cost)
+    if accuracy is not None:
+        return _for_accuracy(curve, inputs.one_fraction(accuracy, name="accuracy"))
+    if fraction is not None:
+        wanted = inputs.one_fraction(fraction, name="fraction")
+        return _chosen(curve, np.abs(curve["rejected_fraction"].values - wanted), sign=1)
     return _chosen(curve, curve["classification_quality"].values, sign=-1)
 
 
 def cheapest_operating_point(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr.Dataset:
-    """Return the point of least cost for a given rejection cost.
+    """Return the operating point of least cost for a given rejection cost.
 
     Parameters
     ----------
@@ -65,7 +98,7 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr
     Returns
     -------
     Dataset
-        See :mod:`hsreject.measures.choosing`; the criterion is the cost per sample. Over
+        As of :func:`hsreject.choose_point`; the criterion is the cost per sample. Over
         `rejection_cost` when several were given. :func:`hsreject.cost_envelope` answers every cost.
 
     Examples
@@ -78,37 +111,15 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr
     array([2, 0])
     """
     rho = inputs.cost_values(rejection_cost)
+    counts = counts_of(curve)
     rows = [
-        _chosen(curve, cost_curve(curve, one).values, sign=1).assign_coords(rejection_cost=one)
+        _chosen(curve, counts.cost(one), sign=1).assign_coords(rejection_cost=one)
         for one in rho.ravel()
     ]
     return rows[0] if rho.ndim == 0 else xr.concat(rows, dim=schema.REJECTION_COST)
 
 
-def point_for_accuracy(curve: xr.Dataset, nonrejected_accuracy: float) -> xr.Dataset:
-    """Return the point that rejects least among those with at least the wanted accuracy.
-
-    Parameters
-    ----------
-    curve : Dataset
-        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
-    nonrejected_accuracy : float
-        Wanted accuracy of the kept samples, in [0, 1].
-
-    Returns
-    -------
-    Dataset
-        See :mod:`hsreject.measures.choosing`; the criterion is the rejected fraction, so that the
-        margin is how much more the next sufficient point rejects.
-
-    Examples
-    --------
-    >>> from hsreject import rejection_curve
-    >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
-    >>> point_for_accuracy(curve, 0.9).rejected_fraction.item()
-    0.5
-    """
-    wanted = inputs.one_fraction(nonrejected_accuracy, name="nonrejected_accuracy")
+def _for_accuracy(curve: xr.Dataset, wanted: float) -> xr.Dataset:
     accuracy = curve["nonrejected_accuracy"].values
     reached = accuracy >= wanted  # NaN, everything rejected, reaches nothing
     if accuracy.size and not reached.any():
@@ -117,52 +128,6 @@ def point_for_accuracy(curve: xr.Dataset, nonrejected_accuracy: float) -> xr.Dat
             "Ask for less, or improve the classifier or confidence."
         )
     return _chosen(curve, np.where(reached, curve["rejected_fraction"].values, np.inf), sign=1)
-
-
-def point_for_fraction(
-    curve: xr.Dataset,
-    rejected_fraction: float,
-    *,
-    rule: Literal["nearest", "at_most", "at_least"] = "nearest",
-) -> xr.Dataset:
-    """Return the point nearest to a wanted rejected fraction.
-
-    Parameters
-    ----------
-    curve : Dataset
-        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
-    rejected_fraction : float
-        Wanted, in [0, 1]. Tied confidences may make it unreachable.
-    rule : {"nearest", "at_most", "at_least"}
-        Whether the point may reject more, less or either.
-
-    Returns
-    -------
-    Dataset
-        See :mod:`hsreject.measures.choosing`; the criterion is the distance to the wanted fraction.
-
-    Examples
-    --------
-    >>> from hsreject import rejection_curve
-    >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
-    >>> point_for_fraction(curve, 0.3).rejected_fraction.item()
-    0.25
-    """
-    wanted = inputs.one_fraction(rejected_fraction, name="rejected_fraction")
-    fraction = curve["rejected_fraction"].values
-    allowed = {
-        "nearest": np.ones(fraction.size, dtype=bool),
-        "at_most": fraction <= wanted,
-        "at_least": fraction >= wanted,
-    }
-    if rule not in allowed:
-        raise InputError(f"Unknown rule '{rule}'. There are: {', '.join(allowed)}.")
-    if fraction.size and not allowed[rule].any():
-        raise InputError(
-            f"No operating point rejects {rule.replace('_', ' ')} {wanted:g} of the samples: the "
-            f"points reject from {fraction.min():.4g} to {fraction.max():.4g}."
-        )
-    return _chosen(curve, np.where(allowed[rule], np.abs(fraction - wanted), np.inf), sign=1)
 
 
 def _highest(accuracy: NDArray[np.float64]) -> str:

@@ -1,4 +1,4 @@
-"""Confusion matrices that know rejection, and the agreement of what was kept."""
+"""Class by class: confusion matrices with rejection, agreement of the kept, rejection curves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.measures import inputs
+from hsreject.measures.curve import nearest_points, rejection_curve
+from hsreject.measures.point import COUNTS, Counts, share
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -53,9 +55,9 @@ def confusion_matrix(
     >>> matrix.decision.values
     array([1, 2, 0])
     """
-    named = {"reference": reference, "label": label, "rejected": rejected, "weights": weights}
-    given = {name: array for name, array in named.items() if array is not None}
-    plain = dict(zip(given, map(np.asarray, inputs.same_layout(given)), strict=True))
+    plain = inputs.same_layout(
+        {"reference": reference, "label": label, "rejected": rejected, "weights": weights}
+    )
     truth = inputs.class_values(plain["reference"], name="reference")
     decision = inputs.class_values(plain["label"], name="label")
     values = (
@@ -63,7 +65,7 @@ def confusion_matrix(
     )
     row, column = _places(truth, values, "reference"), _places(decision, values, "label")
     if rejected is not None:
-        gone = inputs.rejected_values(plain["rejected"]).ravel()
+        gone = inputs.rejected_values(plain["rejected"])
         column = np.where(gone, values.size, column)
     shape = (values.size, values.size + 1)
     cell = np.ravel_multi_index((row, column), shape)
@@ -152,3 +154,92 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
         kappa=float(kappa),
         unkept_classes=tuple(int(value) for value in unkept),
     )
+
+
+def rejection_curve_by_class(
+    reference: ArrayLike | xr.DataArray,
+    label: ArrayLike | xr.DataArray,
+    confidence: ArrayLike | xr.DataArray,
+    *,
+    n_points: int | None = 101,
+) -> xr.Dataset:
+    """Return what each threshold on the confidence does to each class.
+
+    Parameters
+    ----------
+    reference, label : arrays of int, same shape
+        True and assigned class of each sample (see :func:`hsreject.evaluation_samples`).
+    confidence : array of float, same shape
+        Larger is surer; finite.
+    n_points : int or None
+        Show the points of :func:`hsreject.rejection_curve` nearest to this many equally spaced
+        rejected fractions; None shows all, which takes (samples x classes) numbers per variable.
+
+    Returns
+    -------
+    Dataset over `operating_point`, and `category` (the classes, by value)
+        `rejected_fraction` and `threshold` of all samples together; `accurate_kept`,
+        `misclassified_kept`, `accurate_rejected`, `misclassified_rejected` and
+        `rejected_fraction_of_class` of the samples whose *reference* is the class;
+        `wrongly_assigned_kept`, kept samples with that *label* but another reference;
+        `producer_accuracy` and `user_accuracy`, the shares of accurate samples among those kept of
+        the reference class and of the label. Shares of nothing are NaN.
+
+    Examples
+    --------
+    >>> curves = rejection_curve_by_class([1, 1, 2, 2], [1, 2, 2, 2], [0.9, 0.4, 0.7, 0.8])
+    >>> curves.rejected_fraction_of_class.sel(category=1).values
+    array([0. , 0.5, 0.5, 0.5, 1. ])
+    >>> curves.user_accuracy.sel(category=2).values.round(2)
+    array([0.67, 1.  , 1.  ,  nan,  nan])
+    """
+    plain = inputs.same_layout({"reference": reference, "label": label, "confidence": confidence})
+    truth = inputs.class_values(plain["reference"], name="reference")
+    decision = inputs.class_values(plain["label"], name="label")
+    values = inputs.confidence_values(plain["confidence"])
+    correct = truth == decision
+    curve = rejection_curve(correct, values)
+    if n_points is not None:
+        chosen = nearest_points(curve["rejected_fraction"].values, n_points)
+        curve = curve.isel({schema.OPERATING_POINT: chosen})
+    threshold = curve["threshold"].values
+    classes = np.union1d(truth, decision)
+    groups = {
+        "accurate": (correct, truth),
+        "misclassified": (~correct, truth),
+        "wrongly_assigned": (~correct, decision),
+    }
+    rejected, kept = {}, {}  # by group, shape (operating_point, category)
+    for name, (belongs, of_class) in groups.items():
+        columns = [values[belongs & (of_class == value)] for value in classes]
+        rejected[name] = np.stack([_rejected(column, threshold) for column in columns], axis=1)
+        kept[name] = rejected[name][-1] - rejected[name]  # the last threshold rejects everything
+    table = _measures(rejected, kept)
+    dims = (schema.OPERATING_POINT, schema.CATEGORY)
+    return xr.Dataset(
+        {
+            "rejected_fraction": curve["rejected_fraction"],
+            "threshold": curve["threshold"],
+            **{name: (dims, array) for name, array in table.items()},
+        },
+        coords={schema.CATEGORY: classes},
+    )
+
+
+def _rejected(confidence: NDArray[np.floating], threshold: NDArray[np.float64]) -> NDArray[np.intp]:
+    return np.searchsorted(np.sort(confidence), threshold, side="left")
+
+
+def _measures(
+    rejected: dict[str, NDArray[Any]], kept: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    counts = Counts(
+        kept["accurate"], kept["misclassified"], rejected["accurate"], rejected["misclassified"]
+    )
+    return {
+        **{name: getattr(counts, name) for name in COUNTS},
+        "wrongly_assigned_kept": kept["wrongly_assigned"],
+        "rejected_fraction_of_class": counts.rejected_fraction,
+        "producer_accuracy": counts.nonrejected_accuracy,
+        "user_accuracy": share(kept["accurate"], kept["accurate"] + kept["wrongly_assigned"]),
+    }

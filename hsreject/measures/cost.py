@@ -13,10 +13,9 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures import inputs
-from hsreject.measures.counts import Counts, cost
-from hsreject.measures.optimality import kept_accurate_share, of_two_points
-from hsreject.measures.single_curve import ROUNDING, check_not_empty, check_single_curve
+from hsreject.measures.curve import ROUNDING, check_not_empty, check_single_curve, counts_of
+from hsreject.measures.optimality import gain_and_step, of_two_points
+from hsreject.measures.point import Counts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -64,10 +63,8 @@ def break_even_cost(
     )
 
 
-def _break_even_cost(accuracy_1: Any, fraction_1: Any, accuracy_0: Any, fraction_0: Any) -> Any:
-    share = kept_accurate_share(accuracy_1, fraction_1)
-    gain = share - kept_accurate_share(accuracy_0, fraction_0)
-    step = np.subtract(fraction_1, fraction_0)
+def _break_even_cost(*points: Any) -> Any:
+    gain, step = gain_and_step(*points)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(step == 0, np.nan, 1 + gain / step)
 
@@ -101,56 +98,32 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
     array([ nan, 1. , 0.5 , 0.33333333])
     """
     check_single_curve(curve, needed_by="minimum_cost_without_rejection")
-    counts = Counts(*(curve[name] for name in Counts._fields))
-    rejected = counts.rejected
-    break_even: xr.DataArray = _errors_saved(counts) / rejected.where(rejected > 0)
-    break_even.attrs = {"long_name": "smallest rejection cost at which not rejecting is as cheap"}
-    return break_even.rename("minimum_cost_without_rejection")
+    counts = counts_of(curve)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        break_even = _errors_saved(counts) / counts.rejected
+    return xr.DataArray(
+        np.where(counts.rejected > 0, break_even, np.nan),
+        dims=schema.OPERATING_POINT,
+        coords=curve.coords,
+        name="minimum_cost_without_rejection",
+        attrs={"long_name": "smallest rejection cost at which not rejecting is as cheap"},
+    )
 
 
 def _errors_saved(counts: Counts) -> Any:
     """Return how many errors each point keeps less than if nothing were rejected."""
-    share = (counts.misclassified / counts.n).values
+    share = counts.misclassified / counts.n
     if np.ptp(share) < ROUNDING:
         return counts.misclassified_rejected
-    nothing = np.flatnonzero(counts.rejected.values == 0)
+    nothing = np.flatnonzero(counts.rejected == 0)
     if not nothing.size:
         raise InputError(
             "These points have different labels, so that rejecting nothing must be one of them, "
-            f"but all reject some samples (at least {(counts.rejected / counts.n).min():.2g} of "
+            f"but all reject some samples (at least {counts.rejected_fraction.min():.2g} of "
             "them). Add a point that rejects nothing: for joint rejection that of a failure "
             "probability of 0."
         )
     return share[nothing[0]] * counts.n - counts.misclassified_kept
-
-
-def cost_curve(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr.DataArray:
-    """Return the cost per sample of each point of a curve.
-
-    Parameters
-    ----------
-    curve : Dataset
-        Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
-    rejection_cost : float or sequence of float
-        In [0, 1].
-
-    Returns
-    -------
-    DataArray over `operating_point`, or (rejection_cost, operating_point) for several costs
-
-    Examples
-    --------
-    >>> from hsreject import rejection_curve
-    >>> curve = rejection_curve([True, True, False, False], [0.9, 0.5, 0.5, 0.1])
-    >>> cost_curve(curve, 0.5).values
-    array([0.5  , 0.375, 0.375, 0.5  ])
-    """
-    rho = inputs.cost_values(rejection_cost)
-    dims = (schema.REJECTION_COST,) * rho.ndim
-    costs = xr.DataArray(rho, dims=dims, coords={schema.REJECTION_COST: (dims, rho)})
-    values: xr.DataArray = cost(Counts(*(curve[name] for name in Counts._fields)), costs)
-    values.attrs = {"long_name": "cost per sample"}  # xarray hands on those of a count
-    return values.transpose(*dims, schema.OPERATING_POINT).rename("cost")
 
 
 def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
@@ -181,10 +154,9 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
     (array([0, 2]), array([0.5, 0. ]), array([1. , 0.5]))
     """
     check_not_empty(curve, needed_by="cost_envelope")
-    rejected = (curve["accurate_rejected"] + curve["misclassified_rejected"]).values
-    errors = curve["misclassified_kept"].values
-    n = rejected + errors + curve["accurate_kept"].values
-    if (n != n[0]).any():
+    counts = counts_of(curve)
+    rejected, errors, n = counts.rejected, counts.misclassified_kept, counts.n
+    if (n != n[0]).any():  # points of different samples: compare shares
         rejected, errors = rejected / n, errors / n
     corners = lower_hull(rejected, errors)
     breaks = -np.diff(errors[corners]) / np.diff(rejected[corners])

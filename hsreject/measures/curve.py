@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
+from hsreject import schema
+from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.curve_table import curve_of_groups, curve_of_samples
-from hsreject.measures.ranking import group_weighted_ties
+from hsreject.measures.point import (
+    COUNTS,
+    FRACTION_AXIS,
+    MEASURES,
+    Counts,
+    OperatingPoint,
+    measures_of,
+)
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
+
+REJECTOR = "rejector"
+
+ROUNDING = 1e-9
+"""By how much shares of weighted samples, ratios of rounded sums, may differ and be the same."""
 
 
 def rejection_curve(
@@ -24,10 +40,7 @@ def rejection_curve(
 
     A threshold cannot tell equal confidences apart, so they are rejected together: d distinct
     confidences give d + 1 points, from nothing rejected to everything rejected. The result does
-    not depend on the order of the samples. One sort and one pass.
-
-    Dask-backed arrays are streamed by :func:`hsreject.streamed_rejection_curve`: every point is
-    still exact, but where there are very many, only some are given.
+    not depend on the order of the samples. Lazy (dask) arrays are computed.
 
     Parameters
     ----------
@@ -38,7 +51,8 @@ def rejection_curve(
         :func:`hsreject.evaluation_samples` leaves those pixels out.
     weights : array of float, same shape, optional
         What each sample stands for (area, inverse sampling probability); samples of weight 0 take
-        no part. 1 when not given.
+        no part. 1 when not given. Where the same number of reference pixels was drawn from each
+        class, a sample of class h stands for the size of h over the number drawn from h.
 
     Returns
     -------
@@ -47,7 +61,7 @@ def rejection_curve(
         `threshold`, `accurate_kept`, `misclassified_kept`, `accurate_rejected`,
         `misclassified_rejected`. A point rejects the samples with ``confidence < threshold``: the
         first threshold is the lowest confidence, the last one infinite. Degenerate values are
-        those of :mod:`hsreject.measures.counts`.
+        those of :mod:`hsreject.measures.point`.
 
     Examples
     --------
@@ -59,19 +73,157 @@ def rejection_curve(
     >>> curve.threshold.values
     array([0.2, 0.6, 0.9, inf])
     """
-    arrays = {"correct": correct, "confidence": confidence}
-    if weights is not None:
-        arrays["weights"] = weights
-    plain = inputs.same_layout(arrays)
-    if any(inputs.is_lazy(array) for array in plain):
-        # dask is slow to import and only lazy input needs it
-        from hsreject.measures.streaming import streamed_rejection_curve  # noqa: PLC0415
-
-        return streamed_rejection_curve(correct, confidence, weights=weights)
-    accurate = inputs.correct_values(plain[0]).ravel()
+    plain = inputs.same_layout({"correct": correct, "confidence": confidence, "weights": weights})
+    right = inputs.correct_values(plain["correct"])
+    sure = inputs.confidence_values(plain["confidence"])
     if weights is None:
-        return curve_of_samples(accurate, inputs.sortable_values(plain[1]))
-    values = inputs.confidence_values(plain[1])
-    return curve_of_groups(
-        group_weighted_ties(accurate, values, inputs.weight_values(plain[2])), weighted=True
+        values, accurate, misclassified = _steps(right, sure)
+    else:
+        amount = inputs.weight_values(plain["weights"])
+        used = amount > 0
+        values, accurate, misclassified = _weighted_steps(right[used], sure[used], amount[used])
+    accurate_rejected, accurate_kept = _running_sums(accurate)
+    misclassified_rejected, misclassified_kept = _running_sums(misclassified)
+    counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
+    return _curve(np.append(values, np.inf), counts, weighted=weights is not None)
+
+
+def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
+    """Return separate operating points as a curve, a Dataset like that of `rejection_curve`.
+
+    For rejectors that no threshold drives, such as joint classification and rejection, where each
+    point is a computation of its own. Points are put in ascending order of rejected fraction,
+    then of accurate samples kept; `threshold` is NaN.
+
+    Parameters
+    ----------
+    points : sequence of OperatingPoint
+        At least one.
+
+    Returns
+    -------
+    Dataset over `operating_point`
+        The columns of :func:`hsreject.rejection_curve`.
+
+    Examples
+    --------
+    >>> curve = curve_of_points([OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0)])
+    >>> curve.rejected_fraction.values
+    array([0. , 0.2])
+    """
+    if not points:
+        raise InputError("There are no operating points. Give at least one.")
+    ordered = sorted(points, key=lambda point: (point.rejected_fraction, point.accurate_kept))
+    table = np.array([astuple(point) for point in ordered]).T
+    threshold = np.full(len(ordered), np.nan)
+    return _curve(threshold, Counts(*table), weighted=table.dtype.kind == "f")
+
+
+def _steps(
+    right: NDArray[np.bool_], sure: NDArray[np.floating]
+) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
+    """Return the distinct confidences, and how many samples of each are accurate and are not."""
+    order = np.argsort(sure)
+    values, starts = distinct(sure[order])
+    ends = np.append(starts[1:], right.size)
+    accurate = np.diff(np.cumsum(right[order])[ends - 1], prepend=0)
+    return values, accurate, ends - starts - accurate
+
+
+def _weighted_steps(
+    right: NDArray[np.bool_], sure: NDArray[np.floating], amount: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
+    """Return the same with what each sample stands for in place of 1.
+
+    Tied samples are added in the order of their weights: the sum is the same for any order given.
+    """
+    order = np.lexsort((amount, right, sure))
+    values, starts = distinct(sure[order])
+    accurate = np.add.reduceat(np.where(right, amount, 0)[order], starts)
+    return values, accurate, np.add.reduceat(np.where(right, 0, amount)[order], starts)
+
+
+def distinct(ascending: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the distinct values, 0 without a sign, and where each begins."""
+    starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
+    return ascending[starts].astype(np.float64) + 0.0, starts
+
+
+def _running_sums(steps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what is rejected and what is kept before the first step and after each one.
+
+    Weights are added up from both ends: a difference from a large total would lose the digits of
+    the little that is kept near the end.
+    """
+    rejected = np.append(0, np.cumsum(steps))
+    if steps.dtype.kind == "i":
+        return rejected, rejected[-1] - rejected
+    return rejected, np.append(np.cumsum(steps[::-1])[::-1], 0)
+
+
+def _curve(threshold: NDArray[np.float64], counts: Counts, *, weighted: bool) -> xr.Dataset:
+    columns = {
+        "rejected_fraction": (counts.rejected_fraction, FRACTION_AXIS.meaning),
+        **{name: (v, MEASURES[name].meaning) for name, v in measures_of(counts).items()},
+        "threshold": (threshold, "samples with a confidence below it are rejected"),
+        **{name: (getattr(counts, name), _words(name)) for name in COUNTS},
+    }
+    dim = schema.OPERATING_POINT
+    return xr.Dataset(
+        {name: (dim, values, {"long_name": words}) for name, (values, words) in columns.items()},
+        attrs={"weighted": int(weighted)},
     )
+
+
+def _words(count: str) -> str:
+    accuracy, fate = count.split("_")
+    return f"{accuracy} samples {fate}"
+
+
+def counts_of(curve: xr.Dataset) -> Counts:
+    """Return the counts of a curve's points as arrays."""
+    return Counts(*(curve[name].values for name in COUNTS))
+
+
+def nearest_points(fraction: NDArray[np.float64], n_points: int) -> NDArray[np.intp]:
+    """Return the points of an ascending `fraction` nearest to equally spaced fractions."""
+    if n_points < 2:
+        raise InputError(f"n_points must be at least 2, for the two ends (got {n_points}).")
+    wanted = np.linspace(fraction[0], fraction[-1], n_points)
+    above = np.clip(np.searchsorted(fraction, wanted), 1, max(fraction.size - 1, 1))
+    above = np.minimum(above, fraction.size - 1)
+    below = np.maximum(above - 1, 0)
+    nearer_below = wanted - fraction[below] <= fraction[above] - wanted
+    return np.unique(np.where(nearer_below, below, above))
+
+
+def check_not_empty(curve: xr.Dataset, *, needed_by: str) -> None:
+    """Raise unless there is an operating point."""
+    if not curve.sizes[schema.OPERATING_POINT]:
+        raise InputError(f"{needed_by} needs a curve, but this one has no operating point.")
+
+
+def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
+    """Raise unless the points are those of one curve, rejected fraction ascending.
+
+    A table may list the points of several rejectors one after the other.
+    """
+    check_not_empty(curve, needed_by=needed_by)
+    names = []
+    if REJECTOR in curve.coords:
+        names = list(dict.fromkeys(np.atleast_1d(curve[REJECTOR].values).astype(str).tolist()))
+    if len(names) > 1:
+        raise InputError(
+            f"{needed_by} needs the curve of one rejector, but this table holds those of "
+            f"{len(names)} ({', '.join(names)}). Choose one: table.isel({schema.OPERATING_POINT}="
+            f"table.{REJECTOR}.values == {names[0]!r})."
+        )
+    fraction = curve["rejected_fraction"].values
+    falls = np.flatnonzero(np.diff(fraction) < -ROUNDING)
+    if falls.size:
+        before, after = fraction[falls[0] : falls[0] + 2]
+        raise InputError(
+            f"{needed_by} needs the points of one curve, rejected fraction ascending (here it "
+            f"falls from {before:g} to {after:g}). Select the points of one curve, or sort them "
+            "with .sortby('rejected_fraction')."
+        )

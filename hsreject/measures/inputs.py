@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,52 +17,37 @@ if TYPE_CHECKING:
 LARGEST_EXACT_INTEGER = 2**53  # beyond it float64 merges neighbouring integers
 
 
-def is_lazy(array: object) -> bool:
-    """Return whether an array is dask-backed, without importing dask."""
-    return hasattr(array, "__dask_graph__")
-
-
-def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray]) -> list[Any]:
-    """Return the plain (NumPy or dask) arrays behind `arrays`, all of one shape and order.
+def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray | None]) -> dict[str, NDArray[Any]]:
+    """Return those that are given as NumPy arrays of one shape and order, by name.
 
     DataArrays are brought to the dimension order of the first one; maps must share their grid.
     """
-    plain: list[Any] = []
-    first_name, first = next(iter(arrays.items()))
-    for name, array in arrays.items():
+    given = {name: array for name, array in arrays.items() if array is not None}
+    first_name, first = next(iter(given.items()))
+    for name, array in given.items():
         if isinstance(first, xr.DataArray) and isinstance(array, xr.DataArray):
-            ordered = _like(first, array, names=(first_name, name))
-            plain.append(ordered.variable.data)
-        else:
-            values = array.variable.data if isinstance(array, xr.DataArray) else array
-            schema.check_no_mask(
-                values,
-                name=name,
-                remedy="Leave those samples out of all arrays, for example with array[~mask].",
-            )
-            plain.append(values if is_lazy(values) else np.asarray(values))
-        if not _same_shape(plain[-1].shape, plain[0].shape):
+            given[name] = _like(first, array, names=(first_name, name))
+        remedy = "Leave those samples out of all arrays, for example with array[~mask]."
+        schema.check_no_mask(array, name=name, remedy=remedy)
+    plain = dict(zip(given, _loaded(given.values()), strict=True))
+    shape = plain[first_name].shape
+    for name, values in plain.items():
+        if values.shape != shape:
             raise InputError(
-                f"{first_name} has shape {plain[0].shape} but {name} has shape "
-                f"{plain[-1].shape}. Both must describe the same samples in the same order."
+                f"{first_name} has shape {shape} but {name} has shape {values.shape}. "
+                "Both must describe the same samples in the same order."
             )
-    if plain[0].size == 0:
+    if 0 in shape:
         raise InputError(f"{first_name} is empty. The measures need at least one sample.")
     return plain
 
 
-def _same_shape(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
-    # dask gives the unknown lengths of masked arrays as NaN
-    return first == second or np.array_equal(
-        np.array(first, float), np.array(second, float), equal_nan=True
-    )
-
-
 def _like(first: xr.DataArray, other: xr.DataArray, *, names: tuple[str, str]) -> xr.DataArray:
     if set(first.dims) != set(other.dims):
+        dims = [f"({', '.join(map(str, array.dims))})" for array in (first, other)]
         raise InputError(
-            f"{names[0]} has the dims {_words(first.dims)} but {names[1]} has "
-            f"{_words(other.dims)}. Rename or squeeze one of them."
+            f"{names[0]} has the dims {dims[0]} but {names[1]} has {dims[1]}. "
+            "Rename or squeeze one of them."
         )
     other = other.transpose(*first.dims)
     if set(schema.MAP_DIMS) <= set(first.dims):
@@ -71,21 +55,30 @@ def _like(first: xr.DataArray, other: xr.DataArray, *, names: tuple[str, str]) -
     return other
 
 
-def boolean(array: Any, *, name: str, remedy: str) -> Any:
-    """Return a boolean array unchanged, or say what would make it one."""
+def _loaded(arrays: Iterable[Any]) -> list[NDArray[Any]]:
+    """Return NumPy arrays; lazy ones are computed together, since they often share their work."""
+    data = [array.variable.data if isinstance(array, xr.DataArray) else array for array in arrays]
+    if any(hasattr(array, "__dask_graph__") for array in data):
+        from dask.base import compute  # noqa: PLC0415 - slow to import, rarely needed
+
+        data = compute(*data, traverse=False)  # type: ignore[no-untyped-call]
+    return [np.asarray(array) for array in data]
+
+
+def correct_values(array: NDArray[Any], *, name: str = "correct") -> NDArray[np.bool_]:
+    """Return the accuracy vector of the paper, flat, or say how to make one."""
+    return _boolean(array, name=name, remedy="Compare the maps: correct = label == reference.")
+
+
+def rejected_values(array: NDArray[Any], *, name: str = "rejected") -> NDArray[np.bool_]:
+    """Return the rejection vector of the paper, flat, or say how to make one."""
+    return _boolean(array, name=name, remedy="Use rejected = confidence < threshold.")
+
+
+def _boolean(array: NDArray[Any], *, name: str, remedy: str) -> NDArray[np.bool_]:
     if array.dtype != np.bool_:
         raise InputError(f"{name} must be boolean (got {array.dtype}). {remedy}")
-    return array
-
-
-def correct_values(array: Any, *, name: str = "correct") -> Any:
-    """Return the accuracy vector of the paper, or say how to make one."""
-    return boolean(array, name=name, remedy="Compare the maps: correct = label == reference.")
-
-
-def rejected_values(array: Any, *, name: str = "rejected") -> Any:
-    """Return the rejection vector of the paper, or say how to make one."""
-    return boolean(array, name=name, remedy="Use rejected = confidence < threshold.")
+    return array.ravel()
 
 
 def class_values(array: NDArray[Any], *, name: str) -> NDArray[np.int64]:
@@ -94,30 +87,26 @@ def class_values(array: NDArray[Any], *, name: str) -> NDArray[np.int64]:
         raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
     if array.min() <= 0:
         raise InputError(
-            f"{name} holds {array.min()}, which is no class: classes start at 1. Leave pixels "
+            f"{name} holds {array.min()}, which is not a class: classes start at 1. Leave pixels "
             "without reference out with hsreject.evaluation_samples, and give rejected ones as "
             "'rejected'."
         )
     return array.ravel().astype(np.int64)
 
 
-def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.float64]:
-    """Return confidences as a flat float64 array, all finite."""
-    return sortable_values(array, name=name).astype(np.float64, copy=False)
-
-
-def sortable_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.floating]:
-    """Return confidences as a flat array, all finite, float32 where they are and else float64."""
+def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray[np.floating]:
+    """Return confidences as a flat array, all finite: float32 where they are, else float64."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
-    flat = array.ravel()
-    if flat.dtype.kind in "iu" and flat.dtype.itemsize == 8 and _beyond_exact(flat):
+    largest = max(int(array.max()), -int(array.min())) if array.dtype.kind in "iu" else 0
+    if largest > LARGEST_EXACT_INTEGER:
         raise InputError(
             f"{name} holds integers beyond 2**53, which float64 cannot tell apart. "
             "Replace them by their ranks."
         )
+    flat = array.ravel()
     values = flat if flat.dtype == np.float32 else flat.astype(np.float64, copy=False)
-    if not math.isfinite(values.min(initial=0)) or not math.isfinite(values.max(initial=0)):
+    if not np.isfinite(values).all():
         n_nan, n_infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
         raise InputError(
             f"{name} must be finite (found {n_nan} NaN and {n_infinite} infinite of {values.size} "
@@ -127,29 +116,17 @@ def sortable_values(array: NDArray[Any], *, name: str = "confidence") -> NDArray
     return values
 
 
-def _beyond_exact(integers: NDArray[Any]) -> bool:
-    return bool(integers.size) and bool(
-        integers.max() > LARGEST_EXACT_INTEGER or int(integers.min()) < -LARGEST_EXACT_INTEGER
-    )
-
-
-def weight_values(
-    array: NDArray[Any], *, name: str = "weights", may_be_zero: bool = False
-) -> NDArray[Any]:
-    """Return sample weights, flat: int64 if they are integers, else float64.
-
-    `may_be_zero` is for blocks of a larger array, which may have weight elsewhere.
-    """
+def weight_values(array: NDArray[Any], *, name: str = "weights") -> NDArray[Any]:
+    """Return sample weights, flat: int64 if they are integers, else float64."""
     if array.dtype.kind not in "iuf":
         raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
-    flat = array.ravel()
-    values = flat.astype(np.float64 if flat.dtype.kind == "f" else np.int64)
+    values = array.ravel().astype(np.float64 if array.dtype.kind == "f" else np.int64)
     if not np.isfinite(values).all() or (values < 0).any():
         raise InputError(
             f"{name} must be finite and not negative (found values from {values.min()} to "
             f"{values.max()}). Give weight 0 to samples that must not count."
         )
-    if not may_be_zero and not values.any():
+    if not values.any():
         raise InputError(f"{name} are all 0, so there is no sample. Give some sample a weight.")
     return values
 
@@ -157,7 +134,7 @@ def weight_values(
 def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
     """Return rejection costs as float64, all in [0, 1]."""
     values = _numbers(rejection_cost, name="rejection_cost")
-    if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
+    if not _in_unit_interval(values):
         raise InputError(
             f"rejection_cost must lie in [0, 1], the cost of a misclassification being 1 "
             f"(got {_shown(values)}). Divide the cost of a rejection by that of an error."
@@ -168,7 +145,7 @@ def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
 def fraction_values(fractions: ArrayLike, *, name: str) -> NDArray[np.float64]:
     """Return fractions as float64, all in [0, 1]."""
     values = _numbers(fractions, name=name)
-    if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
+    if not _in_unit_interval(values):
         raise InputError(f"{name} must lie in [0, 1] (got {_shown(values)}). Write 10 % as 0.1.")
     return values
 
@@ -188,13 +165,13 @@ def _numbers(given: ArrayLike, *, name: str) -> NDArray[np.float64]:
         raise InputError(f"{name} must be a number or several (got {given!r}).") from None
 
 
+def _in_unit_interval(values: NDArray[np.float64]) -> bool:
+    return values.size > 0 and bool(((values >= 0) & (values <= 1)).all())
+
+
 def _shown(values: NDArray[np.float64]) -> str:
     if values.size == 0:
         return "nothing"
     if values.ndim == 0:
         return f"{float(values):g}"
     return f"values from {values.min():g} to {values.max():g}"
-
-
-def _words(dims: tuple[Hashable, ...]) -> str:
-    return "(" + ", ".join(str(dim) for dim in dims) + ")"

@@ -1,4 +1,4 @@
-r"""Relative optimality: how near an operating point is to the best and worst the reference allows.
+r"""Relative optimality and operating sets: what a reference point allows other points to be.
 
 For a reference point (A_0, r_0) and another point (A_1, r_1) the paper (section IV-B) defines
 
@@ -18,7 +18,14 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures.single_curve import check_not_empty, check_single_curve
+from hsreject.measures import inputs
+from hsreject.measures.curve import (
+    check_not_empty,
+    check_single_curve,
+    counts_of,
+    nearest_points,
+)
+from hsreject.measures.point import Counts, OperatingPoint, measures_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -75,17 +82,7 @@ def of_two_points(
     name: str,
     meaning: str,
 ) -> Any:
-    """Return a measure of two operating points, a DataArray when an argument is one.
-
-    Parameters
-    ----------
-    kernel : callable
-        Takes accuracy and rejected fraction of the point, then of the reference.
-    arguments : tuple
-        Those four, which broadcast against each other.
-    name, meaning : str
-        Name and `long_name` of a DataArray.
-    """
+    """Return `kernel(A_1, r_1, A_0, r_0)`, a named DataArray when an argument is one."""
     plain = [a if isinstance(a, xr.DataArray) else np.asarray(a, np.float64) for a in arguments]
     try:
         values = xr.apply_ufunc(kernel, *plain, dask="parallelized")
@@ -134,18 +131,14 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
     if n_points is not None:
         check_single_curve(curve, needed_by="relative_optimality_pairs with n_points")
         index = nearest_points(curve["rejected_fraction"].values, n_points)
-    fraction = curve["rejected_fraction"].values[index]
-    kept = curve["accurate_kept"].values[index]
-    rejected = (
-        curve["accurate_rejected"].values[index] + curve["misclassified_rejected"].values[index]
-    )
-    n = kept + curve["misclassified_kept"].values[index] + rejected
+    counts = counts_of(curve.isel({schema.OPERATING_POINT: index}))
+    kept, rejected, n = counts.accurate_kept, counts.rejected, counts.n
     if (n != n[0]).any():  # points of different samples: compare shares
         kept, rejected = kept / n, rejected / n
+    fraction = curve["rejected_fraction"].values[index]
     beta = np.empty((index.size, index.size))
-    for row, (own_kept, own_rejected) in zip(beta, zip(kept, rejected, strict=True), strict=True):
-        step = own_rejected - rejected
-        np.copyto(row, _beta(own_kept - kept, step))
+    for row, own_kept, own_rejected in zip(beta, kept, rejected, strict=True):
+        row[:] = _beta(own_kept - kept, own_rejected - rejected)
     return xr.DataArray(
         beta,
         dims=(schema.OPERATING_POINT, schema.REFERENCE_POINT),
@@ -157,27 +150,19 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
     )
 
 
-def nearest_points(fraction: NDArray[np.float64], n_points: int) -> NDArray[np.intp]:
-    """Return the points of an ascending `fraction` nearest to equally spaced fractions."""
-    if n_points < 2:
-        raise InputError(f"n_points must be at least 2, for the two ends (got {n_points}).")
-    wanted = np.linspace(fraction[0], fraction[-1], n_points)
-    above = np.clip(np.searchsorted(fraction, wanted), 1, max(fraction.size - 1, 1))
-    above = np.minimum(above, fraction.size - 1)
-    below = np.maximum(above - 1, 0)
-    nearer_below = wanted - fraction[below] <= fraction[above] - wanted
-    return np.unique(np.where(nearer_below, below, above))
+def gain_and_step(accuracy_1: Any, fraction_1: Any, accuracy_0: Any, fraction_0: Any) -> Any:
+    """Return the change of A (1 - r), the accurate samples kept, and of r, from point 0 to 1."""
+    gain = _accurate_kept(accuracy_1, fraction_1) - _accurate_kept(accuracy_0, fraction_0)
+    return gain, np.subtract(fraction_1, fraction_0)
 
 
-def kept_accurate_share(accuracy: Any, fraction: Any) -> Any:
-    """Return A (1 - r), the accurate kept samples per sample: 0 where everything is rejected."""
+def _accurate_kept(accuracy: Any, fraction: Any) -> Any:
+    """Return A (1 - r): 0 where everything is rejected and A is NaN."""
     return np.where(np.equal(fraction, 1), 0.0, np.multiply(accuracy, np.subtract(1, fraction)))
 
 
-def _relative_optimality(accuracy_1: Any, fraction_1: Any, accuracy_0: Any, fraction_0: Any) -> Any:
-    share = kept_accurate_share(accuracy_1, fraction_1)
-    gain = share - kept_accurate_share(accuracy_0, fraction_0)
-    return _beta(gain, np.subtract(fraction_1, fraction_0))
+def _relative_optimality(*points: Any) -> Any:
+    return _beta(*gain_and_step(*points))
 
 
 def _beta(gain: Any, step: Any) -> Any:
@@ -185,3 +170,97 @@ def _beta(gain: Any, step: Any) -> Any:
     with np.errstate(divide="ignore", invalid="ignore"):
         beta = (2 * gain + step) / np.abs(step)
     return np.where((step == 0) & (gain == 0), 0.0, beta)
+
+
+BORDERS = ("lowest", "worst", "middle", "best", "highest")
+
+
+def operating_set(
+    reference: OperatingPoint, *, rejected_fraction: ArrayLike | None = None
+) -> xr.Dataset:
+    r"""Return where the rejection cost decides against a reference point (paper, figure 2).
+
+    Of one classifier with accuracy A(0), a point at rejected fraction r is given by its share of
+    accurate kept samples a = A (1 - r). Against the reference (a_0, r_0), with the step
+    :math:`d = r - r_0`:
+
+    ======== ============================ ==================================================
+    border   a                            meaning
+    ======== ============================ ==================================================
+    highest  min(A(0), 1 - r)             nothing better can be reached at r
+    best     a_0 - min(d, 0)              at or above it the reference is outperformed (beta 1)
+    middle   a_0 - d / 2                  as many right decisions as the reference (beta 0)
+    worst    a_0 - max(d, 0)              at or below it the reference outperforms (beta -1)
+    lowest   max(0, A(0) - r)             nothing worse can be reached at r
+    ======== ============================ ==================================================
+
+    The appendix of the paper says in words that the best case for r > r_0 adds (r - r_0)/(1 - r)
+    to the accuracy and that the worst case is A_0 (1 - r_0)/(1 - r); the formula below those words,
+    and the table above, have the latter as the best case.
+
+    At each rejected fraction, points from `best` to `highest` outperform the reference whatever the
+    rejection cost, points from `lowest` to `worst` are outperformed, and what lies between `worst`
+    and `best` (the operating set) depends on the cost. `worst` and `best` are drawn in to what can
+    be reached; where a region cannot be reached at all its two borders coincide. `middle` is NaN
+    where it cannot be reached.
+
+    Parameters
+    ----------
+    reference : OperatingPoint
+        Any point of the same classifier.
+    rejected_fraction : sequence of float, optional
+        Where to give the borders, in [0, 1]; 201 equally spaced fractions and that of the
+        reference when not given.
+
+    Returns
+    -------
+    Dataset, dims (border, rejected_fraction)
+        `nonrejected_accuracy`, `classification_quality`, `rejection_quality`.
+
+    Examples
+    --------
+    >>> borders = operating_set(OperatingPoint(50, 30, 5, 15), rejected_fraction=[0.4])
+    >>> borders.nonrejected_accuracy.values.ravel().round(3)
+    array([0.25 , 0.5  , 0.667, 0.833, 0.917])
+    """
+    if rejected_fraction is None:
+        fraction = np.union1d(np.linspace(0, 1, 201), reference.rejected_fraction)
+    else:
+        fraction = np.atleast_1d(
+            inputs.fraction_values(rejected_fraction, name="rejected_fraction")
+        )
+    kept = _borders(reference, fraction)
+    # rounding of 1e-16 in a difference must not turn "nothing accurate rejected" into a huge phi
+    accurate_rejected = _clean(reference.overall_accuracy - kept)
+    shares = Counts(
+        accurate_kept=kept,
+        misclassified_kept=_clean(1 - fraction - kept),
+        accurate_rejected=accurate_rejected,
+        misclassified_rejected=_clean(fraction - accurate_rejected),
+    )
+    dims = (schema.BORDER, schema.REJECTED_FRACTION)
+    return xr.Dataset(
+        {
+            name: (dims, np.where(np.isnan(kept), np.nan, values))
+            for name, values in measures_of(shares).items()
+        },
+        coords={schema.BORDER: list(BORDERS), schema.REJECTED_FRACTION: fraction},
+    )
+
+
+def _borders(reference: OperatingPoint, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the accurate kept share of each border, in the order of `BORDERS`."""
+    overall, kept = reference.overall_accuracy, reference.accurate_kept / reference.n
+    step = fraction - reference.rejected_fraction
+    lowest = np.maximum(0.0, overall - fraction)
+    highest = np.minimum(overall, 1 - fraction)
+    best = np.clip(kept - np.minimum(step, 0), lowest, highest)
+    worst = np.clip(kept - np.maximum(step, 0), lowest, highest)
+    middle = kept - step / 2
+    reached = (middle > lowest - 1e-12) & (middle < highest + 1e-12)
+    middle = np.where(reached, np.clip(middle, lowest, highest), np.nan)
+    return np.stack([lowest, worst, middle, best, highest])
+
+
+def _clean(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(np.abs(share) < 1e-12, 0.0, share)

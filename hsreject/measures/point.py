@@ -1,27 +1,160 @@
-"""One operating point: what a classifier with rejection did to a set of samples."""
+r"""Operating points: the four counts, the measures that follow from them, and their one table.
+
+The paper splits the samples into accurate and misclassified, kept and rejected. Written with the
+number of accurate kept AN, misclassified kept MN, accurate rejected AR, misclassified rejected MR
+and :math:`n = AN + MN + AR + MR`:
+
+====================== ========================================== ============================
+measure                definition                                 where the definition fails
+====================== ========================================== ============================
+rejected fraction      :math:`r = (AR + MR) / n`                  never
+nonrejected accuracy   :math:`A = AN / (AN + MN)`                 everything rejected: NaN
+classification quality :math:`Q = (AN + MR) / n`                  never
+rejection quality      :math:`\phi = (MR/AR) / ((MN+MR)/(AN+AR))` see below
+cost                   :math:`L = (MN + \rho (AR + MR)) / n`      never
+====================== ========================================== ============================
+
+:math:`\phi` is 1 when nothing is rejected; else NaN when the classifier makes no error or only
+errors, since the odds among all samples are then 0 or infinite and there is nothing to compare
+with; else infinity when nothing accurate is rejected.
+
+Two lines differ from the paper's text: the denominator of A is the number kept, k (the text of
+section III-A says n - k), and :math:`\phi` needs its convention when no *accurate* sample is
+rejected (the text of section III-C says misclassified).
+
+A new measure is a property of `Counts` and a line in `MEASURES`. Operating points, curves,
+bootstrap bands, operating sets and pictures then have it, under its name.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import astuple, dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures import counts, inputs
+from hsreject.measures import inputs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True)
-class OperatingPoint:
+class Counts:
+    """The four counts and all that follows from them; numbers, or arrays that broadcast.
+
+    Shares and weights of samples serve as counts as well.
+    """
+
+    accurate_kept: Any
+    misclassified_kept: Any
+    accurate_rejected: Any
+    misclassified_rejected: Any
+
+    @property
+    def kept(self) -> Any:
+        """Number of samples kept."""
+        return self.accurate_kept + self.misclassified_kept
+
+    @property
+    def rejected(self) -> Any:
+        """Number of samples rejected."""
+        return self.accurate_rejected + self.misclassified_rejected
+
+    @property
+    def accurate(self) -> Any:
+        """Number of accurate samples, kept or rejected."""
+        return self.accurate_kept + self.accurate_rejected
+
+    @property
+    def misclassified(self) -> Any:
+        """Number of misclassified samples, kept or rejected."""
+        return self.misclassified_kept + self.misclassified_rejected
+
+    @property
+    def n(self) -> Any:
+        """Number of samples."""
+        return self.kept + self.rejected
+
+    @property
+    def overall_accuracy(self) -> Any:
+        """The accuracy of the classifier when nothing is rejected, A(0)."""
+        return share(self.accurate, self.n)
+
+    @property
+    def rejected_fraction(self) -> Any:
+        """The share of samples that are rejected, r."""
+        return share(self.rejected, self.n)
+
+    @property
+    def nonrejected_accuracy(self) -> Any:
+        """The share of accurate samples among those kept, A."""
+        return share(self.accurate_kept, self.kept)
+
+    @property
+    def classification_quality(self) -> Any:
+        """The share of right decisions, Q: accurate and kept, or misclassified and rejected."""
+        return share(self.accurate_kept + self.misclassified_rejected, self.n)
+
+    @property
+    def rejection_quality(self) -> Any:
+        """The odds of an error among the rejected over the odds among all samples, phi."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.true_divide(self.misclassified_rejected, self.accurate_rejected)
+            quality = odds / np.true_divide(self.misclassified, self.accurate)
+        return _plain(np.where(np.equal(self.rejected, 0), 1.0, quality))
+
+    def cost(self, rejection_cost: Any) -> Any:
+        """Return the mean cost of a sample: 1 per error kept, `rejection_cost` per rejection."""
+        return _plain((self.misclassified_kept + rejection_cost * self.rejected) / self.n)
+
+
+class Measure(NamedTuple):
+    """How pictures and Datasets call a measure; its formula is the property of `Counts`."""
+
+    label: str  # of an axis
+    meaning: str  # the `long_name` of a column
+
+
+COUNTS = tuple(field.name for field in fields(Counts))
+FRACTION_AXIS = Measure("rejected fraction $r$", "share of samples rejected (r)")
+MEASURES = {
+    "nonrejected_accuracy": Measure(
+        "nonrejected accuracy $A$", "share of accurate samples among the kept (A)"
+    ),
+    "classification_quality": Measure("classification quality $Q$", "share of right decisions (Q)"),
+    "rejection_quality": Measure(
+        r"rejection quality $\varphi$",
+        "odds of an error among the rejected over those among all (phi)",
+    ),
+}
+
+
+def measures_of(counts: Counts) -> dict[str, Any]:
+    """Return every measure in `MEASURES` by name."""
+    return {name: getattr(counts, name) for name in MEASURES}
+
+
+def share(part: Any, whole: Any) -> Any:
+    """Return part / whole, NaN where the whole is 0."""
+    with np.errstate(invalid="ignore"):
+        return _plain(np.true_divide(part, whole))
+
+
+def _plain(value: Any) -> Any:
+    """Return a single number as a Python float, and arrays as they are."""
+    return float(value) if np.ndim(value) == 0 else value
+
+
+@dataclass(frozen=True)
+class OperatingPoint(Counts):
     r"""The four counts of one operating point, with every measure of the paper as an attribute.
 
-    :mod:`hsreject.measures.counts` lists the definitions and what they give in degenerate cases.
+    :mod:`hsreject.measures.point` lists the definitions and what they give in degenerate cases.
     Counts are integers, or floats when the samples were weighted.
 
     Read as a binary decision about each sample (paper, section IV-D), the measures have other
@@ -99,94 +232,51 @@ class OperatingPoint:
         kept_share = 0.0 if r == 1 else nonrejected_accuracy * (1 - r)
         shares = (kept_share, 1 - r - kept_share, r - quality + kept_share, quality - kept_share)
         tolerance = 1e-9  # far above the rounding of four float64 operations, far below 1 / n
-        if not n > 0 or not all(share >= -tolerance for share in shares):
+        if not n > 0 or not all(part >= -tolerance for part in shares):
             raise InputError(
                 f"No operating point of {n:g} samples has nonrejected accuracy "
                 f"{nonrejected_accuracy:g}, classification quality {quality:g} and rejected "
                 f"fraction {r:g}: the shares of the four counts would be "
-                f"{', '.join(f'{share:.3g}' for share in shares)}."
+                f"{', '.join(f'{part:.3g}' for part in shares)}."
             )
-        return cls(*(_whole(n * max(share, 0.0), within=n * tolerance) for share in shares))
+        return cls(*(_whole(n * max(part, 0.0), within=n * tolerance) for part in shares))
 
     @classmethod
-    def from_curve(cls, curve: xr.Dataset, index: int) -> OperatingPoint:
-        """Return point number `index` of a curve of :func:`hsreject.rejection_curve`."""
-        row = curve.isel({schema.OPERATING_POINT: index})
-        return cls(
-            row["accurate_kept"].item(),
-            row["misclassified_kept"].item(),
-            row["accurate_rejected"].item(),
-            row["misclassified_rejected"].item(),
-        )
+    def from_curve(cls, curve: xr.Dataset, index: int | None = None) -> OperatingPoint:
+        """Return point number `index` of a curve, or the one that was chosen from it.
 
-    @property
-    def _counts(self) -> counts.Counts:
-        return counts.Counts(*astuple(self))
+        Parameters
+        ----------
+        curve : Dataset
+            Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`; or one row,
+            as :func:`hsreject.choose_point` returns it, and then without `index`.
+        index : int, optional
+            Place of the point in the curve.
 
-    @property
-    def kept(self) -> float:
-        """Number of samples kept."""
-        return self.accurate_kept + self.misclassified_kept
-
-    @property
-    def rejected(self) -> float:
-        """Number of samples rejected."""
-        return self.accurate_rejected + self.misclassified_rejected
-
-    @property
-    def accurate(self) -> float:
-        """Number of accurate samples, kept or rejected."""
-        return self.accurate_kept + self.accurate_rejected
-
-    @property
-    def misclassified(self) -> float:
-        """Number of misclassified samples, kept or rejected."""
-        return self.misclassified_kept + self.misclassified_rejected
-
-    @property
-    def n(self) -> float:
-        """Number of samples."""
-        return self.kept + self.rejected
-
-    @property
-    def rejected_fraction(self) -> float:
-        """The share of samples that are rejected, r."""
-        return float(counts.rejected_fraction(self._counts))
-
-    @property
-    def nonrejected_accuracy(self) -> float:
-        """The share of accurate samples among those kept, A."""
-        return float(counts.nonrejected_accuracy(self._counts))
-
-    @property
-    def classification_quality(self) -> float:
-        """The share of right decisions, Q: accurate and kept, or misclassified and rejected."""
-        return float(counts.classification_quality(self._counts))
-
-    @property
-    def rejection_quality(self) -> float:
-        """The odds of an error among the rejected over the odds among all samples, phi."""
-        return float(counts.rejection_quality(self._counts))
-
-    @property
-    def overall_accuracy(self) -> float:
-        """The accuracy of the classifier when nothing is rejected, A(0)."""
-        return self.accurate / self.n
+        Examples
+        --------
+        >>> from hsreject import choose_point, rejection_curve
+        >>> curve = rejection_curve([True, True, False], [0.9, 0.5, 0.1])
+        >>> OperatingPoint.from_curve(choose_point(curve)).rejected
+        1
+        """
+        row = curve if index is None else curve.isel({schema.OPERATING_POINT: index})
+        return cls(*(row[name].item() for name in COUNTS))
 
     @property
     def accuracy(self) -> float:
         """Q, read as the accuracy of the decision to keep or reject."""
-        return self.classification_quality
+        return float(self.classification_quality)
 
     @property
     def precision(self) -> float:
         """A, read as the precision of "kept" as a sign of "accurate"."""
-        return self.nonrejected_accuracy
+        return float(self.nonrejected_accuracy)
 
     @property
     def positive_likelihood_ratio(self) -> float:
         """Phi, read as the likelihood ratio of "rejected" as a sign of "misclassified"."""
-        return self.rejection_quality
+        return float(self.rejection_quality)
 
     def cost(self, rejection_cost: ArrayLike) -> Any:
         """Return the mean cost of a sample: 0 accurate, 1 error, `rejection_cost` rejected.
@@ -201,9 +291,7 @@ class OperatingPoint:
         float or ndarray
             ``(1 - r) (1 - A) + rho r``, of the shape of `rejection_cost`.
         """
-        rho = inputs.cost_values(rejection_cost)
-        value = counts.cost(self._counts, rho)
-        return float(value) if rho.ndim == 0 else value
+        return super().cost(inputs.cost_values(rejection_cost))
 
 
 def operating_point(
@@ -235,24 +323,19 @@ def operating_point(
     >>> point.rejected_fraction, point.nonrejected_accuracy, point.rejection_quality
     (0.5, 0.5, 1.0)
     """
-    arrays = {"correct": correct, "rejected": rejected}
-    if weights is not None:
-        arrays["weights"] = weights
-    accurate, gone, *weight = inputs.same_layout(arrays)
-    inputs.correct_values(accurate)
-    inputs.rejected_values(gone)
-    groups = (accurate & ~gone, ~accurate & ~gone, accurate & gone, ~accurate & gone)
-    if not weight:
-        sums = np.stack([group.sum() for group in groups])  # lazy if they are: one computation
-        return OperatingPoint(*(int(count) for count in np.asarray(sums)))
-    values = inputs.weight_values(np.asarray(weight[0]))
-    return OperatingPoint(*(_weight_of(values, np.asarray(group).ravel()) for group in groups))
+    plain = inputs.same_layout({"correct": correct, "rejected": rejected, "weights": weights})
+    right = inputs.correct_values(plain["correct"])
+    gone = inputs.rejected_values(plain["rejected"])
+    groups = (right & ~gone, ~right & ~gone, right & gone, ~right & gone)
+    if weights is None:
+        return OperatingPoint(*(int(np.count_nonzero(group)) for group in groups))
+    values = inputs.weight_values(plain["weights"])
+    return OperatingPoint(*(_weight_of(values[group]) for group in groups))
 
 
-def _weight_of(weights: NDArray[Any], group: NDArray[np.bool_]) -> float:
-    chosen = weights[group]
+def _weight_of(weights: NDArray[Any]) -> float:
     # fsum is exact, hence the same for every order of the samples
-    return int(chosen.sum()) if chosen.dtype.kind == "i" else math.fsum(chosen)
+    return int(weights.sum()) if weights.dtype.kind == "i" else math.fsum(weights)
 
 
 def _whole(value: float, *, within: float) -> float:

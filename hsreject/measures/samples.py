@@ -91,10 +91,9 @@ def evaluation_samples(
     >>> samples.correct, samples.confidence, samples.n_without_data
     (array([ True, False]), array([0.9, 0.4]), 1)
     """
-    maps = {"reference": reference, "label": label}
-    optional = {"confidence": confidence, "rejected": rejected}
-    maps |= {name: array for name, array in optional.items() if array is not None}
-    plain = dict(zip(maps, map(np.asarray, inputs.same_layout(maps)), strict=True))
+    plain = inputs.same_layout(
+        {"reference": reference, "label": label, "confidence": confidence, "rejected": rejected}
+    )
     _check(plain)
     plain["reference"] = schema.reference_values(
         plain["reference"], fill=schema.fill_value(reference), name="reference"

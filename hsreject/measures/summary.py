@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from scipy.special import digamma
 
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.single_curve import check_single_curve
+from hsreject.measures.curve import check_single_curve, counts_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-_TABLE_SIZE = 128
 
 
 def aurc(curve: xr.Dataset) -> float:
@@ -108,10 +107,9 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
     check_single_curve(curve, needed_by="accuracy_at")
     wanted = np.atleast_1d(inputs.fraction_values(rejected_fraction, name="rejected_fraction"))
     fraction = curve["rejected_fraction"].values
-    n = sum(curve[name].values for name in _COUNTS)
-    share = np.interp(
-        wanted, fraction, curve["accurate_kept"].values / n, left=np.nan, right=np.nan
-    )
+    counts = counts_of(curve)
+    kept_share = counts.accurate_kept / counts.n
+    share = np.interp(wanted, fraction, kept_share, left=np.nan, right=np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = np.where(wanted < 1, share / (1 - wanted), np.nan)
     reached = np.isin(wanted, fraction)
@@ -128,9 +126,6 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
     )
 
 
-_COUNTS = ("accurate_kept", "misclassified_kept", "accurate_rejected", "misclassified_rejected")
-
-
 def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], bool]:
     """Return kept samples and errors among them, ascending from none kept, and if weighted."""
     check_single_curve(curve, needed_by="AURC")
@@ -141,9 +136,8 @@ def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], boo
             f"rejected fractions from {fraction[0]:g} to {fraction[-1]:g}). Use the result of "
             "rejection_curve."
         )
-    errors = curve["misclassified_kept"].values[::-1]
-    kept = curve["accurate_kept"].values[::-1] + errors
-    return kept, errors, bool(curve.attrs.get("weighted", 0))
+    counts = counts_of(curve)
+    return counts.kept[::-1], counts.misclassified_kept[::-1], bool(curve.attrs.get("weighted", 0))
 
 
 def _mean_risk(kept: NDArray[Any], errors: NDArray[Any], *, weighted: bool) -> float:
@@ -151,7 +145,10 @@ def _mean_risk(kept: NDArray[Any], errors: NDArray[Any], *, weighted: bool) -> f
     before, errors_before = kept[:-1][new], errors[:-1][new]
     size, new_errors = np.diff(kept)[new], np.diff(errors)[new]
     slope = errors_before - new_errors * (before / size)
-    growth = _log_ratio(before, size) if weighted else _harmonic_difference(before, size)
+    if weighted:
+        growth = _log_ratio(before, size)
+    else:  # H(k + g) - H(k)
+        growth = digamma(before + size + 1) - digamma(before + 1)
     return float((new_errors + slope * growth).sum() / kept[-1])
 
 
@@ -159,23 +156,3 @@ def _log_ratio(start: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:
     """Return log((start + size) / start); 0 at start 0, where its factor is 0 as well."""
     with np.errstate(divide="ignore"):
         return np.where(start > 0, np.log1p(size / np.where(start > 0, start, 1)), 0.0)
-
-
-def _harmonic_difference(start: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:
-    """Return H(start + size) - H(start) to full relative accuracy.
-
-    Sums up to `_TABLE_SIZE`, then the asymptotic series of the digamma function, whose first
-    neglected term is below 1e-19 there.
-    """
-    table = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, _TABLE_SIZE + 1))])
-    end = start + size
-    low, high = (np.minimum(k, _TABLE_SIZE).astype(np.intp) for k in (start, end))
-    far = np.maximum(start, _TABLE_SIZE) + 0.5
-    beyond = np.maximum(end, _TABLE_SIZE) + 0.5
-    tail = np.log1p((beyond - far) / far) + _digamma_rest(beyond) - _digamma_rest(far)
-    return np.asarray(table[high] - table[low] + tail)
-
-
-def _digamma_rest(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return digamma(x + 1/2) - log(x) for large x."""
-    return 1 / (24 * x**2) - 7 / (960 * x**4) + 31 / (8064 * x**6)

@@ -6,22 +6,101 @@ curve costs two running sums.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from hsreject import schema
+from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.counts import MEASURES, Counts
-from hsreject.measures.ranking import last_of_each
-from hsreject.measures.resampling import Resampling
+from hsreject.measures.curve import distinct
+from hsreject.measures.point import MEASURES, Counts, measures_of
 from hsreject.progress import ProgressCallback, no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How a bootstrap draws its resamples.
+
+    Neighbouring pixels are not independent: their errors come in clumps. Resampling single pixels
+    then gives bands that are too narrow. With `coordinates` whole square blocks are drawn instead.
+
+    Parameters
+    ----------
+    n_resamples : int
+        Number of resamples.
+    confidence_level : float
+        Coverage of the bands, in (0, 1); they are percentiles of the resamples.
+    seed : int
+        Decides every draw. Resample i has its own stream, so the result does not depend on how many
+        others there are before it, on threads or on the order of the samples.
+    coordinates : pair of arrays (row, column), optional
+        Where each sample lies, for example `row` and `column` of
+        :func:`hsreject.evaluation_samples`.
+    block_size : float, optional
+        Side of the blocks in the unit of `coordinates`; needed with them. Take at least the
+        distance at which errors stop being alike.
+
+    Examples
+    --------
+    >>> Resampling(n_resamples=200, coordinates=([0, 0, 9], [0, 1, 9]), block_size=5).n_resamples
+    200
+    """
+
+    n_resamples: int = 1000
+    confidence_level: float = 0.95
+    seed: int = 0
+    coordinates: tuple[ArrayLike, ArrayLike] | None = None
+    block_size: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_resamples < 1:
+            raise InputError(f"n_resamples must be at least 1 (got {self.n_resamples}).")
+        if not 0 < self.confidence_level < 1:
+            raise InputError(
+                "confidence_level must lie between 0 and 1, like 0.95 "
+                f"(got {self.confidence_level:g})."
+            )
+        if (self.coordinates is None) != (self.block_size is None):
+            raise InputError(
+                "Spatial resampling needs both coordinates and block_size, in one unit. Give the "
+                "distance at which errors stop being alike, for example block_size=16 pixels."
+            )
+        if self.block_size is not None and not self.block_size > 0:
+            raise InputError(f"block_size must be positive (got {self.block_size:g}).")
+
+    def blocks(self, n: int) -> NDArray[np.intp] | None:
+        """Return the block of each of `n` samples, numbered from 0; None without coordinates."""
+        if self.coordinates is None or self.block_size is None:
+            return None
+        axes = [np.asarray(axis, dtype=np.float64).ravel() for axis in self.coordinates]
+        if any(axis.size != n or not np.isfinite(axis).all() for axis in axes):
+            raise InputError(
+                f"coordinates must hold one finite row and column for each of the {n} samples (got "
+                f"{' and '.join(str(axis.size) for axis in axes)} values)."
+            )
+        cells = np.stack([(axis - axis.min()) // self.block_size for axis in axes])
+        block = np.unique(cells, axis=1, return_inverse=True)[1].ravel()
+        if block.max() == 0:
+            raise InputError(
+                f"All samples lie in one block of size {self.block_size:g}, which leaves nothing "
+                "to resample. Give a smaller block_size."
+            )
+        return np.asarray(block, dtype=np.intp)
+
+    def weights(self, blocks: NDArray[np.intp] | None, n: int) -> Iterator[NDArray[Any]]:
+        """Yield how often each sample occurs in each resample."""
+        n_units = n if blocks is None else int(blocks.max()) + 1
+        for stream in np.random.SeedSequence(self.seed).spawn(self.n_resamples):
+            drawn = np.random.default_rng(stream).integers(n_units, size=n_units)
+            times = np.bincount(drawn, minlength=n_units)
+            yield times if blocks is None else times[blocks]
 
 
 def bootstrap_curve(
@@ -66,21 +145,8 @@ def bootstrap_curve(
     >>> (bands.nonrejected_accuracy_lower < bands.nonrejected_accuracy).item()
     True
     """
-    arrays = {"correct": correct, "confidence": confidence}
-    plain = [np.asarray(array) for array in inputs.same_layout(arrays)]
-    accurate = inputs.correct_values(plain[0]).ravel()
-    values = inputs.confidence_values(plain[1])
-    draw = resampling or Resampling()
-    fraction = _fractions(rejected_fraction)
-    blocks = draw.blocks(values.size)
-    order = _canonical_order(blocks, accurate, values)
-    blocks = None if blocks is None else blocks[order]
-    rejector = _ranked(accurate[order], values[order])
-
-    def measures(weights: NDArray[Any]) -> NDArray[np.float64]:
-        return _measures(rejector, weights, fraction)
-
-    return _bands(measures, fraction, (draw, blocks, values.size), progress)
+    plain = inputs.same_layout({"correct": correct, "confidence": confidence})
+    return _bootstrap([_samples(plain, "")], rejected_fraction, resampling, progress)
 
 
 def bootstrap_difference(
@@ -97,7 +163,7 @@ def bootstrap_difference(
 
     Both are measured on the same resamples, so that what they have in common cancels: the band of
     the difference is usually much narrower than the two bands suggest. A band that leaves out 0
-    tells them apart at its level, at that fraction.
+    tells them apart at that fraction, at its confidence level.
 
     Parameters
     ----------
@@ -125,90 +191,61 @@ def bootstrap_difference(
     >>> (gain.nonrejected_accuracy_lower > 0).item()
     True
     """
-    arrays = {
-        "correct_1": correct_1,
-        "confidence_1": confidence_1,
-        "correct_0": correct_0,
-        "confidence_0": confidence_0,
-    }
-    plain = [np.asarray(array) for array in inputs.same_layout(arrays)]
-    accurate = [
-        inputs.correct_values(plain[i], name=f"correct_{1 - i // 2}").ravel() for i in (0, 2)
-    ]
-    values = [inputs.confidence_values(plain[i], name=f"confidence_{1 - i // 2}") for i in (1, 3)]
-    draw = resampling or Resampling()
-    fraction = _fractions(rejected_fraction)
-    n = values[0].size
-    blocks = draw.blocks(n)
-    order = _canonical_order(blocks, accurate[1], values[1], accurate[0], values[0])
-    blocks = None if blocks is None else blocks[order]
-    ranked = [_ranked(a[order], v[order]) for a, v in zip(accurate, values, strict=True)]
-
-    def difference(weights: NDArray[Any]) -> NDArray[np.float64]:
-        first, second = (_measures(rejector, weights, fraction) for rejector in ranked)
-        with np.errstate(invalid="ignore"):
-            return first - second
-
-    return _bands(difference, fraction, (draw, blocks, n), progress)
-
-
-class _Ranked(NamedTuple):
-    """A rejector's order of the samples, sorted by confidence, and where each tie ends."""
-
-    order: NDArray[np.intp]
-    accurate: NDArray[np.bool_]
-    ends: NDArray[np.intp]
-
-
-def _canonical_order(*keys: NDArray[Any] | None) -> NDArray[np.intp]:
-    """Return an order that does not depend on that of the samples: last key first."""
-    return np.lexsort([key for key in keys if key is not None])
-
-
-def _ranked(accurate: NDArray[np.bool_], confidence: NDArray[np.float64]) -> _Ranked:
-    order = np.argsort(confidence, kind="stable")
-    return _Ranked(order, accurate[order], last_of_each(confidence[order]))
-
-
-def _measures(
-    rejector: _Ranked, weights: NDArray[Any], fraction: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return every measure of weighted samples at each fraction, shape (measures, fractions)."""
-    ordered = weights[rejector.order]
-    below = np.concatenate([[0], np.cumsum(ordered)[rejector.ends]])
-    accurate_below = np.concatenate([[0], np.cumsum(ordered * rejector.accurate)[rejector.ends]])
-    n, accurate = below[-1], accurate_below[-1]
-    rejected = fraction * n
-    accurate_rejected = np.interp(rejected, below, accurate_below)
-    misclassified_rejected = np.maximum(rejected - accurate_rejected, 0)
-    at_fractions = Counts(
-        accurate_kept=accurate - accurate_rejected,
-        misclassified_kept=np.maximum(n - accurate - misclassified_rejected, 0),
-        accurate_rejected=accurate_rejected,
-        misclassified_rejected=misclassified_rejected,
+    plain = inputs.same_layout(
+        {
+            "correct_1": correct_1,
+            "confidence_1": confidence_1,
+            "correct_0": correct_0,
+            "confidence_0": confidence_0,
+        }
     )
-    return np.stack([measure.kernel(at_fractions) for measure in MEASURES.values()])
+    rejectors = [_samples(plain, "_1"), _samples(plain, "_0")]
+    return _bootstrap(rejectors, rejected_fraction, resampling, progress)
 
 
-def _fractions(rejected_fraction: ArrayLike | None) -> NDArray[np.float64]:
-    if rejected_fraction is None:
-        return np.linspace(0, 1, 101)
-    return np.atleast_1d(inputs.fraction_values(rejected_fraction, name="rejected_fraction"))
+class _Samples(NamedTuple):
+    correct: NDArray[np.bool_]
+    confidence: NDArray[np.floating]
 
 
-def _bands(
-    measures: Callable[[NDArray[Any]], NDArray[np.float64]],
-    fraction: NDArray[np.float64],
-    drawing: tuple[Resampling, NDArray[np.intp] | None, int],
+def _samples(plain: dict[str, NDArray[Any]], ending: str) -> _Samples:
+    right, sure = "correct" + ending, "confidence" + ending
+    return _Samples(
+        inputs.correct_values(plain[right], name=right),
+        inputs.confidence_values(plain[sure], name=sure),
+    )
+
+
+def _bootstrap(
+    rejectors: list[_Samples],
+    rejected_fraction: ArrayLike | None,
+    resampling: Resampling | None,
     progress: ProgressCallback,
 ) -> xr.Dataset:
-    draw, blocks, n = drawing
+    """Return the bands of one rejector, or of the first minus the second."""
+    draw = resampling or Resampling()
+    if rejected_fraction is None:
+        rejected_fraction = np.linspace(0, 1, 101)
+    fraction = np.atleast_1d(inputs.fraction_values(rejected_fraction, name="rejected_fraction"))
+    n = rejectors[0].correct.size
+    blocks = draw.blocks(n)
+    # draws refer to an order that does not depend on the one in which the samples were given
+    keys = [key for samples in reversed(rejectors) for key in samples]
+    order = np.lexsort(keys if blocks is None else [blocks, *keys])
+    blocks = None if blocks is None else blocks[order]
+    ranked = [_ranked(samples.correct[order], samples.confidence[order]) for samples in rejectors]
+
+    def measures(weights: NDArray[Any]) -> NDArray[np.float64]:
+        first, *other = (_measures(rejector, weights, fraction) for rejector in ranked)
+        with np.errstate(invalid="ignore"):  # infinite rejection qualities of both
+            return first - other[0] if other else first
+
     resamples = np.empty((draw.n_resamples, len(MEASURES), fraction.size))
     for done, weights in enumerate(draw.weights(blocks, n)):
         resamples[done] = measures(weights)
         progress("bootstrap", done + 1, draw.n_resamples)
     resamples.sort(axis=0)  # NaN last
-    tail = (1 - draw.level) / 2
+    tail = (1 - draw.confidence_level) / 2
     values = {
         "": measures(np.ones(n, dtype=np.int64)),
         "_lower": _percentile(resamples, tail),
@@ -222,12 +259,46 @@ def _bands(
         },
         coords={schema.REJECTED_FRACTION: fraction},
         attrs={
-            "level": draw.level,
+            "confidence_level": draw.confidence_level,
             "n_resamples": draw.n_resamples,
             "seed": draw.seed,
             "n_blocks": n if blocks is None else int(blocks.max()) + 1,
         },
     )
+
+
+class _Ranked(NamedTuple):
+    """A rejector's order of the samples, sorted by confidence, and where each tie ends."""
+
+    order: NDArray[np.intp]
+    accurate: NDArray[np.bool_]
+    ends: NDArray[np.intp]
+
+
+def _ranked(correct: NDArray[np.bool_], confidence: NDArray[np.floating]) -> _Ranked:
+    order = np.argsort(confidence, kind="stable")
+    _, starts = distinct(confidence[order])
+    return _Ranked(order, correct[order], np.append(starts[1:], correct.size) - 1)
+
+
+def _measures(
+    rejector: _Ranked, weights: NDArray[Any], fraction: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return every measure of weighted samples at each fraction, shape (measures, fractions)."""
+    ordered = weights[rejector.order]
+    below = np.append(0, np.cumsum(ordered)[rejector.ends])
+    accurate_below = np.append(0, np.cumsum(ordered * rejector.accurate)[rejector.ends])
+    n, accurate = below[-1], accurate_below[-1]
+    rejected = fraction * n
+    accurate_rejected = np.interp(rejected, below, accurate_below)
+    misclassified_rejected = np.maximum(rejected - accurate_rejected, 0)
+    at_fractions = Counts(
+        accurate_kept=accurate - accurate_rejected,
+        misclassified_kept=np.maximum(n - accurate - misclassified_rejected, 0),
+        accurate_rejected=accurate_rejected,
+        misclassified_rejected=misclassified_rejected,
+    )
+    return np.stack(list(measures_of(at_fractions).values()))
 
 
 def _percentile(ascending: NDArray[np.float64], share: float) -> NDArray[np.float64]:

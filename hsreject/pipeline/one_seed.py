@@ -11,7 +11,7 @@ import xarray as xr
 
 from hsreject.config.document import with_settings
 from hsreject.errors import InputError
-from hsreject.measures.curve_table import curve_of_points
+from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.pipeline.plan import CONTEXT_ROW, Plan, make_plan
 from hsreject.pipeline.stages import SECONDS, Stages

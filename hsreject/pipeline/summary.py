@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from hsreject.measures.choosing import highest_quality_point
+from hsreject.measures.choosing import choose_point
 from hsreject.measures.summary import accuracy_at, aurc
 
 SYSTEM = "system"
@@ -42,7 +42,7 @@ def _row(curve: xr.Dataset) -> xr.Dataset:
     row = xr.Dataset(nothing, coords={AT_FRACTION: list(QUOTED_FRACTIONS)})
     if curve["rejected_fraction"].size == 1:
         return row
-    best = highest_quality_point(curve)
+    best = choose_point(curve)
     fractions = curve["rejected_fraction"].values
     whole = fractions.min() == 0 and fractions.max() == 1
     return row.assign(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hsreject.measures import point
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
@@ -14,14 +16,8 @@ ACCURACY = "nonrejected_accuracy"
 QUALITY = "classification_quality"
 REJECTION_QUALITY = "rejection_quality"
 FRACTION = "rejected_fraction"
-MEASURES = (ACCURACY, QUALITY, REJECTION_QUALITY)
+MEASURES = tuple(point.MEASURES)
 
-FRACTION_LABEL = "rejected fraction $r$"
-LABELS = {
-    ACCURACY: "nonrejected accuracy $A$",
-    QUALITY: "classification quality $Q$",
-    REJECTION_QUALITY: r"rejection quality $\varphi$",
-}
 _ROOM_FOR_TEXT = 0.09  # share of the axis
 _SETTLED = 0.02
 
@@ -29,12 +25,12 @@ _SETTLED = 0.02
 def label_axes(ax: Axes, measure: str) -> None:
     """Write the names of the rejected fraction and of a measure on axes."""
     label_fraction(ax)
-    ax.set_ylabel(LABELS[measure])
+    ax.set_ylabel(point.MEASURES[measure].label)
 
 
 def label_fraction(ax: Axes) -> None:
     """Make the horizontal axis that of the rejected fraction."""
-    ax.set_xlabel(FRACTION_LABEL)
+    ax.set_xlabel(point.FRACTION_AXIS.label)
     from_zero_to_one(ax)
 
 

@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from hsreject.errors import InputError
-from hsreject.measures.operating_set import operating_set
+from hsreject.measures.optimality import operating_set
 from hsreject.plot.measure_axes import MEASURES, REJECTION_QUALITY, label_axes
 from hsreject.plot.style import (
     BETTER,

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.measures.choosing import highest_quality_point
+from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint
 from hsreject.plot.measure_axes import (
     FRACTION,
@@ -206,4 +206,4 @@ def _draw_mark(
 
 
 def _largest_quality(curve: xr.Dataset) -> OperatingPoint:
-    return OperatingPoint.from_curve(curve, int(highest_quality_point(curve)["index"]))
+    return OperatingPoint.from_curve(choose_point(curve))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hsreject.errors import InputError
-from hsreject.measures.choosing import highest_quality_point
-from hsreject.measures.optimality import nearest_points, relative_optimality_pairs
+from hsreject.measures.choosing import choose_point
+from hsreject.measures.curve import nearest_points
+from hsreject.measures.optimality import relative_optimality_pairs
 from hsreject.plot.measure_axes import FRACTION
 from hsreject.plot.style import COLUMN_WIDTH, print_style, shown_axes
 from hsreject.schema import OPERATING_POINT
@@ -60,7 +61,7 @@ class RelativeOptimalityDisplay:
         """Return the display of a curve, with about `size` of its points, evenly spaced in r."""
         if curve.sizes[OPERATING_POINT] < 2:
             raise InputError("A curve of one operating point has no pair to compare.")
-        best = highest_quality_point(curve)
+        best = choose_point(curve)
         if curve.sizes[OPERATING_POINT] > size:
             spaced = nearest_points(curve[FRACTION].values, size)
             curve = curve.isel({OPERATING_POINT: np.union1d(spaced, int(best["index"]))})

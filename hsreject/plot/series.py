@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.measures.optimality import nearest_points
+from hsreject.measures.curve import nearest_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hsreject.errors import InputError
-from hsreject.measures.choosing import cheapest_operating_point, point_for_accuracy
+from hsreject.measures.choosing import choose_point
 from hsreject.rejection.calibration import Calibration
 from hsreject.rejection.goal import ACCURACY, Goal
 
@@ -41,5 +41,5 @@ def calibrated_index(points: xr.Dataset, goal: Goal) -> int:
         mean cost; of equally cheap points the one that rejects least.
     """
     if goal.name == ACCURACY:
-        return int(point_for_accuracy(points, goal.value)["index"])
-    return int(cheapest_operating_point(points, goal.value)["index"])
+        return int(choose_point(points, accuracy=goal.value)["index"])
+    return int(choose_point(points, rejection_cost=goal.value)["index"])

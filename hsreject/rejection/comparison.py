@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.measures.single_curve import REJECTOR
+from hsreject.measures.curve import REJECTOR
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.joint_points import FAILURE_PROBABILITY, SCENE_FRACTION

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.measures.curve_table import curve_of_points
+from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.rejection.joint_search import Probe
 from hsreject.rejection.joint_sweep import Found, everything_rejected

@@ -12,8 +12,6 @@ from hsreject.confidence import samples_of_maps, without_confidence
 from hsreject.confidence.field import OF_THE_SCENE, without_probability
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
-from hsreject.measures.curve_table import curve_of_samples
-from hsreject.measures.inputs import sortable_values
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.choice import calibrated_index, needed_calibration
@@ -23,7 +21,7 @@ from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.rejection.maps import rejection_maps
 from hsreject.rejection.reference import labels_on_grid, samples_with_data
 from hsreject.rejection.threshold import threshold_for_fraction
-from hsreject.schema import CATEGORY, MAP_DIMS, check_dims, nodata_label
+from hsreject.schema import CATEGORY, MAP_DIMS, OPERATING_POINT, check_dims, nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -199,7 +197,10 @@ class RankedRejector(Rejector):
         except InputError:
             evidence.check_same_categories()
             raise
-        return curve_of_samples(correct, sortable_values(sure), with_overall_accuracy=True)
+        curve = rejection_curve(correct, sure)
+        accuracy = np.full_like(curve["threshold"].values, curve["nonrejected_accuracy"][0])
+        meaning = {"long_name": "accuracy with nothing rejected"}
+        return curve.assign(overall_accuracy=(OPERATING_POINT, accuracy, meaning))
 
 
 def _check_ranked(

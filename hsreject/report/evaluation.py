@@ -13,14 +13,13 @@ import xarray as xr
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
-from hsreject.measures.choosing import cheapest_operating_point, highest_quality_point
+from hsreject.measures.choosing import cheapest_operating_point, choose_point
 from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
 from hsreject.measures.curve import rejection_curve
 from hsreject.measures.inputs import cost_values
-from hsreject.measures.point import OperatingPoint, operating_point
-from hsreject.measures.resampling import Resampling
+from hsreject.measures.point import COUNTS, MEASURES, OperatingPoint, operating_point
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
-from hsreject.measures.uncertainty import bootstrap_curve
+from hsreject.measures.uncertainty import Resampling, bootstrap_curve
 from hsreject.plot.grid import as_map
 from hsreject.progress import ProgressCallback, no_progress
 
@@ -145,9 +144,7 @@ class Evaluation:
 
     def table(self) -> xr.Dataset:
         """Return the points as a Dataset over `operating_point`, one row a point."""
-        columns = ("rejected_fraction", "nonrejected_accuracy", "classification_quality",
-                   "rejection_quality", "accurate_kept", "misclassified_kept",
-                   "accurate_rejected", "misclassified_rejected")  # fmt: skip
+        columns = ("rejected_fraction", *MEASURES, *COUNTS)
         dim = schema.OPERATING_POINT
         own = ("threshold", schema.REJECTION_COST, "cost")
         return xr.Dataset(
@@ -237,17 +234,16 @@ def _points(
     if samples.rejected is not None:
         points.append(NamedPoint(GIVEN_MASK, operating_point(correct, samples.rejected)))
     if curve is not None:
-        points.append(_named(curve, highest_quality_point(curve), LARGEST_QUALITY))
+        points.append(_named(choose_point(curve), LARGEST_QUALITY))
         points += [
-            _named(curve, cheapest_operating_point(curve, cost), f"cheapest at cost {cost:g}", cost)
+            _named(cheapest_operating_point(curve, cost), f"cheapest at cost {cost:g}", cost)
             for cost in costs
         ]
     return points
 
 
-def _named(curve: xr.Dataset, choice: xr.Dataset, name: str, cost: float = np.nan) -> NamedPoint:
-    point = OperatingPoint.from_curve(curve, int(choice["index"]))
-    return NamedPoint(name, point, float(choice["threshold"]), cost)
+def _named(choice: xr.Dataset, name: str, cost: float = np.nan) -> NamedPoint:
+    return NamedPoint(name, OperatingPoint.from_curve(choice), float(choice["threshold"]), cost)
 
 
 def _bare(array: xr.DataArray, *, like: xr.DataArray) -> xr.DataArray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hsreject import __version__
 from hsreject.files import complete_folder
 from hsreject.io.netcdf import write_dataset
-from hsreject.measures.optimality import nearest_points
+from hsreject.measures.curve import nearest_points
 from hsreject.plot.style import save_figure
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.evaluation_pictures import evaluation_pictures

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,8 +13,8 @@ from hypothesis import strategies as st
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.measures import counts
-from hsreject.measures.counts import Counts, Measure, share
+from hsreject.measures.point import MEASURES as MEASURE_TABLE
+from hsreject.measures.point import Counts, Measure, share
 from tests.measures import slow
 from tests.measures.strategies import samples
 
@@ -42,35 +45,31 @@ def test_each_threshold_reaches_its_point(drawn: Samples) -> None:
         assert point == hr.OperatingPoint.from_curve(curve, index)
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("digits", [17, 4])
-def test_long_curves_count_every_sample(digits: int, shift: float) -> None:
-    """Longer than a block; all, some or no confidences negative; with and without ties."""
+def test_long_curves_count_every_sample() -> None:
+    """All, some or no confidences negative; with and without ties."""
     rng = np.random.default_rng(3)
-    confidence = rng.random(40_000).round(digits) - shift
-    correct = rng.random(40_000) < 0.7
-    curve = hr.rejection_curve(correct, confidence)
-    np.testing.assert_array_equal(curve.threshold, [*np.unique(confidence), np.inf])
-    for index in [*range(0, curve.sizes["operating_point"], 997), -1]:
-        point = hr.operating_point(correct, confidence < curve.threshold.values[index])
-        assert point == hr.OperatingPoint.from_curve(curve, index)
-        for name in MEASURES:
-            np.testing.assert_equal(curve[name].values[index], getattr(point, name))
+    for shift, digits in product((0.0, 0.5, 1.0), (17, 4)):
+        confidence = rng.random(40_000).round(digits) - shift
+        correct = rng.random(40_000) < 0.7
+        curve = hr.rejection_curve(correct, confidence)
+        np.testing.assert_array_equal(curve.threshold, [*np.unique(confidence), np.inf])
+        for index in [*range(0, curve.sizes["operating_point"], 997), -1]:
+            point = hr.operating_point(correct, confidence < curve.threshold.values[index])
+            assert point == hr.OperatingPoint.from_curve(curve, index)
+            for name in MEASURES:
+                np.testing.assert_equal(curve[name].values[index], getattr(point, name))
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("n_distinct", [7, 10**9])
-@pytest.mark.parametrize("n", [1, 2, 3, 5000])
-def test_single_precision_is_sorted_as_double(n: int, n_distinct: int, shift: float) -> None:
+def test_other_number_types_give_the_same_curve() -> None:
     rng = np.random.default_rng(4)
-    confidence = (rng.integers(0, n_distinct, n) / n_distinct - shift).astype(np.float32)
-    confidence[:1] = -0.0
-    correct = rng.random(n) < 0.6
-    before = confidence.tobytes()
-    found = hr.rejection_curve(correct, confidence)
-    xr.testing.assert_identical(found, hr.rejection_curve(correct, confidence.astype(float)))
-    assert found.threshold.dtype == np.float64
-    assert confidence.tobytes() == before
+    for n, dtype in product((1, 2, 3, 5000), ("float32", "float16", "int16", "uint8", "bool")):
+        confidence = rng.normal(0, 3, n).astype("uint8" if dtype == "bool" else int).astype(dtype)
+        correct = rng.random(n) < 0.6
+        before = confidence.tobytes()
+        found = hr.rejection_curve(correct, confidence)
+        xr.testing.assert_identical(found, hr.rejection_curve(correct, confidence.astype(float)))
+        assert found.threshold.dtype == np.float64
+        assert confidence.tobytes() == before
 
 
 def test_the_samples_are_not_changed() -> None:
@@ -108,11 +107,11 @@ def test_integer_weights_count_like_repeated_samples(drawn: Samples, data: st.Da
         np.testing.assert_array_equal(halved[name], repeated[name])
 
 
-@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0]])
-def test_both_zeros_are_one_confidence(weights: list | None) -> None:
-    curve = hr.rejection_curve([True, False, True], [-0.0, 0.0, 1.0], weights=weights)
-    assert curve.rejected_fraction.values.tolist() == [0.0, 2 / 3, 1.0]
-    assert not np.signbit(curve.threshold).any()
+def test_both_zeros_are_one_confidence() -> None:
+    for weights in (None, [1.0, 1.0, 1.0]):
+        curve = hr.rejection_curve([True, False, True], [-0.0, 0.0, 1.0], weights=weights)
+        assert curve.rejected_fraction.values.tolist() == [0.0, 2 / 3, 1.0]
+        assert not np.signbit(curve.threshold).any()
 
 
 def test_weights_keep_their_digits_beside_much_larger_ones() -> None:
@@ -140,42 +139,57 @@ def test_public_names_dims_and_ends() -> None:
     assert all("long_name" in curve[name].attrs for name in curve)
 
 
-def test_a_new_measure_is_one_kernel_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_of_stratified_samples_estimate_the_curve_of_the_map() -> None:
+    """400 pixels of each of two classes, drawn 40 times: right on average, plain counts are not."""
+    rng = np.random.default_rng(3)
+    label = np.where(rng.random(20_000) < 0.95, 1, 2)
+    confidence = rng.random(20_000)
+    correct = rng.random(20_000) < np.where(label == 1, 0.9, 0.4)
+    weighted, plain = [], []
+    for _ in range(40):
+        drawn = np.concatenate([rng.choice(np.flatnonzero(label == c), 400) for c in (1, 2)])
+        weights = np.bincount(label)[label[drawn]] / 400
+        samples = correct[drawn], confidence[drawn]
+        weighted.append(hr.rejection_curve(*samples, weights=weights).nonrejected_accuracy[0])
+        plain.append(hr.rejection_curve(*samples).nonrejected_accuracy[0])
+    # standard error of the mean: 0.95 * sqrt(0.9 * 0.1 / 400 / 40) = 0.0023
+    assert np.mean(weighted) == pytest.approx(correct.mean(), abs=0.01)
+    assert abs(np.mean(plain) - correct.mean()) > 0.15
+
+
+def test_a_new_measure_is_one_property_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """What CONTRIBUTING promises."""
 
-    def kernel(counts: Counts) -> object:
+    def found_errors(counts: Counts) -> object:
         return share(counts.misclassified_rejected, counts.misclassified)
 
-    monkeypatch.setitem(counts.MEASURES, "found_errors", Measure(kernel, "share of errors found"))
+    monkeypatch.setattr(Counts, "found_errors", property(found_errors), raising=False)
+    monkeypatch.setitem(MEASURE_TABLE, "found_errors", Measure("found errors", "errors found"))
     correct, confidence = [True, False, False], [0.9, 0.5, 0.1]
     curve = hr.rejection_curve(correct, confidence)
     assert curve.found_errors.values.tolist() == [0.0, 0.5, 1.0, 1.0]
-    assert curve.found_errors.long_name == "share of errors found"
+    assert curve.found_errors.long_name == "errors found"
+    assert hr.OperatingPoint.from_curve(curve, 1).found_errors == 0.5
     bands = hr.bootstrap_curve(correct, confidence, rejected_fraction=[0.0, 1.0])
     assert bands.found_errors.values.tolist() == [0.0, 1.0]
     assert "found_errors_lower" in bands
     assert "found_errors" in hr.operating_set(hr.OperatingPoint(1, 1, 1, 1))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int16", "uint8", "bool"])
-def test_other_number_types_give_the_same_curve(dtype: str) -> None:
-    rng = np.random.default_rng(1)
-    confidence = rng.integers(0, 2, 50).astype(dtype)
-    correct = rng.random(50) < 0.6
-    xr.testing.assert_identical(
-        hr.rejection_curve(correct, confidence),
-        hr.rejection_curve(correct, confidence.astype(float)),
-    )
-
-
-def test_labelled_maps_give_the_same_curve() -> None:
+def test_labelled_maps_and_lazy_arrays_give_the_same_curve() -> None:
     rng = np.random.default_rng(2)
     confidence, correct = rng.random((5, 4)), rng.random((5, 4)) < 0.7
+    expected = hr.rejection_curve(correct, confidence)
     maps = [xr.DataArray(array, dims=("y", "x")) for array in (correct, confidence)]
-    xr.testing.assert_identical(
-        hr.rejection_curve(maps[0], maps[1].transpose("x", "y")),
-        hr.rejection_curve(correct, confidence),
-    )
+    for right, sure in (
+        (maps[0], maps[1].transpose("x", "y")),
+        (maps[0].chunk(x=3), maps[1].chunk(y=2)),
+        (da.from_array(correct, chunks=2), confidence),
+    ):
+        xr.testing.assert_identical(hr.rejection_curve(right, sure), expected)
+    lazy, kept = da.from_array(confidence, chunks=2), confidence > 0.5
+    chosen = hr.rejection_curve(correct[kept], lazy[lazy > 0.5])  # of a size not known before
+    assert chosen.accurate_kept[0] == correct[kept].sum()
 
 
 def test_curve_survives_a_netcdf_file(tmp_path: object) -> None:
@@ -186,20 +200,19 @@ def test_curve_survives_a_netcdf_file(tmp_path: object) -> None:
         xr.testing.assert_identical(again.load(), curve)
 
 
-@pytest.mark.parametrize(
-    ("correct", "confidence", "message"),
-    [
-        ([True, False], [0.1], "correct has shape .* but confidence has shape"),
-        ([1.0, 0.0], [0.1, 0.2], "correct must be boolean"),
-        ([True, False], [0.1, np.nan], "must be finite .found 1 NaN and 0 infinite of 2"),
-        ([True, False], [0.1, -np.inf], "must be finite .found 0 NaN and 1 infinite of 2"),
-        ([True, False], ["a", "b"], "confidence must hold real numbers"),
-        ([True, False], [1j, 2j], "confidence must hold real numbers"),
+def test_bad_input_has_one_clear_error() -> None:
+    for correct, confidence, word in (
+        ([True, False], [0.1], "shape"),
+        ([1.0, 0.0], [0.1, 0.2], "boolean"),
+        ([True, False], [0.1, np.nan], "1 NaN and 0 infinite of 2"),
+        ([True, False], [0.1, -np.inf], "0 NaN and 1 infinite of 2"),
+        ([True, False], da.from_array([0.1, np.nan]), "1 NaN"),
+        ([True, False], ["a", "b"], "real numbers"),
+        ([True, False], [1j, 2j], "real numbers"),
         ([True, False], [2**60, 1], "beyond 2"),
-        ([], [], "correct is empty"),
-        ([True, False], np.ma.masked_less([0.1, 0.9], 0.5), "masked array with masked values"),
-    ],
-)
-def test_bad_input_has_one_clear_error(correct: list, confidence: list, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        hr.rejection_curve(correct, confidence)
+        ([True, False], [-(2**60), 1], "beyond 2"),
+        ([], [], "empty"),
+        ([True, False], np.ma.masked_less([0.1, 0.9], 0.5), "mask"),
+    ):
+        with pytest.raises(InputError, match=word):
+            hr.rejection_curve(correct, confidence)

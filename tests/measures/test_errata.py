@@ -88,8 +88,8 @@ def test_6_extremes_and_the_third_case() -> None:
     assert ours.classification_quality == 1
     assert (ours.accurate_rejected, ours.misclassified_kept) == (0, 0)
     one, two = hr.OperatingPoint(53, 30, 2, 15), hr.OperatingPoint(50, 30, 5, 15)
-    assert hr.compare(one, one).verdict == hr.Verdict.EQUAL
-    assert hr.compare(one, two).verdict == hr.Verdict.OUTPERFORMS
+    assert hr.compare(one, one).verdict == "is equal"
+    assert hr.compare(one, two).verdict == "outperforms"
 
 
 def test_7_quality_from_the_number_of_accurate_samples() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.measures.counts import MEASURES
+from hsreject.measures.point import MEASURES
 from tests.measures import slow
 from tests.measures.strategies import rejections
 
@@ -45,33 +45,28 @@ def test_measures_agree_with_the_slow_loop(
 def test_every_measure_has_an_attribute_and_a_slow_formula() -> None:
     assert set(MEASURES) == set(slow.MEASURES)
     assert all(isinstance(getattr(WORKED, name), float) for name in MEASURES)
+    assert set(MEASURES) <= set(dir(WORKED))
 
 
-@pytest.mark.parametrize(
-    ("counts", "accuracy", "quality", "phi"),
-    [
-        pytest.param((3, 2, 0, 0), 0.6, 0.6, 1.0, id="nothing rejected"),
-        pytest.param((0, 0, 3, 2), NAN, 0.4, 1.0, id="everything rejected"),
-        pytest.param((3, 1, 0, 1), 0.75, 0.8, INF, id="only errors rejected"),
-        pytest.param((2, 2, 1, 0), 0.5, 0.4, 0.0, id="only accurate samples rejected"),
-        pytest.param((3, 0, 0, 2), 1.0, 1.0, INF, id="best: exactly the errors rejected"),
-        pytest.param((0, 2, 3, 0), 0.0, 0.0, 0.0, id="worst: exactly the accurate rejected"),
-        pytest.param((5, 0, 0, 0), 1.0, 1.0, 1.0, id="no errors, nothing rejected"),
-        pytest.param((3, 0, 2, 0), 1.0, 0.6, NAN, id="no errors, some rejected"),
-        pytest.param((0, 0, 5, 0), NAN, 0.0, NAN, id="no errors, everything rejected"),
-        pytest.param((0, 5, 0, 0), 0.0, 0.0, 1.0, id="only errors, nothing rejected"),
-        pytest.param((0, 3, 0, 2), 0.0, 0.4, NAN, id="nothing accurate, some rejected"),
-        pytest.param((0, 0, 0, 5), NAN, 1.0, NAN, id="nothing accurate, everything rejected"),
-    ],
-)
-def test_degenerate_points_have_their_documented_value(
-    counts: tuple[int, int, int, int], accuracy: float, quality: float, phi: float
-) -> None:
-    point = hr.OperatingPoint(*counts)
-    np.testing.assert_equal(point.nonrejected_accuracy, accuracy)
-    np.testing.assert_equal(point.classification_quality, quality)
-    np.testing.assert_equal(point.rejection_quality, phi)
-    assert point.cost(1.0) == (counts[1] + counts[2] + counts[3]) / 5
+def test_degenerate_points_have_their_documented_value() -> None:
+    for counts, expected, meaning in (
+        ((3, 2, 0, 0), (0.6, 0.6, 1.0), "nothing rejected"),
+        ((0, 0, 3, 2), (NAN, 0.4, 1.0), "everything rejected"),
+        ((3, 1, 0, 1), (0.75, 0.8, INF), "only errors rejected"),
+        ((2, 2, 1, 0), (0.5, 0.4, 0.0), "only accurate samples rejected"),
+        ((3, 0, 0, 2), (1.0, 1.0, INF), "best: exactly the errors rejected"),
+        ((0, 2, 3, 0), (0.0, 0.0, 0.0), "worst: exactly the accurate rejected"),
+        ((5, 0, 0, 0), (1.0, 1.0, 1.0), "no errors, nothing rejected"),
+        ((3, 0, 2, 0), (1.0, 0.6, NAN), "no errors, some rejected"),
+        ((0, 0, 5, 0), (NAN, 0.0, NAN), "no errors, everything rejected"),
+        ((0, 5, 0, 0), (0.0, 0.0, 1.0), "only errors, nothing rejected"),
+        ((0, 3, 0, 2), (0.0, 0.4, NAN), "nothing accurate, some rejected"),
+        ((0, 0, 0, 5), (NAN, 1.0, NAN), "nothing accurate, everything rejected"),
+    ):
+        point = hr.OperatingPoint(*counts)
+        found = tuple(getattr(point, name) for name in slow.MEASURES)
+        np.testing.assert_equal(found, expected, err_msg=meaning)
+        assert point.cost(1.0) == (counts[1] + counts[2] + counts[3]) / 5
 
 
 def test_names_of_the_binary_decision() -> None:
@@ -116,7 +111,7 @@ def test_reconstruction_from_rounded_measures_keeps_fractional_counts() -> None:
 
 
 def test_impossible_measures_are_refused() -> None:
-    with pytest.raises(InputError, match="No operating point of 100 samples"):
+    with pytest.raises(InputError, match="100 samples"):
         hr.OperatingPoint.from_measures(
             nonrejected_accuracy=0.9, classification_quality=0.1, rejected_fraction=0.2, n=100
         )
@@ -141,18 +136,21 @@ def test_labelled_maps_and_lazy_arrays_give_the_same_point() -> None:
     assert hr.operating_point(da.from_array(correct, chunks=3), rejected) == expected
 
 
-@pytest.mark.parametrize(
-    ("correct", "rejected", "message"),
-    [
-        ([True, False], [True], r"correct has shape \(2,\) but rejected has shape \(1,\)"),
-        ([1, 0], [True, False], "correct must be boolean .* label == reference"),
-        ([True, False], [1, 0], "rejected must be boolean .* confidence < threshold"),
-        ([], [], "correct is empty"),
-    ],
-)
-def test_bad_input_has_one_clear_error(correct: list, rejected: list, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        hr.operating_point(correct, rejected)
+def test_bad_input_has_one_clear_error() -> None:
+    for correct, rejected, word in (
+        ([True, False], [True], r"shape \(2,\) but rejected has shape \(1,\)"),
+        ([1, 0], [True, False], "label == reference"),
+        ([True, False], [1, 0], "confidence < threshold"),
+        ([], [], "empty"),
+    ):
+        with pytest.raises(InputError, match=word):
+            hr.operating_point(correct, rejected)
+    for weights in ([1.0, -1.0], [1.0, NAN], [0, 0], ["a", "b"]):
+        with pytest.raises(InputError, match="weights"):
+            hr.operating_point([True, False], [True, False], weights=weights)
+    for cost in (-0.1, 1.1, NAN):
+        with pytest.raises(InputError, match="rejection_cost"):
+            WORKED.cost(cost)
 
 
 def test_maps_on_different_grids_are_refused() -> None:
@@ -162,18 +160,6 @@ def test_maps_on_different_grids_are_refused() -> None:
         hr.operating_point(first, shifted)
     with pytest.raises(InputError, match="dims"):
         hr.operating_point(first, first.rename(y="row"))
-
-
-@pytest.mark.parametrize("cost", [-0.1, 1.1, float("nan")])
-def test_rejection_costs_outside_the_unit_interval_are_refused(cost: float) -> None:
-    with pytest.raises(InputError, match=r"rejection_cost must lie in \[0, 1\]"):
-        WORKED.cost(cost)
-
-
-@pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, float("nan")], [0, 0], ["a", "b"]])
-def test_bad_weights_are_refused(weights: list) -> None:
-    with pytest.raises(InputError, match="weights"):
-        hr.operating_point([True, False], [True, False], weights=weights)
 
 
 def test_impossible_counts_are_refused() -> None:

@@ -49,23 +49,18 @@ def test_another_label_may_mean_no_data() -> None:
     assert samples.confidence is None
 
 
-@pytest.mark.parametrize(
-    ("reference", "label", "message"),
-    [
-        (np.zeros((2, 3), int), LABEL, "There are no reference pixels"),
-        (REFERENCE, np.full((2, 3), 255, "uint8"), "None of the 5 reference pixels has data"),
-        (REFERENCE, np.zeros((2, 3), "uint8"), "label is 0 at 5 reference pixels"),
-        (REFERENCE, LABEL[:, :2], "reference has shape .* but label has shape"),
-        (REFERENCE * 1.0, LABEL, "reference must hold integer classes"),
-        (REFERENCE[0], LABEL[0], "reference must be a map"),
-        (-REFERENCE, LABEL, r"reference must not be negative \(found -2\)"),
-    ],
-)
-def test_bad_maps_have_one_clear_error(
-    reference: np.ndarray, label: np.ndarray, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        hr.evaluation_samples(reference, label)
+def test_bad_maps_have_one_clear_error() -> None:
+    for reference, label, word in (
+        (np.zeros((2, 3), int), LABEL, "no reference pixels"),
+        (REFERENCE, np.full((2, 3), 255, "uint8"), "None of the 5"),
+        (REFERENCE, np.zeros((2, 3), "uint8"), "label is 0 at 5"),
+        (REFERENCE, LABEL[:, :2], "shape"),
+        (REFERENCE * 1.0, LABEL, "reference must hold integer"),
+        (REFERENCE[0], LABEL[0], "map"),
+        (-REFERENCE, LABEL, "-2"),
+    ):
+        with pytest.raises(InputError, match=word):
+            hr.evaluation_samples(reference, label)
 
 
 def test_maps_on_different_grids_are_refused() -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.measures.summary import _harmonic_difference
 
 TIED_SAMPLES = st.lists(
     st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=7
@@ -77,12 +76,13 @@ def test_confidence_that_knows_nothing_has_the_error_rate_as_aurc() -> None:
     assert hr.aurc(hr.rejection_curve(correct, [0.5] * 1000)) == pytest.approx(0.3, rel=1e-13)
 
 
-@pytest.mark.parametrize("start", [0, 1, 100, 127, 128, 129, 10**4, 10**7])
-@pytest.mark.parametrize("size", [1, 2, 127, 500])
-def test_harmonic_difference_to_full_accuracy(start: int, size: int) -> None:
-    exact = float(sum(Fraction(1, k) for k in range(start + 1, start + size + 1)))
-    found = _harmonic_difference(np.array([start]), np.array([size]))[0]
-    assert found == pytest.approx(exact, rel=1e-14)
+def test_aurc_of_a_long_tie_after_many_samples() -> None:
+    """k accurate samples, then a tie of g with m errors, against the sum over every coverage."""
+    for k, g, m in ((0, 500, 7), (1, 127, 127), (128, 2, 1), (10**4, 500, 100)):
+        correct = np.arange(k + g) < k + g - m
+        curve = hr.rejection_curve(correct, np.arange(k + g) < k)
+        risks = sum(Fraction(m * j, g * (k + j)) for j in range(1, g + 1))
+        assert hr.aurc(curve) == pytest.approx(float(risks / (k + g)), rel=1e-13)
 
 
 @given(TIED_SAMPLES, st.fractions(0, 1, max_denominator=14))
@@ -114,7 +114,7 @@ def test_accuracy_at_says_what_is_reached() -> None:
 
 def test_aurc_of_a_part_of_a_curve_is_refused() -> None:
     few = hr.curve_of_points([hr.OperatingPoint(50, 30, 5, 15)])
-    with pytest.raises(InputError, match=r"whole curve, .* from 0\.2 to 0\.2"):
+    with pytest.raises(InputError, match=r"from 0\.2 to 0\.2"):
         hr.aurc(few)
 
 
@@ -123,7 +123,7 @@ def test_points_that_are_no_single_curve_are_refused() -> None:
     twice = xr.concat([curve, curve], "operating_point")
     empty = curve.isel(operating_point=slice(0, 0))
     for summary in (hr.aurc, hr.excess_aurc, lambda points: hr.accuracy_at(points, 0.5)):
-        with pytest.raises(InputError, match=r"one curve, .* falls from 1 to 0"):
+        with pytest.raises(InputError, match="falls from 1 to 0"):
             summary(twice)
         with pytest.raises(InputError, match="no operating point"):
             summary(empty)

@@ -42,7 +42,7 @@ def test_band_without_rejection_is_that_of_the_binomial_law() -> None:
         correct,
         confidence,
         rejected_fraction=[0.0],
-        resampling=hr.Resampling(n_resamples=4000, level=0.9, seed=3),
+        resampling=hr.Resampling(n_resamples=4000, confidence_level=0.9, seed=3),
     )
     law = stats.binom(400, correct.mean())
     # the 5 % rank of 4000 draws scatters by about 0.35 % in probability: one or two counts
@@ -63,7 +63,7 @@ def test_blocks_of_copies_count_as_one_sample_each() -> None:
     row = (5 * (block // 10)[:, None] + inside[None, :] // 5).ravel()
     column = (5 * (block % 10)[:, None] + inside[None, :] % 5).ravel()
     correct, confidence = np.repeat(correct_of_block, 25), np.repeat(confidence_of_block, 25)
-    options = {"n_resamples": 4000, "level": 0.9, "seed": 1}
+    options = {"n_resamples": 4000, "confidence_level": 0.9, "seed": 1}
     blocked = hr.bootstrap_curve(
         correct,
         confidence,
@@ -117,7 +117,7 @@ def test_bands_cover_the_truth_about_as_often_as_they_say() -> None:
             correct,
             confidence,
             rejected_fraction=[0.5],
-            resampling=hr.Resampling(n_resamples=100, level=0.8, seed=repetition),
+            resampling=hr.Resampling(n_resamples=100, confidence_level=0.8, seed=repetition),
         )
         low, high = bands.nonrejected_accuracy_lower, bands.nonrejected_accuracy_upper
         covered += low.item() <= 0.75 <= high.item()
@@ -205,28 +205,22 @@ def test_progress_moves() -> None:
     assert [done for _, done, _ in seen] == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_resamples": 0}, "n_resamples must be at least 1"),
-        ({"level": 95}, "level must lie between 0 and 1"),
-        ({"coordinates": ([0], [0])}, "needs both coordinates and block_size"),
-        ({"block_size": 3}, "needs both coordinates and block_size"),
+def test_bad_resampling_is_refused() -> None:
+    for options, word in (
+        ({"n_resamples": 0}, "n_resamples"),
+        ({"confidence_level": 95}, "confidence_level"),
+        ({"coordinates": ([0], [0])}, "block_size"),
+        ({"block_size": 3}, "coordinates"),
         ({"coordinates": ([0], [0]), "block_size": -1}, "block_size must be positive"),
-    ],
-)
-def test_bad_resampling_is_refused(options: dict, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        hr.Resampling(**options)
-
-
-def test_bad_coordinates_are_refused() -> None:
+    ):
+        with pytest.raises(InputError, match=word):
+            hr.Resampling(**options)
     correct, confidence = scene(4, 0)
-    for coordinates, message in (
-        (([0, 1], [0, 1]), "each of the 4 samples"),
-        (([0, 1, 2, np.nan], [0, 1, 2, 3]), "finite row and column"),
-        (([0, 1, 0, 1], [0, 0, 1, 1]), "All samples lie in one block"),
+    for coordinates, word in (
+        (([0, 1], [0, 1]), "4 samples"),
+        (([0, 1, 2, np.nan], [0, 1, 2, 3]), "finite"),
+        (([0, 1, 0, 1], [0, 0, 1, 1]), "one block"),
     ):
         resampling = hr.Resampling(coordinates=coordinates, block_size=10)
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=word):
             hr.bootstrap_curve(correct, confidence, resampling=resampling)
