@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
 
 from hsreject.measures import inputs
 from hsreject.measures.cost import SAME_COST, break_even_cost
@@ -73,13 +71,15 @@ def compare(
     Returns
     -------
     Comparison
+        With `verdict` ("outperforms", "is outperformed", "is equal" or "depends on the cost"),
+        `reason`, `relative_optimality`, `break_even_cost`, `cheaper_between` and `saving`.
 
     Examples
     --------
-    >>> compare(OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0)).verdict.value
+    >>> some, nothing = OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0)
+    >>> compare(some, nothing).verdict.value
     'depends on the cost'
-    >>> at_cost = compare(OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0),
-    ...                   rejection_cost=0.5)
+    >>> at_cost = compare(some, nothing, rejection_cost=0.5)
     >>> at_cost.verdict.value, round(at_cost.saving, 3)
     ('outperforms', 0.05)
     """
@@ -111,16 +111,13 @@ def compare(
 
 def _sign_of_difference(point_1: OperatingPoint, point_0: OperatingPoint, name: str) -> int:
     """Return the sign of the difference of two shares: exact for counts, rounded for weights."""
-    values: list[Any] = [getattr(point, name) for point in (point_1, point_0)]
-    first, second = (
-        Fraction(values[0]) / Fraction(point_1.n),
-        Fraction(values[1]) / Fraction(point_0.n),
-    )
-    weighted = any(isinstance(value, float) for value in values)
+    one, zero = getattr(point_1, name), getattr(point_0, name)
+    difference = Fraction(one) / Fraction(point_1.n) - Fraction(zero) / Fraction(point_0.n)
+    weighted = isinstance(one, float) or isinstance(zero, float)
     # sums of float64 weights agree to about 1e-16 times the square root of their number
-    if first == second or (weighted and math.isclose(first, second, rel_tol=0, abs_tol=1e-12)):
+    if weighted and abs(difference) < 1e-12:
         return 0
-    return 1 if first > second else -1
+    return (difference > 0) - (difference < 0)
 
 
 def _verdict(accurate: int, misclassified: int, rejected: int) -> tuple[Verdict, str]:

@@ -128,6 +128,11 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
     matrix : DataArray, dims (reference, decision)
         Of :func:`confusion_matrix`.
 
+    Returns
+    -------
+    Agreement
+        With `n_kept`, `overall_accuracy`, `average_accuracy`, `kappa` and `unkept_classes`.
+
     Examples
     --------
     >>> matrix = confusion_matrix([1, 1, 2, 2], [1, 2, 2, 2], rejected=[False, True, False, False])
@@ -141,17 +146,16 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
     per_reference, per_decision = kept.sum(axis=1), kept.sum(axis=0)
     accurate = np.diagonal(kept)
     occurs = per_reference > 0
-    with np.errstate(invalid="ignore", divide="ignore"):
-        observed = np.true_divide(accurate.sum(), n)
-        by_chance = np.true_divide(per_reference, n) @ np.true_divide(per_decision, n)
-        kappa = np.where(by_chance < 1, (observed - by_chance) / (1 - by_chance), np.nan)
+    observed = share(accurate.sum(), n)
+    by_chance = float(share(per_reference, n) @ share(per_decision, n))
+    kappa = (observed - by_chance) / (1 - by_chance) if by_chance < 1 else float("nan")
     shares = accurate[occurs] / per_reference[occurs]
     unkept = matrix[schema.REFERENCE].values[~occurs & (counts.sum(axis=1) > 0)]
     return Agreement(
         n_kept=n.item(),
-        overall_accuracy=float(observed),
+        overall_accuracy=observed,
         average_accuracy=float(shares.mean()) if shares.size else float("nan"),
-        kappa=float(kappa),
+        kappa=kappa,
         unkept_classes=tuple(int(value) for value in unkept),
     )
 

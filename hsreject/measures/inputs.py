@@ -82,7 +82,7 @@ def _boolean(array: NDArray[Any], *, name: str, remedy: str) -> NDArray[np.bool_
 
 
 def class_values(array: NDArray[Any], *, name: str) -> NDArray[np.int64]:
-    """Return classes as a flat array, or say which of them are none."""
+    """Return classes as a flat array, or say which value is not one."""
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} must hold integer classes (got {array.dtype}).")
     if array.min() <= 0:

@@ -81,6 +81,9 @@ def evaluation_samples(
     Returns
     -------
     EvaluationSamples
+        Flat arrays `reference`, `label`, `correct`, `confidence` and `rejected` (None when not
+        given), `row` and `column`, and the number `n_without_data` of reference pixels left out.
+        Its method `at` reads another map, such as area weights, at the same pixels.
 
     Examples
     --------

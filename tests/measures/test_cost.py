@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.measures.cost import lower_hull
 from tests.measures import slow
 from tests.measures.strategies import rejections, samples
 
@@ -41,41 +40,21 @@ def test_envelope_ranges_tile_the_unit_interval(drawn: Samples) -> None:
     assert (np.diff(envelope.rejected_fraction) > 0).all()
 
 
-@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=40))
-def test_hull_agrees_with_the_definition(points: list[tuple[int, int]]) -> None:
-    """A corner is a point strictly below every segment between points on both sides of it."""
-    points = sorted(points)
-    x, y = (np.array(values) for values in zip(*points, strict=True))
-    lowest = {a: min(q for p, q in points if p == a) for a, _ in points}
-    corners = {
-        a
-        for a, b in lowest.items()
-        if not any(
-            left < a < right
-            and (b - lowest[left]) * (right - left) >= (lowest[right] - lowest[left]) * (a - left)
-            for left in lowest
-            for right in lowest
-        )
-    }
-    found = lower_hull(x, y)
-    assert {int(x[i]) for i in found} == corners
-    assert all(y[i] == lowest[int(x[i])] for i in found)
-
-
-def test_hull_of_a_long_curve_agrees_with_one_by_one_removal() -> None:
+def test_envelope_of_a_long_curve_answers_every_cost() -> None:
     rng = np.random.default_rng(5)
     confidence = rng.random(5000)
     curve = hr.rejection_curve(rng.random(5000) < confidence, confidence)
-    x = (curve.accurate_rejected + curve.misclassified_rejected).values
-    y = curve.misclassified_kept.values
-    hull: list[int] = []
-    for i in range(x.size):
-        while len(hull) > 1 and (x[hull[-1]] - x[hull[-2]]) * (y[i] - y[hull[-1]]) <= (
-            y[hull[-1]] - y[hull[-2]]
-        ) * (x[i] - x[hull[-1]]):
-            hull.pop()
-        hull.append(i)
-    assert lower_hull(x, y).tolist() == hull
+    envelope = hr.cost_envelope(curve)
+    rejected = (curve.accurate_rejected + curve.misclassified_rejected).values
+    errors = curve.misclassified_kept.values
+    won = set()
+    for rho in range(1025):  # costs in 1024ths, so that sums are whole numbers
+        cost = 1024 * errors + rho * rejected
+        covers = (envelope.lowest_cost <= rho / 1024) & (rho / 1024 <= envelope.highest_cost)
+        winners = envelope.index.values[covers.values]
+        assert (cost[winners] == cost.min()).all()
+        won |= set(winners.tolist())
+    assert len(won) > 20
 
 
 @given(samples())

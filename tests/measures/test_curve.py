@@ -30,19 +30,11 @@ def test_curve_agrees_with_the_slow_loop(drawn: Samples) -> None:
     curve = hr.rejection_curve(correct, confidence)
     found = list(zip(*(curve[name].values for name in COUNTS), strict=True))
     assert found == [tuple(point) for point in expected]
+    assert curve.threshold.values.tolist() == [*sorted(set(confidence.tolist())), np.inf]
     for index in range(len(expected)):
         point = hr.OperatingPoint.from_curve(curve, index)
         for name in MEASURES:
             np.testing.assert_equal(curve[name].values[index], getattr(point, name))
-
-
-@given(samples())
-def test_each_threshold_reaches_its_point(drawn: Samples) -> None:
-    correct, confidence = drawn
-    curve = hr.rejection_curve(correct, confidence)
-    for index, threshold in enumerate(curve.threshold.values):
-        point = hr.operating_point(correct, confidence < threshold)
-        assert point == hr.OperatingPoint.from_curve(curve, index)
 
 
 def test_long_curves_count_every_sample() -> None:
@@ -65,18 +57,11 @@ def test_other_number_types_give_the_same_curve() -> None:
     for n, dtype in product((1, 2, 3, 5000), ("float32", "float16", "int16", "uint8", "bool")):
         confidence = rng.normal(0, 3, n).astype("uint8" if dtype == "bool" else int).astype(dtype)
         correct = rng.random(n) < 0.6
-        before = confidence.tobytes()
+        before = correct.tobytes(), confidence.tobytes()
         found = hr.rejection_curve(correct, confidence)
         xr.testing.assert_identical(found, hr.rejection_curve(correct, confidence.astype(float)))
         assert found.threshold.dtype == np.float64
-        assert confidence.tobytes() == before
-
-
-def test_the_samples_are_not_changed() -> None:
-    correct, confidence = np.array([True, False, True]), np.array([0.5, -0.0, 0.2])
-    hr.rejection_curve(correct, confidence)
-    assert correct.tolist() == [True, False, True]
-    assert confidence.tobytes() == np.array([0.5, -0.0, 0.2]).tobytes()
+        assert (correct.tobytes(), confidence.tobytes()) == before
 
 
 @given(samples(), st.randoms(use_true_random=False))

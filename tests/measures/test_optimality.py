@@ -119,11 +119,6 @@ def test_curves_of_two_lengths_are_refused() -> None:
         assert pairs.dims == ("operating_point", "reference_point")
 
 
-def test_worked_example_against_no_rejection() -> None:
-    # of 20 newly rejected samples 15 are errors: (15 - 5) / 20
-    assert hr.relative_optimality(0.625, 0.2, 0.55, 0.0) == pytest.approx(0.5)
-
-
 @given(samples())
 def test_all_pairs_of_a_curve(drawn: tuple[np.ndarray, np.ndarray]) -> None:
     curve = hr.rejection_curve(*drawn)

@@ -20,13 +20,20 @@ def scene(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.random(n) < 0.5 + confidence / 2, confidence
 
 
+def bands_of(samples: tuple, at: list[float], **options: object) -> xr.Dataset:
+    resampling = hr.Resampling(**options)
+    return hr.bootstrap_curve(*samples, rejected_fraction=at, resampling=resampling)
+
+
+def band(bands: xr.Dataset) -> tuple[float, float]:
+    return bands.nonrejected_accuracy_lower.item(), bands.nonrejected_accuracy_upper.item()
+
+
 def test_estimates_are_those_of_the_curve() -> None:
-    correct, confidence = scene(300, 0)
-    fractions = np.array([0.0, 0.1, 1 / 3, 0.5, 0.99, 1.0])
-    bands = hr.bootstrap_curve(
-        correct, confidence, rejected_fraction=fractions, resampling=hr.Resampling(n_resamples=2)
-    )
-    curve = hr.rejection_curve(correct, confidence)
+    samples = scene(300, 0)
+    fractions = [0.0, 0.1, 1 / 3, 0.5, 0.99, 1.0]
+    bands = bands_of(samples, fractions, n_resamples=2)
+    curve = hr.rejection_curve(*samples)
     expected = hr.accuracy_at(curve, fractions)
     np.testing.assert_allclose(bands.nonrejected_accuracy, expected, rtol=1e-12)
     at_ends = curve.isel(operating_point=[0, -1])
@@ -37,71 +44,41 @@ def test_estimates_are_those_of_the_curve() -> None:
 
 def test_band_without_rejection_is_that_of_the_binomial_law() -> None:
     """At r = 0 the number of accurate samples of a resample is binomial(n, A)."""
-    correct, confidence = scene(400, 1)
-    bands = hr.bootstrap_curve(
-        correct,
-        confidence,
-        rejected_fraction=[0.0],
-        resampling=hr.Resampling(n_resamples=4000, confidence_level=0.9, seed=3),
-    )
-    law = stats.binom(400, correct.mean())
+    samples = scene(400, 1)
+    bands = bands_of(samples, [0.0], n_resamples=4000, confidence_level=0.9, seed=3)
+    law = stats.binom(400, samples[0].mean())
     # the 5 % rank of 4000 draws scatters by about 0.35 % in probability: one or two counts
-    assert bands.nonrejected_accuracy_lower.item() == pytest.approx(
-        law.ppf(0.05) / 400, abs=2 / 400
-    )
-    assert bands.nonrejected_accuracy_upper.item() == pytest.approx(
-        law.ppf(0.95) / 400, abs=2 / 400
-    )
+    assert band(bands) == pytest.approx(law.ppf([0.05, 0.95]) / 400, abs=2 / 400)
 
 
 def test_blocks_of_copies_count_as_one_sample_each() -> None:
-    """25 identical pixels a block: the band is that of the blocks, five times as wide."""
+    """25 identical pixels per block: the band is that of the blocks, five times as wide."""
     rng = np.random.default_rng(5)
     block = np.arange(100)
     correct_of_block, confidence_of_block = rng.random(100) < 0.7, rng.random(100)
     inside = np.arange(25)
     row = (5 * (block // 10)[:, None] + inside[None, :] // 5).ravel()
     column = (5 * (block % 10)[:, None] + inside[None, :] % 5).ravel()
-    correct, confidence = np.repeat(correct_of_block, 25), np.repeat(confidence_of_block, 25)
+    samples = np.repeat(correct_of_block, 25), np.repeat(confidence_of_block, 25)
     options = {"n_resamples": 4000, "confidence_level": 0.9, "seed": 1}
-    blocked = hr.bootstrap_curve(
-        correct,
-        confidence,
-        rejected_fraction=[0.0],
-        resampling=hr.Resampling(coordinates=(row, column), block_size=5, **options),
-    )
+    blocked = bands_of(samples, [0.0], coordinates=(row, column), block_size=5, **options)
     law = stats.binom(100, correct_of_block.mean())
     assert blocked.attrs["n_blocks"] == 100
-    assert blocked.nonrejected_accuracy_lower.item() == pytest.approx(
-        law.ppf(0.05) / 100, abs=0.011
-    )
-    assert blocked.nonrejected_accuracy_upper.item() == pytest.approx(
-        law.ppf(0.95) / 100, abs=0.011
-    )
-    naive = hr.bootstrap_curve(
-        correct, confidence, rejected_fraction=[0.0], resampling=hr.Resampling(**options)
-    )
-    widths = [
-        (b.nonrejected_accuracy_upper - b.nonrejected_accuracy_lower).item()
-        for b in (blocked, naive)
-    ]
-    assert widths[0] / widths[1] == pytest.approx(5, rel=0.15)
+    assert band(blocked) == pytest.approx(law.ppf([0.05, 0.95]) / 100, abs=0.011)
+    naive = bands_of(samples, [0.0], **options)
+    assert np.ptp(band(blocked)) / np.ptp(band(naive)) == pytest.approx(5, rel=0.15)
 
 
 def test_each_resample_is_the_curve_of_the_drawn_samples() -> None:
     """With one resample both bounds are that resample: draw it the slow way."""
     correct, confidence = scene(60, 7)
     order = np.lexsort((correct, confidence))
-    resampling = hr.Resampling(n_resamples=1, seed=9)
-    bands = hr.bootstrap_curve(
-        correct, confidence, rejected_fraction=[0.0, 0.3, 0.6], resampling=resampling
-    )
-    weights = next(resampling.weights(None, 60))
+    fractions = [0.0, 0.3, 0.6]
+    bands = bands_of((correct, confidence), fractions, n_resamples=1, seed=9)
+    weights = next(hr.Resampling(n_resamples=1, seed=9).weights(None, 60))
     drawn = np.repeat(order, weights)
     assert drawn.size == 60
-    expected = hr.accuracy_at(
-        hr.rejection_curve(correct[drawn], confidence[drawn]), [0.0, 0.3, 0.6]
-    )
+    expected = hr.accuracy_at(hr.rejection_curve(correct[drawn], confidence[drawn]), fractions)
     np.testing.assert_allclose(bands.nonrejected_accuracy_lower, expected, rtol=1e-12)
     np.testing.assert_allclose(bands.nonrejected_accuracy_upper, expected, rtol=1e-12)
 
@@ -110,17 +87,11 @@ def test_bands_cover_the_truth_about_as_often_as_they_say() -> None:
     """A(0.5) of confidence ~ U(0, 1), P(correct) = confidence, is 3/4."""
     rng = np.random.default_rng(2)
     covered = 0
-    for repetition in range(120):
+    for seed in range(120):
         confidence = rng.random(150)
-        correct = rng.random(150) < confidence
-        bands = hr.bootstrap_curve(
-            correct,
-            confidence,
-            rejected_fraction=[0.5],
-            resampling=hr.Resampling(n_resamples=100, confidence_level=0.8, seed=repetition),
-        )
-        low, high = bands.nonrejected_accuracy_lower, bands.nonrejected_accuracy_upper
-        covered += low.item() <= 0.75 <= high.item()
+        samples = rng.random(150) < confidence, confidence
+        low, high = band(bands_of(samples, [0.5], n_resamples=100, confidence_level=0.8, seed=seed))
+        covered += low <= 0.75 <= high
     # 96 +- 4 standard deviations (4.4) of a binomial count
     assert 78 <= covered <= 114
 
@@ -168,11 +139,8 @@ def test_difference_is_paired() -> None:
     gain = hr.bootstrap_difference(
         correct, nearly, correct, confidence, rejected_fraction=[0.3], resampling=resampling
     )
-    alone = hr.bootstrap_curve(correct, confidence, rejected_fraction=[0.3], resampling=resampling)
-    width = [
-        (b.nonrejected_accuracy_upper - b.nonrejected_accuracy_lower).item() for b in (gain, alone)
-    ]
-    assert width[0] < width[1] / 4
+    alone = bands_of((correct, confidence), [0.3], n_resamples=200)
+    assert np.ptp(band(gain)) < np.ptp(band(alone)) / 4
     curves = [hr.rejection_curve(correct, c) for c in (nearly, confidence)]
     expected = hr.accuracy_at(curves[0], 0.3) - hr.accuracy_at(curves[1], 0.3)
     assert gain.nonrejected_accuracy.item() == pytest.approx(expected.item(), abs=1e-12)
@@ -180,29 +148,22 @@ def test_difference_is_paired() -> None:
 
 def test_infinite_and_undefined_rejection_quality() -> None:
     """One error, first to go: most resamples reject only errors; those without it have none."""
-    correct, confidence = np.array([False] + [True] * 9), np.arange(10) / 10
-    bands = hr.bootstrap_curve(
-        correct, confidence, rejected_fraction=[0.1], resampling=hr.Resampling(n_resamples=300)
-    )
+    samples = np.array([False] + [True] * 9), np.arange(10) / 10
+    bands = bands_of(samples, [0.1], n_resamples=300)
     assert bands.rejection_quality.item() == np.inf
     assert bands.rejection_quality_upper.item() == np.inf
     assert not np.isnan(bands.rejection_quality_lower)
-    perfect = hr.bootstrap_curve(
-        [True] * 5, np.arange(5), rejected_fraction=[0.4], resampling=hr.Resampling(n_resamples=5)
-    )
+    perfect = bands_of(([True] * 5, np.arange(5)), [0.4], n_resamples=5)
     assert np.isnan(perfect.rejection_quality_lower)
 
 
 def test_progress_moves() -> None:
-    seen: list[tuple[str, float, float | None]] = []
-    correct, confidence = scene(20, 0)
+    seen: list[float] = []
+    resampling = hr.Resampling(n_resamples=5)
     hr.bootstrap_curve(
-        correct,
-        confidence,
-        resampling=hr.Resampling(n_resamples=5),
-        progress=lambda *report: seen.append(report),
+        *scene(20, 0), resampling=resampling, progress=lambda _, done, __: seen.append(done)
     )
-    assert [done for _, done, _ in seen] == [1, 2, 3, 4, 5]
+    assert seen == [1, 2, 3, 4, 5]
 
 
 def test_bad_resampling_is_refused() -> None:
