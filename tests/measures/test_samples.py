@@ -61,10 +61,3 @@ def test_bad_maps_have_one_clear_error() -> None:
     ):
         with pytest.raises(InputError, match=word):
             hr.evaluation_samples(reference, label)
-
-
-def test_maps_on_different_grids_are_refused() -> None:
-    first = xr.DataArray(REFERENCE, dims=("y", "x"), coords={"x": [0.0, 10.0, 20.0]})
-    second = xr.DataArray(LABEL, dims=("y", "x"), coords={"x": [3.0, 13.0, 23.0]})
-    with pytest.raises(InputError, match="different grids"):
-        hr.evaluation_samples(first, second)
