@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 import xarray as xr
+from hsreject.confidence.largest import CHUNK, first_largest_of_samples
 
-from hsreject.confidence import CONFIDENCES, label_and_confidence, label_map, named_confidence
-from hsreject.confidence.largest import (
-    CHUNK,
+from hsreject.confidence import (
+    CONFIDENCES,
     FirstLargest,
     first_largest,
-    first_largest_of_samples,
+    label_and_confidence,
+    label_map,
+    named_confidence,
 )
 from hsreject.errors import InputError
 from hsreject.schema import FIELD_DIMS

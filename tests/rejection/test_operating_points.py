@@ -8,7 +8,7 @@ from hsreject.confidence import CONFIDENCES, label_map
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
 from hsreject.rejection import Calibration, PixelwiseRejector, RankedRejector, SequentialRejector
-from hsreject.rejection.reference import reference_pixels
+from hsreject.schema import reference_pixels
 
 SHAPE = (9, 11)
 
