@@ -186,11 +186,11 @@ class FirstLargest(NamedTuple):
 
 def first_largest(field: Floats) -> FirstLargest:
     """Return the first largest value along the first axis, and its position."""
-    position = field.argmax(axis=0)
-    value = np.take_along_axis(field, position[np.newaxis], axis=0)[0]
-    missing = ~np.isfinite(field).all(axis=0)
+    largest, smallest = field.max(axis=0), field.min(axis=0)
+    finite = np.isfinite(largest) & np.isfinite(smallest)  # NaN and infinity show in the extremes
     return FirstLargest(
-        np.where(missing, len(field), position), np.where(missing, field.dtype.type(np.nan), value)
+        np.where(finite, field.argmax(axis=0), len(field)),
+        np.where(finite, largest, field.dtype.type(np.nan)),
     )
 
 
