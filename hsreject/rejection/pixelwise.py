@@ -70,8 +70,7 @@ def _checked(probability: NDArray[Any]) -> NDArray[Any]:
 
     Unlike there, all pixels may lack data, and rounding may leave values a little below 0.
     """
-    least = np.fmin.reduce(probability, axis=None, initial=np.inf)
-    if least < np.inf:
-        rounded = np.maximum(probability, 0) if -ROUNDING <= least < 0 else probability
-        valid_probability_pixels(rounded)
+    if not np.isnan(probability).all():
+        rounded_below = -ROUNDING <= np.nanmin(probability) < 0
+        valid_probability_pixels(np.maximum(probability, 0) if rounded_below else probability)
     return probability

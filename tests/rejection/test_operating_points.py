@@ -211,6 +211,11 @@ def test_rounding_below_0_is_no_fault_of_probabilities() -> None:
     assert found.label_with_rejection.values.tolist() == [[1, 0]]
 
 
+def test_whole_numbers_may_be_probabilities() -> None:
+    found = hr.PixelwiseRejector().reject(np.array([[[1, 0, 1]], [[0, 1, 0]]]), fraction=0.0)
+    assert found.label_with_rejection.values.tolist() == [[1, 2, 1]]
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     maps, reference = make_maps()
     rejector = hr.SequentialRejector()
