@@ -19,7 +19,7 @@ from hsreject.classify.scene_classifier import SceneClassifier as SceneClassifie
 from hsreject.classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
 from hsreject.classify.support_vector_machine import SupportVectorMachine as SupportVectorMachine
-from hsreject.confidence.base import Confidence as Confidence
+from hsreject.confidence import Confidence as Confidence
 from hsreject.context.priors.base import Prior as Prior
 from hsreject.context.priors.graph_tv import GraphTV as GraphTV
 from hsreject.context.priors.structure_tensor import StructureTensor as StructureTensor
@@ -98,9 +98,9 @@ from hsreject.report.evaluation import Evaluation as Evaluation
 from hsreject.report.evaluation import evaluate as evaluate
 from hsreject.report.evaluation_files import evaluate_files as evaluate_files
 from hsreject.report.evaluation_folder import write_evaluation as write_evaluation
-from hsreject.sampling.blocks import sample_blocks as sample_blocks
-from hsreject.sampling.classwise import sample_fraction as sample_fraction
-from hsreject.sampling.classwise import sample_per_class as sample_per_class
-from hsreject.sampling.split import given_split as given_split
+from hsreject.sampling import given_split as given_split
+from hsreject.sampling import sample_blocks as sample_blocks
+from hsreject.sampling import sample_fraction as sample_fraction
+from hsreject.sampling import sample_per_class as sample_per_class
 
 __version__: str

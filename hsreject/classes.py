@@ -45,9 +45,9 @@ class ClassTable:
     values : tuple of int
         Label values, distinct and positive: 0 is reserved (no reference, rejected).
     names : tuple of str
-        One name a value, distinct.
+        One name per value, distinct.
     colors : tuple of str
-        One colour a value, as ``#rrggbb``.
+        One colour per value, as ``#rrggbb``.
 
     Examples
     --------

@@ -55,6 +55,8 @@ LABEL_WITH_REJECTION = "label_with_rejection"
 NO_REFERENCE = 0
 REJECTED = 0
 
+LARGEST_LABEL = np.iinfo(np.uint16).max - 1  # the last one is nodata
+
 # Attribute of a label map that says what 0 means in it, in words.
 ZERO_MEANING = "zero_meaning"
 
@@ -152,6 +154,44 @@ def check_no_mask(values: object, *, name: str, remedy: str) -> None:
         raise InputError(f"{name} is a masked array with masked values. {remedy}")
 
 
+def plain_field(values: Any, *, name: str) -> NDArray[Any]:
+    """Return a field given as an array, or say that some of it is masked."""
+    check_no_mask(values, name=name, remedy=f"Fill them with NaN (no data): {name}.filled(np.nan).")
+    return np.asarray(values)
+
+
+def category_labels(field: xr.DataArray) -> NDArray[np.integer]:
+    """Return the labels of the categories: their coordinate, or 1..K."""
+    if CATEGORY not in field.coords:
+        return np.arange(1, field.sizes[CATEGORY] + 1)
+    values = field.coords[CATEGORY].values
+    labels = values.tolist()
+    if values.dtype.kind == "f" and all(map(float.is_integer, labels)):
+        values = values.astype(np.int64)
+    distinct = values.dtype.kind in "iu" and len(set(labels)) == len(labels)
+    if not labels or not distinct or min(labels) < 1 or max(labels) > LARGEST_LABEL:
+        shown = ", ".join(map(str, labels[:8])) + (", ..." if len(labels) > 8 else "") or "none"
+        raise InputError(
+            f"The coordinate '{CATEGORY}' must hold whole numbers from 1 to {LARGEST_LABEL}, all "
+            f"different: the labels of the classes (got {shown}). Number the classes, for example "
+            f"with .assign_coords({CATEGORY}=range(1, {len(labels) + 1}))."
+        )
+    return np.asarray(values)
+
+
+def label_values(field: xr.DataArray) -> NDArray[Any]:
+    """Return the labels of the categories and, last, nodata, in the type of the label map.
+
+    Examples
+    --------
+    >>> label_values(xr.DataArray(np.zeros((2, 1, 3)), dims=("category", "y", "x")))
+    array([  1,   2, 255], dtype=uint8)
+    """
+    labels = category_labels(field)
+    dtype = label_dtype(int(labels.max(initial=1)))
+    return np.append(labels, nodata_label(dtype)).astype(dtype)
+
+
 def fill_value(labels: object) -> Any:
     """Return the value that means "no label" beside 0, or None: the `_FillValue` of a DataArray.
 
@@ -192,6 +232,80 @@ def reference_values(
             "Use 0 where there is no reference."
         )
     return values
+
+
+def reference_labels(
+    labels: xr.DataArray | NDArray[Any], *, name: str = "labels"
+) -> NDArray[np.integer]:
+    """Return the values of reference labels, checked: only pixels with a label differ from 0."""
+    if isinstance(labels, xr.DataArray):
+        values = np.asarray(check_labels(labels, name=name).values)
+    else:
+        remedy = "Fill them with 0 (no reference): labels.filled(0)."
+        check_no_mask(labels, name=name, remedy=remedy)
+        values = np.asarray(labels)
+        check_label_type(values.dtype, name=name)
+    return reference_values(values, fill=fill_value(labels), name=name)
+
+
+def as_label_map(labels: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
+    """Return reference labels (y, x) as a DataArray, 0 where there is none."""
+    values = reference_labels(labels, name=name)
+    if isinstance(labels, xr.DataArray):
+        return check_labels(labels, name=name).copy(data=values)
+    return xr.DataArray(_check_map(values, name=name), dims=MAP_DIMS)
+
+
+def labels_on_grid(
+    grid: xr.DataArray, labels: xr.DataArray | NDArray[Any], *, name: str = "reference"
+) -> NDArray[np.integer]:
+    """Return the values of reference labels (y, x), or say why they do not lie on that grid."""
+    names = ("the label map", name)
+    values = reference_labels(labels, name=name)
+    if isinstance(labels, xr.DataArray):
+        check_same_grid(grid, labels, names=names)
+    else:
+        size = (grid.sizes[Y], grid.sizes[X])
+        check_same_size(size, _check_map(values, name=name).shape, names=names)
+    return values
+
+
+def reference_pixels(
+    label: xr.DataArray, reference: xr.DataArray | NDArray[Any], *, name: str = "reference"
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which pixels of a label map have a reference, and which of those are right.
+
+    Parameters
+    ----------
+    label : DataArray of int (y, x)
+        :func:`nodata_label` where there is no data.
+    reference : DataArray or array of int (y, x)
+        0, or the `_FillValue` of a DataArray, where there is no reference.
+    name : str
+        What the reference is called in messages.
+
+    Returns
+    -------
+    used : array of bool (y, x)
+        Pixels that have both a label and a reference.
+    correct : array of bool (pixel)
+        One value for each pixel of `used`, in row order.
+    """
+    wanted = labels_on_grid(label, reference, name=name)
+    found = np.asarray(label.values)
+    has_reference = wanted != NO_REFERENCE
+    used = has_reference & (found != nodata_label(found.dtype))
+    if not has_reference.any():
+        raise InputError(
+            f"{name} has no pixel to compare with: it is 0 everywhere, which means no reference. "
+            "Give labels with class values from 1."
+        )
+    if not used.any():
+        raise InputError(
+            f"{name} has no pixel to compare with: {has_reference.sum()} pixels have a label in "
+            "it, and none of them has data in this scene. Check that both show the same place."
+        )
+    return used, found[used] == wanted[used]
 
 
 def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[str, str]) -> None:
@@ -274,6 +388,12 @@ def class_table(array: xr.DataArray) -> ClassTable:
     values = np.unique(np.asarray(array.values))
     nodata = array.attrs.get("_FillValue")
     return ClassTable.plain([int(v) for v in values if v not in {NO_REFERENCE, nodata}])
+
+
+def _check_map(values: NDArray[Any], *, name: str) -> NDArray[Any]:
+    if values.ndim != len(MAP_DIMS):
+        raise InputError(f"{name} must be a map (y, x) (got an array of shape {values.shape}).")
+    return values
 
 
 def _words(dims: Sequence[Hashable]) -> str:

@@ -34,7 +34,7 @@ def test_dims_are_put_in_order_or_refused(cube: xr.DataArray) -> None:
     )
     with pytest.raises(
         InputError,
-        match=r"probability must have the dims \(category, y, x\) \(got \(band, y, x\)\)",
+        match=r"\(category, y, x\) \(got \(band, y, x\)\)",
     ):
         schema.check_dims(cube, schema.FIELD_DIMS, name="probability")
     with pytest.raises(InputError, match=r"got ndarray"):
@@ -93,6 +93,27 @@ def test_only_pixels_with_a_reference_differ_from_0() -> None:
     with pytest.raises(InputError, match=r"labels must not be negative \(found -1\)\. Use 0 where"):
         schema.reference_values(negative)
     assert schema.reference_values(np.zeros((0, 3), int)).size == 0
+
+
+def test_references_lie_on_the_grid_and_only_pixels_with_data_are_compared() -> None:
+    label = xr.DataArray(np.array([[1, 2, 255], [2, 2, 1]], np.uint8), dims=("y", "x"))
+    reference = np.array([[1, 0, 1], [1, 2, 9]])
+    filled = xr.DataArray(np.where(reference == 0, 9, reference), dims=("y", "x"))
+    for given, n_used in ((reference, 4), (filled.assign_attrs(_FillValue=9), 3)):
+        used, correct = schema.reference_pixels(label, given)
+        assert used.sum() == n_used
+        assert correct.tolist() == [True, False, True, False][:n_used]
+    for wrong, message in (
+        (reference[1:], "1 rows x 3 columns"),
+        (reference.ravel(), r"\(6,\)"),
+        (reference.astype(float), "float64"),
+        (-reference, "negative"),
+        (0 * reference, "0 everywhere"),
+        (np.array([[0, 0, 7], [0, 0, 0]]), "1 pixels have a label in it, and none"),
+        (np.ma.masked_equal(reference, 1), "masked"),
+    ):
+        with pytest.raises(InputError, match=message):
+            schema.reference_pixels(label, wrong)
 
 
 def test_class_table_travels_in_attributes() -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from hsreject.errors import InputError
-from hsreject.sampling.split import classes_present, label_values
-from hsreject.schema import NO_REFERENCE, valid_pixels
+from hsreject.sampling import classes_present
+from hsreject.schema import NO_REFERENCE, reference_labels, valid_pixels
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,7 +46,7 @@ def hold_outs_of(
     labels : DataArray of int (y, x)
     """
     has_data = valid_pixels(cube).values
-    present = classes_present(np.where(has_data, label_values(labels), NO_REFERENCE))
+    present = classes_present(np.where(has_data, reference_labels(labels), NO_REFERENCE))
     if hold_outs is not None:
         for hold in hold_outs:
             _check_one(hold, present)

@@ -13,7 +13,7 @@ from hsreject.context.segsalsa import SegSALSA
 from hsreject.datasets.indian_pines import load_indian_pines
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import JointRejector, Rejector, SequentialRejector
-from hsreject.sampling.classwise import sample_per_class
+from hsreject.sampling import sample_per_class
 
 if TYPE_CHECKING:
     import xarray as xr

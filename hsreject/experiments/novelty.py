@@ -22,7 +22,7 @@ from hsreject.measures.inputs import one_fraction
 from hsreject.measures.summary import accuracy_at
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import Novelty, PixelwiseRejector, RankedRejector, SequentialRejector
-from hsreject.sampling.classwise import sample_per_class
+from hsreject.sampling import sample_per_class
 from hsreject.schema import (
     CUBE_DIMS,
     NO_REFERENCE,

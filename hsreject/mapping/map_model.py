@@ -60,7 +60,7 @@ class MapModel:
     @property
     def reach(self) -> int | None:
         """How many pixels around a block decide its map; None: the whole scene does."""
-        return total_reach([self.classifier.reach, self.rejector.reach])
+        return total_reach([self.classifier.reach, self.rejector.halo])
 
     @property
     def n_calibration_pixels(self) -> int:

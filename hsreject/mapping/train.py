@@ -110,9 +110,4 @@ def _mappable(rejector: object, name: str) -> RankedRejector:
             f"The rejector '{name}' ({type(rejector).__name__}) has no threshold that could be "
             "carried to another scene. Choose a sequential or a pixelwise one."
         )
-    if rejector.thresholds != "common":
-        raise ConfigError(
-            f"The rejector '{name}' has thresholds = '{rejector.thresholds}', which need all "
-            "confidences of a scene at once. A map model takes thresholds = 'common'."
-        )
     return rejector

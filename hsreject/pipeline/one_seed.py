@@ -18,8 +18,7 @@ from hsreject.pipeline.stages import SECONDS, Stages
 from hsreject.pipeline.summary import summarise
 from hsreject.pipeline.tuning import best_settings
 from hsreject.rejection import PixelwiseRejector, Rejector
-from hsreject.rejection.reference import reference_pixels
-from hsreject.schema import NO_REFERENCE
+from hsreject.schema import NO_REFERENCE, reference_pixels
 
 REJECTOR = "rejector"
 

@@ -139,11 +139,6 @@ def _check_rejector(name: str, table: Mapping[str, Any]) -> None:
     """Raise where a rejector is asked for what a run cannot give it."""
     if "context" in table:
         raise ConfigError(f"[rejectors] '{name}' has the context of [context]: leave it out here.")
-    if table.get("thresholds") == "equal_accuracy":
-        raise ConfigError(
-            f"[rejectors] '{name}': thresholds = \"equal_accuracy\" needs calibration pixels, and "
-            'a run sets none apart. Take "common" or "equal_rejection", or reject in Python.'
-        )
     if "novelty_exponent" in table:
         raise ConfigError(
             f"[rejectors] '{name}': novelty_exponent says how novelty counts, and a run measures "

@@ -9,9 +9,7 @@ import xarray as xr
 
 from hsreject.io.labels import open_labels
 from hsreject.registry import Registry
-from hsreject.sampling.blocks import sample_blocks
-from hsreject.sampling.classwise import sample_fraction, sample_per_class
-from hsreject.sampling.split import given_split
+from hsreject.sampling import given_split, sample_blocks, sample_fraction, sample_per_class
 
 
 class Sampler(ABC):

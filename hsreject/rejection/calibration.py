@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.rejection.reference import as_label_map, reference_pixels
-from hsreject.schema import check_same_grid
+from hsreject.schema import as_label_map, check_same_grid, reference_pixels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -44,7 +44,7 @@ def compare_rejectors(
     reference : DataArray or array of int (y, x)
         Reference labels of the pixels to evaluate on, 0 elsewhere.
     calibration : Calibration, optional
-        For rejectors with ``thresholds="equal_accuracy"``; the others do not look at it.
+        For rejectors that learn from pixels of known class; ours do not look at it.
     progress : callable
         Called with (stage, done, total) during long work.
 

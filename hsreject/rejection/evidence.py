@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from hsreject.confidence.field import plain_field
-from hsreject.confidence.label import category_labels
 from hsreject.errors import InputError
-from hsreject.schema import CATEGORY, CUBE_DIMS, FIELD_DIMS, MAP_DIMS, check_dims
+from hsreject.schema import (
+    CATEGORY,
+    CUBE_DIMS,
+    FIELD_DIMS,
+    MAP_DIMS,
+    category_labels,
+    check_dims,
+    plain_field,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,11 +30,9 @@ IMAGE = "image"
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The maps of one scene that rejectors look at, checked and in the order of the schema.
+    """The maps of one scene that rejectors look at, on one grid and in the order of the schema.
 
-    They lie on one grid, as the variables of a Dataset do.
-
-    Parameters
+    Attributes
     ----------
     probability : DataArray (category, y, x)
         Class probabilities.
@@ -47,14 +51,7 @@ class Evidence:
 
     @classmethod
     def of(cls, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> Evidence:
-        """Return the evidence in a Dataset, or in class probabilities alone.
-
-        Parameters
-        ----------
-        maps : Dataset, DataArray or array
-            A Dataset with the variable `probability` and, optionally, `hidden_field`,
-            `novelty_p_value` and `image`; or class probabilities (category, y, x).
-        """
+        """Return the evidence in a Dataset of these names, or in class probabilities alone."""
         if not isinstance(maps, xr.Dataset):
             return cls(_field(maps, name=PROBABILITY))
         if PROBABILITY not in maps:
@@ -70,34 +67,28 @@ class Evidence:
         )
 
     def __post_init__(self) -> None:
-        if self.hidden_field is None:  # else nothing is solved before the labels are looked at
-            category_labels(self.probability)
+        category_labels(self.probability)
 
     def check_same_categories(self) -> None:
         """Raise where the hidden field has other categories than the class probabilities.
 
-        A Dataset gives both all categories of either, so that one is NaN in those of the other. To
-        be asked where pixels turn out to have no data: it looks at all of them.
+        A Dataset gives both all categories of either, so that one is NaN in those of the other.
         """
         if self.hidden_field is None:
             return
-        both = zip((PROBABILITY, HIDDEN_FIELD), (self.probability, self.hidden_field), strict=True)
-        known = {name: _categories_with_data(field) for name, field in both}
-        if known[PROBABILITY] != known[HIDDEN_FIELD] and all(known.values()):
+        likely = _categories_with_data(self.probability)
+        hidden = _categories_with_data(self.hidden_field)
+        if likely and hidden and likely != hidden:
             raise InputError(
                 "hidden_field and probability have different categories: hidden_field has values "
-                f"for {_list(known[HIDDEN_FIELD])}, probability for {_list(known[PROBABILITY])}. "
+                f"for {', '.join(hidden)}, probability for {', '.join(likely)}. "
                 "Pass the probabilities from which this hidden field was computed."
             )
 
 
-def _categories_with_data(field: xr.DataArray) -> list[int]:
+def _categories_with_data(field: xr.DataArray) -> list[str]:
     has_data = field.notnull().any(MAP_DIMS).values
-    return [int(label) for label in category_labels(field)[has_data]]
-
-
-def _list(labels: list[int]) -> str:
-    return ", ".join(map(str, labels))
+    return [str(label) for label in category_labels(field)[has_data]]
 
 
 def _optional(maps: xr.Dataset, name: str, dims: tuple[str, ...]) -> xr.DataArray | None:

@@ -30,9 +30,8 @@ from hsreject.rejection.joint_solution import SolutionStore
 from hsreject.rejection.joint_sweep import Found, search_fraction, sweep_fractions
 from hsreject.rejection.maps import rejection_maps
 from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent
-from hsreject.rejection.reference import reference_pixels
 from hsreject.rejection.sequential import check_context, default_context
-from hsreject.schema import MAP_DIMS, OPERATING_POINT
+from hsreject.schema import MAP_DIMS, OPERATING_POINT, reference_pixels
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,7 @@ from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.rejection.joint_search import Probe
 from hsreject.rejection.joint_sweep import Found, everything_rejected
-from hsreject.rejection.reference import reference_pixels
-from hsreject.schema import OPERATING_POINT
+from hsreject.schema import OPERATING_POINT, reference_pixels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

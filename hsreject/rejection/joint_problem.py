@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject import __version__
-from hsreject.confidence import label_map_of_positions
-from hsreject.confidence.field import OF_THE_SCENE
-from hsreject.confidence.label import label_values
-from hsreject.confidence.largest import precision_of
+from hsreject.confidence import label_map_of_positions, precision_of
 from hsreject.context.likelihood import checked_prior, valid_probability_pixels
 from hsreject.errors import InputError
 from hsreject.fingerprint import fingerprint
@@ -20,6 +17,7 @@ from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_solution import JointSolution, SolutionStore, rejected_mass
 from hsreject.rejection.novelty_weight import known_weight
 from hsreject.rejection.solve_progress import SolveProgress
+from hsreject.schema import label_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,8 +135,8 @@ class JointProblem:
         if without.any():
             self.evidence.check_same_categories()
             raise InputError(
-                f"{OF_THE_SCENE} have class probabilities but no hidden_field ({without.sum()} of "
-                "them). Pass the hidden field of these probabilities, or none."
+                "Pixels of the scene have class probabilities but no hidden_field "
+                f"({without.sum()} of them). Pass the hidden field of these probabilities, or none."
             )
 
     def likelihood(self, failure_probability: float | NDArray[Any]) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hsreject.confidence.largest import first_largest
+from hsreject.confidence import first_largest
 from hsreject.errors import FileError
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hsreject.confidence.label import whole_categories
 from hsreject.context.likelihood import valid_probability_pixels
-from hsreject.errors import InputError
-from hsreject.rejection.field_rejector import FieldRejector
+from hsreject.rejection.ranked import FieldRejector
+from hsreject.schema import CATEGORY
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,9 +31,6 @@ class PixelwiseRejector(FieldRejector):
     confidence : str or Confidence
         "maximum" (the paper's maximum probability), "margin" (breaking ties), "entropy", or an
         object.
-    thresholds : {"common", "equal_rejection", "equal_accuracy"}
-        One threshold for all pixels, or one a class that equalises the rejected share or, on the
-        calibration pixels, the kept accuracy of the classes.
     novelty_exponent : float
         The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
         novelty p-values: 0 ignores them, 1 is the plain product.
@@ -53,39 +49,28 @@ class PixelwiseRejector(FieldRejector):
     confidence: str | Confidence = "maximum"
 
     @property
-    def reach(self) -> int:
-        """None of its neighbours matter to a pixel."""
+    def halo(self) -> int:
+        """0: a pixel is decided by its own probabilities alone."""
         return 0
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
-        """Return the class probabilities, or say why they are none."""
+        """Return the class probabilities, or say what is wrong with them."""
         probability = evidence.probability
-        if probability.chunks is not None:  # checked when they are computed
-            lazy = whole_categories(probability)
-            nothing = np.empty((0, 0, 0), lazy.dtype)
-            return lazy.copy(data=lazy.data.map_blocks(_checked_block, meta=nothing))
-        try:
-            _check_probabilities(probability.values)
-        except InputError:
-            evidence.check_same_categories()  # which leaves some classes without a value
-            raise
-        return probability
+        if probability.chunks is None:
+            evidence.check_same_categories()  # otherwise some classes would lack a value
+            _checked(probability.values)
+            return probability
+        lazy = probability.chunk({CATEGORY: -1})  # checked when they are computed
+        nothing = np.empty((0, 0, 0), lazy.dtype)
+        return lazy.copy(data=lazy.data.map_blocks(_checked, meta=nothing))
 
 
-def _checked_block(values: NDArray[Any]) -> NDArray[Any]:
-    _check_probabilities(values)
-    return values
+def _checked(probability: NDArray[Any]) -> NDArray[Any]:
+    """Return values (category, y, x), or say why the context would not take them.
 
-
-def _check_probabilities(values: NDArray[Any]) -> None:
-    """Raise unless values (category, y, x) are probabilities: those that the context accepts.
-
-    Unlike there, the whole scene may be without data, and rounding may leave values below 0.
+    Unlike there, all pixels may lack data, and rounding may leave values a little below 0.
     """
-    least = values.min(initial=1)
-    if np.isnan(least):
-        least = np.fmin.reduce(values, axis=None)
-    if -ROUNDING <= least < 0:
-        values = np.maximum(values, 0)
-    if not np.isnan(least):
-        valid_probability_pixels(values)
+    if not np.isnan(probability).all():
+        rounded_below = -ROUNDING <= np.nanmin(probability) < 0
+        valid_probability_pixels(np.maximum(probability, 0) if rounded_below else probability)
+    return probability

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
 
-from hsreject.confidence import samples_of_maps, without_confidence
-from hsreject.confidence.field import OF_THE_SCENE, without_probability
+from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.base import Rejector
 from hsreject.rejection.choice import calibrated_index, needed_calibration
-from hsreject.rejection.class_balance import Thresholds, equal_accuracy, equal_rejection
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.rejection.maps import rejection_maps
-from hsreject.rejection.reference import labels_on_grid, samples_with_data
+from hsreject.rejection.novelty_weight import (
+    DEFAULT_EXPONENT,
+    check_exponent,
+    lowered_by_novelty,
+)
 from hsreject.rejection.threshold import threshold_for_fraction
-from hsreject.schema import CATEGORY, MAP_DIMS, OPERATING_POINT, check_dims, nodata_label
+from hsreject.schema import (
+    CATEGORY,
+    MAP_DIMS,
+    OPERATING_POINT,
+    check_dims,
+    nodata_label,
+    reference_pixels,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,13 +45,6 @@ class RankedRejector(Rejector):
 
     Subclasses implement :meth:`label_and_confidence`. Pixels with a confidence below a threshold
     are rejected; the threshold follows from what the user wants, or is given.
-
-    Attributes
-    ----------
-    thresholds : {"common", "equal_rejection", "equal_accuracy"}
-        One threshold for all pixels, or one a class: such that every class loses the same share of
-        its pixels, or such that every class is kept as accurately on the calibration pixels. In the
-        last two cases the returned `confidence` is the one on the scale common to the classes.
 
     Examples
     --------
@@ -59,10 +62,10 @@ class RankedRejector(Rejector):
     array([[1, 1, 0, 2]], dtype=uint8)
     """
 
-    thresholds: Thresholds = "common"
+    has_threshold: ClassVar[bool] = True
 
     @property
-    def reach(self) -> int | None:
+    def halo(self) -> int | None:
         """How many pixels around a block decide its labels and confidences; None: the whole scene.
 
         A scene can be mapped in blocks only by a rejector that knows. By default nothing is
@@ -86,66 +89,23 @@ class RankedRejector(Rejector):
         Without data the label is ``schema.nodata_label`` and the confidence NaN.
         """
 
-    def reference_samples(
-        self, reference: NDArray[np.integer], evidence: Evidence, progress: ProgressCallback
-    ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
-        """Return which pixels with a reference are right, and their confidences, both (sample).
-
-        All that operating points with one threshold need, in row order; without data the confidence
-        is NaN. To be overridden where :meth:`label_and_confidence` of the whole map can be spared.
-
-        Parameters
-        ----------
-        reference : array of int (y, x)
-            0 where there is no reference.
-        """
-        label, confidence = self._maps(evidence, progress)
-        return samples_of_maps(reference, label.values, confidence)
-
-    def _maps(
-        self, evidence: Evidence, progress: ProgressCallback
-    ) -> tuple[xr.DataArray, NDArray[np.floating]]:
-        """Return the label and the values of the confidence, both (y, x) and in memory."""
-        label, confidence = self.label_and_confidence(evidence, progress)
-        confidence = check_dims(confidence, MAP_DIMS, name="confidence")
-        return check_dims(label, MAP_DIMS, name="label").load(), np.asarray(confidence.values)
-
     def rank(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         *,
-        calibration: Calibration | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return `label` and `confidence` (y, x): all that every rejection follows from."""
-        label, confidence = self._ranked(Evidence.of(maps), calibration, progress)
-        return xr.Dataset(
-            {"label": label.variable, "confidence": (label.dims, confidence)}, coords=label.coords
-        )
-
-    def _ranked(
-        self,
-        evidence: Evidence,
-        calibration: Calibration | None,
-        progress: ProgressCallback,
-    ) -> tuple[xr.DataArray, NDArray[np.floating]]:
-        """Return the label and the confidence on the scale of the thresholds, both (y, x)."""
-        label, found = self._maps(evidence, progress)
+        evidence = Evidence.of(maps)
+        label, confidence = self.label_and_confidence(evidence, progress)
+        label = check_dims(label, MAP_DIMS, name="label").load()
+        sure = np.asarray(check_dims(confidence, MAP_DIMS, name="confidence").values)
         has_data = label.values != nodata_label(label.dtype)
-        if not has_data.all():
-            found = np.where(has_data, found, found.dtype.type(np.nan))
-        _check_ranked(label.values, found, evidence)
-        if self.thresholds == "common":
-            return label, found
-        labels, sure = label.values[has_data], found[has_data]
-        balanced = np.full(found.shape, np.nan)
-        if self.thresholds == "equal_rejection":
-            balanced[has_data] = equal_rejection(labels, sure)
-        else:
-            calibration = needed_calibration(calibration, "thresholds='equal_accuracy'")
-            used, correct = calibration.pixels(label)
-            balanced[has_data] = equal_accuracy(labels, sure, used=used[has_data], correct=correct)
-        return label, balanced
+        sure = np.where(has_data, sure, sure.dtype.type(np.nan))
+        _check_ranking(has_data, sure, evidence)
+        return xr.Dataset(
+            {"label": label.variable, "confidence": (MAP_DIMS, sure)}, coords=label.coords
+        )
 
     def reject(
         self,
@@ -173,7 +133,7 @@ class RankedRejector(Rejector):
         )
         if goal.needs_calibration:
             needed_calibration(calibration, goal.name)
-        ranking = self.rank(maps, calibration=calibration, progress=progress)
+        ranking = self.rank(maps, progress=progress)
         return reject_ranked(ranking, goal, calibration=calibration, rejector=repr(self))
 
     def operating_points(
@@ -185,46 +145,39 @@ class RankedRejector(Rejector):
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return every operating point that a threshold can reach on reference pixels."""
-        evidence = Evidence.of(maps)
-        labels = labels_on_grid(evidence.probability, reference)
-        if self.thresholds == "common":
-            samples = self.reference_samples(labels, evidence, progress)
-        else:  # thresholds a class depend on all pixels
-            label, confidence = self._ranked(evidence, calibration, progress)
-            samples = samples_of_maps(labels, label.values, confidence)
-        try:
-            correct, sure = samples_with_data(*samples)
-        except InputError:
-            evidence.check_same_categories()
-            raise
-        curve = rejection_curve(correct, sure)
-        accuracy = np.full_like(curve["threshold"].values, curve["nonrejected_accuracy"][0])
+        ranking = self.rank(maps, progress=progress)
+        used, correct = reference_pixels(ranking["label"], reference)
+        curve = rejection_curve(correct, ranking["confidence"].values[used])
+        overall = np.full(curve.sizes[OPERATING_POINT], correct.mean())
         meaning = {"long_name": "accuracy with nothing rejected"}
-        return curve.assign(overall_accuracy=(OPERATING_POINT, accuracy, meaning))
+        return curve.assign(overall_accuracy=(OPERATING_POINT, overall, meaning))
 
 
-def _check_ranked(
-    label: NDArray[np.unsignedinteger], confidence: NDArray[np.floating], evidence: Evidence
+def _check_ranking(
+    has_data: NDArray[np.bool_], confidence: NDArray[np.floating], evidence: Evidence
 ) -> None:
     """Raise where a pixel has a label and no confidence, or an infinite one."""
-    if np.isinf(confidence).any():
+    infinite = np.isinf(confidence)
+    if infinite.any():
         raise InputError(
-            f"{OF_THE_SCENE} have an infinite confidence ({int(np.isinf(confidence).sum())} of "
-            "them), above which there is no threshold. Choose another confidence, or let it end at "
-            "a largest number."
+            f"Pixels of the scene have an infinite confidence ({infinite.sum()} of them), above "
+            "which there is no threshold. Choose another confidence, or let it end at a largest "
+            "number."
         )
-    without = without_confidence(label, confidence)
-    if without.any() or (label == nodata_label(label.dtype)).all():
-        evidence.check_same_categories()
+    without = has_data & np.isnan(confidence)
+    if without.any() or not has_data.any():
+        evidence.check_same_categories()  # the likeliest reason, where a hidden field is given
     if not without.any():
         return
-    n_pixels = int(without.sum())
     if evidence.probability.isnull().any(CATEGORY).values[without].all():
-        raise without_probability(n_pixels, pixels=OF_THE_SCENE)
+        raise InputError(
+            f"Pixels of the scene have a field but no class probabilities ({without.sum()} of "
+            "them). Pass the probabilities from which this hidden field was computed."
+        )
     raise InputError(
-        f"{OF_THE_SCENE} have a label but no confidence, which is NaN ({n_pixels} of them). "
-        "A rejector needs a number wherever there is a label: choose another confidence, or give "
-        "the pixels the label of no data."
+        f"Pixels of the scene have a label but no confidence, which is NaN ({without.sum()} of "
+        "them). A rejector needs a number wherever there is a label: choose another confidence, "
+        "or give the pixels the label of no data."
     )
 
 
@@ -247,3 +200,42 @@ def reject_ranked(
         points = rejection_curve(correct, confidence.values[used])
         threshold = points["threshold"].values[calibrated_index(points, goal)].item()
     return rejection_maps(ranking["label"], confidence, threshold=threshold, attrs=attrs)
+
+
+@dataclass(frozen=True)
+class FieldRejector(RankedRejector):
+    """Rejects the pixels whose field is least decided; subclasses say which field.
+
+    Parameters
+    ----------
+    confidence : str or Confidence
+        How decided a pixel of the field is: a name in ``hsreject.confidence.CONFIDENCES``, or an
+        object.
+    novelty_exponent : float
+        The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
+        novelty p-values: 0 ignores them, 1 is the plain product.
+    """
+
+    _: KW_ONLY
+    confidence: str | Confidence = "maximum"
+    novelty_exponent: float = DEFAULT_EXPONENT
+
+    def __post_init__(self) -> None:
+        named_confidence(self.confidence)  # says now that there is no such confidence
+        check_exponent(self.novelty_exponent)
+
+    @abstractmethod
+    def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
+        """Return the field (category, y, x) that decides."""
+
+    def label_and_confidence(
+        self, evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[xr.DataArray, xr.DataArray]:
+        """Return the class with the largest value of the field, and its confidence."""
+        confidence = named_confidence(self.confidence)
+        field = self.field_of(evidence, progress)
+        label, sure = decide(field, confidence, evidence.probability)
+        lowest = confidence.lowest(field.sizes[CATEGORY])
+        return label, lowered_by_novelty(
+            sure, evidence, exponent=self.novelty_exponent, lowest=lowest
+        )

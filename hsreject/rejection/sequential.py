@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.rejection.field_rejector import FieldRejector
+from hsreject.rejection.ranked import FieldRejector
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,9 +49,6 @@ class SequentialRejector(FieldRejector):
     confidence : str or Confidence
         "tie_broken_maximum" (the largest value of the hidden field, ties broken by the class
         probability), "maximum", "margin", "entropy", "posterior", or an object.
-    thresholds : {"common", "equal_rejection", "equal_accuracy"}
-        One threshold for all pixels, or one a class that equalises the rejected share or, on the
-        calibration pixels, the kept accuracy of the classes.
     novelty_exponent : float
         The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
         novelty p-values: 0 ignores them, 1 is the plain product.
@@ -70,6 +67,8 @@ class SequentialRejector(FieldRejector):
     array([1, 1, 0, 0, 2, 2], dtype=uint8)
     """
 
+    needs_context: ClassVar[bool] = True
+
     context: SegSALSA = field(default_factory=default_context)
     _: KW_ONLY
     confidence: str | Confidence = "tie_broken_maximum"
@@ -79,12 +78,12 @@ class SequentialRejector(FieldRejector):
         super().__post_init__()
 
     @property
-    def reach(self) -> int | None:
-        """That of the context."""
+    def halo(self) -> int | None:
+        """How far the context reaches."""
         return self.context.reach
 
     def on_scene(self, scene: SceneImage) -> SequentialRejector:
-        """Return this rejector with its context fixed to a scene, solved by one thread a block."""
+        """Return this rejector with its context fixed to a scene; one thread solves a block."""
         return replace(self, context=replace(self.context.on_scene(scene), n_threads=1))
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:

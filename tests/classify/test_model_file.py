@@ -19,7 +19,7 @@ from hsreject.classify.model_file import load_model, save_model
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import FileError, InputError
-from hsreject.sampling.classwise import sample_per_class
+from hsreject.sampling import sample_per_class
 
 
 class OwnClassifier(GaussianNB):

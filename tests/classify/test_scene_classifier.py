@@ -21,7 +21,7 @@ from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.classify.support_vector_machine import SupportVectorMachine
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import ConfigError, InputError
-from hsreject.sampling.classwise import sample_per_class
+from hsreject.sampling import sample_per_class
 
 
 @pytest.fixture(scope="module")

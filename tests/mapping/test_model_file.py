@@ -156,14 +156,11 @@ def test_the_rejector_of_a_model_can_be_chosen_and_must_have_a_threshold() -> No
         "rejectors": [
             {"name": "pixelwise", "label": "by margin", "confidence": "margin"},
             {"name": "joint"},
-            {"name": "sequential", "thresholds": "equal_rejection", "label": "balanced"},
         ],
     }
     chosen = hr.train(config, rejector="by margin").rejector
     assert chosen == hr.PixelwiseRejector(confidence="margin")
     with pytest.raises(ConfigError, match="no threshold that could be carried"):
         hr.train(config, rejector="joint")
-    with pytest.raises(ConfigError, match="thresholds = 'equal_rejection'"):
-        hr.train(config, rejector="balanced")
-    with pytest.raises(ConfigError, match="There are: by margin, joint, balanced"):
+    with pytest.raises(ConfigError, match="There are: by margin, joint"):
         hr.train(config, rejector="nobody")

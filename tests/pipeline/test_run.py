@@ -179,11 +179,6 @@ def test_several_seeds_give_a_summary_each() -> None:
         ({"rejectors": "joint"}, ConfigError, "Write \\[\\[rejectors\\]\\]"),
         ({"rejectors": ["joint", "joint"]}, ConfigError, "'joint' is there twice"),
         (
-            {"rejectors": [{"name": "sequential", "thresholds": "equal_accuracy"}]},
-            ConfigError,
-            "needs calibration pixels, and a run sets none apart",
-        ),
-        (
             {"rejectors": [{"name": "sequential", "novelty_exponent": 1.0}]},
             ConfigError,
             "novelty_exponent says how novelty counts, and a run measures none",

@@ -56,9 +56,6 @@ def test_an_array_is_no_calibration() -> None:
     for rejector in (PixelwiseRejector(), JointRejector()):
         with pytest.raises(InputError, match=r"calibration must be .*Calibration \(got DataArray"):
             rejector.reject(scene.probability, accuracy=0.5, calibration=scene.calibration)
-    balanced = PixelwiseRejector(thresholds="equal_accuracy")
-    with pytest.raises(InputError, match=r"Calibration\(labels, training=\.\.\.\)"):
-        balanced.rank(scene.probability, calibration=scene.calibration.values)
 
 
 def test_calibration_of_another_grid_or_without_data_is_refused() -> None:

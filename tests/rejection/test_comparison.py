@@ -9,7 +9,6 @@ from hsreject.measures.cost import break_even_cost, minimum_cost_without_rejecti
 from hsreject.measures.optimality import relative_optimality, relative_optimality_pairs
 from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
 from hsreject.rejection import (
-    Calibration,
     JointRejector,
     PixelwiseRejector,
     SequentialRejector,
@@ -94,18 +93,6 @@ def test_nothing_to_compare_is_refused() -> None:
 def test_what_is_no_rejector_is_refused(rejectors, message) -> None:
     with pytest.raises(InputError, match=message):
         compare_rejectors(rejectors, np.ones((1, 2, 2)), np.ones((2, 2), dtype=int))
-
-
-def test_calibration_reaches_the_rejectors_that_need_it() -> None:
-    scene = make_scene(shape=(30, 33))
-    calibration = Calibration(scene.calibration, training=None)
-    equal = PixelwiseRejector(thresholds="equal_accuracy")
-    rejectors = {"equal": equal, "joint": JointRejector(CONTEXT, n_points=3)}
-    with pytest.raises(InputError, match="needs calibration pixels: pass calibration="):
-        compare_rejectors(rejectors, scene.probability, scene.test)
-    points = compare_rejectors(rejectors, scene.probability, scene.test, calibration=calibration)
-    alone = equal.operating_points(scene.probability, scene.test, calibration=calibration)
-    np.testing.assert_array_equal(of(points, "equal").accurate_kept, alone.accurate_kept)
 
 
 def test_curve_summaries_take_one_rejector_at_a_time(points) -> None:

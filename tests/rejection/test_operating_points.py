@@ -1,14 +1,12 @@
-"""Operating points, found at reference pixels alone, against those read off whole maps."""
+"""Operating points of rejectors that rank pixels, against those read off whole maps."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
+import hsreject as hr
 from hsreject.confidence import CONFIDENCES, label_map
 from hsreject.errors import InputError
-from hsreject.measures.curve import rejection_curve
-from hsreject.rejection import Calibration, PixelwiseRejector, RankedRejector, SequentialRejector
-from hsreject.rejection.reference import reference_pixels
 
 SHAPE = (9, 11)
 
@@ -40,66 +38,47 @@ def make_maps(
 
 
 def plain_points(
-    rejector: RankedRejector, maps: xr.Dataset, reference: np.ndarray, **options: Calibration
+    rejector: hr.RankedRejector, maps: xr.Dataset, reference: np.ndarray
 ) -> xr.Dataset:
-    """Return the operating points the long way: whole maps first, then their reference pixels."""
-    ranking = rejector.rank(maps, **options)
-    used, correct = reference_pixels(ranking["label"], reference)
-    points = rejection_curve(correct, ranking["confidence"].values[used])
-    accuracy = np.full(points.sizes["operating_point"], correct.mean())
+    """Return the curve of the pixels with a reference and data, one pixel at a time."""
+    ranking = rejector.rank(maps)
+    nodata = np.iinfo(ranking.label.dtype).max
+    correct, confidence = [], []
+    for y, x in np.argwhere(reference > 0):
+        if ranking.label.values[y, x] != nodata:
+            correct.append(ranking.label.values[y, x] == reference[y, x])
+            confidence.append(ranking.confidence.values[y, x])
+    points = hr.rejection_curve(np.array(correct), np.array(confidence))
+    accuracy = np.full(points.sizes["operating_point"], np.mean(correct))
     long_name = {"long_name": "accuracy with nothing rejected"}
     return points.assign(overall_accuracy=("operating_point", accuracy, long_name))
 
 
 @pytest.mark.parametrize("confidence", list(CONFIDENCES))
-@pytest.mark.parametrize("kind", [SequentialRejector, PixelwiseRejector])
+@pytest.mark.parametrize("kind", [hr.SequentialRejector, hr.PixelwiseRejector])
 @pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"n_classes": 2},
-        {"n_classes": 1},
-        {"distinct": 4},
-        {"n_classes": 2, "distinct": 3},
-        {"dtype": "float64"},
-        {"n_classes": 90},
-    ],
-    ids=str,
+    "options", [{}, {"n_classes": 1}, {"n_classes": 90, "distinct": 3}], ids=str
 )
-def test_reference_pixels_alone_suffice(kind, confidence, options) -> None:
+def test_points_are_those_of_the_pixels_with_reference_and_data(kind, confidence, options) -> None:
     maps, reference = make_maps(**options)
     rejector = kind(confidence=confidence)
     found = rejector.operating_points(maps, reference)
     expected = plain_points(rejector, maps, reference)
     xr.testing.assert_identical(found, expected)
-    assert list(found) == list(expected)
     assert [found[name].dtype for name in found] == [expected[name].dtype for name in expected]
 
 
-@pytest.mark.parametrize("confidence", list(CONFIDENCES))
-@pytest.mark.parametrize("chunked", [("hidden_field",), ("probability",), None])
-def test_lazy_maps_give_the_same(confidence, chunked, tmp_path) -> None:
+@pytest.mark.parametrize("confidence", ["tie_broken_maximum", "margin"])
+def test_lazy_maps_give_the_same(confidence, tmp_path) -> None:
     maps, reference = make_maps()
-    rejector = SequentialRejector(confidence=confidence)
+    rejector = hr.SequentialRejector(confidence=confidence)
     expected = rejector.operating_points(maps, reference)
-    if chunked is None:  # lazy without dask: read from the file when asked for
-        maps.to_netcdf(tmp_path / "maps.nc", engine="h5netcdf")
-        with xr.open_dataset(tmp_path / "maps.nc", engine="h5netcdf") as opened:
-            xr.testing.assert_identical(rejector.operating_points(opened, reference), expected)
-        return
-    lazy = maps.assign({name: maps[name].chunk({"y": 4, "x": 5}) for name in chunked})
-    xr.testing.assert_identical(rejector.operating_points(lazy, reference), expected)
-
-
-@pytest.mark.parametrize("thresholds", ["equal_rejection", "equal_accuracy"])
-def test_thresholds_a_class_look_at_the_whole_scene(thresholds) -> None:
-    maps, reference = make_maps()
-    calibration = Calibration(np.where(np.arange(11) % 2, reference, 0), training=None)
-    rejector = SequentialRejector(thresholds=thresholds)
-    xr.testing.assert_identical(
-        rejector.operating_points(maps, reference, calibration=calibration),
-        plain_points(rejector, maps, reference, calibration=calibration),
-    )
+    for name in ("hidden_field", "probability"):
+        lazy = maps.assign({name: maps[name].chunk({"y": 4, "x": 5})})
+        xr.testing.assert_identical(rejector.operating_points(lazy, reference), expected)
+    maps.to_netcdf(tmp_path / "maps.nc", engine="h5netcdf")  # lazy without dask
+    with xr.open_dataset(tmp_path / "maps.nc", engine="h5netcdf") as opened:
+        xr.testing.assert_identical(rejector.operating_points(opened, reference), expected)
 
 
 @pytest.mark.parametrize("confidence", ["tie_broken_maximum", "entropy"])
@@ -108,7 +87,7 @@ def test_novelty_lowers_the_same_confidences(confidence) -> None:
     p_value = np.random.default_rng(6).random(SHAPE)
     p_value[:2, :3] = np.nan
     maps["novelty_p_value"] = (("y", "x"), p_value)
-    rejector = SequentialRejector(confidence=confidence)
+    rejector = hr.SequentialRejector(confidence=confidence)
     found = rejector.operating_points(maps, reference)
     xr.testing.assert_identical(found, plain_points(rejector, maps, reference))
     assert not found.equals(rejector.operating_points(maps.drop_vars("novelty_p_value"), reference))
@@ -119,7 +98,7 @@ def test_novelty_lowers_the_same_confidences(confidence) -> None:
 
 
 def test_a_rejector_of_maps_only_needs_nothing_else() -> None:
-    class ByColumn(RankedRejector):
+    class ByColumn(hr.RankedRejector):
         def label_and_confidence(self, evidence, progress):
             label = label_map(evidence.probability)
             return label, xr.zeros_like(label, dtype=float) + np.arange(SHAPE[1])
@@ -130,10 +109,9 @@ def test_a_rejector_of_maps_only_needs_nothing_else() -> None:
     assert expected.sizes["operating_point"] == SHAPE[1] + 1
 
 
-@pytest.mark.parametrize("thresholds", ["common", "equal_rejection"])
-def test_the_fill_value_of_a_reference_is_no_reference(thresholds) -> None:
+def test_the_fill_value_of_a_reference_is_no_reference() -> None:
     maps, reference = make_maps()
-    rejector = SequentialRejector(thresholds=thresholds)
+    rejector = hr.SequentialRejector()
     filled = np.where(reference == 0, 255, reference).astype("uint8")
     given = xr.DataArray(filled, dims=("y", "x"), attrs={"_FillValue": 255})
     xr.testing.assert_identical(
@@ -152,13 +130,11 @@ def test_a_field_without_probabilities_is_refused_everywhere(confidence, chunks,
     maps["probability"][category, y, x] = np.nan
     if chunks is not None:
         maps = maps.chunk(chunks)
-    sentence = r" have a field but no class probabilities \(1 of them\)\. Pass the probabilities"
-    for thresholds in ("common", "equal_rejection"):
-        rejector = SequentialRejector(confidence=confidence, thresholds=thresholds)
-        with pytest.raises(InputError, match="Pixels of the scene" + sentence):
-            rejector.reject(maps, fraction=1.0)
-        with pytest.raises(InputError, match=sentence):
-            rejector.operating_points(maps, reference)
+    rejector = hr.SequentialRejector(confidence=confidence)
+    with pytest.raises(InputError, match=r"no class probabilities \(1 of them\)"):
+        rejector.reject(maps, fraction=1.0)
+    with pytest.raises(InputError, match=r"no class probabilities \(1 of them\)"):
+        rejector.operating_points(maps, reference)
 
 
 @pytest.mark.parametrize("chunks", [None, {"y": 4}])
@@ -174,17 +150,19 @@ def test_other_categories_of_the_hidden_field_are_named(chunks, hidden, likely) 
     mixed = xr.Dataset(fields)
     mixed = mixed if chunks is None else mixed.chunk(chunks)
     sentence = (
-        "different categories: hidden_field has values for "
-        f"{', '.join(map(str, hidden))}, probability for {', '.join(map(str, likely))}. Pass"
+        f"different categories: .*{', '.join(map(str, hidden))}, .*{', '.join(map(str, likely))}"
     )
-    with pytest.raises(InputError, match=sentence):
-        SequentialRejector().reject(mixed, fraction=0.5)
-    with pytest.raises(InputError, match=sentence):
-        SequentialRejector().operating_points(mixed, reference)
+    for rejector in (hr.SequentialRejector(), hr.PixelwiseRejector()):
+        if chunks is not None and isinstance(rejector, hr.PixelwiseRejector):
+            continue  # its checks are those of the blocks, which see no other map
+        with pytest.raises(InputError, match=sentence):
+            rejector.reject(mixed, fraction=0.5)
+        with pytest.raises(InputError, match=sentence):
+            rejector.operating_points(mixed, reference)
 
 
 def test_a_label_without_confidence_is_refused() -> None:
-    class Blind(RankedRejector):
+    class Blind(hr.RankedRejector):
         def label_and_confidence(self, evidence, progress):
             label = label_map(evidence.probability)
             return label, xr.full_like(label, np.nan, dtype=float)
@@ -197,23 +175,23 @@ def test_a_label_without_confidence_is_refused() -> None:
 def test_a_scene_without_data_is_refused() -> None:
     maps, reference = make_maps()
     empty = maps * np.nan
-    for rejector in (SequentialRejector(), PixelwiseRejector()):
+    for rejector in (hr.SequentialRejector(), hr.PixelwiseRejector()):
         with pytest.raises(InputError, match="No pixel of the scene has data"):
             rejector.reject(empty, fraction=0.5)
         with pytest.raises(InputError, match="none of them has data in this scene"):
             rejector.operating_points(empty, reference)
 
 
-@pytest.mark.parametrize("kind", [PixelwiseRejector, SequentialRejector])
+@pytest.mark.parametrize("kind", [hr.PixelwiseRejector, hr.SequentialRejector])
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (np.log, "must be at least 0 .* not scores or log-probabilities"),
-        (lambda p: 100 * p, r"must sum to 1 over 'category' \(found sums from 100 to 100\)"),
-        (lambda p: np.where(p > 0.9, np.inf, p), "must sum to 1 .* to inf"),
-        (lambda p: np.where(p > 0.9, -np.inf, p), "must be at least 0"),
-        (lambda p: 0 * p, "is 0 in every class at 93 pixels"),
-        (lambda p: np.where(p > 0.9, np.nan, p), "NaN in some classes but not in all"),
+        (np.log, "at least 0"),
+        (lambda p: 100 * p, "from 100 to 100"),
+        (lambda p: np.where(p > 0.9, np.inf, p), "to inf"),
+        (lambda p: np.where(p > 0.9, -np.inf, p), "at least 0"),
+        (lambda p: 0 * p, "93 pixels"),
+        (lambda p: np.where(p > 0.9, np.nan, p), "NaN in some classes"),
     ],
     ids=["log", "percent", "infinite", "minus infinite", "zero", "partly missing"],
 )
@@ -229,32 +207,20 @@ def test_what_are_no_probabilities_is_refused(kind, change, message) -> None:
 
 def test_rounding_below_0_is_no_fault_of_probabilities() -> None:
     rounded = np.array([[[1.0, 0.5]], [[-1e-8, 0.5]]])
-    found = PixelwiseRejector().reject(rounded, fraction=0.5)
+    found = hr.PixelwiseRejector().reject(rounded, fraction=0.5)
     assert found.label_with_rejection.values.tolist() == [[1, 0]]
+
+
+def test_whole_numbers_may_be_probabilities() -> None:
+    found = hr.PixelwiseRejector().reject(np.array([[[1, 0, 1]], [[0, 1, 0]]]), fraction=0.0)
+    assert found.label_with_rejection.values.tolist() == [[1, 2, 1]]
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
     maps, reference = make_maps()
-    rejector = SequentialRejector()
-    with pytest.raises(InputError, match="the label map has 9 rows x 11 columns but reference has"):
+    rejector = hr.SequentialRejector()
+    with pytest.raises(InputError, match="9 rows x 11 columns"):
         rejector.operating_points(maps, reference[1:])
-    with pytest.raises(InputError, match=r"reference must be a map \(y, x\) \(got .* \(99,\)\)"):
-        rejector.operating_points(maps, reference.ravel())
-    with pytest.raises(InputError, match=r"reference must hold integers.*\(got float64\)"):
-        rejector.operating_points(maps, reference.astype(float))
     shifted = xr.DataArray(reference, dims=("y", "x"), coords={"y": 0.5 - np.arange(9.0)})
-    with pytest.raises(InputError, match="the label map and reference lie on different grids"):
+    with pytest.raises(InputError, match="different grids"):
         rejector.operating_points(maps, shifted)
-    only_corner = np.where(np.isnan(maps["probability"].values[0]), 2, 0)
-    with pytest.raises(InputError, match="6 pixels have a label in it, and none of them has data"):
-        rejector.operating_points(maps, only_corner)
-    with pytest.raises(InputError, match=r"it is 0 everywhere, .* class values from 1"):
-        rejector.operating_points(maps, 0 * reference)
-    with pytest.raises(InputError, match=r"reference must not be negative \(found -1\)\. Use 0"):
-        rejector.operating_points(maps, -(reference > 0).astype("int8"))
-    with pytest.raises(InputError, match="reference is a masked array with masked values"):
-        rejector.operating_points(maps, np.ma.masked_equal(reference, 2))
-    y, x = np.argwhere(reference[3:] > 0)[0] + (3, 0)
-    maps["probability"][:, y, x] = np.nan
-    with pytest.raises(InputError, match=r"no class probabilities \(1 of them\)"):
-        rejector.operating_points(maps, reference)

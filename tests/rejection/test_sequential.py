@@ -4,21 +4,19 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import hsreject as hr
 from hsreject.confidence import CONFIDENCES
-from hsreject.context.priors import VectorTV
-from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.rejection import SequentialRejector
 from tests.rejection.scene import make_scene
 
-CONTEXT = SegSALSA(VectorTV(weight=0.3))
+CONTEXT = hr.SegSALSA(hr.VectorTV(weight=0.3))
 
 
 @pytest.mark.parametrize("confidence", list(CONFIDENCES))
 def test_it_thresholds_the_confidence_of_the_context(confidence) -> None:
     scene = make_scene()
     result = CONTEXT.solve(scene.probability)
-    maps = SequentialRejector(CONTEXT, confidence=confidence).reject(
+    maps = hr.SequentialRejector(CONTEXT, confidence=confidence).reject(
         scene.probability, fraction=0.25
     )
     xr.testing.assert_equal(maps.label, result.label)
@@ -34,7 +32,7 @@ def test_a_known_hidden_field_is_not_solved_again() -> None:
     def refuse(stage: str, done: float, total: float | None) -> None:
         raise AssertionError
 
-    rejector = SequentialRejector(CONTEXT)
+    rejector = hr.SequentialRejector(CONTEXT)
     xr.testing.assert_equal(
         rejector.reject(known, fraction=0.1, progress=refuse),
         rejector.reject(scene.probability, fraction=0.1),
@@ -44,11 +42,19 @@ def test_a_known_hidden_field_is_not_solved_again() -> None:
 def test_larger_fractions_reject_more_of_the_same() -> None:
     scene = make_scene()
     points = [
-        SequentialRejector(CONTEXT).reject(scene.probability, fraction=fraction).rejected.values
+        hr.SequentialRejector(CONTEXT).reject(scene.probability, fraction=fraction).rejected.values
         for fraction in np.linspace(0, 1, 9)
     ]
     for fewer, more in pairwise(points):
         assert (more | ~fewer).all()
+
+
+def test_what_it_needs_is_declared() -> None:
+    assert hr.SequentialRejector.needs_context
+    assert hr.SequentialRejector.has_threshold
+    assert hr.SequentialRejector(CONTEXT).halo == CONTEXT.reach
+    assert hr.PixelwiseRejector.has_threshold
+    assert hr.PixelwiseRejector().halo == 0
 
 
 def test_image_edges_reach_the_context() -> None:
@@ -56,8 +62,8 @@ def test_image_edges_reach_the_context() -> None:
     image = xr.DataArray(
         np.random.default_rng(0).normal(size=(2, 14, 15)), dims=("band", "y", "x")
     ) + xr.zeros_like(scene.reference)
-    rejector = SequentialRejector(SegSALSA(VectorTV(weight=1.0, edges="image")))
-    with pytest.raises(InputError, match="needs the image"):
+    rejector = hr.SequentialRejector(hr.SegSALSA(hr.VectorTV(weight=1.0, edges="image")))
+    with pytest.raises(InputError, match="image"):
         rejector.reject(scene.probability, fraction=0.1)
     evidence = xr.Dataset({"probability": scene.probability, "image": image})
     assert rejector.reject(evidence, fraction=0.1).rejected.any()

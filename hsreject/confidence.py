@@ -1,0 +1,455 @@
+"""Confidences: how sure the label of a pixel is, and the one decision of label and confidence."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.registry import Registry
+from hsreject.schema import (
+    CATEGORY,
+    FIELD_DIMS,
+    check_dims,
+    label_values,
+    nodata_label,
+    plain_field,
+)
+
+Floats = NDArray[np.floating[Any]]
+ArrayT = TypeVar("ArrayT", xr.DataArray, NDArray[Any])
+
+
+class Confidence(ABC):
+    """How sure the label of a pixel is, read from its field; rejectors keep the largest.
+
+    A field has one number per category and pixel: class probabilities or the hidden field of the
+    context, nonnegative and with sum 1 over the categories. The label is the first category with
+    the largest value. Some confidences also look at the class probabilities from which a hidden
+    field was computed.
+
+    Subclasses implement :meth:`kernel` on plain arrays; calling the object takes care of NumPy,
+    xarray (coordinates kept, dask-backed arrays stay lazy) and pixels without data (NaN in, NaN
+    out). A line in `CONFIDENCES` makes it available by name and enrols it in the property tests.
+    Sum over the categories in a loop, as below: the rounding of ``np.sum`` and ``np.einsum``
+    depends on the memory layout, and equal pixels must get equal confidences.
+
+    Examples
+    --------
+    The Gini purity, a confidence in a few lines:
+
+    >>> class Purity(Confidence):
+    ...     '''Sum of squares of the field: 1 where one category has everything.'''
+    ...
+    ...     def kernel(self, field, probability):
+    ...         return sum(plane * plane for plane in field)
+    >>> field = np.array([[[1.0, 0.5, np.nan]], [[0.0, 0.5, np.nan]]])  # (category, y, x)
+    >>> Purity()(field)
+    array([[1. , 0.5, nan]])
+    >>> Purity()(xr.DataArray(field, dims=("category", "y", "x"))).dims
+    ('y', 'x')
+    """
+
+    needs_probability: ClassVar[bool] = False
+    """Whether the confidence needs the class probabilities beside the field."""
+
+    @abstractmethod
+    def kernel(self, field: Floats, probability: Any) -> Floats:
+        """Return the confidence of every pixel.
+
+        Parameters
+        ----------
+        field : array (category, ...)
+            NaN in every category where there is no data: what comes out there is not used.
+        probability : array (category, ...) or None
+            Of the same shape and precision; None unless `needs_probability` is true.
+
+        Returns
+        -------
+        array (...)
+        """
+
+    def lowest(self, n_categories: int) -> float:
+        """Return a lower bound of the confidences of fields of that many categories."""
+        return 0.0
+
+    def __call__(
+        self, field: ArrayT, *, probability: xr.DataArray | NDArray[Any] | None = None
+    ) -> ArrayT:
+        """Return the confidence of every pixel, NaN where there is no data.
+
+        Parameters
+        ----------
+        field : DataArray with a dimension `category`, or array (category, ...)
+            Class probabilities or a hidden field, usually (category, y, x).
+        probability : the same, optional
+            The class probabilities from which a hidden field was computed.
+        """
+        named = _with_dims(field)
+        positions = np.arange(named.sizes[CATEGORY] + 1)
+        confidence = _decided(named, self, probability, positions)[1]
+        return confidence if isinstance(field, xr.DataArray) else confidence.values
+
+
+def decide(
+    field: ArrayT,
+    confidence: Confidence,
+    probability: xr.DataArray | NDArray[Any] | None = None,
+) -> tuple[ArrayT, ArrayT]:
+    """Return the label and the confidence of every pixel: what every threshold works on.
+
+    Parameters
+    ----------
+    field : DataArray with a dimension `category`, or array (category, ...)
+        Class probabilities or a hidden field, NaN where there is no data. The coordinate
+        `category` holds the label values; without it they are 1..K.
+    confidence : Confidence
+    probability : the same, optional
+        The class probabilities, for confidences that look at them.
+
+    Returns
+    -------
+    label : uint8 or uint16 (y, x)
+        The first category with the largest value; ``schema.nodata_label`` where there is no data.
+    confidence : float (y, x)
+        In the precision of the field, NaN where there is no data. Lazy where the input is.
+
+    Examples
+    --------
+    >>> label, confidence = decide(np.array([[0.75, 0.375], [0.25, 0.625]]), Margin())
+    >>> label, confidence
+    (array([1, 2], dtype=uint8), array([0.5 , 0.25]))
+    """
+    named = _with_dims(field)
+    values = label_values(named)
+    label, sure = _decided(named, confidence, probability, values)
+    if not isinstance(field, xr.DataArray):
+        return label.values, sure.values
+    return label.assign_attrs(_label_attrs(named, values)), sure
+
+
+def label_map(field: xr.DataArray) -> xr.DataArray:
+    """Return the label of every pixel of a field.
+
+    Parameters
+    ----------
+    field : DataArray (category, y, x)
+        Class probabilities or a hidden field, NaN where there is no data. The coordinate
+        `category` holds the label values; without it they are 1..K.
+
+    Returns
+    -------
+    DataArray of uint8 or uint16 (y, x)
+        The value of the first category with the largest value; ``schema.nodata_label`` where there
+        is no data. The class table and the coordinates of the map are kept.
+
+    Examples
+    --------
+    >>> field = xr.DataArray(
+    ...     [[[0.9, 0.2, np.nan]], [[0.1, 0.8, np.nan]]], dims=("category", "y", "x"),
+    ...     coords={"category": [3, 7]},
+    ... )
+    >>> label_map(field).values
+    array([[  3,   7, 255]], dtype=uint8)
+    """
+    return decide(check_dims(field, FIELD_DIMS, name="field"), Maximum())[0]
+
+
+def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -> xr.DataArray:
+    """Return the label map of positions (y, x) along `category`, on the grid of a field.
+
+    Positions count from 0; the number of categories means that there is no data.
+    """
+    values = label_values(field)
+    on_grid = check_dims(field, FIELD_DIMS, name="field").isel({CATEGORY: 0}, drop=True)
+    label = on_grid.copy(data=values[position]).rename("label")
+    return label.drop_attrs().assign_attrs(_label_attrs(field, values))
+
+
+class FirstLargest(NamedTuple):
+    """The first largest value of every pixel (...), and where it stands along the categories.
+
+    Where any value is not finite, the position is the number of categories and the value NaN.
+    """
+
+    position: NDArray[np.intp]
+    value: Floats
+
+
+def first_largest(field: Floats) -> FirstLargest:
+    """Return the first largest value along the first axis, and its position."""
+    largest, smallest = field.max(axis=0), field.min(axis=0)
+    finite = np.isfinite(largest) & np.isfinite(smallest)  # NaN and infinity show in the extremes
+    return FirstLargest(
+        np.where(finite, field.argmax(axis=0), len(field)),
+        np.where(finite, largest, field.dtype.type(np.nan)),
+    )
+
+
+def precision_of(dtype: np.dtype[Any]) -> np.dtype[np.floating]:
+    """Return float32 for float32 and float16, float64 for everything else."""
+    return np.dtype(np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else np.float64)
+
+
+def _with_dims(field: xr.DataArray | NDArray[Any]) -> xr.DataArray:
+    """Return a field whose dimension `category` is known, or say what it lacks."""
+    if not isinstance(field, xr.DataArray):
+        plain = plain_field(field, name="field")
+        field = xr.DataArray(plain, dims=[CATEGORY, *(f"axis_{n}" for n in range(1, plain.ndim))])
+    if CATEGORY not in field.dims:
+        raise InputError(
+            f"field must have the dimension '{CATEGORY}' "
+            f"(got {', '.join(map(str, field.dims))}). "
+            "Pass class probabilities or a hidden field with dims (category, y, x)."
+        )
+    return field
+
+
+def _decided(
+    field: xr.DataArray,
+    confidence: Confidence,
+    probability: xr.DataArray | NDArray[Any] | None,
+    labels: NDArray[Any],
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return label and confidence; `labels` has one entry per category and one for no data."""
+    if field.sizes[CATEGORY] == 0:
+        raise InputError(f"field must have at least one category (shape {field.shape}).")
+    arrays = [field]
+    if confidence.needs_probability:
+        arrays.append(_beside(field, probability, confidence))
+    precision = precision_of(field.dtype)
+
+    def kernel(*given: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+        # apply_ufunc has put the categories last
+        planes, *beside = (np.moveaxis(a, -1, 0).astype(precision, copy=False) for a in given)
+        position = first_largest(planes).position
+        with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
+            sure = confidence.kernel(planes, beside[0] if beside else None)
+        missing = position == len(planes)
+        for other in beside:
+            missing = missing | np.isnan(other[0])
+        return labels[position], np.where(missing, np.nan, sure).astype(precision, copy=False)
+
+    label, sure = xr.apply_ufunc(
+        kernel,
+        *(array if array.chunks is None else array.chunk({CATEGORY: -1}) for array in arrays),
+        input_core_dims=[[CATEGORY]] * len(arrays),
+        output_core_dims=[[], []],
+        dask="parallelized",
+        output_dtypes=[labels.dtype, precision],
+        keep_attrs=False,
+    )
+    return label.rename("label"), sure.rename("confidence")
+
+
+def _beside(
+    field: xr.DataArray,
+    probability: xr.DataArray | NDArray[Any] | None,
+    confidence: Confidence,
+) -> xr.DataArray:
+    """Return the class probabilities on the grid of the field, or say why they do not fit."""
+    if probability is None:
+        raise InputError(
+            f"The confidence {confidence!r} needs the class probabilities beside the field. "
+            "Pass probability=..., or choose 'maximum', 'margin' or 'entropy'."
+        )
+    if isinstance(probability, xr.DataArray):
+        probability = probability.transpose(*field.dims, missing_dims="ignore").data
+    else:
+        probability = plain_field(probability, name="probability")
+    if probability.shape != field.shape:
+        raise InputError(
+            f"probability must have the shape of field (got {probability.shape} and "
+            f"{field.shape}). Pass the probabilities from which this hidden field was computed."
+        )
+    return field.copy(data=probability)
+
+
+def _label_attrs(field: xr.DataArray, values: NDArray[Any]) -> dict[str, Any]:
+    """Return the attributes of a label map: its nodata and the class table of the field."""
+    table = ClassTable.from_attrs(field.attrs) or ClassTable.plain(values[:-1].tolist())
+    return {"_FillValue": nodata_label(values.dtype), **table.to_attrs()}
+
+
+@dataclass(frozen=True)
+class Maximum(Confidence):
+    """The largest value of the field, max_k z_k: the paper's maximum probability (section V-A).
+
+    Lies in [1/K, 1]. On a hidden field it has masses of ties, because the field saturates at 1;
+    :class:`TieBrokenMaximum` orders those.
+
+    Examples
+    --------
+    >>> Maximum()(np.array([[0.7, 0.4], [0.2, 0.3], [0.1, 0.3]]))  # (category, pixel)
+    array([0.7, 0.4])
+    """
+
+    def kernel(self, field: Floats, probability: Any) -> Floats:
+        """Return max_k z_k."""
+        return np.asarray(field.max(axis=0))
+
+
+@dataclass(frozen=True)
+class TieBrokenMaximum(Confidence):
+    """The largest value of the hidden field and a little of the probability of that class.
+
+    With k the label, the first category with the largest z::
+
+        confidence = (z_k + weight * p_k) / (1 + weight)
+
+    which lies in [0, 1] and is 1 exactly where context and classifier are both certain. A hidden
+    field saturates: most of its pixels have max z within the solver's tolerance of 1, so max z
+    alone is a mass of ties in an order that means nothing. The probability decides between pixels
+    whose z differ by less than `weight`; where z differs by more, z decides.
+
+    Parameters
+    ----------
+    weight : float
+        Weight of the probability, above 0. The default, 1e-3, is a rule of thumb: about as far as
+        the context is solved by default, so that smaller differences of z say little.
+
+    Examples
+    --------
+    Two saturated pixels that the classifier tells apart, and one on a border of two regions:
+
+    >>> field = np.array([[1.0, 1.0, 0.6], [0.0, 0.0, 0.4]])  # (category, pixel)
+    >>> probability = np.array([[0.9, 0.3, 0.9], [0.1, 0.7, 0.1]])
+    >>> TieBrokenMaximum()(field, probability=probability).round(4)
+    array([0.9999, 0.9993, 0.6003])
+    """
+
+    weight: float = 1e-3
+
+    needs_probability: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < np.inf:
+            raise InputError(
+                f"weight must be above 0 and finite (got {self.weight}). "
+                "For no tie-break choose the confidence 'maximum'."
+            )
+
+    def kernel(self, field: Floats, probability: Any) -> Floats:
+        """Return (z_k + w p_k) / (1 + w) at the label k."""
+        # In float64: near 1 a float32 sum would leave the probability only four digits.
+        largest = field.max(axis=0).astype(np.float64)
+        likely = _at_label(field, probability).astype(np.float64)
+        return np.asarray((largest + self.weight * likely) / (1 + self.weight))
+
+
+@dataclass(frozen=True)
+class Margin(Confidence):
+    """The largest minus the second largest value: the paper's breaking ties (section V-A).
+
+    Lies in [0, 1]; a field of one category has no rival, so its margin is its value.
+
+    Examples
+    --------
+    >>> Margin()(np.array([[0.75, 0.25], [0.25, 0.5], [0.0, 0.25]]))  # (category, pixel)
+    array([0.5 , 0.25])
+    """
+
+    def kernel(self, field: Floats, probability: Any) -> Floats:
+        """Return the difference of the two largest z, in one pass over the categories."""
+        largest = np.array(field[0])
+        second = np.full_like(largest, -np.inf if len(field) > 1 else 0)
+        for plane in field[1:]:
+            second = np.maximum(second, np.minimum(largest, plane))
+            largest = np.maximum(largest, plane)
+        return np.asarray(largest - second)
+
+
+@dataclass(frozen=True)
+class Entropy(Confidence):
+    """The negative entropy of the field, sum_k z_k log z_k with 0 log 0 = 0.
+
+    Lies in [-log K, 0]: 0 where one category has everything, -log K where all are equal.
+
+    Examples
+    --------
+    >>> Entropy()(np.array([[1.0, 0.5], [0.0, 0.5]])).round(4)  # (category, pixel)
+    array([ 0.    , -0.6931])
+    """
+
+    def lowest(self, n_categories: int) -> float:
+        """Return -log K, the confidence of equal categories."""
+        return -math.log(n_categories)
+
+    def kernel(self, field: Floats, probability: Any) -> Floats:
+        """Return sum_k z_k log z_k, one category at a time."""
+        total: Floats = np.zeros_like(field[0])
+        for plane in field:
+            total += xlogy(plane, plane)
+        return total
+
+
+@dataclass(frozen=True)
+class Posterior(Confidence):
+    """The probability of the label given hidden field and pixel, p_k z_k / p'z.
+
+    The hidden field z holds the class probabilities of the surroundings, p those of the pixel
+    itself; k is the label, the first category with the largest z. Lies in [0, 1]; it is 0 where the
+    classifier gives no probability to any class that the field allows.
+
+    Examples
+    --------
+    The pixel disagrees with its surroundings:
+
+    >>> field, probability = np.array([[0.75], [0.25]]), np.array([[0.25], [0.75]])
+    >>> Posterior()(field, probability=probability)
+    array([0.5])
+    """
+
+    needs_probability: ClassVar[bool] = True
+
+    def kernel(self, field: Floats, probability: Any) -> Floats:
+        """Return p_k z_k / p'z at the label k."""
+        joint = field.max(axis=0) * _at_label(field, probability)
+        total = np.zeros(field.shape[1:], field.dtype)
+        for plane, likelihood in zip(field, probability, strict=True):
+            total += plane * likelihood
+        safe: Floats = np.divide(joint, total, out=np.zeros_like(total), where=total != 0)
+        return safe
+
+
+def _at_label(field: Floats, values: NDArray[Any]) -> NDArray[Any]:
+    """Return what `values` (category, ...) hold at the first largest category of a field."""
+    return np.asarray(np.take_along_axis(values, field.argmax(axis=0)[np.newaxis], axis=0)[0])
+
+
+CONFIDENCES: Registry[Confidence] = Registry(
+    "confidence",
+    {
+        "maximum": Maximum,
+        "tie_broken_maximum": TieBrokenMaximum,
+        "margin": Margin,
+        "entropy": Entropy,
+        "posterior": Posterior,
+    },
+)
+
+
+def named_confidence(confidence: str | Confidence) -> Confidence:
+    """Return the confidence of that name with its defaults, or the object itself.
+
+    Examples
+    --------
+    >>> named_confidence("margin")
+    Margin()
+    """
+    if isinstance(confidence, str):
+        return CONFIDENCES.create(confidence)
+    if not isinstance(confidence, Confidence):
+        raise InputError(
+            f"confidence must be a name, such as 'margin', or an object, such as Margin() "
+            f"(got {confidence!r})."
+        )
+    return confidence

@@ -1,0 +1,350 @@
+"""Training and test pixels: drawn per class, per fraction or by blocks, or given.
+
+Every function returns two label arrays, train and test, that share no pixel and hold 0 where a
+pixel is not used. What is drawn depends on the seed and the labels alone: not on the type of the
+array, its chunks, the platform or the version of NumPy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+import xarray as xr
+from scipy.ndimage import maximum_filter
+
+from hsreject.classes import ClassTable
+from hsreject.errors import EmptyClassWarning, InputError
+from hsreject.schema import check_labels, check_same_grid, reference_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+Labels = TypeVar("Labels", bound="NDArray[Any] | xr.DataArray")
+
+SAMPLING = "sampling"
+WITHOUT_TRAINING = "classes_without_training"
+WITHOUT_TEST = "classes_without_test"
+
+
+def sample_per_class(labels: Labels, n_per_class: int, *, seed: int = 0) -> tuple[Labels, Labels]:
+    """Draw `n_per_class` training pixels of each class; the other labelled ones are for testing.
+
+    A class with fewer than twice as many pixels gives half of them (rounded down). The draw of a
+    class depends on its own pixels and the seed only, and a larger number keeps the pixels of a
+    smaller one.
+
+    Parameters
+    ----------
+    labels : DataArray or array of int, dims (y, x)
+        Reference labels, 0 where there is none.
+    n_per_class : int
+        Training pixels of each class, at least 1.
+    seed : int
+        0 or larger. The same seed draws the same pixels everywhere.
+
+    Returns
+    -------
+    train, test
+        Labels of the type of `labels`, 0 where a pixel is not used; they share no pixel. Classes
+        without a training pixel are named by an `EmptyClassWarning` and in the attributes.
+
+    Examples
+    --------
+    >>> labels = np.array([[1, 1, 1, 1], [2, 2, 0, 0]])
+    >>> train, test = sample_per_class(labels, 10)
+    >>> np.bincount(train.ravel())[1:], np.bincount(test.ravel())[1:]
+    (array([2, 1]), array([2, 1]))
+    """
+    _check_count("n_per_class", n_per_class, least=1)
+    how = f"per_class n_per_class={n_per_class} seed={seed}"
+    return _sample(labels, lambda size: min(int(n_per_class), size), seed, how=how)
+
+
+def sample_fraction(labels: Labels, fraction: float, *, seed: int = 0) -> tuple[Labels, Labels]:
+    """Draw a fraction of the pixels of each class for training; the others are for testing.
+
+    At least one pixel of every class that has two, and at most half of a class.
+
+    Parameters
+    ----------
+    labels : DataArray or array of int, dims (y, x)
+        Reference labels, 0 where there is none.
+    fraction : float
+        Part of each class that is for training, above 0 and at most 0.5.
+    seed : int
+        0 or larger. The same seed draws the same pixels everywhere.
+
+    Returns
+    -------
+    train, test
+        As :func:`sample_per_class`.
+
+    Examples
+    --------
+    >>> train, test = sample_fraction(np.repeat([1, 2], [100, 8]), 0.05)
+    >>> np.bincount(train)[1:]
+    array([5, 1])
+    """
+    _check_fraction(fraction)
+    how = f"fraction {fraction:g} seed={seed}"
+    return _sample(labels, lambda size: max(1, int(fraction * size + 0.5)), seed, how=how)
+
+
+def sample_blocks(
+    labels: Labels,
+    *,
+    block_size: int = 16,
+    fraction: float = 0.3,
+    buffer: int = 4,
+    n_per_class: int | None = None,
+    seed: int = 0,
+) -> tuple[Labels, Labels]:
+    """Draw whole blocks of the image for training; test pixels keep a distance from them.
+
+    Random training pixels have test pixels for neighbours, which lets location alone classify well.
+    Here the image is cut into square blocks. Blocks are drawn for training, classes with the fewest
+    blocks first, until each class has `fraction` of its pixels in them or no further block fits:
+    never more than half of any class. A labelled pixel outside of them is for testing when it is
+    more than `buffer` rows or columns away from every labelled pixel of the training blocks.
+
+    Parameters
+    ----------
+    labels : DataArray or array of int, dims (y, x)
+        Reference labels, 0 where there is none.
+    block_size : int
+        Side of a block in pixels, at least 1. A class that lies within one block cannot be in both
+        parts, so small fields need small blocks.
+    fraction : float
+        Part of each class that is wanted for training, above 0 and at most 0.5.
+    buffer : int
+        Width of the gap in pixels, 0 or larger. Features that look at a neighbourhood of radius r
+        need a gap of at least 2 r.
+    n_per_class : int, optional
+        Keep only so many random training pixels of each class. The others in the training blocks
+        are then not used at all.
+    seed : int
+        0 or larger. The same seed draws the same pixels everywhere.
+
+    Returns
+    -------
+    train, test
+        As :func:`sample_per_class`. Classes that are left without training or test pixels are named
+        by an `EmptyClassWarning` and in the attributes.
+
+    Examples
+    --------
+    >>> labels = np.ones((20, 40), dtype=int)
+    >>> train, test = sample_blocks(labels, block_size=20, fraction=0.5, buffer=3)
+    >>> int(train.sum()), int(test.sum())
+    (400, 340)
+    """
+    values = reference_labels(labels)
+    if values.ndim != 2:
+        raise InputError(f"labels must have the dims (y, x) (got {values.ndim} dimensions).")
+    _check_count("block_size", block_size, least=1)
+    _check_count("buffer", buffer, least=0)
+    _check_fraction(fraction)
+    if n_per_class is not None:
+        _check_count("n_per_class", n_per_class, least=1)
+    block = _block_of_each_pixel(values.shape, block_size)
+    in_train = _choose_blocks(values, block, fraction, seed)[block] & (values > 0)
+    # at most `buffer` rows and columns away from a labelled pixel of a training block
+    near = maximum_filter(in_train, size=2 * buffer + 1, mode="constant")
+    in_test = (values > 0) & ~near
+    how = f"blocks size={block_size} fraction={fraction:g} buffer={buffer} seed={seed}"
+    if n_per_class is not None:
+        in_train = _drawn(np.where(in_train, values, 0), lambda _size: n_per_class, seed)
+        how += f" n_per_class={n_per_class}"
+    return _split_by_masks(labels, in_train, in_test, how=how)
+
+
+def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
+    """Return a train/test split that somebody else has made, after checking it.
+
+    Benchmarks publish their split as two label files: open both and pass them here.
+
+    Parameters
+    ----------
+    train, test : DataArray or array of int, dims (y, x)
+        Labels of the training and of the test pixels, 0 where a pixel is not used. They lie on one
+        grid, share no pixel and mean the same classes.
+
+    Returns
+    -------
+    train, test
+        The same labels. Classes that only one of them has are named by an `EmptyClassWarning` and
+        in the attributes `classes_without_training` and `classes_without_test`.
+
+    Examples
+    --------
+    >>> train, test = given_split(np.array([[1, 0, 2, 0]]), np.array([[0, 1, 0, 2]]))
+    >>> test
+    array([[0, 1, 0, 2]])
+    """
+    chosen = reference_labels(train, name="train"), reference_labels(test, name="test")
+    if chosen[0].shape != chosen[1].shape:
+        raise InputError(
+            f"train and test must lie on one grid (got the shapes {chosen[0].shape} and "
+            f"{chosen[1].shape})."
+        )
+    if isinstance(train, xr.DataArray) and isinstance(test, xr.DataArray):
+        check_same_grid(train, test, names=("train", "test"))
+        _check_same_classes(train, test)
+    shared = int(np.count_nonzero((chosen[0] > 0) & (chosen[1] > 0)))
+    if shared:
+        raise InputError(
+            f"train and test share {shared} pixels. Set the labels of one of them to 0 there."
+        )
+    return _split((train, test), chosen, np.concatenate([c.ravel() for c in chosen]), how="given")
+
+
+def classes_present(values: NDArray[Any]) -> list[int]:
+    """Return the classes that have a pixel, ascending."""
+    return [int(value) for value in np.unique(values) if value > 0]
+
+
+def _check_count(name: str, value: object, *, least: int) -> None:
+    if not isinstance(value, int | np.integer) or value < least:
+        raise InputError(
+            f"{name} must be a whole number of pixels, at least {least} (got {value!r})."
+        )
+
+
+def _check_fraction(fraction: float) -> None:
+    if not 0 < fraction <= 0.5:
+        raise InputError(
+            f"fraction must be above 0 and at most 0.5 (got {fraction!r}): "
+            "at least half of every class is left for testing."
+        )
+
+
+def _random_keys(count: int, seed: int, *stream: int) -> NDArray[np.uint64]:
+    """Return `count` random keys of one of the streams of a seed.
+
+    Raw words of a bit generator: NumPy promises that these never change, while the methods of its
+    `Generator` may draw differently in another version.
+    """
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be a whole number, 0 or larger (got {seed!r}).")
+    words = np.random.PCG64(np.random.SeedSequence([int(seed), *stream])).random_raw(count)
+    return np.asarray(words, dtype=np.uint64)
+
+
+def _drawn(values: NDArray[Any], wanted: Callable[[int], int], seed: int) -> NDArray[np.bool_]:
+    """Return which pixels are drawn: `wanted(size)` random ones of each class of that size."""
+    mask = np.zeros(values.size, dtype=bool)
+    for value in classes_present(values):
+        positions = np.flatnonzero(values == value)
+        order = np.argsort(_random_keys(positions.size, seed, value), kind="stable")
+        mask[positions[order[: wanted(positions.size)]]] = True
+    return mask.reshape(values.shape)
+
+
+def _sample(
+    labels: Labels, wanted: Callable[[int], int], seed: int, *, how: str
+) -> tuple[Labels, Labels]:
+    """Return the split whose training pixels are `wanted(size)` of a class, at most half of it."""
+    values = reference_labels(labels)
+    in_train = _drawn(values, lambda size: min(wanted(size), size // 2), seed)
+    return _split_by_masks(labels, in_train, (values > 0) & ~in_train, how=how)
+
+
+def _block_of_each_pixel(shape: tuple[int, ...], block_size: int) -> NDArray[np.intp]:
+    row, column = np.indices(shape) // block_size
+    return np.asarray(row * -(-shape[1] // block_size) + column, dtype=np.intp)
+
+
+def _choose_blocks(
+    values: NDArray[Any], blocks: NDArray[np.intp], fraction: float, seed: int
+) -> NDArray[np.bool_]:
+    """Return which blocks are for training, as a mask over block numbers.
+
+    Blocks come in one random order. Class after class, rare ones first, takes the next block that
+    leaves every class at least half of its pixels, until it has what it wants.
+    """
+    n_blocks = int(blocks.max(initial=-1)) + 1
+    counts = np.array(
+        [np.bincount(blocks[values == v], minlength=n_blocks) for v in classes_present(values)]
+    ).reshape(-1, n_blocks)
+    most = counts.sum(axis=1) // 2
+    wanted = np.minimum(np.floor(fraction * counts.sum(axis=1) + 0.5), most)
+    order = np.argsort(_random_keys(n_blocks, seed), kind="stable")
+    chosen = np.zeros(n_blocks, dtype=bool)
+    inside = np.zeros(len(counts), dtype=np.intp)
+    for row in np.argsort(np.count_nonzero(counts, axis=1), kind="stable"):
+        for block in order[counts[row, order] > 0]:
+            if inside[row] >= wanted[row]:
+                break
+            if not chosen[block] and np.all(inside + counts[:, block] <= most):
+                chosen[block] = True
+                inside += counts[:, block]
+    return chosen
+
+
+def _split_by_masks(
+    labels: Labels, in_train: NDArray[np.bool_], in_test: NDArray[np.bool_], *, how: str
+) -> tuple[Labels, Labels]:
+    """Return `labels` where each mask holds and 0 elsewhere."""
+    values = reference_labels(labels)
+    zero = values.dtype.type(0)
+    chosen = np.where(in_train, values, zero), np.where(in_test, values, zero)
+    return _split((labels, labels), chosen, values, how=how)
+
+
+def _split(
+    templates: tuple[Labels, Labels],
+    chosen: tuple[NDArray[Any], NDArray[Any]],
+    everything: NDArray[Any],
+    *,
+    how: str,
+) -> tuple[Labels, Labels]:
+    """Return the chosen labels in the type of their templates, and report empty classes."""
+    present = classes_present(everything)
+    if not present:
+        raise InputError("There is no labelled pixel to sample: every label is 0.")
+    empty = {
+        name: sorted(set(present) - set(classes_present(part)))
+        for name, part in zip((WITHOUT_TRAINING, WITHOUT_TEST), chosen, strict=True)
+    }
+    _warn_of_empty_classes(empty, templates[0], everything)
+    if not isinstance(templates[0], xr.DataArray):
+        return cast("tuple[Labels, Labels]", chosen)
+    attrs: dict[str, Any] = {SAMPLING: how, **{name: v for name, v in empty.items() if v}}
+    labelled = tuple(
+        check_labels(cast("xr.DataArray", template)).copy(data=part).assign_attrs(attrs)
+        for template, part in zip(templates, chosen, strict=True)
+    )
+    return cast("tuple[Labels, Labels]", labelled)
+
+
+def _warn_of_empty_classes(
+    empty: dict[str, list[int]], template: NDArray[Any] | xr.DataArray, values: NDArray[Any]
+) -> None:
+    table = ClassTable.from_attrs(template.attrs) if isinstance(template, xr.DataArray) else None
+    for name, kind in ((WITHOUT_TRAINING, "training"), (WITHOUT_TEST, "test")):
+        if not empty[name]:
+            continue
+        listed = []
+        for value in empty[name]:
+            count = np.count_nonzero(values == value)
+            size = f"{count} pixel" if count == 1 else f"{count} pixels"
+            called = f"{table.name_of(value)}, {size}" if table else size
+            listed.append(f"{value} ({called})")
+        message = f"No {kind} pixel for class {', '.join(listed)}."
+        warnings.warn(message, EmptyClassWarning, stacklevel=5)
+
+
+def _check_same_classes(train: xr.DataArray, test: xr.DataArray) -> None:
+    tables = ClassTable.from_attrs(train.attrs), ClassTable.from_attrs(test.attrs)
+    if tables[0] is None or tables[1] is None:
+        return
+    for value in set(tables[0].values) & set(tables[1].values):
+        if tables[0].name_of(value) != tables[1].name_of(value):
+            raise InputError(
+                f"Class {value} is '{tables[0].name_of(value)}' in train but "
+                f"'{tables[1].name_of(value)}' in test. Give both one class table."
+            )
