@@ -76,19 +76,21 @@ def proximal_newton(
     """
     now = _Iterate.begin(problem, start)
     floor = tol * problem.null_objective()
-    penalty, n_iterations, idle = np.inf, 1, 0
-    for seen, accuracy in _precisions(problem, tol):
+    penalty, n_iterations = np.inf, 1
+    for view, accuracy in _views(problem, tol):  # rough, then exact
+        idle = 0
         while True:
-            gradient = now.gradient(seen)
-            if seen is not problem and not np.isfinite(gradient).all():
+            gradient = now.gradient(view)
+            if view is not problem and not np.isfinite(gradient).all():
                 break  # features that single precision cannot hold
             objective = now.loss + sparsity * float(np.abs(now.coef).sum())
             gap = duality_gap(
-                seen, now.probability, gradient, objective=objective, sparsity=sparsity
+                view, now.probability, gradient, objective=objective, sparsity=sparsity
             )
             converged = gap <= accuracy * max(objective, floor)
             if converged or n_iterations == max_iter or idle > _PATIENCE:
                 break
+            # descent: after a few iterations this is the sparsity and stays so
             penalty = max(sparsity, min(penalty, _CONTINUATION * float(np.abs(gradient).max())))
             row, column = _working_set(now.coef, gradient, penalty)
             direction = _newton_direction(problem, now, row, column, penalty)
@@ -97,8 +99,8 @@ def proximal_newton(
     return Solution(now.coef, now.intercept, objective, gap, n_iterations, converged)
 
 
-def _precisions(problem: MultinomialProblem, tol: float) -> list[tuple[MultinomialProblem, float]]:
-    """Return the problem as gradients see it, one after the other, and the gap to reach with it."""
+def _views(problem: MultinomialProblem, tol: float) -> list[tuple[MultinomialProblem, float]]:
+    """Return the problem as gradients see it, phase by phase, and the gap to reach with each."""
     exact = (problem, tol)
     if problem.features.size < _ROUGH_PAYS:
         return [exact]

@@ -144,12 +144,12 @@ class SelectBands(SampleTransformer):
     def _learn_scene(self, cube: xr.DataArray) -> None:
         if self.wavelengths is None and self.exclude is None:
             return
-        if schema.WAVELENGTH not in cube.coords:
+        wavelength = _along_band(cube, schema.WAVELENGTH)
+        if wavelength is None:
             raise InputError(
                 "Bands can be selected by wavelength only in a cube with the coordinate "
                 "'wavelength' (nm) along 'band'. Assign it, or leave out the ranges."
             )
-        wavelength = np.asarray(cube.coords[schema.WAVELENGTH].values, dtype=np.float64)
         kept = np.ones(wavelength.size, dtype=bool)
         if self.wavelengths is not None:
             kept &= _inside(wavelength, self.wavelengths, name="wavelengths")
@@ -301,12 +301,12 @@ class ResampleBands(SceneTransformer):
 
 
 def _wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
-    if schema.WAVELENGTH not in cube.coords:
+    wavelength = _along_band(cube, schema.WAVELENGTH)
+    if wavelength is None:
         raise InputError(
             "Bands can be matched by wavelength only in a scene with the coordinate 'wavelength' "
             "(nm) along 'band'. Assign it with cube.assign_coords(wavelength=('band', [...]))."
         )
-    wavelength = np.asarray(cube.coords[schema.WAVELENGTH].values, dtype=np.float64)
     if not np.isfinite(wavelength).all():
         raise InputError(
             "The coordinate 'wavelength' must be finite in every good band to match bands by it. "
@@ -363,14 +363,13 @@ class BandRequirements:
         return resample.fit_wavelengths(self.wavelength, needed=self.needed).transform(cube)
 
     def _check(self, cube: xr.DataArray) -> None:
-        count = cube.sizes[schema.BAND]
+        count, wavelength = cube.sizes[schema.BAND], _along_band(cube, schema.WAVELENGTH)
         if count != self.count:
             raise InputError(
                 f"The model was trained on {self.count} bands{_span(self.wavelength)} but the "
-                f"scene has {count}{_span(_along_band(cube, schema.WAVELENGTH))}. {_REMEDY}"
+                f"scene has {count}{_span(wavelength)}. {_REMEDY}"
             )
         self._check_good(cube)
-        wavelength = _along_band(cube, schema.WAVELENGTH)
         if self.wavelength is None:
             return
         if wavelength is None:
