@@ -164,8 +164,9 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         Returns
         -------
         DataArray (category, y, x) of float32
-            On the grid of `cube`, NaN where it has no data, lazy when it is; `category` holds the
-            label values, `class_name` their names, the attributes the class table.
+            On the grid of `cube`, NaN where it has no data; `category` holds the label values,
+            `class_name` their names, the attributes the class table. Lazy when `cube` is: whoever
+            computes it decides about threads, on whose number the last digits may then depend.
         """
         features = self.transform(cube, match_bands=match_bands, wavelength_tol=wavelength_tol)
         data = map_pixels(

@@ -110,17 +110,30 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
             basis.values(samples.features), samples.codes, samples.weights_with(self.class_weight)
         )
 
-    def _solution(self, problem: MultinomialProblem, sparsity: float) -> Solution:
-        solution = solve(
-            problem, sparsity, solver=self.solver, tol=self.tol, max_iter=self.max_iter
+    def _solve(
+        self, problem: MultinomialProblem, sparsity: float, start: Solution | None = None
+    ) -> Solution:
+        """Solve by the chosen solver; warn, with the gap and what to change, if not certified."""
+        solution = SOLVERS[self.solver](
+            problem, sparsity, tol=self.tol, max_iter=self.max_iter, start=start
         )
-        return problem.restore(solution)
+        if not solution.converged:
+            gap = solution.duality_gap / max(solution.objective, 1e-300)
+            exhausted = solution.n_iterations >= self.max_iter
+            warnings.warn(
+                f"The sparse regression stopped after {solution.n_iterations} iterations with a "
+                f"duality gap of {gap:.1e} of its objective (tol={self.tol:g}). "
+                f"{_advice(sparsity, exhausted=exhausted)}",
+                NotConvergedWarning,
+                stacklevel=4,  # whoever called fit
+            )
+        return solution
 
     def _keep_model(self, samples: TrainingSamples, *, sparsity: float, gamma: float | str) -> None:
         """Train on the samples and keep what prediction needs."""
         basis = self._basis(samples, gamma)
         problem = self._problem(samples, basis)
-        solution = self._solution(problem, sparsity)
+        solution = problem.restore(self._solve(problem, sparsity))
         self.classes_ = samples.classes
         self.centers_, self.gamma_ = basis.centers, basis.gamma
         self.coef_ = np.ascontiguousarray(solution.coef.T)
@@ -148,7 +161,8 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
         gamma: float | str,
     ) -> FloatArray:
         basis = self._basis(samples, gamma)
-        solution = self._solution(self._problem(samples, basis), sparsity)
+        problem = self._problem(samples, basis)
+        solution = problem.restore(self._solve(problem, sparsity))
         return np.asarray(basis.values(features) @ solution.coef + solution.intercept)
 
 
@@ -281,29 +295,6 @@ class SparseMultinomialRegression(SparseModel):
         check_number("sparsity", self.sparsity, least=0)
         if self.gamma != "scale":
             check_number("gamma", self.gamma, above=0)
-
-
-def solve(
-    problem: MultinomialProblem,
-    sparsity: float,
-    *,
-    solver: str,
-    tol: float,
-    max_iter: int,
-    start: Solution | None = None,
-) -> Solution:
-    """Solve by the named solver; warn, with the gap and the knob to turn, if not certified."""
-    solution = SOLVERS[solver](problem, sparsity, tol=tol, max_iter=max_iter, start=start)
-    if not solution.converged:
-        gap = solution.duality_gap / max(solution.objective, 1e-300)
-        warnings.warn(
-            f"The sparse regression stopped after {solution.n_iterations} iterations with a "
-            f"duality gap of {gap:.1e} of its objective (tol={tol:g}). "
-            f"{_advice(sparsity, exhausted=solution.n_iterations >= max_iter)}",
-            NotConvergedWarning,
-            stacklevel=5,  # whoever called fit
-        )
-    return solution
 
 
 def _advice(sparsity: float, *, exhausted: bool) -> str:

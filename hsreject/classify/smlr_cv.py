@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from hsreject.classify.basis import scale_gamma
-from hsreject.classify.smlr import N_FOLDS, SparseModel, solve
+from hsreject.classify.smlr import N_FOLDS, SparseModel
 from hsreject.classify.training_samples import log_loss
 from hsreject.errors import InputError
 from hsreject.registry import check_count, check_number
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from hsreject.classify.multinomial import FloatArray, MultinomialProblem, Solution
+    from hsreject.classify.multinomial import FloatArray, MultinomialProblem
     from hsreject.classify.training_samples import TrainingSamples
 
 
@@ -126,7 +126,7 @@ class SparseMultinomialRegressionCV(SparseModel):
         """Set the sparsity and return the width of the smallest loss on held-out samples."""
         self.gammas_ = self._candidate_gammas(samples)
         middle = float(self.gammas_[len(self.gammas_) // 2])
-        self.sparsities_ = sparsity_grid(
+        self.sparsities_ = _sparsity_grid(
             self._problem(samples, self._basis(samples, middle)), self.sparsities, self.smallest
         )
         self.log_loss_ = np.array([self._held_out_loss(samples, gamma) for gamma in self.gammas_])
@@ -159,44 +159,21 @@ class SparseMultinomialRegressionCV(SparseModel):
             out = fold == number
             part = samples.subset(~out)
             basis = self._basis(part, gamma)
-            path = solve_path(
-                self._problem(part, basis),
-                self.sparsities_ * weight[~out].sum() / weight.sum(),
-                solver=self.solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-            )
+            problem = self._problem(part, basis)
             values = basis.values(samples.features[out])
-            losses.append(
-                [
-                    log_loss(values @ one.coef + one.intercept, samples.codes[out], weight[out])
-                    for one in path
-                ]
-            )
+            share = weight[~out].sum() / weight.sum()
+            path, now = [], None
+            for sparsity in share * self.sparsities_:  # each solution is a start for the next
+                now = self._solve(problem, float(sparsity), start=now)
+                fitted = problem.restore(now)
+                scores = values @ fitted.coef + fitted.intercept
+                path.append(log_loss(scores, samples.codes[out], weight[out]))
+            losses.append(path)
             held_out_weight.append(weight[out].sum())
         return np.average(losses, axis=0, weights=held_out_weight)
 
 
-def solve_path(
-    problem: MultinomialProblem,
-    sparsities: FloatArray,
-    *,
-    solver: str,
-    tol: float,
-    max_iter: int,
-) -> list[Solution]:
-    """Solve for each sparsity, starting at the solution before; intercepts are of raw features."""
-    solutions: list[Solution] = []
-    start = None
-    for sparsity in sparsities:
-        start = solve(
-            problem, float(sparsity), solver=solver, tol=tol, max_iter=max_iter, start=start
-        )
-        solutions.append(problem.restore(start))
-    return solutions
-
-
-def sparsity_grid(
+def _sparsity_grid(
     problem: MultinomialProblem, sparsities: ArrayLike | int, smallest: float
 ) -> FloatArray:
     """Return descending sparsities: those given, or so many from the largest that matters down.
