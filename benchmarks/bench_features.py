@@ -39,7 +39,7 @@ def rows() -> Iterator[Row]:
         yield _mnf(cube)
         model = hr.SceneClassifier("smlr", features=[hr.MNF(15)]).fit(cube, train)
         features = model.transform(cube)
-        samples = np.ascontiguousarray(features.values.reshape(15, -1).T, dtype=np.float64)
+        samples = np.ascontiguousarray(features.values.reshape(15, -1).T)
         bare = hr.SceneClassifier("smlr").fit(features, train)
         adapter = best_seconds(lambda: bare.predict_proba(features))
         alone = best_seconds(lambda: model.classifier_.predict_proba(samples))

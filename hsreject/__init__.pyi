@@ -1,24 +1,11 @@
 """The public names of hsreject: this list is the only one, for type checkers and at run time."""
 
 from hsreject.classes import ClassTable as ClassTable
-from hsreject.classify.features.contract import SampleTransformer as SampleTransformer
-from hsreject.classify.features.contract import SceneTransformer as SceneTransformer
-from hsreject.classify.features.coordinates import Coordinates as Coordinates
-from hsreject.classify.features.mnf import MNF as MNF
-from hsreject.classify.features.normalize import Normalize as Normalize
-from hsreject.classify.features.pca import PCA as PCA
-from hsreject.classify.features.resample_bands import ResampleBands as ResampleBands
-from hsreject.classify.features.scale import Scale as Scale
-from hsreject.classify.features.select_bands import SelectBands as SelectBands
-from hsreject.classify.features.smooth import Smooth as Smooth
 from hsreject.classify.model_file import load_model as load_model
 from hsreject.classify.model_file import save_model as save_model
-from hsreject.classify.nearest_neighbour import NearestNeighbour as NearestNeighbour
-from hsreject.classify.regression_path import RegressionPath as RegressionPath
 from hsreject.classify.scene_classifier import SceneClassifier as SceneClassifier
 from hsreject.classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
-from hsreject.classify.support_vector_machine import SupportVectorMachine as SupportVectorMachine
 from hsreject.confidence import Confidence as Confidence
 from hsreject.context.priors.base import Prior as Prior
 from hsreject.context.priors.graph_tv import GraphTV as GraphTV
@@ -36,6 +23,14 @@ from hsreject.errors import HsrejectError as HsrejectError
 from hsreject.errors import HsrejectWarning as HsrejectWarning
 from hsreject.errors import InputError as InputError
 from hsreject.errors import NotConvergedWarning as NotConvergedWarning
+from hsreject.features.components import MNF as MNF
+from hsreject.features.components import PCA as PCA
+from hsreject.features.spatial import Coordinates as Coordinates
+from hsreject.features.spatial import Smooth as Smooth
+from hsreject.features.spectra import Normalize as Normalize
+from hsreject.features.spectra import Scale as Scale
+from hsreject.features.spectra import SelectBands as SelectBands
+from hsreject.features.transformer import SceneTransformer as SceneTransformer
 from hsreject.io.describe import describe as describe
 from hsreject.io.labels import open_labels as open_labels
 from hsreject.io.map_reader import open_map as open_map

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hsreject.errors import ConfigError
+from hsreject.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,3 +120,27 @@ class Registry(Mapping[str, "Callable[..., T]"], Generic[T]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def check_number(
+    name: str, value: object, *, above: float | None = None, least: float = -math.inf
+) -> float:
+    """Return the value of an option if it is a number in the range; raise InputError otherwise."""
+    number = float(value) if isinstance(value, Real) else math.nan
+    if not math.isfinite(number) or number < least or (above is not None and number <= above):
+        wanted = f"above {above:g}" if above is not None else f"at least {least:g}"
+        raise InputError(f"{name} must be a number {wanted} (got {value!r}).")
+    return number
+
+
+def check_count(name: str, value: object, *, least: int) -> None:
+    """Raise InputError unless the value of an option is a whole number from `least` on."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"{name} must be a whole number, at least {least} (got {value!r}).")
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Raise InputError unless the value of an option is among the choices."""
+    if not isinstance(value, str) or value not in choices:
+        hint = nearest(value, list(choices)) if isinstance(value, str) else ""
+        raise InputError(f"{name} must be one of {', '.join(choices)} (got {value!r}).{hint}")

@@ -1,1 +1,1 @@
-"""From scenes to class probabilities: features, classifiers and the models that hold both."""
+"""From scenes to class probabilities: classifiers, and models that join them with features."""

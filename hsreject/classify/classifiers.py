@@ -2,19 +2,185 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hsreject.classify.nearest_neighbour import NearestNeighbour
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV
-from hsreject.classify.support_vector_machine import SupportVectorMachine
-from hsreject.registry import Registry
+from hsreject.errors import InputError
+from hsreject.registry import Registry, check_count
+
+
+class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    r"""The class of the nearest training sample, with a probability from the distances.
+
+    With :math:`d_k` the Euclidean distance to the nearest training sample of class k,
+
+    .. math:: p_k = d_k^{-2} / \sum_l d_l^{-2}
+
+    The most probable class is that of the nearest neighbour; on a training sample it is certain.
+    These numbers rank pixels by how much farther the next class is. They do not estimate
+    frequencies: where samples lie matters, not how many there are.
+
+    Parameters
+    ----------
+    power : float, default 2.0
+        The exponent of the distance, positive: larger is surer.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n_classes,)
+        The classes, sorted.
+
+    Examples
+    --------
+    >>> model = NearestNeighbor().fit([[0.0], [3.0]], ["left", "right"])
+    >>> model.predict_proba([[1.0], [3.0]])
+    array([[0.8, 0.2],
+           [0. , 1. ]])
+    """
+
+    def __init__(self, *, power: float = 2.0) -> None:
+        self.power = power
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Remember the training samples (n_samples, n_features) and their classes."""
+        samples, targets = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(targets)
+        self.classes_, self.class_of_ = np.unique(targets, return_inverse=True)
+        self.samples_ = samples
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities (n_samples, n_classes)."""
+        check_is_fitted(self)
+        samples = validate_data(self, X, dtype=np.float64, reset=False)
+        distance = np.empty((len(samples), len(self.classes_)))
+        for column in range(len(self.classes_)):
+            of_class = self.samples_[self.class_of_ == column]
+            distance[:, column] = cKDTree(of_class).query(samples)[0]
+        nearest = distance.min(axis=1, keepdims=True)
+        # relative to the nearest one, nothing overflows; 0 / 0 is a training sample: certain
+        ratio = np.divide(nearest, distance, out=np.ones_like(distance), where=distance > 0)
+        weight: NDArray[np.float64] = ratio**self.power
+        weight /= weight.sum(axis=1, keepdims=True)
+        return weight
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the classes of the nearest neighbours; the first class where two are as near."""
+        probability = self.predict_proba(X)
+        predicted: NDArray[Any] = self.classes_[probability.argmax(axis=1)]
+        return predicted
+
+
+class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    """One support vector machine per class, with Platt's sigmoids from cross-validation.
+
+    `sklearn.svm.SVC` gives no probabilities of its own. Here one machine separates each class from
+    the rest, a sigmoid fitted to cross-validated scores turns each score into a probability, and
+    the probabilities are scaled to sum to one (scikit-learn's `CalibratedClassifierCV`). No class
+    may have a single sample, and the number of folds never exceeds that of the rarest class.
+
+    Parameters
+    ----------
+    C : float, default 10.0
+        How much errors on the training samples cost, positive.
+    kernel : {"rbf", "linear", "poly", "sigmoid"}, default "rbf"
+        The kernel.
+    gamma : {"scale", "auto"} or float, default "scale"
+        Inverse squared width of the kernel; "scale" is 1 / (n_features * variance of the features).
+    n_folds : int, default 5
+        Folds of the cross-validation, at least 2.
+    seed : int, default 0
+        Seed of the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray (n_classes,)
+        The classes, sorted.
+    classifier_ : CalibratedClassifierCV
+        The fitted machines and sigmoids.
+
+    References
+    ----------
+    J. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+    likelihood methods", Advances in Large Margin Classifiers, 1999.
+
+    Examples
+    --------
+    >>> samples = np.array([[0.0], [0.1], [0.2], [1.0], [1.1], [1.2]])
+    >>> model = SupportVectorMachine().fit(samples, ["a", "a", "a", "b", "b", "b"])
+    >>> model.predict([[0.3], [0.9]])
+    array(['a', 'b'], dtype='<U1')
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 10.0,
+        kernel: str = "rbf",
+        gamma: str | float = "scale",
+        n_folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_folds = n_folds
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to samples (n_samples, n_features) and their classes."""
+        check_count("n_folds", self.n_folds, least=2)
+        samples, targets = validate_data(self, X, y)
+        check_classification_targets(targets)
+        self.classes_, counts = np.unique(targets, return_counts=True)
+        if self.classes_.size < 2:
+            raise InputError(
+                f"The samples hold only one class ({self.classes_[0]}); a support vector machine "
+                "needs at least two. Give samples of another class."
+            )
+        if counts.min() < 2:
+            raise InputError(
+                "Calibrated probabilities need at least two samples of every class; class "
+                f"{self.classes_[counts.argmin()]} has one. Label another pixel of it, or use a "
+                "classifier that does not cross-validate."
+            )
+        folds = StratifiedKFold(
+            min(self.n_folds, int(counts.min())), shuffle=True, random_state=self.seed
+        )
+        machines = OneVsRestClassifier(SVC(C=self.C, kernel=self.kernel, gamma=self.gamma))
+        self.classifier_ = CalibratedClassifierCV(
+            machines, method="sigmoid", ensemble=False, cv=folds
+        ).fit(samples, targets)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities (n_samples, n_classes)."""
+        check_is_fitted(self)
+        samples = validate_data(self, X, reset=False)
+        return np.asarray(self.classifier_.predict_proba(samples))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable classes (n_samples,)."""
+        probability = self.predict_proba(X)
+        predicted: NDArray[Any] = self.classes_[probability.argmax(axis=1)]
+        return predicted
 
 
 def random_forest(*, n_trees: int = 500, seed: int = 0) -> Any:
@@ -35,17 +201,17 @@ def linear_discriminant_analysis() -> Any:
     return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
 
 
-def logistic_regression(*, penalty_strength: float = 1.0, max_iterations: int = 1000) -> Any:
+def logistic_regression(*, penalty_strength: float = 1.0, max_iter: int = 1000) -> Any:
     """Return logistic regression with a squared penalty, on features scaled to unit variance.
 
     Parameters
     ----------
     penalty_strength : float, default 1.0
         Weight of the penalty, positive: the inverse of scikit-learn's C.
-    max_iterations : int, default 1000
+    max_iter : int, default 1000
         Limit of the solver.
     """
-    regression = LogisticRegression(C=1.0 / penalty_strength, max_iter=max_iterations)
+    regression = LogisticRegression(C=1.0 / penalty_strength, max_iter=max_iter)
     return make_pipeline(StandardScaler(), regression)
 
 
@@ -58,6 +224,6 @@ CLASSIFIERS: Registry[Any] = Registry(
         "random_forest": random_forest,
         "lda": linear_discriminant_analysis,
         "logistic_regression": logistic_regression,
-        "nearest_neighbour": NearestNeighbour,
+        "nearest_neighbor": NearestNeighbor,
     },
 )

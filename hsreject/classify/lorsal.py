@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hsreject.classify.duality import duality_gap
-from hsreject.classify.multinomial import Solution
+from hsreject.classify.multinomial import Solution, duality_gap
 
 if TYPE_CHECKING:
     from hsreject.classify.multinomial import FloatArray, MultinomialProblem

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hsreject.classes import ClassTable
-from hsreject.classify.bands import BandRequirements
 from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.features import FEATURES
 from hsreject.classify.model_archive import check_format, names_of, read_archive, write_archive
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.classify.tree_check import trees_are_sound
 from hsreject.errors import FileError, InputError
+from hsreject.features import FEATURES
+from hsreject.features.spectra import BandRequirements
 
 FORMAT = "hsreject model"
 FORMAT_VERSION = 1

@@ -7,27 +7,104 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from hsreject.classify.coordinate_descent import penalised_quadratic
-from hsreject.classify.duality import duality_gap
-from hsreject.classify.multinomial import Solution, others
+from hsreject.classify.multinomial import Solution, duality_gap, others
+from hsreject.compilation import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hsreject.classify.multinomial import FloatArray, MultinomialProblem
 
-# On the way to a small sparsity, the penalty falls by at most this factor an iteration.
+# On the way to a small sparsity, the penalty falls by at most this factor per iteration.
 _CONTINUATION = 0.1
 # Accuracy of the inner problem, as a share of the violation that it starts from.
 _INNER_ACCURACY = 0.05
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
 # From so many feature values on, gradients in single precision pay, until the gap is this share of
-# the objective. They only say where to look: steps and certificate are in double precision.
+# the objective.
 _ROUGH_PAYS = 2**20
 _ROUGH_TOL = 1e-4
 _PATIENCE = 10  # iterations without a measurable fall of the objective
+_PASSES = 20  # of coordinate descent between two solutions on the support
+_ROUNDS = 50  # of passes and a solution on the support
+
+
+def proximal_newton(
+    problem: MultinomialProblem,
+    sparsity: float,
+    *,
+    tol: float,
+    max_iter: int,
+    start: Solution | None = None,
+) -> Solution:
+    """Solve a sparse multinomial regression by Newton steps on the weights that matter.
+
+    At the optimum most weights are zero, and the gradient says which may stay so. An iteration
+
+    1. takes the gradient and the duality gap, which says how far the optimum can be;
+    2. chooses a working set: the nonzero weights and, for each class, the zero weights that
+       violate optimality most;
+    3. minimises the second-order model of the loss plus the penalty over the working set and all
+       intercepts (a small quadratic problem whatever the number of samples) and goes there, or
+       part of the way.
+
+    The way to the optimum has three phases:
+
+    - *Descent.* The penalty starts at a tenth of what zeroes all weights and falls, at most tenfold
+      per iteration, to `sparsity`: few weights are nonzero early, so working sets stay small.
+    - *Rough.* Large problems take the gradient in single precision, several times faster. It only
+      says where to look; steps are always in double precision.
+    - *Exact.* From a gap of 1e-4 on, gradient and gap are in double precision too. The true Hessian
+      makes these last iterations converge quadratically. Small problems are exact from the start.
+
+    Parameters
+    ----------
+    problem : MultinomialProblem
+        The problem.
+    sparsity : float
+        Weight of the penalty, not negative.
+    tol : float
+        Stop when the duality gap is below this share of the objective. (An objective below
+        `tol` times that of zero weights counts as that: with sparsity 0 the optimum may be 0.)
+    max_iter : int
+        Iterations at most.
+    start : Solution, optional
+        Where to start; zero weights by default.
+    """
+    now = _Iterate.begin(problem, start)
+    floor = tol * problem.null_objective()
+    penalty, n_iterations = np.inf, 1
+    for view, accuracy in _views(problem, tol):  # rough, then exact
+        idle = 0
+        while True:
+            gradient = now.gradient(view)
+            if view is not problem and not np.isfinite(gradient).all():
+                break  # features that single precision cannot hold
+            objective = now.loss + sparsity * float(np.abs(now.coef).sum())
+            gap = duality_gap(
+                view, now.probability, gradient, objective=objective, sparsity=sparsity
+            )
+            converged = gap <= accuracy * max(objective, floor)
+            if converged or n_iterations == max_iter or idle > _PATIENCE:
+                break
+            # descent: after a few iterations this is the sparsity and stays so
+            penalty = max(sparsity, min(penalty, _CONTINUATION * float(np.abs(gradient).max())))
+            row, column = _working_set(now.coef, gradient, penalty)
+            direction = _newton_direction(problem, now, row, column, penalty)
+            idle = 0 if _advance(problem, now, direction, penalty) else idle + 1
+            n_iterations += 1
+    return Solution(now.coef, now.intercept, objective, gap, n_iterations, converged)
+
+
+def _views(problem: MultinomialProblem, tol: float) -> list[tuple[MultinomialProblem, float]]:
+    """Return the problem as gradients see it, phase by phase, and the gap to reach with each."""
+    exact = (problem, tol)
+    if problem.features.size < _ROUGH_PAYS:
+        return [exact]
+    return [(problem.in_single_precision(), max(tol, _ROUGH_TOL)), exact]
 
 
 @dataclass
@@ -59,7 +136,7 @@ class _Iterate:
 class _Direction:
     """A step in some of the weights (those at `row`, `column`) and in all intercepts.
 
-    `slope` is the derivative of the loss along it, `scores` (sample, category) where it leads.
+    `slope` is the derivative of the loss along it, `scores` (sample, category) what it adds.
     """
 
     row: NDArray[np.intp]
@@ -68,68 +145,6 @@ class _Direction:
     intercept: FloatArray
     scores: FloatArray
     slope: float
-
-
-def proximal_newton(
-    problem: MultinomialProblem,
-    sparsity: float,
-    *,
-    tol: float,
-    max_iter: int,
-    start: Solution | None = None,
-) -> Solution:
-    """Solve a sparse multinomial regression by Newton steps on the weights that matter.
-
-    Each iteration takes the gradient, bounds the distance from the optimum
-    (:func:`~hsreject.classify.duality.duality_gap`), chooses the nonzero weights and, for each
-    class, the zero weights that violate optimality most, minimises the second-order model plus
-    penalty over them and the intercepts
-    (:func:`~hsreject.classify.coordinate_descent.penalised_quadratic`) and goes there, or part of
-    the way. The true Hessian makes the last iterations converge quadratically; the penalty
-    descends to `sparsity` geometrically, so that working sets stay small.
-
-    Parameters
-    ----------
-    problem : MultinomialProblem
-        The problem.
-    sparsity : float
-        Weight of the penalty, not negative.
-    tol : float
-        Stop when the duality gap is below this share of the objective. (An objective below
-        `tol` times that of zero weights counts as that: with sparsity 0 the optimum may be 0.)
-    max_iter : int
-        Iterations at most.
-    start : Solution, optional
-        Where to start; zero weights by default.
-    """
-    now = _Iterate.begin(problem, start)
-    floor = tol * problem.null_objective()
-    rough = problem.in_single_precision() if problem.features.size >= _ROUGH_PAYS else problem
-    penalty = np.inf
-    idle = 0
-    for iteration in range(1, max_iter + 1):
-        gradient = now.gradient(rough)
-        if rough is not problem and not np.isfinite(gradient).all():
-            rough, gradient = problem, now.gradient(problem)
-        last = iteration == max_iter or idle > _PATIENCE
-        # while the penalty descends the gap is large, except to sparsity 0, where it never gets to
-        if last or iteration == 1 or sparsity in (penalty, 0):
-            objective = now.loss + sparsity * float(np.abs(now.coef).sum())
-            scale = max(objective, floor)
-            gap = duality_gap(
-                rough, now.probability, gradient, objective=objective, sparsity=sparsity
-            )
-            if rough is not problem and (last or gap <= max(tol, _ROUGH_TOL) * scale):
-                rough = problem
-                gap = duality_gap(problem, now.probability, objective=objective, sparsity=sparsity)
-            converged = rough is problem and gap <= tol * scale
-            if converged or last:
-                break
-        penalty = max(sparsity, min(penalty, _CONTINUATION * float(np.abs(gradient).max())))
-        row, column = _working_set(now.coef, gradient, penalty)
-        direction = _newton_direction(problem, now, row, column, penalty)
-        idle = 0 if _advance(problem, now, direction, penalty) else idle + 1
-    return Solution(now.coef, now.intercept, objective, gap, iteration, converged)
 
 
 def _working_set(
@@ -158,7 +173,11 @@ def _newton_direction(
     column: NDArray[np.intp],
     penalty: float,
 ) -> _Direction:
-    """Minimise the second-order model plus penalty over the chosen weights and all intercepts."""
+    """Minimise the second-order model plus penalty over the chosen weights and all intercepts.
+
+    Intercepts have no penalty: for given weights their best values solve a linear system. Putting
+    these in (a Schur complement) leaves a quadratic problem in the weights alone.
+    """
     features = problem.features[row]
     pull = (problem.weight[:, None] * problem.residual(now.probability)).T.copy()
     rows = _rows_of_classes(column, len(pull))
@@ -171,14 +190,7 @@ def _newton_direction(
     diagonal = np.einsum("ii->i", curvature)
     diagonal *= 1 + 1e-10  # collinear features: keeps every two of them distinguishable
     coef = now.coef[row, column]
-    violation = np.where(
-        coef != 0,
-        np.abs(reduced + penalty * np.sign(coef)),
-        np.abs(reduced) - penalty,
-    )
-    accuracy = _INNER_ACCURACY * float(violation.max(initial=0.0))
-    target = penalised_quadratic(curvature, reduced, coef, penalty=penalty, tol=accuracy)
-    move = target - coef
+    move = _penalised_quadratic(curvature, reduced, coef, penalty) - coef
     intercept = -(solved[:, -1] + solved[:, :-1] @ move)
     scores = intercept + np.column_stack([move[own] @ features[own] for own in rows])
     return _Direction(
@@ -225,7 +237,7 @@ def _rows_of_classes(column: NDArray[np.intp], n_classes: int) -> list[slice]:
 def _advance(
     problem: MultinomialProblem, now: _Iterate, direction: _Direction, penalty: float
 ) -> bool:
-    """Go along the direction, halving it until the objective falls enough; tell if it did.
+    """Go along the direction, halving it until the objective falls enough; return whether it fell.
 
     When the fall to expect is below the rounding of the objective, the step is taken on trust: the
     gap, which is first order in the error, still has digits where the objective has none.
@@ -250,3 +262,112 @@ def _advance(
             return bool(fall > rounding)
         step /= 2
     return False
+
+
+def _penalised_quadratic(
+    curvature: FloatArray, gradient: FloatArray, coef: FloatArray, penalty: float
+) -> FloatArray:
+    """Minimise g'd + d'Qd/2 + penalty * ||w + d||_1 over d; return w + d.
+
+    Passes of coordinate descent find which coordinates are zero; the linear system of the others
+    then moves them all at once, because correlated features would make single moves creep.
+    """
+    violation = np.where(
+        coef != 0,
+        np.abs(gradient + penalty * np.sign(coef)),
+        np.abs(gradient) - penalty,
+    )
+    tol = _INNER_ACCURACY * float(violation.max(initial=0.0))
+    updated, slope = coef.copy(), gradient.copy()
+    for _ in range(_ROUNDS):
+        if _descend(curvature, slope, updated, penalty, tol, _PASSES):
+            break
+        _solve_on_support(curvature, slope, updated, penalty)
+    return updated
+
+
+@compiled()
+def _descend(
+    curvature: FloatArray,
+    slope: FloatArray,
+    coef: FloatArray,
+    penalty: float,
+    tol: float,
+    n_passes: int,
+) -> bool:
+    """Do passes of coordinate descent in place; return whether nothing moves any more.
+
+    Coordinate j goes to its own minimum, a soft threshold of w_j - slope_j / Q_jj, and `slope`, the
+    derivative of the quadratic at `coef`, follows. Passes over all coordinates alternate with
+    passes over the nonzero ones, until a pass over all moves no derivative by more than `tol`.
+    """
+    everywhere = True
+    for _ in range(n_passes):
+        largest = 0.0
+        for j in range(len(coef)):
+            diagonal = curvature[j, j]
+            if diagonal <= 0.0 or not (everywhere or coef[j] != 0.0):
+                continue
+            best = coef[j] - slope[j] / diagonal
+            threshold = penalty / diagonal
+            if best > threshold:
+                best -= threshold
+            elif best < -threshold:
+                best += threshold
+            else:
+                best = 0.0
+            move = best - coef[j]
+            if move != 0.0:
+                largest = max(largest, abs(move) * diagonal)
+                coef[j] = best
+                for other in range(len(coef)):
+                    slope[other] += curvature[j, other] * move
+        if everywhere and largest <= tol:
+            return True
+        everywhere = largest <= tol
+    return False
+
+
+def _solve_on_support(
+    curvature: FloatArray, slope: FloatArray, coef: FloatArray, penalty: float
+) -> None:
+    """Move the nonzero coordinates to their joint minimum in place; some become zero on the way.
+
+    While the minimum has other signs than the coordinates, those that would change sign stop at
+    zero if that lowers the objective; if not, all stop where the first of them is zero, which
+    always does. With fewer coordinates left, the system is solved again.
+    """
+    while coef.any():
+        support = np.flatnonzero(coef)
+        inner, now = curvature[np.ix_(support, support)], coef[support]
+        wanted = slope[support] + penalty * np.sign(now)
+        try:
+            move = -cho_solve(cho_factor(inner, check_finite=False), wanted, check_finite=False)
+        except LinAlgError:
+            return  # no curvature in some direction: coordinate descent goes on alone
+        crossing = np.flatnonzero((now + move) * now < 0)
+        if len(crossing):
+            move = _stop_at_zero(inner, wanted, now, move, crossing)
+        coef[support] += move
+        slope += curvature[:, support] @ move
+        if not len(crossing):
+            return
+
+
+def _stop_at_zero(
+    inner: FloatArray,
+    wanted: FloatArray,
+    now: FloatArray,
+    move: FloatArray,
+    crossing: NDArray[np.intp],
+) -> FloatArray:
+    """Return the move, cut so that no coordinate changes sign."""
+    clipped = move.copy()
+    clipped[crossing] = -now[crossing]
+    if wanted @ clipped + clipped @ inner @ clipped / 2 < 0:
+        return clipped
+    share = -now[crossing] / move[crossing]
+    shortened: FloatArray = share.min() * move
+    first = crossing[share.argmin()]
+    shortened[first] = -now[first]
+    return shortened

@@ -12,15 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from hsreject import __version__, schema
 from hsreject.classes import ClassTable
-from hsreject.classify.bands import BandRequirements
 from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.features import FEATURES, SceneTransformer
-from hsreject.classify.labelled_pixels import labelled_samples
-from hsreject.classify.one_thread import one_blas_thread
-from hsreject.classify.pixels import map_pixels, on_the_grid_of
-from hsreject.classify.reach import total_reach
 from hsreject.errors import InputError
+from hsreject.features import FEATURES
+from hsreject.features.pixels import labelled_samples, map_pixels, on_the_grid_of, total_halo
+from hsreject.features.spectra import BandRequirements
+from hsreject.features.transformer import SceneTransformer
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,11 +37,11 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     ----------
     classifier : scikit-learn classifier or str
         Anything with ``fit``, ``predict_proba`` and ``classes_``, or a name in
-        `hsreject.classify.CLASSIFIERS`. It is cloned, never changed. Steps that work on samples
-        (scaling to the training pixels, say) go into a scikit-learn pipeline with it.
+        `hsreject.classify.classifiers.CLASSIFIERS`. It is cloned, never changed. Steps that work on
+        samples (scaling to the training pixels, say) go into a scikit-learn pipeline with it.
     features : sequence of scene transformers or str, default ()
         What is done to the cube first: objects such as ``hr.MNF(15)``, or names in
-        `hsreject.classify.features.FEATURES`. They learn from the whole scene, not only from its
+        `hsreject.features.FEATURES`. They learn from the whole scene, not only from its
         labelled pixels; labels are not shown to them.
 
     Attributes
@@ -115,13 +114,13 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         cube: xr.DataArray,
         *,
         match_bands: str = "exact",
-        tolerance: float | None = None,
+        wavelength_tol: float | None = None,
     ) -> xr.DataArray:
         """Return the features of a scene, as the classifier sees them.
 
         Parameters
         ----------
-        cube, match_bands, tolerance
+        cube, match_bands, wavelength_tol
             As for :meth:`predict_proba`.
 
         Returns
@@ -131,7 +130,9 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         """
         check_is_fitted(self, "classifier_")
         cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
-        features = self.band_requirements_.match(cube, how=match_bands, tolerance=tolerance)
+        features = self.band_requirements_.match(
+            cube, how=match_bands, wavelength_tol=wavelength_tol
+        )
         for transformer in self.features_:
             features = transformer.transform(features)
         return _good(features)
@@ -141,7 +142,7 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         cube: xr.DataArray,
         *,
         match_bands: str = "exact",
-        tolerance: float | None = None,
+        wavelength_tol: float | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.DataArray:
         """Return the class probabilities of a scene.
@@ -153,9 +154,9 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         match_bands : {"exact", "nearest", "interpolate"}, default "exact"
             What to do when its wavelengths differ from those of the training scene: refuse it, take
             the nearest band, or interpolate between neighbouring bands.
-        tolerance : float, optional
-            How far (nm) a matched wavelength may lie from the wanted one; see
-            :class:`hsreject.ResampleBands`.
+        wavelength_tol : float, optional
+            How far (nm) the nearest wavelength may lie from a wanted one; by default the median
+            spacing of the wanted wavelengths.
         progress : callable, optional
             Told how many rows are done; a dask-backed scene is computed later, with dask's own
             progress.
@@ -163,10 +164,11 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         Returns
         -------
         DataArray (category, y, x) of float32
-            On the grid of `cube`, NaN where it has no data, lazy when it is; `category` holds the
-            label values, `class_name` their names, the attributes the class table.
+            On the grid of `cube`, NaN where it has no data; `category` holds the label values,
+            `class_name` their names, the attributes the class table. Lazy when `cube` is: whoever
+            computes it decides about threads, on whose number the last digits may then depend.
         """
-        features = self.transform(cube, match_bands=match_bands, tolerance=tolerance)
+        features = self.transform(cube, match_bands=match_bands, wavelength_tol=wavelength_tol)
         data = map_pixels(
             features,
             self.classifier_.predict_proba,
@@ -179,9 +181,9 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         return schema.attach_classes(probability, self.class_table_).rename("probability")
 
     @property
-    def reach(self) -> int | None:
-        """How many pixels around it decide the probabilities of a pixel; None: the whole scene."""
-        return total_reach(feature.reach for feature in self.features_)
+    def halo(self) -> int | None:
+        """How many pixels around a pixel decide its probabilities; None: the whole scene does."""
+        return total_halo(feature.halo for feature in self.features_)
 
     def _bands_used(self, cube: xr.DataArray) -> NDArray[np.intp]:
         if self.features_:

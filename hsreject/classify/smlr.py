@@ -2,17 +2,168 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from hsreject.classify.one_thread import one_blas_thread
-from hsreject.classify.regression_path import RegressionPath, solve_path, sparsity_grid
-from hsreject.classify.sparse_model import SparseModel
-from hsreject.classify.training_samples import check_number
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hsreject.classify.basis import Basis
+from hsreject.classify.lorsal import lorsal
+from hsreject.classify.multinomial import MultinomialProblem
+from hsreject.classify.proximal_newton import proximal_newton
+from hsreject.classify.training_samples import (
+    TrainingSamples,
+    best_temperature,
+    check_finite,
+    held_out_scores,
+)
+from hsreject.errors import NotConvergedWarning
+from hsreject.registry import check_choice, check_count, check_number
+from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
+
+    from hsreject.classify.multinomial import FloatArray, Solution
+
+KERNELS = ("rbf", "linear")
+SOLVERS = {"proximal_newton": proximal_newton, "lorsal": lorsal}
+N_FOLDS = 5
+
+
+class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier whose scores are linear in basis functions, with sparse weights.
+
+    Subclasses have the parameters below in their constructors, and a ``fit`` that ends in
+    ``_keep_model``.
+    """
+
+    kernel: str
+    n_centers: int | None
+    class_weight: Mapping[Any, float] | str | None
+    temperature: float | str
+    solver: str
+    tol: float
+    max_iter: int
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most probable class of each sample."""
+        winner = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[winner])
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the class probabilities, (sample, category) in the order of `classes_`.
+
+        They are computed in single precision if the samples are, in double precision otherwise.
+        """
+        return np.asarray(softmax(self._scores(X), axis=1))
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return log-probabilities but for a constant, (sample, category).
+
+        With two classes it is the difference of the two, (sample,), as scikit-learn has it.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def _scores(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        features = validate_data(
+            self, X, dtype=(np.float64, np.float32), reset=False, ensure_all_finite=False
+        )
+        check_finite(features)
+        with one_blas_thread():
+            scores = Basis(self.centers_, self.gamma_).scores(features, self.coef_)
+        scores += self.intercept_.astype(scores.dtype)
+        scores /= self.temperature_
+        return scores
+
+    def _check_parameters(self) -> None:
+        check_number("tol", self.tol, above=0)
+        check_count("max_iter", self.max_iter, least=1)
+        check_choice("kernel", self.kernel, KERNELS)
+        check_choice("solver", self.solver, SOLVERS)
+        if self.temperature != "cv":
+            check_number("temperature", self.temperature, above=0)
+        if self.n_centers is not None:
+            check_count("n_centers", self.n_centers, least=1)
+
+    def _checked_samples(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> TrainingSamples:
+        features, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+        return TrainingSamples.checked(features, labels, sample_weight)
+
+    def _basis(self, samples: TrainingSamples, gamma: float | str) -> Basis:
+        if self.kernel == "linear":
+            return Basis()
+        return Basis.radial(samples.features, samples.weight, gamma=gamma, n_centers=self.n_centers)
+
+    def _problem(self, samples: TrainingSamples, basis: Basis) -> MultinomialProblem:
+        return MultinomialProblem.from_samples(
+            basis.values(samples.features), samples.codes, samples.weights_with(self.class_weight)
+        )
+
+    def _solve(
+        self, problem: MultinomialProblem, sparsity: float, start: Solution | None = None
+    ) -> Solution:
+        """Solve by the chosen solver; warn, with the gap and what to change, if not certified."""
+        solution = SOLVERS[self.solver](
+            problem, sparsity, tol=self.tol, max_iter=self.max_iter, start=start
+        )
+        if not solution.converged:
+            gap = solution.duality_gap / max(solution.objective, 1e-300)
+            exhausted = solution.n_iterations >= self.max_iter
+            warnings.warn(
+                f"The sparse regression stopped after {solution.n_iterations} iterations with a "
+                f"duality gap of {gap:.1e} of its objective (tol={self.tol:g}). "
+                f"{_advice(sparsity, exhausted=exhausted)}",
+                NotConvergedWarning,
+                stacklevel=4,  # whoever called fit
+            )
+        return solution
+
+    def _keep_model(self, samples: TrainingSamples, *, sparsity: float, gamma: float | str) -> None:
+        """Train on the samples and keep what prediction needs."""
+        basis = self._basis(samples, gamma)
+        problem = self._problem(samples, basis)
+        solution = problem.restore(self._solve(problem, sparsity))
+        self.classes_ = samples.classes
+        self.centers_, self.gamma_ = basis.centers, basis.gamma
+        self.coef_ = np.ascontiguousarray(solution.coef.T)
+        self.intercept_ = solution.intercept
+        self.objective_ = solution.objective
+        self.duality_gap_ = solution.duality_gap
+        self.n_iter_ = solution.n_iterations
+        self.training_prior_ = problem.class_weight / problem.weight.sum()
+        self.temperature_ = self._temperature(samples, sparsity, gamma)
+
+    def _temperature(self, samples: TrainingSamples, sparsity: float, gamma: float | str) -> float:
+        if self.temperature != "cv":
+            return float(self.temperature)
+        score = partial(self._train_and_score, sparsity=sparsity, gamma=gamma)
+        scores, held_out = held_out_scores(samples, score, n_folds=N_FOLDS)
+        weight = samples.weights_with(self.class_weight)
+        return best_temperature(scores[held_out], samples.codes[held_out], weight[held_out])
+
+    def _train_and_score(
+        self,
+        samples: TrainingSamples,
+        features: FloatArray,
+        *,
+        sparsity: float,
+        gamma: float | str,
+    ) -> FloatArray:
+        basis = self._basis(samples, gamma)
+        problem = self._problem(samples, basis)
+        solution = problem.restore(self._solve(problem, sparsity))
+        return np.asarray(basis.values(features) @ solution.coef + solution.intercept)
 
 
 class SparseMultinomialRegression(SparseModel):
@@ -44,10 +195,6 @@ class SparseMultinomialRegression(SparseModel):
         default there is one at every training sample.
     class_weight : dict, "balanced" or None
         Weights of the classes, as in scikit-learn.
-    class_prior : array, mapping or None
-        How frequent each class is in the scene (in the order of `classes_`, or by class).
-        Probabilities are then given for these frequencies instead of those of the training
-        samples.
     temperature : float or "cv", default 1
         The scores are divided by it: above 1 flattens the probabilities. "cv" finds it by
         cross-validation on the training samples.
@@ -57,8 +204,6 @@ class SparseMultinomialRegression(SparseModel):
         Stop when the duality gap is below this share of the objective.
     max_iter : int, default 500
         Iterations at most; a gap above `tol` is then told by a warning. ("lorsal" needs thousands.)
-    precision : {"double", "single"}, default "double"
-        Arithmetic of the predictions. Training always uses double precision.
 
     Attributes
     ----------
@@ -72,8 +217,8 @@ class SparseMultinomialRegression(SparseModel):
         Centres of the basis functions, distinct training samples; None for the linear kernel.
     gamma_ : float or None
         Inverse squared width in use.
-    training_prior_, class_prior_ : array (category,)
-        The class frequencies of the training samples, and those that the probabilities contain.
+    training_prior_ : array (category,)
+        The class frequencies of the training samples, which the probabilities contain.
     temperature_ : float
         The temperature in use.
     objective_, duality_gap_ : float
@@ -107,24 +252,20 @@ class SparseMultinomialRegression(SparseModel):
         gamma: float | Literal["scale"] = "scale",
         n_centers: int | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         temperature: float | Literal["cv"] = 1.0,
         solver: Literal["proximal_newton", "lorsal"] = "proximal_newton",
         tol: float = 1e-4,
         max_iter: int = 500,
-        precision: Literal["double", "single"] = "double",
     ) -> None:
         self.sparsity = sparsity
         self.kernel = kernel
         self.gamma = gamma
         self.n_centers = n_centers
         self.class_weight = class_weight
-        self.class_prior = class_prior
         self.temperature = temperature
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.precision = precision
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train on samples.
@@ -149,47 +290,16 @@ class SparseMultinomialRegression(SparseModel):
             self._keep_model(samples, sparsity=self.sparsity, gamma=self.gamma)
         return self
 
-    def path(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sparsities: ArrayLike | int = 20,
-        smallest: float = 0.01,
-        sample_weight: ArrayLike | None = None,
-    ) -> RegressionPath:
-        """Return the solutions for many sparsities; the estimator's own is not used.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in :meth:`fit`.
-        sparsities : array or int, default 20
-            The sparsities, or how many to place geometrically from the smallest that zeroes all
-            weights downwards.
-        smallest : float, default 0.01
-            Where these end, as a share of where they begin.
-
-        Examples
-        --------
-        >>> X = [[0.0], [0.2], [1.0], [1.2]]
-        >>> path = SparseMultinomialRegression(kernel="linear").path(X, [1, 1, 2, 2], sparsities=3)
-        >>> path.sparsity.round(3), (path.coef != 0).any(axis=(1, 2))
-        (array([1.  , 0.1 , 0.01]), array([False,  True,  True]))
-        """
-        self._check_parameters()
-        check_number("smallest", smallest, above=0)
-        samples = self._checked_samples(X, y, sample_weight)
-        with one_blas_thread():
-            problem = self._problem(samples, self._basis(samples, self.gamma))
-            grid = sparsity_grid(problem, sparsities, smallest)
-            solutions = solve_path(
-                problem, grid, solver=self.solver, tol=self.tol, max_iter=self.max_iter
-            )
-        return RegressionPath.of(grid, solutions)
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("sparsity", self.sparsity, least=0)
         if self.gamma != "scale":
             check_number("gamma", self.gamma, above=0)
+
+
+def _advice(sparsity: float, *, exhausted: bool) -> str:
+    if exhausted:
+        return "Raise max_iter, tol or sparsity."
+    if sparsity == 0:
+        return "Without sparsity the bound is loose: give a small positive sparsity."
+    return "Rounding does not let it come closer: raise tol, or standardise the features."

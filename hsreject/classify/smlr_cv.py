@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from hsreject.classify.calibration import log_loss
-from hsreject.classify.kernels import scale_gamma
-from hsreject.classify.one_thread import one_blas_thread
-from hsreject.classify.regression_path import solve_path, sparsity_grid
-from hsreject.classify.sparse_model import N_FOLDS, SparseModel
-from hsreject.classify.training_samples import check_count, check_number
+from hsreject.classify.basis import scale_gamma
+from hsreject.classify.smlr import N_FOLDS, SparseModel
+from hsreject.classify.training_samples import log_loss
 from hsreject.errors import InputError
+from hsreject.registry import check_count, check_number
+from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike
 
-    from hsreject.classify.multinomial import FloatArray
+    from hsreject.classify.multinomial import FloatArray, MultinomialProblem
     from hsreject.classify.training_samples import TrainingSamples
 
 
@@ -44,7 +43,7 @@ class SparseMultinomialRegressionCV(SparseModel):
         :class:`~hsreject.classify.smlr.SparseMultinomialRegression`.
     n_folds : int, default 5
         Number of folds, at least 2.
-    kernel, n_centers, class_weight, class_prior, temperature, solver, tol, max_iter, precision
+    kernel, n_centers, class_weight, temperature, solver, tol, max_iter
         As in :class:`~hsreject.classify.smlr.SparseMultinomialRegression`.
 
     Attributes
@@ -57,7 +56,7 @@ class SparseMultinomialRegressionCV(SparseModel):
         The candidate widths; NaN for the linear kernel.
     log_loss_ : array (gamma, sparsity)
         Mean held-out log-loss of each pair.
-    classes_, coef_, intercept_, centers_, gamma_, training_prior_, class_prior_, temperature_
+    classes_, coef_, intercept_, centers_, gamma_, training_prior_, temperature_
         As in :class:`~hsreject.classify.smlr.SparseMultinomialRegression`, and so are
         objective_, duality_gap_, n_iter_ and n_features_in_.
 
@@ -82,12 +81,10 @@ class SparseMultinomialRegressionCV(SparseModel):
         kernel: Literal["rbf", "linear"] = "rbf",
         n_centers: int | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        class_prior: ArrayLike | Mapping[Any, float] | None = None,
         temperature: float | Literal["cv"] = 1.0,
         solver: Literal["proximal_newton", "lorsal"] = "proximal_newton",
         tol: float = 1e-4,
         max_iter: int = 500,
-        precision: Literal["double", "single"] = "double",
     ) -> None:
         self.sparsities = sparsities
         self.smallest = smallest
@@ -96,12 +93,10 @@ class SparseMultinomialRegressionCV(SparseModel):
         self.kernel = kernel
         self.n_centers = n_centers
         self.class_weight = class_weight
-        self.class_prior = class_prior
         self.temperature = temperature
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.precision = precision
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Choose sparsity and width, then train on all samples.
@@ -131,7 +126,7 @@ class SparseMultinomialRegressionCV(SparseModel):
         """Set the sparsity and return the width of the smallest loss on held-out samples."""
         self.gammas_ = self._candidate_gammas(samples)
         middle = float(self.gammas_[len(self.gammas_) // 2])
-        self.sparsities_ = sparsity_grid(
+        self.sparsities_ = _sparsity_grid(
             self._problem(samples, self._basis(samples, middle)), self.sparsities, self.smallest
         )
         self.log_loss_ = np.array([self._held_out_loss(samples, gamma) for gamma in self.gammas_])
@@ -164,19 +159,34 @@ class SparseMultinomialRegressionCV(SparseModel):
             out = fold == number
             part = samples.subset(~out)
             basis = self._basis(part, gamma)
-            path = solve_path(
-                self._problem(part, basis),
-                self.sparsities_ * weight[~out].sum() / weight.sum(),
-                solver=self.solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
-            )
+            problem = self._problem(part, basis)
             values = basis.values(samples.features[out])
-            losses.append(
-                [
-                    log_loss(values @ one.coef + one.intercept, samples.codes[out], weight[out])
-                    for one in path
-                ]
-            )
+            share = weight[~out].sum() / weight.sum()
+            path, now = [], None
+            for sparsity in share * self.sparsities_:  # each solution is a start for the next
+                now = self._solve(problem, float(sparsity), start=now)
+                fitted = problem.restore(now)
+                scores = values @ fitted.coef + fitted.intercept
+                path.append(log_loss(scores, samples.codes[out], weight[out]))
+            losses.append(path)
             held_out_weight.append(weight[out].sum())
         return np.average(losses, axis=0, weights=held_out_weight)
+
+
+def _sparsity_grid(
+    problem: MultinomialProblem, sparsities: ArrayLike | int, smallest: float
+) -> FloatArray:
+    """Return descending sparsities: those given, or so many from the largest that matters down.
+
+    The largest is the smallest sparsity that zeroes all weights; `smallest` is a share of it.
+    """
+    if isinstance(sparsities, int | np.integer) and sparsities >= 1:
+        largest = max(problem.largest_sparsity(), np.finfo(np.float64).tiny)
+        return np.geomspace(largest, smallest * largest, int(sparsities))
+    values = np.asarray(sparsities, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or values.min() < 0:
+        raise InputError(
+            f"sparsities must be a number of points or a list of values at least 0 "
+            f"(got {sparsities!r})."
+        )
+    return np.sort(values)[::-1]

@@ -1,22 +1,26 @@
-"""Training samples as the sparse regression needs them, and the checks of what the user gave."""
+"""Training samples as the sparse regression needs them: checked, in folds, and a temperature."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 from sklearn.utils.multiclass import check_classification_targets
 
 from hsreject.errors import InputError
-from hsreject.registry import nearest
+from hsreject.registry import check_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from hsreject.classify.multinomial import FloatArray
+
+# Outside this range a temperature says that the held-out samples are too few to tell.
+_COLDEST, _HOTTEST = 0.1, 10.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ class TrainingSamples:
         weight: FloatArray,
         classes: NDArray[Any],
     ) -> TrainingSamples:
-        """Sort the samples and merge equal ones: neither order nor repetition shall matter."""
+        """Sort the samples and merge equal ones, so that neither order nor repetition matters."""
         order = np.lexsort((codes, *features.T[::-1]))
         features, codes, weight = features[order], codes[order], weight[order]
         new = np.ones(len(codes), dtype=bool)
@@ -84,9 +88,13 @@ class TrainingSamples:
         factor = np.ones(len(self.classes))
         if isinstance(class_weight, Mapping):
             for name, value in class_weight.items():
-                factor[_place(name, self.classes, "class_weight")] = check_number(
-                    f"class_weight of {name!r}", value, above=0
-                )
+                found = np.flatnonzero(self.classes == name)
+                if not len(found):
+                    raise InputError(
+                        f"class_weight names the class {name!r}, which has no samples. "
+                        f"Classes: {self.classes.tolist()}."
+                    )
+                factor[found] = check_number(f"class_weight of {name!r}", value, above=0)
         elif class_weight == "balanced":
             factor = self.weight.sum() / (len(self.classes) * np.bincount(self.codes, self.weight))
         elif class_weight is not None:
@@ -131,48 +139,6 @@ def check_finite(features: NDArray[Any]) -> None:
         )
 
 
-def check_number(
-    name: str, value: object, *, above: float | None = None, least: float = -np.inf
-) -> float:
-    """Return the number, or say which range it must lie in."""
-    number = float(value) if isinstance(value, Real) else np.nan
-    if not np.isfinite(number) or number < least or (above is not None and number <= above):
-        wanted = f"above {above:g}" if above is not None else f"at least {least:g}"
-        raise InputError(f"{name} must be a number {wanted} (got {value!r}).")
-    return number
-
-
-def check_count(name: str, value: object, *, least: int) -> None:
-    """Refuse a value that is not a whole number, or too small."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{name} must be a whole number, at least {least} (got {value!r}).")
-
-
-def check_choice(name: str, value: object, choices: Collection[str]) -> None:
-    """Refuse a value that is not among the choices."""
-    if not isinstance(value, str) or value not in choices:
-        hint = nearest(value, list(choices)) if isinstance(value, str) else ""
-        raise InputError(f"{name} must be one of {', '.join(choices)} (got {value!r}).{hint}")
-
-
-def given_prior(prior: ArrayLike | Mapping[Any, float], classes: NDArray[Any]) -> FloatArray:
-    """Return the class frequencies as given, in the order of `classes` and summing to one."""
-    if isinstance(prior, Mapping):
-        values = np.zeros(len(classes))
-        for name, value in prior.items():
-            values[_place(name, classes, "class_prior")] = check_number(
-                f"class_prior of {name!r}", value, above=0
-            )
-    else:
-        values = np.asarray(prior, dtype=np.float64)
-    if values.shape != classes.shape or not np.isfinite(values).all() or (values <= 0).any():
-        raise InputError(
-            f"class_prior must give a positive frequency for each of the {len(classes)} classes "
-            f"{classes.tolist()} (got {prior!r})."
-        )
-    return np.asarray(values / values.sum())
-
-
 def _checked_weight(weight: ArrayLike, n_samples: int) -> FloatArray:
     values = np.asarray(weight, dtype=np.float64)
     if values.shape != (n_samples,):
@@ -185,10 +151,42 @@ def _checked_weight(weight: ArrayLike, n_samples: int) -> FloatArray:
     return values
 
 
-def _place(name: object, classes: NDArray[Any], option: str) -> int:
-    found = np.flatnonzero(classes == name)
-    if not len(found):
-        raise InputError(
-            f"{option} names the class {name!r}, which has no samples. Classes: {classes.tolist()}."
-        )
-    return int(found[0])
+def log_loss(scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray) -> float:
+    """Return the weighted mean of -log softmax(scores) at the true classes."""
+    own = log_softmax(scores, axis=1)[np.arange(len(codes)), codes]
+    return float(-np.average(own, weights=weight))
+
+
+def best_temperature(scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray) -> float:
+    """Return the temperature T in [0.1, 10] with the smallest log-loss of softmax(scores / T).
+
+    `scores` (sample, category) are of samples that the model was not trained on. The loss is convex
+    in 1 / T, so the minimum is the only one (Guo, Pleiss, Sun and Weinberger, "On calibration of
+    modern neural networks", ICML 2017).
+    """
+    found = minimize_scalar(
+        lambda inverse: log_loss(scores * inverse, codes, weight),
+        bounds=(1 / _HOTTEST, 1 / _COLDEST),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    return float(1 / found.x)
+
+
+def held_out_scores(
+    samples: TrainingSamples,
+    score: Callable[[TrainingSamples, FloatArray], FloatArray],
+    *,
+    n_folds: int,
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return scores (sample, category) by models that did not see the sample, and which have any.
+
+    `score` trains on its first argument and scores its second. A sample that is alone in its class
+    is never held out.
+    """
+    fold = samples.folds(n_folds)
+    scores = np.zeros((len(fold), len(samples.classes)))
+    for number in range(fold.max() + 1):
+        out = fold == number
+        scores[out] = score(samples.subset(~out), samples.features[out])
+    return scores, fold >= 0

@@ -48,7 +48,6 @@ def novelty(  # noqa: PLR0913 (one argument an option)
     """
     from rich.console import Console
 
-    from hsreject.classify.features import MNF, Smooth
     from hsreject.cli.progress import progress_on
     from hsreject.context.priors import VectorTV
     from hsreject.context.segsalsa import SegSALSA
@@ -56,6 +55,8 @@ def novelty(  # noqa: PLR0913 (one argument an option)
         INDIAN_PINES_HOLD_OUTS,
         NoveltyExperiment,
     )
+    from hsreject.features.components import MNF
+    from hsreject.features.spatial import Smooth
     from hsreject.io.netcdf import check_dataset_path, write_dataset
 
     if out is not None:

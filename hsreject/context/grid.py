@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hsreject.context.image import principal_components
 from hsreject.errors import InputError
+from hsreject.features.components import principal_components
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

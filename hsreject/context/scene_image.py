@@ -11,11 +11,10 @@ import numpy as np
 import xarray as xr
 from dask.base import compute
 
-from hsreject.classify.moments import cube_moments
-from hsreject.classify.pixels import map_pixels, on_the_grid_of
-from hsreject.context.image import principal_loadings
 from hsreject.context.priors.edges import ImageEdges
 from hsreject.errors import InputError
+from hsreject.features.components import principal_axes
+from hsreject.features.pixels import cube_moments, map_pixels, on_the_grid_of
 from hsreject.schema import BAND, CUBE_DIMS, check_dims, good_bands
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class SceneImage:
         moments = cube_moments(self._cube.isel({BAND: self._good}))
         if not moments.count:
             raise InputError("No pixel of the image has data in all its good bands.")
-        return principal_loadings(moments.scatter, 1)
+        return principal_axes(moments)[1][:1]
 
 
 def _projected(cube: xr.DataArray, loadings: NDArray[np.float64]) -> Any:

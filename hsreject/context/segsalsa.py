@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import xarray as xr
 
-from hsreject.classify.reach import total_reach
 from hsreject.context.grid import Grid
 from hsreject.context.likelihood import likelihood, valid_probability_pixels
 from hsreject.context.priors import Prior
@@ -21,6 +20,7 @@ from hsreject.context.solvers import SOLVERS, PreconditionedADMM, Solver
 from hsreject.context.solvers.base import Stop
 from hsreject.context.workers import Workers, usable_cores
 from hsreject.errors import InputError, NotConvergedWarning
+from hsreject.features.pixels import total_halo
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import CUBE_DIMS, FIELD_DIMS, check_dims, check_same_grid, good_bands
 
@@ -118,7 +118,7 @@ class SegSALSA:
     @property
     def reach(self) -> int | None:
         """How many pixels around a block decide its labels; None: the whole scene does."""
-        return total_reach(prior.reach for prior in self.priors)
+        return total_halo(prior.reach for prior in self.priors)
 
     @property
     def working_size(self) -> int:

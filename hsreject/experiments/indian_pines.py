@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hsreject.classify.features import MNF
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.datasets.indian_pines import load_indian_pines
+from hsreject.features.components import MNF
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import JointRejector, Rejector, SequentialRejector
 from hsreject.sampling import sample_per_class

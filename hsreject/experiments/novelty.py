@@ -10,17 +10,19 @@ import numpy as np
 import xarray as xr
 from sklearn.metrics import roc_auc_score
 
-from hsreject.classify.features import MNF, SceneTransformer, Smooth
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.classify.smlr import SparseMultinomialRegression
-from hsreject.classify.training_samples import check_count
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.experiments.hold_outs import check_hold_outs, hold_outs_of
+from hsreject.features.components import MNF
+from hsreject.features.spatial import Smooth
+from hsreject.features.transformer import SceneTransformer
 from hsreject.measures.inputs import one_fraction
 from hsreject.measures.summary import accuracy_at
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.registry import check_count
 from hsreject.rejection import Novelty, PixelwiseRejector, RankedRejector, SequentialRejector
 from hsreject.sampling import sample_per_class
 from hsreject.schema import (

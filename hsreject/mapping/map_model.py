@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hsreject.classify.reach import total_reach
 from hsreject.errors import InputError
+from hsreject.features.pixels import total_halo
 from hsreject.measures.point import COUNTS
 from hsreject.rejection.choice import calibrated_index
 from hsreject.schema import OPERATING_POINT
@@ -60,7 +60,7 @@ class MapModel:
     @property
     def reach(self) -> int | None:
         """How many pixels around a block decide its map; None: the whole scene does."""
-        return total_reach([self.classifier.reach, self.rejector.halo])
+        return total_halo([self.classifier.halo, self.rejector.halo])
 
     @property
     def n_calibration_pixels(self) -> int:

@@ -10,9 +10,9 @@ import dask
 from dask.base import compute, get_scheduler
 from dask.callbacks import Callback
 
-from hsreject.classify.one_thread import one_blas_thread
 from hsreject.errors import InputError
 from hsreject.progress import ProgressCallback
+from hsreject.threads import one_blas_thread
 
 SECONDS_TO_CONNECT = 10.0
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.features import FEATURES
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
 from hsreject.context.solvers import SOLVERS
+from hsreject.features import FEATURES
 from hsreject.pipeline.samplers import SAMPLERS
 from hsreject.pipeline.sources import SCENES
 from hsreject.registry import Registry

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.features import FEATURES
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.config.parts import build_part, check_keys
 from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import ConfigError
+from hsreject.features import FEATURES
 from hsreject.registry import Registry
 
 _CONTEXTS = Registry("context", {"segsalsa": SegSALSA})

@@ -150,7 +150,7 @@ def _baselines(given: object) -> dict[str, SceneClassifier]:
     names = given if isinstance(given, Sequence) and not isinstance(given, str) else None
     if names is None:
         raise ConfigError(f"[baselines] must be a list of names (got {given!r}).")
-    known = {"coordinates": lambda: SceneClassifier("nearest_neighbour", features=["coordinates"])}
+    known = {"coordinates": lambda: SceneClassifier("nearest_neighbor", features=["coordinates"])}
     for name in names:
         if name not in known:
             raise ConfigError(f"Unknown baseline '{name}'. There are: {', '.join(known)}.")

@@ -11,10 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import schema
-from hsreject.classify.labelled_pixels import labelled_samples
-from hsreject.classify.pixels import map_pixels, on_the_grid_of
-from hsreject.classify.training_samples import check_count
 from hsreject.errors import InputError
+from hsreject.features.pixels import labelled_samples, map_pixels, on_the_grid_of
+from hsreject.registry import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

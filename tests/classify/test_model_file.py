@@ -14,11 +14,13 @@ from sklearn.naive_bayes import GaussianNB
 
 from hsreject import __version__
 from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.features import MNF, SelectBands, Smooth
 from hsreject.classify.model_file import load_model, save_model
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import FileError, InputError
+from hsreject.features.components import MNF
+from hsreject.features.spatial import Smooth
+from hsreject.features.spectra import SelectBands
 from hsreject.sampling import sample_per_class
 
 

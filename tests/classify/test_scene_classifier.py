@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import dask
 import numpy as np
 import pytest
@@ -12,16 +16,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from hsreject import schema
-from hsreject.classes import ClassTable
+from hsreject import (
+    MNF,
+    ClassTable,
+    SceneClassifier,
+    Smooth,
+    sample_per_class,
+    schema,
+    synthetic_scene,
+)
 from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.features import MNF, Smooth
-from hsreject.classify.nearest_neighbour import NearestNeighbour
-from hsreject.classify.scene_classifier import SceneClassifier
-from hsreject.classify.support_vector_machine import SupportVectorMachine
-from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import ConfigError, InputError
-from hsreject.sampling import sample_per_class
 
 
 @pytest.fixture(scope="module")
@@ -74,20 +79,19 @@ def test_probability_says_what_it_is(cube, train, model) -> None:
     assert probability.rio.crs == cube.rio.crs
 
 
-@pytest.mark.parametrize("chunks", [{"band": 5, "y": 13, "x": 9}, {"y": 40}])
-def test_chunks_change_nothing_but_rounding(cube, train, model, chunks) -> None:
-    lazy = cube.copy(data=cube.chunk(chunks).data)
-    expected = model.predict_proba(cube)
-
+def test_chunks_change_nothing_but_rounding(cube, train, model) -> None:
     def refuse(dsk, keys, **options):
         raise AssertionError("computed too early")
 
-    with dask.config.set(scheduler=refuse):
-        probability = model.predict_proba(lazy)
-    xr.testing.assert_allclose(probability.compute(), expected, atol=1e-6)
-    refitted = clone(model).fit(lazy, train).predict_proba(lazy)
-    # float32 features that differ in the last digit move probabilities by about as much
-    xr.testing.assert_allclose(refitted.compute(), expected, atol=1e-4)
+    expected = model.predict_proba(cube)
+    for chunks in ({"band": 5, "y": 13, "x": 9}, {"y": 40}):
+        lazy = cube.copy(data=cube.chunk(chunks).data)
+        with dask.config.set(scheduler=refuse):
+            probability = model.predict_proba(lazy)
+        xr.testing.assert_allclose(probability.compute(), expected, atol=1e-6)
+        refitted = clone(model).fit(lazy, train).predict_proba(lazy)
+        # float32 features that differ in the last digit move probabilities by about as much
+        xr.testing.assert_allclose(refitted.compute(), expected, atol=1e-4)
 
 
 def test_values_of_pixels_without_data_change_nothing(cube, train, model) -> None:
@@ -123,9 +127,12 @@ def test_a_class_without_a_training_pixel_has_no_category(cube, train) -> None:
 
 
 @pytest.mark.parametrize("name", list(CLASSIFIERS))
-def test_every_named_classifier_gives_probabilities(cube, train, name) -> None:
-    features = ["coordinates"] if name == "nearest_neighbour" else [MNF(5)]
-    probability = SceneClassifier(name, features=features).fit(cube, train).predict_proba(cube)
+def test_every_named_classifier_gives_probabilities_and_the_same_again(cube, train, name) -> None:
+    features = ["coordinates"] if name == "nearest_neighbor" else [MNF(5)]
+    model = SceneClassifier(name, features=features)
+    probability = model.fit(cube, train).predict_proba(cube)
+    again = clone(model).fit(cube, train).predict_proba(cube)
+    np.testing.assert_array_equal(again.values, probability.values)
     valid = schema.valid_pixels(cube)
     total = probability.sum("category", skipna=False).values
     np.testing.assert_allclose(total[valid.values], 1, atol=1e-5)
@@ -134,39 +141,27 @@ def test_every_named_classifier_gives_probabilities(cube, train, name) -> None:
     assert (best == train.values)[labelled].mean() > 0.9
 
 
-@pytest.mark.parametrize("name", list(CLASSIFIERS))
-def test_named_classifiers_are_repeatable(cube, train, name) -> None:
-    first, second = (SceneClassifier(name).fit(cube, train).predict_proba(cube) for _ in range(2))
-    np.testing.assert_array_equal(first.values, second.values)
-
-
 def change(train: xr.DataArray, old: int, new: int) -> xr.DataArray:
     return train.where(train != old, new).astype(train.dtype)
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (xr.zeros_like, "no training pixel: all are 0"),
-        (lambda t: t.where(t == 1, 0).astype(t.dtype), r"a single class \(1\)"),
-        (lambda t: change(t, 4, 9), r"hold the values \[9\], which their class table does not"),
-        (lambda t: change(t.astype(int), 4, -3), "must be positive"),
-        (lambda t: t.astype(float), "must hold integers"),
-        (
-            lambda t: t.isel(x=slice(20)),
-            "cube has 40 rows x 44 columns but labels has 40 rows x 20",
-        ),
-        (lambda t: t.assign_coords(x=t.x + 15), "lie on different grids"),
-        (lambda t: t.expand_dims("time"), r"labels must have the dims \(y, x\)"),
-    ],
-)
-def test_impossible_labels_are_refused(cube, train, labels, message) -> None:
-    with pytest.raises(InputError, match=message):
-        SceneClassifier("lda").fit(cube, labels(train))
+def test_impossible_labels_are_refused(cube, train) -> None:
+    for labels, message in [
+        (xr.zeros_like(train), "no training pixel"),
+        (train.where(train == 1, 0).astype(train.dtype), r"single class \(1\)"),
+        (change(train, 4, 9), r"\[9\]"),
+        (change(train.astype(int), 4, -3), "positive"),
+        (train.astype(float), "integers"),
+        (train.isel(x=slice(20)), "40 rows x 44 columns .* 40 rows x 20"),
+        (train.assign_coords(x=train.x + 15), "different grids"),
+        (train.expand_dims("time"), r"\(y, x\)"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            SceneClassifier("lda").fit(cube, labels)
 
 
 def test_labels_without_data_are_refused_and_few_are_skipped(cube, train) -> None:
-    with pytest.raises(InputError, match=r"None of the .* labelled pixels has data"):
+    with pytest.raises(InputError, match="labelled pixels has data"):
         SceneClassifier("lda").fit(cube.where(train == 0), train)
     first = np.argwhere(train.values > 0)[0]
     holed = cube.copy(deep=True)
@@ -187,13 +182,13 @@ def test_fill_values_are_no_labels(cube, train) -> None:
 def test_impossible_parts_are_refused(cube, train) -> None:
     with pytest.raises(InputError, match="LinearSVC has no predict_proba"):
         SceneClassifier(LinearSVC()).fit(cube, train)
-    with pytest.raises(InputError, match="Put transformers of samples into a pipeline"):
+    with pytest.raises(InputError, match="pipeline"):
         SceneClassifier("lda", features=[StandardScaler()]).fit(cube, train)
-    with pytest.raises(ConfigError, match=r"Unknown classifier 'ldaa'.*Did you mean 'lda'"):
+    with pytest.raises(ConfigError, match=r"'ldaa'.*Did you mean 'lda'"):
         SceneClassifier("ldaa").fit(cube, train)
-    with pytest.raises(ConfigError, match=r"Unknown feature 'mnff'"):
+    with pytest.raises(ConfigError, match="'mnff'"):
         SceneClassifier("lda", features=["mnff"]).fit(cube, train)
-    with pytest.raises(InputError, match=r"must be an xarray\.DataArray"):
+    with pytest.raises(InputError, match="DataArray"):
         SceneClassifier("lda").fit(cube.values, train)
 
 
@@ -203,16 +198,17 @@ def test_plain_labels_get_plain_names(cube, train) -> None:
     assert schema.class_table(probability) == ClassTable.plain([1, 2, 3, 4])
 
 
-def test_nearest_neighbour_is_an_honest_classifier() -> None:
-    check_estimator(NearestNeighbour(), on_skip=None)
+@pytest.mark.parametrize("name", ["nearest_neighbor", "svm"])
+def test_our_classifiers_are_honest(name) -> None:
+    check_estimator(CLASSIFIERS.create(name), on_skip=None)
 
 
-def test_nearest_neighbour_is_scikit_learns_with_graded_probabilities() -> None:
+def test_nearest_neighbor_is_scikit_learns_with_graded_probabilities() -> None:
     random = np.random.default_rng(0)
     samples, targets = random.normal(size=(60, 2)), random.integers(0, 5, 60)
     queries = random.normal(size=(300, 2))
     reference = KNeighborsClassifier(1).fit(samples, targets)
-    model = NearestNeighbour().fit(samples, targets)
+    model = CLASSIFIERS.create("nearest_neighbor").fit(samples, targets)
     np.testing.assert_array_equal(model.predict(queries), reference.predict(queries))
     distance = np.array(
         [np.linalg.norm(queries[:, None] - samples[targets == k], axis=2).min(1) for k in range(5)]
@@ -222,10 +218,6 @@ def test_nearest_neighbour_is_scikit_learns_with_graded_probabilities() -> None:
     np.testing.assert_array_equal(model.predict_proba(samples).max(axis=1), 1.0)
 
 
-def test_support_vector_machine_is_an_honest_classifier() -> None:
-    check_estimator(SupportVectorMachine(), on_skip=None)
-
-
 def test_support_vector_machine_is_scikit_learns() -> None:
     random = np.random.default_rng(0)
     targets = np.repeat([0, 1, 2], [20, 30, 3])
@@ -233,13 +225,12 @@ def test_support_vector_machine_is_scikit_learns() -> None:
     machines = OneVsRestClassifier(SVC(C=10.0))
     folds = StratifiedKFold(3, shuffle=True, random_state=0)  # the rarest class has 3
     reference = CalibratedClassifierCV(machines, ensemble=False, cv=folds).fit(samples, targets)
-    model = SupportVectorMachine().fit(samples, targets)
+    model = CLASSIFIERS.create("svm").fit(samples, targets)
     np.testing.assert_array_equal(model.predict_proba(samples), reference.predict_proba(samples))
-
-
-def test_a_class_of_one_sample_cannot_be_calibrated() -> None:
-    with pytest.raises(InputError, match="at least two samples of every class; class 7 has one"):
-        SupportVectorMachine().fit(np.eye(5), [1, 1, 2, 2, 7])
+    with pytest.raises(InputError, match="class 7 has one"):
+        CLASSIFIERS.create("svm").fit(np.eye(5), [1, 1, 2, 2, 7])
+    with pytest.raises(InputError, match="n_folds"):
+        CLASSIFIERS.create("svm", n_folds=1).fit(samples, targets)
 
 
 def test_progress_reaches_the_last_row(cube, model) -> None:
@@ -252,3 +243,48 @@ def test_features_are_those_the_classifier_sees(cube, model) -> None:
     features = model.transform(cube)
     assert features.sizes["band"] == model.classifier_.n_features_in_ == 5
     xr.testing.assert_identical(features, Smooth(1.0).fit_transform(MNF(5).fit_transform(cube)))
+
+
+def test_the_halo_is_the_sum_of_those_of_the_features(cube, train) -> None:
+    model = SceneClassifier("lda", features=[Smooth(1.0), "pca", Smooth(2.0)])
+    assert model.fit(cube, train).halo == 4 + 8
+    assert SceneClassifier("lda", features=["coordinates"]).fit(cube, train).halo is None
+
+
+# 500 samples and functions: products large enough that BLAS divides them if it may
+DIGEST = """
+import hashlib
+import numpy as np
+import xarray as xr
+import hsreject as hr
+
+rng = np.random.default_rng(0)
+labels = xr.DataArray(np.arange(70 * 80).reshape(70, 80) % 7 + 1, dims=("y", "x")).astype("uint8")
+values = rng.standard_normal((7, 60))[labels.values - 1] + rng.standard_normal((70, 80, 60))
+cube = xr.DataArray(values.transpose(2, 0, 1), dims=("band", "y", "x"))
+train = labels.where(xr.DataArray(rng.random((70, 80)) < 0.09, dims=("y", "x")), 0).astype("uint8")
+used = train.values > 0
+digest = hashlib.sha256()
+for classifier in (hr.SparseMultinomialRegression(tol=1e-3), "lda", "logistic_regression"):
+    for scene in (cube, cube.astype("float32")):
+        model = hr.SceneClassifier(classifier, features=[hr.MNF(15)]).fit(scene, train)
+        digest.update(model.transform(scene).values.tobytes())
+        digest.update(model.predict_proba(scene).values.tobytes())
+model = hr.SparseMultinomialRegression(tol=1e-3).fit(values[used], train.values[used])
+digest.update(model.predict_proba(values.reshape(-1, 60)).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_same_bits_on_one_and_on_two_threads() -> None:
+    found = []
+    for n_threads in ("1", "2"):
+        names = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+        done = subprocess.run(
+            [sys.executable, "-c", DIGEST],
+            env=os.environ | dict.fromkeys(names, n_threads),
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        found.append(done.stdout)
+    assert len(found[0].strip()) == 64
+    assert found[0] == found[1]

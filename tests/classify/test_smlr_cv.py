@@ -1,11 +1,10 @@
-"""Paths of sparsities, and the choice of sparsity and width by cross-validation."""
+"""The choice of sparsity and width by cross-validation."""
 
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from hsreject.classify.smlr import SparseMultinomialRegression
-from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV
+from hsreject import SparseMultinomialRegression, SparseMultinomialRegressionCV
 from hsreject.errors import InputError
 
 
@@ -21,24 +20,6 @@ def samples():
 
 def test_the_contract_of_scikit_learn() -> None:
     check_estimator(SparseMultinomialRegressionCV(3, gamma_factors=(1.0,), n_folds=2), on_skip=None)
-
-
-def test_a_path_is_many_fits(samples) -> None:
-    X, y = samples
-    model = SparseMultinomialRegression(kernel="linear", tol=1e-8)
-    path = model.path(X, y, sparsities=7, smallest=0.02)
-    assert path.coef.shape == (7, 3, 6)
-    assert not path.coef[0].any()  # the first sparsity is the smallest that zeroes all weights
-    assert path.coef[1].any()
-    assert path.sparsity[-1] == pytest.approx(0.02 * path.sparsity[0])
-    for sparsity, objective, gap in zip(
-        path.sparsity, path.objective, path.duality_gap, strict=True
-    ):
-        alone = model.set_params(sparsity=sparsity).fit(X, y)
-        assert objective == pytest.approx(alone.objective_, rel=1e-7)
-        assert gap <= 1e-8 * objective
-    given = model.path(X, y, sparsities=[0.1, 5.0])
-    np.testing.assert_array_equal(given.sparsity, [5.0, 0.1])
 
 
 def test_the_choice_is_the_best_held_out_log_loss(samples) -> None:
@@ -76,6 +57,17 @@ def test_the_width_is_chosen_too(samples) -> None:
     assert model.log_loss_.shape == (2, 4)
 
 
+def test_candidates_begin_where_all_weights_are_zero(samples) -> None:
+    X, y = samples
+    model = SparseMultinomialRegressionCV(7, kernel="linear", smallest=0.02).fit(X, y)
+    assert len(model.sparsities_) == 7
+    largest = model.sparsities_[0]
+    assert model.sparsities_[-1] == pytest.approx(0.02 * largest)
+    for share, empty in ((1.001, True), (0.99, False)):
+        alone = SparseMultinomialRegression(share * largest, kernel="linear", tol=1e-8).fit(X, y)
+        assert alone.coef_.any() == (not empty)
+
+
 def test_order_of_samples_does_not_matter(samples) -> None:
     X, y = samples
     turned = np.random.default_rng(0).permutation(len(y))
@@ -92,18 +84,15 @@ def test_single_samples_of_a_class_always_train(samples) -> None:
     assert list(model.classes_) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sparsities": 0}, "sparsities must be a number of points or a list"),
-        ({"sparsities": [-1.0]}, "values at least 0"),
-        ({"sparsities": []}, "sparsities must be"),
-        ({"smallest": 0}, "smallest must be a number above 0"),
-        ({"gamma_factors": ()}, "at least one factor"),
-        ({"gamma_factors": (0,)}, "gamma_factors must be a number above 0"),
-        ({"n_folds": 1}, "n_folds must be a whole number, at least 2"),
-    ],
-)
-def test_wrong_parameters_are_named(samples, options, message) -> None:
-    with pytest.raises(InputError, match=message):
-        SparseMultinomialRegressionCV(**options).fit(*samples)
+def test_wrong_parameters_are_named(samples) -> None:
+    for options, message in [
+        ({"sparsities": 0}, "sparsities"),
+        ({"sparsities": [-1.0]}, "at least 0"),
+        ({"sparsities": []}, "sparsities"),
+        ({"smallest": 0}, "smallest"),
+        ({"gamma_factors": ()}, "gamma_factors"),
+        ({"gamma_factors": (0,)}, "gamma_factors"),
+        ({"n_folds": 1}, "n_folds"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            SparseMultinomialRegressionCV(**options).fit(*samples)

@@ -8,12 +8,12 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.context.grid import Grid
-from hsreject.context.image import principal_components
 from hsreject.context.priors import PRIORS, Prior, VectorTV
 from hsreject.context.priors.edges import ImageEdges
 from hsreject.context.scene_image import SceneImage
 from hsreject.context.solvers import SOLVERS
 from hsreject.errors import InputError, NotConvergedWarning
+from hsreject.features.components import principal_components
 
 
 @pytest.fixture(scope="module")

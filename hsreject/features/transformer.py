@@ -12,10 +12,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hsreject import schema
-from hsreject.classify.moments import Moments, cube_moments
-from hsreject.classify.one_thread import one_blas_thread
-from hsreject.classify.pixels import feature_dtype, map_pixels, on_the_grid_of
 from hsreject.errors import InputError
+from hsreject.features.pixels import (
+    Moments,
+    check_enough_pixels,
+    cube_moments,
+    feature_dtype,
+    map_pixels,
+    on_the_grid_of,
+)
+from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +45,7 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     A whole transformer: every band minus its darkest value in the scene it was fitted on.
 
     >>> class SubtractDarkest(SceneTransformer):
-    ...     reach = 0  # a pixel's features need no neighbours
+    ...     halo = 0  # the features of a pixel need none of its neighbours
     ...
     ...     def _learn_scene(self, cube):
     ...         self.darkest_ = cube.min(("y", "x")).values
@@ -63,8 +69,8 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         """Return the features of a cube that has the bands in use."""
 
     @property
-    def reach(self) -> int | None:
-        """How many pixels around it decide the features of a pixel; None: its place, or them all.
+    def halo(self) -> int | None:
+        """How many pixels around a pixel decide its features; None: its place does, or all pixels.
 
         A scene that is mapped block by block needs to know; by default nothing is promised.
         """
@@ -112,7 +118,8 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         if cube.sizes[schema.BAND] != self.n_features_in_:
             raise InputError(
                 f"{type(self).__name__} was fitted on {self.n_features_in_} bands but the cube has "
-                f"{cube.sizes[schema.BAND]}. Select or resample its bands (hsreject.ResampleBands)."
+                f"{cube.sizes[schema.BAND]}. Select those bands, or match them by wavelength: "
+                "SceneClassifier.predict_proba(cube, match_bands='nearest')."
             )
         return self._transform_scene(self._in_use(cube))
 
@@ -130,9 +137,12 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
     """A feature of each spectrum by itself: a scene transformer that also takes plain samples.
 
     Given an array (n_samples, n_features) it is an ordinary scikit-learn transformer, fit for
-    pipelines; given a cube it gives a cube. A subclass writes ``_learn(moments)``, where
-    ``moments`` is called only by those that need mean and covariance, and
-    ``_transform_samples(samples)``.
+    pipelines; given a cube it returns a cube. A subclass writes two methods:
+
+    - ``_learn(moments)`` sets the learned attributes; ``moments()`` gives mean and covariance to
+      those that need them;
+    - ``_transform_samples(samples)`` returns the features of samples, in single precision where
+      the scene is.
     """
 
     @abstractmethod
@@ -144,8 +154,8 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
         """Return the features (n_samples, n_outputs) of samples (n_samples, n_bands_in_use)."""
 
     @property
-    def reach(self) -> int:
-        """None of its neighbours matter to a pixel."""
+    def halo(self) -> int:
+        """Zero: the neighbours of a pixel do not matter."""
         return 0
 
     @property
@@ -175,7 +185,7 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
         check_is_fitted(self, "n_features_in_")
         samples = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
         with one_blas_thread():
-            features = self._transform_samples(samples[:, self.bands_used_].astype(np.float64))
+            features = self._transform_samples(samples[:, self.bands_used_])
         return features.astype(samples.dtype, copy=False)
 
     def fit_transform(self, X: Any, y: object = None) -> Any:
@@ -183,7 +193,12 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
         return self.fit(X, y).transform(X)
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
-        self._learn(lambda: pixel_moments(cube, needed_by=type(self).__name__))
+        def moments() -> Moments:
+            gathered = cube_moments(cube)
+            check_enough_pixels(gathered, needed_by=type(self).__name__)
+            return gathered
+
+        self._learn(moments)
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         data = map_pixels(
@@ -193,38 +208,3 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
             dtype=feature_dtype(cube.dtype),
         )
         return on_the_grid_of(cube, data, dim=schema.BAND, coords=self._band_coords(cube))
-
-
-def pixel_moments(cube: xr.DataArray, *, needed_by: str) -> Moments:
-    """Return the moments of the pixels that have data, of which there must be two."""
-    moments = cube_moments(cube)
-    check_enough_pixels(moments, needed_by=needed_by)
-    return moments
-
-
-def check_enough_pixels(moments: Moments, *, needed_by: str) -> None:
-    """Raise unless the moments are of at least two pixels."""
-    if moments.count < 2:
-        raise InputError(
-            f"{needed_by} needs at least two pixels with data in every good band (found "
-            f"{moments.count}). Mark bands without data as bad with the coordinate 'good_band'."
-        )
-
-
-def component_coords(n_components: int) -> dict[str, Any]:
-    """Return the coordinates of features that are no bands: they are numbered from 1."""
-    return {schema.BAND: np.arange(1, n_components + 1)}
-
-
-def fix_signs(components: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return components (rows) turned so that the largest entry of each is positive.
-
-    Examples
-    --------
-    >>> fix_signs(np.array([[0.1, -2.0], [3.0, 1.0]]))
-    array([[-0.1,  2. ],
-           [ 3. ,  1. ]])
-    """
-    largest = np.abs(components).argmax(axis=1)
-    signs = np.sign(components[np.arange(len(components)), largest])
-    return components * np.where(signs == 0, 1.0, signs)[:, None]

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hsreject.classify.exponentials import gaussian_in_place
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -59,7 +57,7 @@ class Basis:
         Parameters
         ----------
         samples : array (sample, feature)
-            FloatArray, as many as a scene has.
+            As many as a scene has.
         coef : array (category, function)
             Weights; functions without any are not computed.
         """
@@ -79,14 +77,7 @@ class Basis:
 def scale_gamma(samples: FloatArray, weight: FloatArray) -> float:
     """Return 1 / (mean squared distance of two samples), or 1 if all samples are equal.
 
-    The weighted mean of |x_i - x_j|^2 over all pairs is twice the sum of the feature variances, so
-    functions at this width are neither blind (distances all large) nor flat (all small).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> scale_gamma(np.array([[0.0], [2.0]]), np.ones(2))  # distances 0, 2, 2, 0
-    0.5
+    The weighted mean of |x_i - x_j|^2 over all pairs is twice the sum of the feature variances.
     """
     mean = np.average(samples, axis=0, weights=weight)
     spread = 2 * float(np.average(((samples - mean) ** 2).sum(axis=1), weights=weight))
@@ -98,27 +89,9 @@ def choose_centers(
 ) -> NDArray[np.intp]:
     """Return the numbers of the samples that span the functions of all samples best.
 
-    A greedy choice: each centre is the one after which least of the samples' functions (the
-    weighted trace of the kernel matrix) is left outside the span of the centres. Nothing is
-    random. Fewer come back when they explain all; of more than 2,000 samples, 2,000 evenly spaced
-    ones are candidates.
-
-    Parameters
-    ----------
-    samples : array (sample, feature)
-        Samples; in a fixed order if more than 2,000.
-    weight : array (sample,)
-        Their weights.
-    gamma : float
-        Inverse squared width of the functions.
-    n_centers : int
-        Number of centres, at most.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> choose_centers(np.array([[0.0], [0.1], [5.0], [0.2]]), np.ones(4), gamma=1.0, n_centers=2)
-    array([1, 2])
+    A greedy pivoted Cholesky factorisation: each centre is the one after which least of the kernel
+    matrix (its weighted trace) is left outside the span of the centres. Nothing is random. Fewer
+    centres come back when they explain everything.
     """
     candidates = np.arange(len(samples))
     if len(samples) > _MOST_CANDIDATES:
@@ -147,22 +120,14 @@ def choose_centers(
 
 
 def radial_basis(samples: FloatArray, centers: FloatArray, gamma: float) -> FloatArray:
-    """Return exp(-gamma |x_i - c_j|^2), (sample, centre), in the samples' float type.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> radial_basis(np.array([[0.0], [1.0]]), np.array([[0.0]]), 1.0).round(3)
-    array([[1.   ],
-           [0.368]])
-    """
+    """Return exp(-gamma |x_i - c_j|^2), (sample, centre), in the precision of the samples."""
     origin = centers.mean(axis=0)  # squares of offsets would cost digits
     samples, centers = samples - origin, centers - origin
-    values = samples @ (2 * gamma * centers).T
-    of_samples = gamma * np.einsum("ij,ij->i", samples, samples)
-    of_centers = gamma * np.einsum("ij,ij->i", centers, centers)
-    gaussian_in_place(values, of_samples, of_centers)
-    return values
+    exponent: FloatArray = samples @ (2 * gamma * centers).T
+    exponent -= gamma * np.einsum("ij,ij->i", samples, samples)[:, None]
+    exponent -= gamma * np.einsum("ij,ij->i", centers, centers)
+    np.minimum(exponent, 0, out=exponent)  # a distance of zero may round to less
+    return np.exp(exponent, out=exponent)
 
 
 def _blocks(n_samples: int, n_values: int) -> Iterator[slice]:

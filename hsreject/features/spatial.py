@@ -1,4 +1,4 @@
-"""Spatial smoothing of features that knows where the scene ends."""
+"""Features that look at the place of a pixel or at its neighbours."""
 
 from __future__ import annotations
 
@@ -6,18 +6,48 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from scipy.ndimage import gaussian_filter
 
 from hsreject import schema
-from hsreject.classify.features.contract import SceneTransformer
-from hsreject.classify.pixels import feature_dtype, on_the_grid_of
-from hsreject.errors import InputError
+from hsreject.features.pixels import feature_dtype, on_the_grid_of
+from hsreject.features.transformer import SceneTransformer
+from hsreject.registry import check_number
 
 if TYPE_CHECKING:
-    import xarray as xr
     from numpy.typing import NDArray
 
-_TRUNCATE = 4.0
+_TRUNCATE = 4.0  # the Gaussian ends at so many standard deviations
+
+
+class Coordinates(SceneTransformer):
+    """Row and column of every pixel that has data: two features without any spectrum.
+
+    With training pixels drawn at random from the same scene, location alone classifies well,
+    because neighbours mostly belong to one class. A method that uses spectra must be compared with
+    what ``SceneClassifier("nearest_neighbor", features=["coordinates"])`` reaches without any. The
+    feature means nothing on another scene.
+
+    Examples
+    --------
+    >>> cube = xr.DataArray(np.ones((5, 2, 3)), dims=("band", "y", "x"))
+    >>> Coordinates().fit_transform(cube).values[:, 1, 2]
+    array([1., 2.], dtype=float32)
+    """
+
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        """Nothing to learn."""
+
+    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
+        valid = xr.apply_ufunc(np.isfinite, cube, dask="allowed").all(schema.BAND)
+        positions = [
+            xr.DataArray(np.arange(cube.sizes[dim], dtype=np.float32), dims=dim)
+            .where(valid)
+            .transpose(*schema.MAP_DIMS)
+            for dim in schema.MAP_DIMS
+        ]
+        data = xr.concat(positions, dim=schema.BAND).data
+        return on_the_grid_of(cube, data, dim=schema.BAND, coords={schema.BAND: ["row", "column"]})
 
 
 class Smooth(SceneTransformer):
@@ -53,13 +83,12 @@ class Smooth(SceneTransformer):
         self.sigma = sigma
 
     @property
-    def reach(self) -> int:
+    def halo(self) -> int:
         """The radius of the kernel."""
         return int(_TRUNCATE * self.sigma + 0.5)
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
-        if not (np.isfinite(self.sigma) and self.sigma >= 0):
-            raise InputError(f"sigma must be a number of pixels from 0 (got {self.sigma}).")
+        check_number("sigma", self.sigma, least=0)
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         dtype = feature_dtype(cube.dtype)
@@ -70,7 +99,7 @@ class Smooth(SceneTransformer):
             return on_the_grid_of(cube, kernel(data), dim=schema.BAND, coords=coords)
         smoothed = data.rechunk({0: -1}).map_overlap(
             kernel,
-            depth={0: 0, 1: self.reach, 2: self.reach},
+            depth={0: 0, 1: self.halo, 2: self.halo},
             boundary="none",
             dtype=dtype,
             meta=np.empty((0, 0, 0), dtype=dtype),

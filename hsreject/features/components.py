@@ -1,0 +1,305 @@
+"""Components of spectra: principal axes, PCA and minimum noise fraction (MNF)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from spectral.algorithms.algorithms import GaussianStats
+
+from hsreject import schema
+from hsreject.errors import InputError
+from hsreject.features.pixels import (
+    Moments,
+    check_enough_pixels,
+    feature_dtype,
+    map_pixels,
+    on_the_grid_of,
+    pixel_and_difference_moments,
+)
+from hsreject.features.transformer import SampleTransformer, SceneTransformer
+from hsreject.registry import check_choice
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from numpy.typing import NDArray
+
+# pixel -> neighbour (rows, columns); the names are spectral's
+NEIGHBORS = {"lowerright": (1, 1), "lowerleft": (1, -1), "right": (0, 1), "lower": (1, 0)}
+
+# Directions whose noise variance is this fraction of the largest (of bands scaled to unit noise)
+# hold rounding error: constant bands, copies of bands, more bands than pairs of pixels.
+_NO_NOISE = 1e-10
+
+
+def principal_axes(moments: Moments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the variances, descending, and the principal axes of samples, one per row.
+
+    The largest entry of each axis is positive, whatever the linear algebra library makes of it.
+
+    Examples
+    --------
+    >>> variances, axes = principal_axes(Moments.of(np.array([[0.0, 0.0], [-2.0, -1.0]])))
+    >>> variances.round(3), axes.round(3)
+    (array([2.5, 0. ]), array([[ 0.894,  0.447],
+           [-0.447,  0.894]]))
+    """
+    scatters, vectors = np.linalg.eigh(moments.scatter)
+    variances = np.maximum(scatters[::-1], 0.0) / max(moments.count - 1, 1)
+    return variances, _fixed_signs(vectors.T[::-1])
+
+
+def principal_components(
+    image: NDArray[np.floating[Any]], valid: NDArray[np.bool_], count: int
+) -> NDArray[np.float64]:
+    """Return the first `count` principal components (component, y, x) of an image (band, y, x).
+
+    Only `valid` pixels (y, x) take part; the others are 0.
+    """
+    spectra = image[:, valid].astype(np.float64)
+    if not np.isfinite(spectra).all():
+        raise InputError(
+            "image has NaN or infinite values in pixels whose probabilities are given. "
+            "Set the probabilities of these pixels to NaN, or drop the bands that have them."
+        )
+    moments = Moments.of(spectra.T)
+    axes = principal_axes(moments)[1][:count]
+    components = np.zeros((len(axes), *valid.shape))
+    components[:, valid] = axes @ (spectra - moments.mean[:, None])
+    return components
+
+
+def _fixed_signs(axes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return axes (rows), turned so that the largest entry of each is positive."""
+    largest = axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)]
+    return axes * np.where(largest < 0, -1.0, 1.0)[:, None]
+
+
+def _component_coords(n_components: int) -> dict[str, Any]:
+    """Return the coordinates of features that are not bands: they are numbered from 1."""
+    return {schema.BAND: np.arange(1, n_components + 1)}
+
+
+class PCA(SampleTransformer):
+    r"""Principal components of spectra, from a covariance gathered chunk by chunk.
+
+    The components are the eigenvectors v of the covariance of the pixels with the largest
+    eigenvalues; the features of x are :math:`v'(x - m)`, m the mean. The same as
+    `sklearn.decomposition.PCA`, except that the scene never has to be in memory at once and that
+    the sign makes the largest weight of a component positive.
+
+    Parameters
+    ----------
+    n_components : int, float or None, default 15
+        How many components to keep; a fraction in (0, 1) keeps the fewest that hold this share of
+        the variance; None keeps all. More than there are features means all of them.
+    whiten : bool, default False
+        Whether to scale each component to unit variance. Components without any stay at zero.
+
+    Attributes
+    ----------
+    components_ : ndarray (n_components, n_features)
+        The eigenvectors, one per row.
+    explained_variance_ : ndarray (n_components,)
+        Their eigenvalues.
+    explained_variance_ratio_ : ndarray (n_components,)
+        The same as shares of the whole variance.
+    mean_ : ndarray (n_features,)
+        The mean m.
+
+    Examples
+    --------
+    >>> samples = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
+    >>> PCA(n_components=0.99).fit_transform(samples).round(3)
+    array([[-2.236],
+           [ 0.   ],
+           [ 2.236]])
+    """
+
+    def __init__(self, n_components: int | float | None = 15, *, whiten: bool = False) -> None:
+        self.n_components = n_components
+        self.whiten = whiten
+
+    def _learn(self, moments: Callable[[], Moments]) -> None:
+        statistics = moments()
+        variances, axes = principal_axes(statistics)
+        total = variances.sum()
+        ratio = variances / total if total > 0 else np.zeros_like(variances)
+        kept = self._n_kept(ratio)
+        self.mean_ = statistics.mean
+        self.components_ = axes[:kept]
+        self.explained_variance_ = variances[:kept]
+        self.explained_variance_ratio_ = ratio[:kept]
+
+    def _n_kept(self, ratio: NDArray[np.float64]) -> int:
+        wanted = self.n_components
+        if wanted is None:
+            return ratio.size
+        if isinstance(wanted, float) and 0.0 < wanted < 1.0:
+            return min(int(np.searchsorted(np.cumsum(ratio), wanted)) + 1, ratio.size)
+        if wanted < 1 or wanted != int(wanted):
+            raise InputError(
+                f"n_components must be a whole number from 1, or a share of the variance between 0 "
+                f"and 1 (got {wanted})."
+            )
+        return min(int(wanted), ratio.size)
+
+    def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
+        scores: NDArray[Any] = (samples - self.mean_) @ self.components_.T
+        if not self.whiten:
+            return scores
+        deviation = np.sqrt(self.explained_variance_)
+        # below rounding error of the largest, a deviation is noise of the arithmetic
+        usable = deviation > 1e-12 * deviation[0] if deviation[0] > 0 else deviation > 0
+        scores *= np.divide(1.0, deviation, out=np.zeros_like(deviation), where=usable)
+        return scores
+
+    @property
+    def _n_outputs(self) -> int:
+        return len(self.components_)
+
+    def _band_coords(self, cube: xr.DataArray) -> dict[str, Any]:
+        return _component_coords(self._n_outputs)
+
+
+class MNF(SceneTransformer):
+    r"""Minimum noise fraction (noise-adjusted principal components) of a scene.
+
+    With the covariance S of the pixels and the covariance N of the noise, the components are the
+    solutions of :math:`S w = \lambda N w`, scaled to unit noise (:math:`w' N w = 1`) and ordered by
+    :math:`\lambda`, which is one plus the signal-to-noise ratio. The features of a spectrum x are
+    :math:`w'(x - m)`, m the mean of the scene. The noise is estimated from neighbouring pixels,
+    whose difference is mostly noise: N is half the covariance of the differences.
+
+    Pixels without data take part in nothing, and neither does any pair that has one. The
+    eigenvectors come from `spectral`; directions in which no noise could be measured (constant
+    bands, copies of bands) are left out, and the sign of a component is that which makes its
+    largest weight positive.
+
+    Parameters
+    ----------
+    n_components : int or None, default 15
+        How many components to keep, at least 1. None keeps those whose signal-to-noise ratio
+        :math:`\lambda - 1` is at least `min_snr`, and at least one.
+    min_snr : float, default 1.0
+        The rule for ``n_components=None``: a component is worth keeping when it holds at least this
+        many times as much signal as noise, in variance.
+    neighbor : {"lowerright", "lowerleft", "right", "lower"}, default "lowerright"
+        Which neighbour a pixel is compared with.
+
+    Attributes
+    ----------
+    components_ : ndarray (n_components, n_bands_in_use)
+        The weights w, one component per row.
+    mean_ : ndarray (n_bands_in_use,)
+        The mean m.
+    snr_ : ndarray
+        The signal-to-noise ratio of every component there is, not only of those kept.
+
+    References
+    ----------
+    A. A. Green, M. Berman, P. Switzer and M. D. Craig, "A transformation for ordering multispectral
+    data in terms of image quality with implications for noise removal", IEEE Transactions on
+    Geoscience and Remote Sensing 26 (1988).
+    J. B. Lee, A. S. Woodyatt and M. Berman, "Enhancement of high spectral resolution remote-sensing
+    data by a noise-adjusted principal components transform", the same 28 (1990).
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> rng = np.random.default_rng(0)
+    >>> ramp = np.linspace(0, 9, 20) * np.ones((30, 1))
+    >>> values = np.stack([ramp, -ramp, 0 * ramp]) + 0.1 * rng.normal(size=(3, 30, 20))
+    >>> scene = xr.DataArray(values, dims=("band", "y", "x"))
+    >>> mnf = MNF(n_components=None).fit(scene)
+    >>> mnf.transform(scene).shape, bool(mnf.snr_[0] > 500)
+    ((1, 30, 20), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = 15,
+        *,
+        min_snr: float = 1.0,
+        neighbor: str = "lowerright",
+    ) -> None:
+        self.n_components = n_components
+        self.min_snr = min_snr
+        self.neighbor = neighbor
+
+    @property
+    def halo(self) -> int:
+        """Zero: the neighbours of a pixel matter to the fit alone."""
+        return 0
+
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        check_choice("neighbor", self.neighbor, NEIGHBORS)
+        signal, noise = pixel_and_difference_moments(cube, NEIGHBORS[self.neighbor])
+        check_enough_pixels(signal, needed_by="MNF")
+        if noise.count < 2:
+            raise InputError(
+                f"MNF needs at least two pairs of neighbouring pixels with data to measure noise "
+                f"(found {noise.count}). Use PCA, or another neighbor= than {self.neighbor!r}."
+            )
+        eigenvalues, components = _noise_adjusted_components(signal, noise)
+        kept = self._n_kept(eigenvalues)
+        self.snr_ = eigenvalues - 1.0
+        self.components_ = _fixed_signs(components[:kept])
+        self.mean_ = signal.mean
+
+    def _n_kept(self, eigenvalues: NDArray[np.float64]) -> int:
+        if self.n_components is None:
+            return max(int((eigenvalues - 1.0 >= self.min_snr).sum()), 1)
+        if not 1 <= self.n_components <= eigenvalues.size:
+            raise InputError(
+                f"n_components must lie between 1 and {eigenvalues.size}, the number of "
+                f"independent bands with noise in this scene (got {self.n_components})."
+            )
+        return int(self.n_components)
+
+    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
+        n_components = len(self.components_)
+        data = map_pixels(
+            cube, self._project, n_outputs=n_components, dtype=feature_dtype(cube.dtype)
+        )
+        coords = _component_coords(n_components)
+        return on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
+
+    def _project(self, samples: NDArray[np.float64]) -> NDArray[Any]:
+        return (samples - self.mean_) @ self.components_.T
+
+
+def _noise_adjusted_components(
+    signal: Moments, differences: Moments
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return eigenvalues (descending) and components (rows) of pixels over noise.
+
+    Pixel minus neighbour has twice the covariance of the noise.
+    """
+    noise = differences.covariance / 2.0
+    deviation = np.sqrt(np.diagonal(noise))
+    scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    variances, axes = np.linalg.eigh(noise * np.outer(scale, scale))
+    noisy = variances > _NO_NOISE * variances[-1]
+    if not noisy.any():
+        raise InputError(
+            "MNF needs noise to measure: in every band all neighbouring pixels are equal. "
+            "Use PCA for scenes without noise."
+        )
+    # Bands scaled to unit noise, then rotated to uncorrelated noise: spectral's square root of the
+    # inverse covariance is safe there. Its mnf() is not called because it solves the symmetric
+    # problem with a general solver, which loses orthogonality where eigenvalues nearly agree.
+    basis = axes[:, noisy] * scale[:, None]
+    whiten = _statistics(np.diag(variances[noisy])).sqrt_inv_cov @ basis.T
+    whitened = _statistics(_symmetric(whiten @ signal.covariance @ whiten.T))
+    principal = whitened.principal_components
+    return principal.eigenvalues, principal.eigenvectors.T @ whiten
+
+
+def _statistics(covariance: NDArray[np.float64]) -> GaussianStats:
+    return GaussianStats(mean=np.zeros(len(covariance)), cov=covariance)
+
+
+def _symmetric(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    return (matrix + matrix.T) / 2.0

@@ -1,0 +1,311 @@
+"""Pixels of a cube as samples, and samples as pixels again; their moments; the labelled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from dask.array.overlap import overlap
+from dask.base import compute
+from dask.delayed import delayed
+
+from hsreject import schema
+from hsreject.errors import InputError
+from hsreject.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+# How many pixels are worked on at a time: bounds the memory of every scan over a cube.
+PIXELS_AT_ONCE = 4_096
+
+SampleFunction = Callable[["NDArray[Any]"], "NDArray[Any]"]
+"""A function of samples (n_samples, n_features) that treats each of them by itself."""
+
+RowProgress = Callable[[float, float], None]
+"""A function that is told how many rows are done, and how many there are."""
+
+
+def feature_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    """Return the floating type that holds features of a cube of `dtype`: float32, or wider."""
+    return np.result_type(dtype, np.float32)
+
+
+def samples_of(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the pixels (band, y, x) with data in every band as samples, and their mask (y, x).
+
+    Infinite values count as no data: no arithmetic survives them. The samples are a copy.
+    """
+    valid = np.isfinite(values).all(axis=0)
+    # band by band in memory, as the cube is: a transposed copy would cost more than the products
+    bands = values.reshape(len(values), -1) if valid.all() else values[:, valid]
+    return bands.astype(feature_dtype(values.dtype)).T, valid
+
+
+def map_pixels(
+    cube: xr.DataArray,
+    function: SampleFunction,
+    *,
+    n_outputs: int,
+    dtype: DTypeLike,
+    progress: RowProgress | None = None,
+) -> Any:
+    """Return `function` of every pixel that has data, NaN elsewhere.
+
+    Parameters
+    ----------
+    cube : DataArray (band, y, x)
+        Eager or dask-backed.
+    function : callable
+        Samples (n, band) in the precision of :func:`feature_dtype` to outputs (n, n_outputs).
+    n_outputs : int
+        Number of outputs per sample.
+    dtype : dtype
+        Floating type of the result.
+    progress : callable, optional
+        Called with the number of rows done and of all rows, unless `cube` is lazy.
+
+    Returns
+    -------
+    ndarray or dask array (n_outputs, y, x)
+        Lazy when `cube` is, with its chunks along y and x.
+    """
+    kernel = partial(_map_block, function=function, n_outputs=n_outputs, dtype=np.dtype(dtype))
+    if cube.chunks is None:
+        with one_blas_thread():
+            return kernel(cube.values, progress=progress)
+    whole_spectra = cube.data.rechunk({0: -1})
+    return whole_spectra.map_blocks(
+        kernel,
+        chunks=((n_outputs,), *whole_spectra.chunks[1:]),
+        dtype=dtype,
+        meta=np.empty((0, 0, 0), dtype=dtype),
+    )
+
+
+def _map_block(
+    values: NDArray[Any],
+    *,
+    function: SampleFunction,
+    n_outputs: int,
+    dtype: np.dtype[Any],
+    progress: RowProgress | None = None,
+) -> NDArray[Any]:
+    mapped = np.full((n_outputs, *values.shape[1:]), np.nan, dtype=dtype)
+    for slab in _row_slabs(*values.shape[1:]):
+        samples, valid = samples_of(values[:, slab])
+        if len(samples):
+            mapped[:, slab][:, valid] = np.asarray(function(samples)).T
+        if progress is not None:
+            progress(slab.stop, values.shape[1])
+    return mapped
+
+
+def _row_slabs(height: int, width: int) -> Iterator[slice]:
+    """Yield slices of whole rows that hold about `PIXELS_AT_ONCE` pixels each."""
+    step = max(PIXELS_AT_ONCE // max(width, 1), 1)
+    for start in range(0, height, step):
+        yield slice(start, min(start + step, height))
+
+
+def on_the_grid_of(
+    cube: xr.DataArray, data: Any, *, dim: str, coords: dict[str, Any]
+) -> xr.DataArray:
+    """Return `data` (dim, y, x) as an array with the spatial coordinates of `cube`.
+
+    Coordinates along the bands go (they describe other bands); so do the attributes, except the
+    name of the grid mapping.
+    """
+    spatial = {name: coord for name, coord in cube.coords.items() if schema.BAND not in coord.dims}
+    attrs = {key: value for key, value in cube.attrs.items() if key == "grid_mapping"}
+    result = xr.DataArray(
+        data, dims=(dim, *schema.MAP_DIMS), coords={**spatial, **coords}, attrs=attrs
+    )
+    if "grid_mapping" in cube.encoding:
+        result.encoding["grid_mapping"] = cube.encoding["grid_mapping"]
+    return result
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Count, mean and scatter of samples: what can be merged without seeing them again.
+
+    Parameters
+    ----------
+    count : int
+        Number of samples n.
+    mean : ndarray (n_features,)
+        Their mean m.
+    scatter : ndarray (n_features, n_features)
+        sum_i (x_i - m)(x_i - m)'.
+    """
+
+    count: int
+    mean: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, samples: NDArray[Any]) -> Moments:
+        """Return the moments of samples (n_samples, n_features), in double precision."""
+        count, n_features = samples.shape
+        if not count:
+            return cls(0, np.zeros(n_features), np.zeros((n_features, n_features)))
+        mean = samples.mean(axis=0, dtype=np.float64)
+        centred = samples - mean  # before they are squared, which would cost digits
+        return cls(count, mean, centred.T @ centred)
+
+    def merge(self, other: Moments) -> Moments:
+        """Return the moments of both sets of samples together (Chan, Golub and LeVeque 1983)."""
+        count = self.count + other.count
+        if not count:
+            return self
+        step = other.mean - self.mean
+        mean = self.mean + step * (other.count / count)
+        between = np.outer(step, step) * (self.count * other.count / count)
+        return Moments(count, mean, self.scatter + other.scatter + between)
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """The variance of each feature, divisor n - 1."""
+        return np.diagonal(self.scatter) / max(self.count - 1, 1)
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """The covariance, divisor n - 1."""
+        return self.scatter / max(self.count - 1, 1)
+
+
+def cube_moments(cube: xr.DataArray) -> Moments:
+    """Return the moments of the pixels that have data, gathered chunk by chunk."""
+    (moments,) = _gather(cube, [(0, 0)])
+    return moments
+
+
+def pixel_and_difference_moments(
+    cube: xr.DataArray, offset: tuple[int, int]
+) -> tuple[Moments, Moments]:
+    """Return the moments of the pixels, and those of pixel minus neighbour, in one pass.
+
+    `offset` (rows, columns) says where the neighbour lies: rows 0 or 1, columns -1, 0 or 1, not
+    both 0. Pairs across the borders of chunks count; pairs in which one pixel lacks data do not.
+    """
+    pixels, differences = _gather(cube, [(0, 0), offset])
+    return pixels, differences
+
+
+def _gather(cube: xr.DataArray, offsets: list[tuple[int, int]]) -> tuple[Moments, ...]:
+    with one_blas_thread():
+        if cube.chunks is None:
+            return tuple(_block_moments(cube.values, offset) for offset in offsets)
+        whole_spectra = cube.data.rechunk({0: -1})
+        # one computation, so that every chunk is read once for all
+        totals: tuple[Moments, ...] = compute(  # type: ignore[no-untyped-call]  # dask has few types
+            *(_lazy_moments(whole_spectra, offset) for offset in offsets)
+        )
+    return totals
+
+
+def _lazy_moments(data: Any, offset: tuple[int, int]) -> Any:
+    rows, columns = offset
+    if any(offset):
+        depth = {0: 0, 1: (0, rows), 2: (max(-columns, 0), max(columns, 0))}
+        data = overlap(data, depth=depth, boundary="none")  # type: ignore[no-untyped-call]
+    parts = [delayed(_block_moments)(block, offset) for block in data.to_delayed().ravel()]
+    while len(parts) > 1:  # a fixed tree: deterministic, and few parts are alive at a time
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        odd = parts[-1:] if len(parts) % 2 else []
+        parts = [delayed(Moments.merge)(first, second) for first, second in pairs] + odd
+    return parts[0]
+
+
+def _block_moments(values: NDArray[Any], offset: tuple[int, int]) -> Moments:
+    n_bands, height, width = values.shape
+    rows, columns = offset
+    here = slice(max(-columns, 0), width - max(columns, 0))
+    there = slice(max(columns, 0), width - max(-columns, 0))
+    total = Moments.of(np.empty((0, n_bands)))
+    for slab in _row_slabs(max(height - rows, 0), width):
+        pixels = values[:, slab, here].astype(np.float64)
+        if any(offset):
+            pixels -= values[:, slab.start + rows : slab.stop + rows, there]
+        samples, _ = samples_of(pixels)
+        total = total.merge(Moments.of(samples))
+    return total
+
+
+def check_enough_pixels(moments: Moments, *, needed_by: str) -> None:
+    """Raise unless the moments are of at least two pixels."""
+    if moments.count < 2:
+        raise InputError(
+            f"{needed_by} needs at least two pixels with data in every good band (found "
+            f"{moments.count}). Mark bands without data as bad with the coordinate 'good_band'."
+        )
+
+
+def labelled_samples(
+    features: xr.DataArray, labels: xr.DataArray
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the features and label values of the labelled pixels that have data.
+
+    Parameters
+    ----------
+    features : DataArray (band, y, x)
+        Of a dask-backed cube only the chunks with labelled pixels are computed.
+    labels : DataArray (y, x) of integers
+        0 (and ``_FillValue``, if the attributes name one) means no label.
+
+    Returns
+    -------
+    samples : ndarray (n_samples, band)
+        In double precision, finite, row-major over the labelled pixels.
+    values : ndarray (n_samples,) of int
+        Their labels: at least two different ones.
+    """
+    reference = np.asarray(labels.values)
+    labelled = (reference != schema.NO_REFERENCE) & (reference != labels.attrs.get("_FillValue"))
+    rows, columns = np.nonzero(labelled)
+    if not rows.size:
+        raise InputError(
+            "labels hold no training pixel: all are 0 (no reference). "
+            "Label some pixels of at least two classes."
+        )
+    data: Any = features.data
+    if features.chunks is None:
+        picked = data[:, rows, columns].T
+    else:
+        picked = data.vindex[:, rows, columns].compute()  # the dimension of the points is first
+    samples = np.ascontiguousarray(picked, dtype=np.float64)
+    has_data = np.isfinite(samples).all(axis=1)
+    if not has_data.any():
+        raise InputError(
+            f"None of the {rows.size} labelled pixels has data: the scene is NaN at all of them. "
+            "Check that labels and scene show the same place, and that bands without any data are "
+            "marked bad by the coordinate 'good_band'."
+        )
+    values = reference[rows[has_data], columns[has_data]].astype(np.int64)
+    _check_values(values)
+    return samples[has_data], values
+
+
+def _check_values(values: NDArray[np.int64]) -> None:
+    found = np.unique(values)
+    if found[0] < 0:
+        raise InputError(
+            f"Label values must be positive (found {found[0]}); 0 is reserved for no reference. "
+            "Set unlabelled pixels to 0."
+        )
+    if found.size < 2:
+        raise InputError(
+            f"The labelled pixels with data hold a single class ({found[0]}); a classifier needs "
+            "at least two. Label pixels of another class."
+        )
+
+
+def total_halo(halos: Iterable[int | None]) -> int | None:
+    """Return the halo of steps that follow each other: the sum, or None if one is None."""
+    known = list(halos)
+    return None if None in known else sum(halo for halo in known if halo is not None)

@@ -1,0 +1,423 @@
+"""Features of single spectra, and the bands that a model needs of a scene."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from hsreject import schema
+from hsreject.errors import GuessWarning, InputError
+from hsreject.features.pixels import Moments, feature_dtype, map_pixels, on_the_grid_of
+from hsreject.features.transformer import SampleTransformer, SceneTransformer
+from hsreject.registry import check_choice
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from numpy.typing import NDArray
+
+Range = Sequence[float]
+
+METHODS = ("nearest", "interpolate")  # of matching bands by wavelength
+
+# Two band lists of one instrument differ by rounding; bands of another one by nanometres.
+_SAME_WAVELENGTH = 0.1
+
+_REMEDY = "Pass match_bands='nearest' or 'interpolate' to match bands by wavelength."
+
+
+class Normalize(SampleTransformer):
+    """Spectra scaled to unit length: x / ||x||_2.
+
+    This takes illumination (shade, slope) away and leaves the spectral angle. A spectrum of zeros
+    stays zero.
+
+    Examples
+    --------
+    >>> Normalize().fit_transform(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+
+    def _learn(self, moments: Callable[[], Moments]) -> None:
+        """Nothing to learn."""
+
+    def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
+        # lengths of tiny or huge values would under- or overflow when squared
+        samples = samples.astype(np.float64)
+        largest = np.abs(samples).max(axis=1, keepdims=True)
+        unit: NDArray[Any] = np.divide(
+            samples, largest, out=np.zeros_like(samples), where=largest > 0
+        )
+        length = np.sqrt((unit**2).sum(axis=1, keepdims=True))
+        unit /= np.where(length > 0, length, 1.0)
+        return unit
+
+
+class Scale(SampleTransformer):
+    """Bands shifted to mean 0 and scaled to standard deviation 1.
+
+    x becomes (x - m) / s, with mean m and standard deviation s (divisor n - 1) of each band over
+    all pixels that have data. A band that is constant becomes 0.
+
+    Parameters
+    ----------
+    with_mean : bool, default True
+        Whether to subtract the mean.
+    with_deviation : bool, default True
+        Whether to divide by the standard deviation.
+
+    Attributes
+    ----------
+    mean_, scale_ : ndarray (n_features,)
+        What is subtracted, and what is divided by (1 for constant bands).
+
+    Examples
+    --------
+    >>> Scale().fit_transform(np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
+    array([[-1.,  0.],
+           [ 0.,  0.],
+           [ 1.,  0.]])
+    """
+
+    def __init__(self, *, with_mean: bool = True, with_deviation: bool = True) -> None:
+        self.with_mean = with_mean
+        self.with_deviation = with_deviation
+
+    def _learn(self, moments: Callable[[], Moments]) -> None:
+        statistics = moments()
+        deviation = np.sqrt(statistics.variance)
+        # the deviation of a constant band is the rounding error of its mean, or 0
+        constant = deviation <= 1e-12 * np.abs(statistics.mean)
+        self.mean_ = statistics.mean if self.with_mean else np.zeros_like(deviation)
+        self.scale_ = np.where(constant, 1.0, deviation)
+        if not self.with_deviation:
+            self.scale_ = np.ones_like(deviation)
+
+    def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
+        scaled: NDArray[Any] = (samples - self.mean_) / self.scale_
+        return scaled
+
+
+class SelectBands(SampleTransformer):
+    """The bands that are good and lie in the given wavelength ranges.
+
+    The choice is made when fitted and is the same for every later scene.
+
+    Parameters
+    ----------
+    wavelengths : (low, high) or list of them, optional
+        Ranges in nm, ends included; a band in any of them is kept. Needs a cube with the coordinate
+        `wavelength`. By default all wavelengths.
+    exclude : (low, high) or list of them, optional
+        Ranges in nm to leave out, such as ``[(1350, 1430), (1800, 1960)]`` (water vapour).
+
+    Attributes
+    ----------
+    bands_used_ : ndarray of int
+        Positions of the chosen bands; bands marked bad by `good_band` are never among them.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> coords = {
+    ...     "wavelength": ("band", [450.0, 650.0, 850.0]),
+    ...     "good_band": ("band", [True, False, True]),
+    ... }
+    >>> cube = xr.DataArray(np.ones((3, 2, 2)), dims=("band", "y", "x"), coords=coords)
+    >>> SelectBands(wavelengths=(400, 700)).fit_transform(cube).wavelength.values
+    array([450.])
+    """
+
+    def __init__(
+        self,
+        *,
+        wavelengths: Range | Sequence[Range] | None = None,
+        exclude: Range | Sequence[Range] | None = None,
+    ) -> None:
+        self.wavelengths = wavelengths
+        self.exclude = exclude
+
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        if self.wavelengths is None and self.exclude is None:
+            return
+        wavelength = _along_band(cube, schema.WAVELENGTH)
+        if wavelength is None:
+            raise InputError(
+                "Bands can be selected by wavelength only in a cube with the coordinate "
+                "'wavelength' (nm) along 'band'. Assign it, or leave out the ranges."
+            )
+        kept = np.ones(wavelength.size, dtype=bool)
+        if self.wavelengths is not None:
+            kept &= _inside(wavelength, self.wavelengths, name="wavelengths")
+        if self.exclude is not None:
+            kept &= ~_inside(wavelength, self.exclude, name="exclude")
+        if not kept.any():
+            raise InputError(
+                f"No good band is left: wavelengths={self.wavelengths}, exclude={self.exclude}, "
+                f"and the scene has {wavelength.min():.0f} to {wavelength.max():.0f} nm."
+            )
+        self.bands_used_ = self.bands_used_[kept]
+
+    def _learn(self, moments: Callable[[], Moments]) -> None:
+        if self.wavelengths is not None or self.exclude is not None:
+            raise InputError(
+                "Samples have no wavelengths: fit SelectBands to a cube, or leave out its ranges."
+            )
+
+    def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
+        return samples
+
+    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
+        return cube
+
+
+def _inside(
+    wavelength: NDArray[np.float64], ranges: Range | Sequence[Range], *, name: str
+) -> NDArray[np.bool_]:
+    pairs = np.atleast_2d(np.asarray(ranges, dtype=np.float64))
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not (pairs[:, 0] <= pairs[:, 1]).all():
+        raise InputError(
+            f"{name} must be a pair (low, high) in nm or a list of pairs (got {ranges!r})."
+        )
+    low, high = pairs[:, :1], pairs[:, 1:]
+    return np.asarray(((wavelength >= low) & (wavelength <= high)).any(axis=0))
+
+
+class ResampleBands(SceneTransformer):
+    """The bands of the fitted scene, taken from a scene with other bands.
+
+    Parameters
+    ----------
+    method : {"nearest", "interpolate"}, default "nearest"
+        "nearest" takes the band whose wavelength is nearest; "interpolate" goes linearly between
+        the two neighbouring bands, never beyond the first and last. Bands marked bad in the new
+        scene are not used. Band widths are not modelled: a broad band is not a mean of narrow ones.
+    wavelength_tol : float, optional
+        How far (nm) the nearest used wavelength may lie from the wanted one; by default the median
+        spacing of the wanted wavelengths.
+
+    Attributes
+    ----------
+    wavelength_ : ndarray (n_bands,)
+        The wavelengths (nm) that every transformed scene will have.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> def scene(wavelength):
+    ...     values = np.reshape(np.array(wavelength) / 100.0, (-1, 1, 1))
+    ...     coords = {"wavelength": ("band", np.array(wavelength))}
+    ...     return xr.DataArray(values, dims=("band", "y", "x"), coords=coords)
+    >>> resample = ResampleBands(method="interpolate").fit(scene([500.0, 600.0]))
+    >>> resample.transform(scene([490.0, 530.0, 620.0])).values.ravel()
+    array([5., 6.])
+    """
+
+    def __init__(self, *, method: str = "nearest", wavelength_tol: float | None = None) -> None:
+        self.method = method
+        self.wavelength_tol = wavelength_tol
+
+    @property
+    def halo(self) -> int:
+        """Zero: the neighbours of a pixel do not matter."""
+        return 0
+
+    def _learn_scene(self, cube: xr.DataArray) -> None:
+        self.fit_wavelengths(
+            _wavelengths(cube), needed=np.ones(cube.sizes[schema.BAND], dtype=bool)
+        )
+
+    def fit_wavelengths(
+        self, wavelength: NDArray[np.float64], *, needed: NDArray[np.bool_]
+    ) -> Self:
+        """Learn the wanted bands from a list of wavelengths (nm) and which of them matter."""
+        check_choice("method", self.method, METHODS)
+        self.wavelength_ = np.asarray(wavelength, dtype=np.float64)
+        self.needed_ = np.asarray(needed, dtype=bool)
+        self.n_features_in_ = self.wavelength_.size
+        self.bands_used_ = np.arange(self.n_features_in_)
+        return self
+
+    def transform(self, X: xr.DataArray) -> xr.DataArray:
+        """Return the scene with the fitted wavelengths; the number of its bands is free."""
+        cube = schema.check_dims(X, schema.CUBE_DIMS, name="cube")
+        cube = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
+        return self._transform_scene(cube)
+
+    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
+        weights = self._weights(_wavelengths(cube))
+        taking_part = np.flatnonzero(weights.any(axis=0))
+        weights = weights[:, taking_part]
+        data = map_pixels(
+            cube.isel({schema.BAND: taking_part}),
+            lambda samples: samples @ weights.T,
+            n_outputs=len(weights),
+            dtype=feature_dtype(cube.dtype),
+        )
+        coords: dict[str, Any] = {
+            schema.WAVELENGTH: (schema.BAND, self.wavelength_, {"units": "nm"}),
+            schema.GOOD_BAND: (schema.BAND, self.needed_),
+        }
+        return on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
+
+    def _weights(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the matrix (wanted band, found band) that resamples; 0 for unneeded bands."""
+        self._check_coverage(found)
+        order = np.argsort(found, kind="stable")
+        ordered = found[order]
+        weights = np.zeros((self.wavelength_.size, found.size))
+        rows = np.flatnonzero(self.needed_)
+        wanted = self.wavelength_[rows]
+        right = np.clip(np.searchsorted(ordered, wanted), min(1, found.size - 1), found.size - 1)
+        left = np.maximum(right - 1, 0)
+        width = ordered[right] - ordered[left]
+        share = np.divide(wanted - ordered[left], width, out=np.zeros(rows.size), where=width > 0)
+        share = np.clip(share, 0.0, 1.0)
+        if self.method == "nearest":
+            share = np.round(share)
+        weights[rows, order[left]] += 1.0 - share
+        weights[rows, order[right]] += share
+        return weights
+
+    def _check_coverage(self, found: NDArray[np.float64]) -> None:
+        wanted = self.wavelength_[self.needed_]
+        spacing = np.diff(np.sort(wanted))
+        tol = self.wavelength_tol
+        if tol is None:
+            tol = float(np.median(spacing)) if spacing.size else 0.0
+        apart = np.abs(wanted[:, None] - found).min(axis=1)
+        missing = wanted[~(apart <= tol)]
+        if missing.size:
+            raise InputError(
+                f"The scene has no band within {tol:g} nm of {missing.size} of the "
+                f"{wanted.size} wanted wavelengths, from {missing.min():.1f} to "
+                f"{missing.max():.1f} nm (its own go from {found.min():.1f} to {found.max():.1f} "
+                "nm). Raise wavelength_tol, or train on the bands both scenes have."
+            )
+
+
+def _wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
+    wavelength = _along_band(cube, schema.WAVELENGTH)
+    if wavelength is None:
+        raise InputError(
+            "Bands can be matched by wavelength only in a scene with the coordinate 'wavelength' "
+            "(nm) along 'band'. Assign it with cube.assign_coords(wavelength=('band', [...]))."
+        )
+    if not np.isfinite(wavelength).all():
+        raise InputError(
+            "The coordinate 'wavelength' must be finite in every good band to match bands by it. "
+            "Mark the bands without one as bad with the coordinate 'good_band'."
+        )
+    return wavelength
+
+
+@dataclass(frozen=True, eq=False)
+class BandRequirements:
+    """Number, wavelengths and widths of the bands of a training scene, and which are needed.
+
+    Parameters
+    ----------
+    count : int
+        Number of bands, bad ones included.
+    needed : ndarray of bool (count,)
+        Which of them the model looks at: good ones that its features have chosen.
+    wavelength, fwhm : ndarray (count,) or None
+        Centres and full widths at half maximum in nm, if the scene said so.
+    """
+
+    count: int
+    needed: NDArray[np.bool_]
+    wavelength: NDArray[np.float64] | None
+    fwhm: NDArray[np.float64] | None
+
+    @classmethod
+    def of(cls, cube: xr.DataArray, bands: NDArray[np.intp]) -> BandRequirements:
+        """Return the requirements of a model fitted to `cube` that looks at these `bands`."""
+        count = cube.sizes[schema.BAND]
+        return cls(
+            count,
+            np.isin(np.arange(count), bands),
+            _along_band(cube, schema.WAVELENGTH),
+            _along_band(cube, schema.FWHM),
+        )
+
+    def match(
+        self, cube: xr.DataArray, *, how: str = "exact", wavelength_tol: float | None = None
+    ) -> xr.DataArray:
+        """Return `cube` with the required bands, or raise an error that names the difference."""
+        if how == "exact":
+            self._check(cube)
+            # the model's own choice of bands counts, whatever else this scene calls good
+            return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, self.needed)})
+        check_choice("match_bands", how, ("exact", *METHODS))
+        if self.wavelength is None:
+            raise InputError(
+                f"match_bands='{how}' needs wavelengths, but the scene that the model was trained "
+                "on had none. Give a scene with the same bands and match_bands='exact'."
+            )
+        resample = ResampleBands(method=how, wavelength_tol=wavelength_tol)
+        return resample.fit_wavelengths(self.wavelength, needed=self.needed).transform(cube)
+
+    def _check(self, cube: xr.DataArray) -> None:
+        count, wavelength = cube.sizes[schema.BAND], _along_band(cube, schema.WAVELENGTH)
+        if count != self.count:
+            raise InputError(
+                f"The model was trained on {self.count} bands{_span(self.wavelength)} but the "
+                f"scene has {count}{_span(wavelength)}. {_REMEDY}"
+            )
+        self._check_good(cube)
+        if self.wavelength is None:
+            return
+        if wavelength is None:
+            warnings.warn(
+                f"The scene does not say its wavelengths; its {count} bands were taken to be those "
+                "that the model was trained on.",
+                GuessWarning,
+                stacklevel=5,
+            )
+            return
+        apart = np.abs(wavelength - self.wavelength)[self.needed]
+        if not (apart <= _SAME_WAVELENGTH).all():
+            raise InputError(_difference(self.wavelength[self.needed], wavelength[self.needed]))
+
+    def _check_good(self, cube: xr.DataArray) -> None:
+        lost = np.flatnonzero(self.needed & ~schema.good_bands(cube))
+        if lost.size:
+            raise InputError(
+                f"The scene marks bands as bad that the model needs: {_listed(lost + 1)} (counted "
+                "from 1). Mark them bad in the training scene too and train again, or drop the "
+                "coordinate 'good_band' if their values can be trusted."
+            )
+
+
+def _along_band(cube: xr.DataArray, name: str) -> NDArray[np.float64] | None:
+    if name not in cube.coords:
+        return None
+    return np.asarray(cube.coords[name].values, dtype=np.float64)
+
+
+def _difference(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> str:
+    apart = np.abs(found - wanted)
+    differing = np.flatnonzero(~(apart <= _SAME_WAVELENGTH))
+    first = [f"{wanted[band]:.1f} nm (scene: {found[band]:.1f})" for band in differing[:3]]
+    more = f" and {differing.size - 3} more" if differing.size > 3 else ""
+    return (
+        f"The wavelengths of the scene are not those that the model was trained on: "
+        f"{differing.size} of {wanted.size} bands differ, by up to {np.nanmax(apart):.1f} nm: "
+        f"{', '.join(first)}{more}. {_REMEDY}"
+    )
+
+
+def _listed(numbers: NDArray[Any]) -> str:
+    shown = ", ".join(str(number) for number in numbers[:5])
+    return f"{shown} and {numbers.size - 5} more" if numbers.size > 5 else shown
+
+
+def _span(wavelength: NDArray[np.float64] | None) -> str:
+    if wavelength is None:
+        return ""
+    return f" ({np.nanmin(wavelength):.0f} to {np.nanmax(wavelength):.0f} nm)"
