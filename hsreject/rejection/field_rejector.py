@@ -14,7 +14,7 @@ from hsreject.confidence import (
     reference_samples,
 )
 from hsreject.rejection.class_balance import Thresholds, check_thresholds
-from hsreject.rejection.novelty_weight import (
+from hsreject.rejection.novelty import (
     DEFAULT_EXPONENT,
     check_exponent,
     lowered_by_novelty,

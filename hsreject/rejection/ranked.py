@@ -15,14 +15,12 @@ from hsreject.measures.curve import rejection_curve
 from hsreject.measures.curve_table import curve_of_samples
 from hsreject.measures.inputs import sortable_values
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.base import Rejector
-from hsreject.rejection.choice import calibrated_index, needed_calibration
+from hsreject.rejection.calibration import calibrated_index, needed_calibration
 from hsreject.rejection.class_balance import Thresholds, equal_accuracy, equal_rejection
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.goal import FRACTION, Goal
-from hsreject.rejection.maps import rejection_maps
 from hsreject.rejection.reference import labels_on_grid, samples_with_data
-from hsreject.rejection.threshold import threshold_for_fraction
+from hsreject.rejection.rejector import FRACTION, Goal, Rejector, rejection_maps
+from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import CATEGORY, MAP_DIMS, check_dims, nodata_label
 
 if TYPE_CHECKING:
@@ -61,6 +59,7 @@ class RankedRejector(Rejector):
     array([[1, 1, 0, 2]], dtype=uint8)
     """
 
+    has_threshold = True
     thresholds: Thresholds = "common"
 
     @property
@@ -158,7 +157,6 @@ class RankedRejector(Rejector):
         accuracy: float | None = None,
         rejection_cost: float | None = None,
         calibration: Calibration | None = None,
-        points: xr.Dataset | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return the maps of one rejection (see :meth:`hsreject.rejection.Rejector.reject`).

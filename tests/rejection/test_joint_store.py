@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from hsreject.rejection.joint_solution import SolutionStore
 
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import FileError
 from hsreject.fingerprint import fingerprint
 from hsreject.rejection import JointRejector
-from hsreject.rejection.joint_solution import JointSolution, SolutionStore
+from hsreject.rejection.joint_problem import JointSolution
 from tests.rejection.scene import make_scene
 
 CONTEXT = SegSALSA(VectorTV(weight=0.3))

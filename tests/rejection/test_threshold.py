@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hsreject.rejection.threshold import threshold_for_fraction
+from hsreject.rejection.thresholds import threshold_for_fraction
 
 CONFIDENCES = st.lists(st.integers(0, 8), min_size=1, max_size=40).map(
     lambda values: np.array(values) / 8
