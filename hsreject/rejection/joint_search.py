@@ -324,7 +324,7 @@ def probe_of(q: float, solution: JointSolution, within: NDArray[np.bool_]) -> Pr
 
 
 def _probability(log_odds: float) -> float:
-    return 1 / (1 + math.exp(-log_odds))
+    return 1 / (1 + math.exp(min(-log_odds, 700.0)))  # beyond that there are no numbers
 
 
 def _log_odds(value: float) -> float:
