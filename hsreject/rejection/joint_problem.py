@@ -56,6 +56,8 @@ class JointSolution:
         is negative. NaN where there is no data.
     objective, rejected_mass : float
         Per pixel, as :mod:`hsreject.rejection.joint_search` uses them; NaN where they are unknown.
+        The objective is the certified lower bound of the optimum: too low a value of the coarser
+        solve without rejection leads a search below the change, which closes its bracket.
     """
 
     category: NDArray[np.int32]

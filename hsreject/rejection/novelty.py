@@ -1,4 +1,4 @@
-"""Novelty: how likely it is that a pixel belongs to any class the classifier was trained on."""
+"""Novelty: how well a pixel fits the training samples, and how that lowers a confidence."""
 
 from __future__ import annotations
 
