@@ -81,13 +81,13 @@ from hsreject.plot.operating_set import OperatingSetDisplay as OperatingSetDispl
 from hsreject.plot.outcome_map import OutcomeMapDisplay as OutcomeMapDisplay
 from hsreject.plot.rejection_curve import RejectionCurveDisplay as RejectionCurveDisplay
 from hsreject.plot.relative_optimality import RelativeOptimalityDisplay as RelativeOptimalityDisplay
-from hsreject.rejection.base import Rejector as Rejector
 from hsreject.rejection.calibration import Calibration as Calibration
-from hsreject.rejection.comparison import compare_rejectors as compare_rejectors
 from hsreject.rejection.joint import JointRejector as JointRejector
 from hsreject.rejection.novelty import Novelty as Novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector as PixelwiseRejector
 from hsreject.rejection.ranked import RankedRejector as RankedRejector
+from hsreject.rejection.rejector import Rejector as Rejector
+from hsreject.rejection.rejector import compare_rejectors as compare_rejectors
 from hsreject.rejection.sequential import SequentialRejector as SequentialRejector
 from hsreject.report.evaluation import Evaluation as Evaluation
 from hsreject.report.evaluation import evaluate as evaluate

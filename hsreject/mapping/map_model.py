@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from hsreject.errors import InputError
 from hsreject.features.pixels import total_halo
 from hsreject.measures.point import COUNTS
-from hsreject.rejection.choice import calibrated_index
+from hsreject.rejection.calibration import calibrated_index
 from hsreject.schema import OPERATING_POINT
 
 if TYPE_CHECKING:
     from hsreject.classes import ClassTable
     from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.rejection import RankedRejector
-    from hsreject.rejection.goal import Goal
+    from hsreject.rejection.rejector import Goal
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,15 @@ from hsreject.mapping.ranked_scene import CutScene, SceneFile, rank_scene, scene
 from hsreject.mapping.summary import MapSummary, Rejection, class_shares, pixel_hectares
 from hsreject.mapping.tasks import local_threads, reading_threads
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.goal import ACCURACY, FRACTION, REJECTION_COST, THRESHOLD, Goal
-from hsreject.rejection.maps import rejection_maps
-from hsreject.rejection.streamed_threshold import streamed_threshold
+from hsreject.rejection.rejector import (
+    ACCURACY,
+    FRACTION,
+    REJECTION_COST,
+    THRESHOLD,
+    Goal,
+    rejection_maps,
+)
+from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import REJECTED
 
 MAPS = ("label", "label_with_rejection", "confidence")
@@ -199,7 +205,7 @@ def _known_threshold(model: MapModel, goal: Goal) -> Rejection:
 def _for_fraction(
     confidence: xr.DataArray, fraction: float, progress: ProgressCallback
 ) -> Rejection:
-    found = streamed_threshold(confidence, fraction, progress=progress)
+    found = threshold_for_fraction(confidence, fraction, progress=progress)
     reachable = (found.reachable_below, found.reachable_above)
     source = "the confidence at the wanted rank among all pixels of this scene"
     return Rejection(FRACTION, fraction, found.value, source, reachable)

@@ -102,7 +102,7 @@ class Stages:
 
         def compute() -> xr.Dataset:
             return self._keeping(rejector).reject(
-                evidence, fraction=fraction, points=points, progress=self.progress
+                evidence, fraction=fraction, progress=self.progress
             )
 
         key = fingerprint(name, self.identity, _rule_of(rejector), evidence, fraction, points)
@@ -125,7 +125,7 @@ def _rule_of(rejector: Rejector) -> Rejector:
     """Return the rejector without what changes nothing about its result."""
     if not isinstance(rejector, JointRejector):
         return rejector
-    return replace(rejector, store=None, workers=None)
+    return replace(rejector, store=None, n_workers=None)
 
 
 def _timed(compute: Callable[[], xr.Dataset]) -> xr.Dataset:

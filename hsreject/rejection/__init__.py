@@ -1,13 +1,12 @@
 """Rejectors: which pixels get no label. A new one is a file and a line here."""
 
 from hsreject.registry import Registry
-from hsreject.rejection.base import Rejector
 from hsreject.rejection.calibration import Calibration
-from hsreject.rejection.comparison import compare_rejectors
 from hsreject.rejection.joint import JointRejector
 from hsreject.rejection.novelty import Novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.ranked import FieldRejector, RankedRejector
+from hsreject.rejection.rejector import Rejector, compare_rejectors
 from hsreject.rejection.sequential import SequentialRejector
 
 REJECTORS: Registry[Rejector] = Registry(

@@ -9,6 +9,8 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
+from hsreject.measures.choosing import choose_point
+from hsreject.rejection.rejector import Goal
 from hsreject.schema import as_label_map, check_same_grid, reference_pixels
 
 if TYPE_CHECKING:
@@ -85,3 +87,33 @@ class Calibration:
             One value for each pixel of `used`, in row order.
         """
         return reference_pixels(label, self.labels, name="calibration labels")
+
+
+def needed_calibration(calibration: Calibration | None, goal: str) -> Calibration:
+    """Return the calibration, or say that `goal` cannot do without."""
+    if calibration is None:
+        raise InputError(
+            f"{goal} needs calibration pixels: pass calibration=hsreject.Calibration(labels, "
+            "training=...) with reference labels of pixels that were not used for training."
+        )
+    if not isinstance(calibration, Calibration):
+        raise InputError(
+            f"calibration must be a hsreject.Calibration (got {type(calibration).__name__}). "
+            "Pass calibration=hsreject.Calibration(labels, training=...), which checks that no "
+            "training pixel is among the labels."
+        )
+    return calibration
+
+
+def calibrated_index(points: xr.Dataset, goal: Goal) -> int:
+    """Return the number of the operating point that meets an accuracy or a cost.
+
+    Parameters
+    ----------
+    points : Dataset over `operating_point`
+        Measured on calibration pixels, with the variables of :func:`hsreject.rejection_curve`.
+    goal : Goal
+        `accuracy`: the smallest rejected fraction that reaches it. `rejection_cost`: the smallest
+        mean cost; of equally cheap points the one that rejects least.
+    """
+    return int(choose_point(points, **{goal.name: goal.value})["index"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,29 +14,31 @@ import xarray as xr
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.context.workers import usable_cores
 from hsreject.errors import InputError
+from hsreject.measures.curve import curve_of_points
+from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.base import Rejector
-from hsreject.rejection.choice import calibrated_index, needed_calibration
+from hsreject.registry import check_count
+from hsreject.rejection.calibration import calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.given_maps import failure_probabilities, pixels_within
-from hsreject.rejection.goal import FRACTION, Goal
-from hsreject.rejection.joint_points import (
-    FAILURE_PROBABILITY,
-    SCENE_FRACTION,
-    joint_points,
-    known_probes,
-)
 from hsreject.rejection.joint_problem import JointProblem
-from hsreject.rejection.joint_solution import SolutionStore
-from hsreject.rejection.joint_sweep import Found, search_fraction, sweep_fractions
-from hsreject.rejection.maps import rejection_maps
-from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent
+from hsreject.rejection.joint_search import (
+    Found,
+    everything_rejected,
+    search_fraction,
+    sweep_fractions,
+)
+from hsreject.rejection.novelty import DEFAULT_EXPONENT, check_exponent
+from hsreject.rejection.rejector import (
+    FAILURE_PROBABILITY,
+    FRACTION,
+    Goal,
+    Rejector,
+    rejection_maps,
+)
 from hsreject.rejection.sequential import check_context, default_context
 from hsreject.schema import MAP_DIMS, OPERATING_POINT, reference_pixels
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from hsreject.rejection.calibration import Calibration
@@ -54,8 +57,8 @@ class JointRejector(Rejector):
     largest of the other classes of the same field, so labels and their accuracy change with q. The
     `confidence` is the difference of these two values, negative where the pixel is rejected.
 
-    q is no dial for users: nothing is rejected up to some value, and half the scene soon after. So
-    a fraction, an accuracy or a cost is asked for, and q is searched. Each q is a solve of its own,
+    Users do not choose q: nothing is rejected up to some value, and half the scene soon after. They
+    ask for a fraction, an accuracy or a cost, and q is searched for. Each q is a solve of its own,
     to a relative gap of 1e-4, that depends on nothing but q: results are the same in any order and
     for any number of workers. The fraction grows with q up to what that gap leaves open.
 
@@ -64,7 +67,7 @@ class JointRejector(Rejector):
     included, and the more so the stronger the context. Dividing rejection into several classes
     (`rejection_classes`) ties it less: vector TV counts n equal classes as one whose differences
     are 1 / sqrt(n) as large. Accuracy kept above that of sequential rejection at equal fractions,
-    in points (Indian Pines, ten training pixels a class, mean of five draws; ``make bench
+    in points (Indian Pines, ten training pixels per class, mean of five draws; ``make bench
     ONLY=rejection``):
 
     ====== ======= ====== ====== ====== ======
@@ -80,24 +83,24 @@ class JointRejector(Rejector):
     ----------
     context : SegSALSA
         The context; by default vector TV of weight 1.
-    tolerance : float
+    fraction_tol : float
         How near the rejected fraction must come to a wanted one. The fraction is a step function
         of q: where it jumps across the wanted value, the nearer side is taken and both sides are
         reported as `reachable_fractions`. The attribute `search` says why a search ended: "near
         enough", "jump" or "out of solves".
     n_points : int
-        Solves of a sweep.
+        Solves of a sweep over all fractions, which operating points, accuracies and costs need.
     rejection_classes : int
         Into how many equal classes rejection is divided; 1 is the paper's rule. On Indian Pines a
         solve with 4 takes a quarter fewer iterations and keeps more accuracy.
     novelty_exponent : float
         The odds of failure are divided by ``novelty_p_value ** novelty_exponent`` when the maps
         hold novelty p-values: 0 ignores them.
-    workers : int, optional
-        Solves that run at the same time in a sweep; by default one a core.
+    n_workers : int, optional
+        Solves that run at the same time in a sweep; by default one per core.
     store : str or Path, optional
         Folder in which finished solves are kept. An interrupted sweep goes on from there; solves of
-        other inputs or settings are never mistaken for it.
+        other inputs or settings are never mistaken for its own.
 
     Examples
     --------
@@ -114,27 +117,26 @@ class JointRejector(Rejector):
     ([0.5, 0.5], True)
     """
 
+    needs_context = True
+    indifferent_options = ("n_workers", "store")
+
     context: SegSALSA = field(default_factory=default_context)
     _: KW_ONLY
-    tolerance: float = 0.005
+    fraction_tol: float = 0.005
     n_points: int = 20
     rejection_classes: int = 1
     novelty_exponent: float = DEFAULT_EXPONENT
-    workers: int | None = field(default=None, repr=False)  # these two change nothing of the result
+    n_workers: int | None = field(default=None, repr=False)
     store: str | Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_context(self.context)
         check_exponent(self.novelty_exponent)
-        _check_types(self.tolerance, self.store)
-        counts = {"n_points": 2, "rejection_classes": 1, "workers": 1}
-        for name, least in counts.items():
-            value = getattr(self, name)
-            whole = isinstance(value, Integral) or (name == "workers" and value is None)
-            if not whole or (value is not None and value < least):
-                raise InputError(
-                    f"{name} must be a whole number, at least {least} (got {value!r})."
-                )
+        check_count("n_points", self.n_points, least=2)
+        check_count("rejection_classes", self.rejection_classes, least=1)
+        if self.n_workers is not None:
+            check_count("n_workers", self.n_workers, least=1)
+        _check_types(self.fraction_tol, self.store)
 
     def reject(
         self,
@@ -145,10 +147,9 @@ class JointRejector(Rejector):
         accuracy: float | None = None,
         rejection_cost: float | None = None,
         calibration: Calibration | None = None,
-        points: xr.Dataset | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return the maps of one rejection (see :meth:`hsreject.rejection.Rejector.reject`).
+        """Return the maps of one rejection (see :meth:`hsreject.Rejector.reject`).
 
         `failure_probability` is the paper's parameter itself, in [0, 1): a number, or a map (y, x).
         """
@@ -161,80 +162,15 @@ class JointRejector(Rejector):
             }
         )
         problem = self._problem(maps)
-        attrs: dict[str, Any] = {"rejector": repr(self)}
         if failure_probability is not None:
-            given = failure_probabilities(failure_probability, problem.evidence.probability)
-            return _maps(problem, Found(given, problem.solve(given, progress=progress)), attrs)
-        attrs[goal.name] = goal.value
+            q = problem.given_failure(failure_probability)
+            return self._maps(problem, Found(q, problem.solve(q, progress=progress)), {})
         if goal.name == FRACTION:
-            known = [] if points is None else known_probes(points, problem)
-            found = search_fraction(
-                problem, goal.value, known, tolerance=self.tolerance, progress=progress
-            )
-            return _maps(problem, found, attrs)
+            return self._maps_at_fraction(problem, goal, progress)
         pixels = needed_calibration(calibration, goal.name)
-        used, _ = pixels.pixels(problem.label(problem.solve(0.0)))
-        sweep = self._sweep(problem, used, progress)
-        points, founds = joint_points(problem, sweep, pixels.labels)
-        return _maps(problem, founds[calibrated_index(points, goal)], attrs)
-
-    def sweep(
-        self,
-        maps: xr.Dataset | xr.DataArray | NDArray[Any],
-        *,
-        within: xr.DataArray | NDArray[np.bool_] | None = None,
-        progress: ProgressCallback = no_progress,
-    ) -> xr.Dataset:
-        """Return the maps of `n_points` failure probabilities, placed where the fraction changes.
-
-        Parameters
-        ----------
-        maps : Dataset, DataArray or array
-            As for :meth:`reject`.
-        within : DataArray or array of bool (y, x), optional
-            The pixels whose rejected fraction decides where points are placed; by default all that
-            have data.
-        progress : callable
-            Called with ("joint sweep", solves done, solves in all).
-
-        Returns
-        -------
-        Dataset
-            `label`, `confidence` and `rejected` (operating_point, y, x), and over `operating_point`
-            `failure_probability` (ascending), `rejected_fraction` (of the pixels `within`),
-            `scene_fraction` (of all pixels with data), `n_iterations` and `gap`.
-        """
-        problem = self._problem(maps)
-        mask = problem.has_data
-        if within is not None:
-            mask = mask & pixels_within(within, problem.evidence.probability)
-        if not mask.any():
-            raise InputError("There is no pixel with data within which to count rejections.")
-        sweep = self._sweep(problem, mask, progress)
-        like = problem.label(sweep[0].solution)
-        stacked = (OPERATING_POINT, *MAP_DIMS)
-        label = problem.labels([found.solution for found in sweep])
-        fraction = [float(found.solution.rejected[mask].mean()) for found in sweep]
-        return xr.Dataset(
-            {
-                "label": (stacked, label, like.attrs),
-                "confidence": (stacked, np.stack([f.solution.confidence for f in sweep])),
-                "rejected": (stacked, np.stack([f.solution.rejected for f in sweep])),
-                FAILURE_PROBABILITY: (
-                    OPERATING_POINT,
-                    [float(f.failure_probability) for f in sweep],
-                ),
-                "rejected_fraction": (OPERATING_POINT, fraction),
-                SCENE_FRACTION: (
-                    OPERATING_POINT,
-                    [problem.rejected_fraction(f.solution) for f in sweep],
-                ),
-                "n_iterations": (OPERATING_POINT, [f.solution.n_iterations for f in sweep]),
-                "gap": (OPERATING_POINT, [f.solution.gap for f in sweep]),
-            },
-            coords=like.coords,
-            attrs={"rejector": repr(self)},
-        )
+        points, founds = self._points(problem, pixels.labels, progress, name="calibration labels")
+        found = founds[calibrated_index(points, goal)]
+        return self._maps(problem, found, {goal.name: goal.value})
 
     def operating_points(
         self,
@@ -247,14 +183,24 @@ class JointRejector(Rejector):
         """Return the operating points of a sweep on reference pixels; it learns from no others.
 
         Points are placed where the rejected fraction of the reference pixels changes. The first has
-        nothing rejected, the last everything. Beside the variables of every rejector there are
-        `failure_probability` and `scene_fraction`, the rejected share of all pixels with data, from
-        which :meth:`reject` can start a search; `overall_accuracy` differs from point to point.
+        nothing rejected, the last everything. Beside the variables of every rejector there is
+        `failure_probability`; `overall_accuracy` differs from point to point.
         """
+        return self._points(self._problem(maps), reference, progress)[0]
+
+    def points_and_maps(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        fraction: float,
+        progress: ProgressCallback = no_progress,
+    ) -> tuple[xr.Dataset, xr.Dataset]:
+        """Return operating points and maps; the search for the fraction starts from the sweep."""
+        goal = Goal.one_of({FRACTION: fraction})
         problem = self._problem(maps)
-        used, _ = reference_pixels(problem.label(problem.solve(0.0)), reference)
-        points, _ = joint_points(problem, self._sweep(problem, used, progress), reference)
-        return points
+        points, _ = self._points(problem, reference, progress)
+        return points, self._maps_at_fraction(problem, goal, progress)
 
     def _problem(self, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> JointProblem:
         return JointProblem(
@@ -262,37 +208,75 @@ class JointRejector(Rejector):
             context=self.context,
             novelty_exponent=self.novelty_exponent,
             rejection_classes=self.rejection_classes,
-            store=None if self.store is None else SolutionStore(self.store),
+            store=None if self.store is None else Path(self.store),
         )
 
-    def _sweep(
-        self, problem: JointProblem, within: NDArray[np.bool_], progress: ProgressCallback
-    ) -> list[Found]:
-        return sweep_fractions(
-            problem,
-            within,
-            n_points=self.n_points,
-            workers=self.workers or usable_cores(),
-            progress=progress,
+    def _points(
+        self,
+        problem: JointProblem,
+        reference: xr.DataArray | NDArray[Any],
+        progress: ProgressCallback,
+        *,
+        name: str = "reference",
+    ) -> tuple[xr.Dataset, list[Found]]:
+        """Return the operating points of a sweep on reference pixels, and the solve behind each.
+
+        They are in ascending order of the rejected fraction, then of the accurate pixels kept.
+        """
+        used, _ = reference_pixels(problem.label(problem.solve(0.0)), reference, name=name)
+        n_workers = self.n_workers or usable_cores()
+        sweep = sweep_fractions(
+            problem, used, n_points=self.n_points, n_workers=n_workers, progress=progress
         )
+        rows = []
+        for found in [*sweep, everything_rejected(problem)]:
+            _, correct = reference_pixels(problem.label(found.solution), reference, name=name)
+            rejected = found.solution.confidence[used] < found.threshold
+            rows.append((operating_point(correct, rejected), found))
+        rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
+        accuracy = [point.overall_accuracy for point, _ in rows]
+        q = [float(found.failure_probability) for _, found in rows]
+        points = curve_of_points([point for point, _ in rows]).assign(
+            {
+                "overall_accuracy": (
+                    OPERATING_POINT,
+                    accuracy,
+                    {"long_name": "accuracy with nothing rejected"},
+                ),
+                FAILURE_PROBABILITY: (
+                    OPERATING_POINT,
+                    q,
+                    {"long_name": "probability of classifier failure"},
+                ),
+            }
+        )
+        return points, [found for _, found in rows]
+
+    def _maps_at_fraction(
+        self, problem: JointProblem, goal: Goal, progress: ProgressCallback
+    ) -> xr.Dataset:
+        found = search_fraction(
+            problem, goal.value, fraction_tol=self.fraction_tol, progress=progress
+        )
+        return self._maps(problem, found, {FRACTION: goal.value})
+
+    def _maps(self, problem: JointProblem, found: Found, attrs: dict[str, Any]) -> xr.Dataset:
+        label = problem.label(found.solution)
+        attrs = {"rejector": repr(self), **attrs}
+        if found.reachable is not None:
+            attrs |= {"reachable_fractions": list(found.reachable), "search": found.ended}
+        if np.ndim(found.failure_probability) == 0:
+            attrs[FAILURE_PROBABILITY] = float(found.failure_probability)
+        attrs["n_solves"] = problem.n_solves
+        confidence = xr.DataArray(
+            found.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
+        )
+        return rejection_maps(label, confidence, threshold=found.threshold, attrs=attrs)
 
 
-def _check_types(tolerance: object, store: object) -> None:
+def _check_types(fraction_tol: object, store: object) -> None:
     """Raise unless the tolerance is a number between 0 and 1, and the store a path or None."""
-    if not isinstance(tolerance, Real) or not 0 < float(tolerance) < 1:
-        raise InputError(f"tolerance must be a number between 0 and 1 (got {tolerance!r}).")
+    if not isinstance(fraction_tol, Real) or not 0 < float(fraction_tol) < 1:
+        raise InputError(f"fraction_tol must be a number between 0 and 1 (got {fraction_tol!r}).")
     if store is not None and not isinstance(store, str | PathLike):
         raise InputError(f"store must be the path of a folder (got {store!r}).")
-
-
-def _maps(problem: JointProblem, found: Found, attrs: dict[str, Any]) -> xr.Dataset:
-    label = problem.label(found.solution)
-    confidence = xr.DataArray(
-        found.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
-    )
-    if found.reachable is not None:
-        attrs |= {"reachable_fractions": list(found.reachable), "search": found.ended}
-    if np.ndim(found.failure_probability) == 0:
-        attrs[FAILURE_PROBABILITY] = float(found.failure_probability)
-    attrs["n_solves"] = problem.n_solves
-    return rejection_maps(label, confidence, threshold=found.threshold, attrs=attrs)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
+from dask.base import tokenize
 
 from hsreject import __version__
-from hsreject.confidence import label_map_of_positions, precision_of
+from hsreject.confidence import label_map_of_positions
 from hsreject.context.likelihood import checked_prior, valid_probability_pixels
 from hsreject.errors import InputError
-from hsreject.fingerprint import fingerprint
+from hsreject.files import recall
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.joint_solution import JointSolution, SolutionStore, rejected_mass
-from hsreject.rejection.novelty_weight import known_weight
-from hsreject.rejection.solve_progress import SolveProgress
-from hsreject.schema import label_values
+from hsreject.rejection.joint_search import Probe
+from hsreject.rejection.novelty import known_weight
+from hsreject.schema import MAP_DIMS, X, Y, check_dims, check_no_mask, check_same_grid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import xarray as xr
     from numpy.typing import NDArray
 
     from hsreject.context.segsalsa import SegSALSA
@@ -31,18 +31,58 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-4
 """Relative gap of joint solves: at 1e-3 the rejected fraction still depends on the start."""
 
-SMALLEST_ODDS = 1e-9
-"""Of failure: below them nothing is looked for, however novel the pixels are.
-
-Nor above their reciprocal, however rare a class is believed to be.
-"""
-
 MOST_ITERATIONS = 20_000
 """Next to a jump of the rejected fraction two fields are nearly as good, and solves take longer."""
 
+SMALLEST_ODDS = 1e-9
+"""Of failure: below them, and above their reciprocal, nothing is looked for."""
+
+NO_OPINION = 1e-3
+"""Largest class value below which a field says nothing about the class of a rejected pixel."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointSolution:
+    """What one solve says of each pixel.
+
+    Attributes
+    ----------
+    category : array of int32 (y, x)
+        Position of the largest of the K class values, -1 where the pixel is rejected beyond doubt
+        (all are below `NO_OPINION`) or where there is no data.
+    confidence : array of float32 (y, x)
+        Largest class value minus the value of the rejection class; the pixel is rejected where it
+        is negative. NaN where there is no data.
+    objective, rejected_mass : float
+        Per pixel, as :mod:`hsreject.rejection.joint_search` uses them; NaN where they are unknown.
+        The objective is the certified lower bound of the optimum: too low a value of the coarser
+        solve without rejection leads a search below the change, which closes its bracket.
+    """
+
+    category: NDArray[np.int32]
+    confidence: NDArray[np.float32]
+    objective: float = math.nan
+    rejected_mass: float = math.nan
+
+    @classmethod
+    def of_field(cls, field: NDArray[Any], n_classes: int, **numbers: float) -> JointSolution:
+        """Return the solution with a hidden field of `n_classes` and the classes of rejection."""
+        category = field[:n_classes].argmax(axis=0).astype(np.int32)
+        largest = field[:n_classes].max(axis=0)
+        # summed class by class: the order of np.sum depends on the layout of the field
+        confidence = largest - sum(field[n_classes:]) if len(field) > n_classes else largest
+        beyond_doubt = (largest < NO_OPINION) & (confidence < 0)
+        category[np.isnan(largest) | beyond_doubt] = -1
+        return cls(category, confidence.astype(np.float32), **numbers)
+
+    @property
+    def rejected(self) -> NDArray[np.bool_]:
+        """Pixels that are rejected, (y, x); False where there is no data."""
+        return self.confidence < 0
+
 
 class JointProblem:
-    """The joint problem of one scene; solves it for given failure probabilities, once each.
+    """The joint problem of one scene, solved for given failure probabilities, once each.
 
     Every solve starts cold, so that it depends on its failure probability alone: not on the order
     of the solves, nor on what was kept from an interrupted sweep. Warm starts were measured on
@@ -59,13 +99,15 @@ class JointProblem:
         The odds of failure are divided by the novelty p-value to this power.
     rejection_classes : int
         Into how many equal classes rejection is divided.
-    store : SolutionStore, optional
-        Where finished solves are kept.
+    store : Path, optional
+        Folder in which finished solves are kept.
 
     Attributes
     ----------
     has_data : array of bool (y, x)
         Pixels with data.
+    solved : dict of float to JointSolution
+        The finished solves by failure probability, those with a map of them not included.
     n_solves : int
         Solves so far, those found in the store not counted.
     """
@@ -76,55 +118,28 @@ class JointProblem:
         *,
         context: SegSALSA,
         novelty_exponent: float,
-        rejection_classes: int = 1,
-        store: SolutionStore | None,
+        rejection_classes: int,
+        store: Path | None,
     ) -> None:
         self.evidence = evidence
         self.context = context
         self.rejection_classes = rejection_classes
         self.store = store
         given = np.asarray(evidence.probability.values)
+        single = given.dtype.kind == "f" and given.dtype.itemsize <= 4
         self._probability: NDArray[np.floating] = given.astype(
-            precision_of(given.dtype), copy=False
+            np.float32 if single else np.float64, copy=False
         )
         weight = known_weight(evidence, exponent=novelty_exponent)
         self._weight = None if weight is None else np.asarray(weight.values)
         # here, so that messages speak of what was given and not of the class of rejection
         self.has_data: NDArray[np.bool_] = valid_probability_pixels(self._probability)
-        if context.class_prior is not None:
-            checked_prior(context.class_prior, len(self._probability))
         self._check_hidden_field()
-        self._key = fingerprint(
-            __version__,
-            self._probability,
-            self._weight,
-            evidence.image,
-            replace(context, n_threads=1),
-            rejection_classes,
-        )
-        self._solved: dict[str, JointSolution] = {}
+        self.n_classes = len(given)
+        prior = context.class_prior
+        self._prior = None if prior is None else checked_prior(prior, self.n_classes)
+        self.solved: dict[float, JointSolution] = {}
         self.n_solves = 0
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, rejection not counted."""
-        return len(self._probability)
-
-    @property
-    def rejects_all(self) -> float:
-        """The failure probability from which on everything is rejected, whatever the prior.
-
-        Where the rejection class is at least as likely as every other class in every pixel, the
-        constant field of rejection minimises the data term and the priors at once. Without class
-        priors that is at 1/2 or before, and the earlier the more novel all pixels are.
-        """
-        shape = (-1, 1, 1)
-        prior = np.ones(1) if self.context.class_prior is None else self.context.class_prior
-        odds = self._probability / np.reshape(prior, shape)
-        if self._weight is not None:
-            odds *= self._weight
-        largest = min(max(float(np.nanmax(odds)), SMALLEST_ODDS), 1 / SMALLEST_ODDS)
-        return largest / (1 + largest)
 
     def _check_hidden_field(self) -> None:
         """Raise where a known hidden field has no values though there is data."""
@@ -139,31 +154,37 @@ class JointProblem:
                 f"({without.sum()} of them). Pass the hidden field of these probabilities, or none."
             )
 
-    def likelihood(self, failure_probability: float | NDArray[Any]) -> NDArray[Any]:
-        """Return [(1 - q) p, q] (category, y, x); novelty divides the odds of q by its weight.
+    @cached_property
+    def _likelihood(self) -> NDArray[np.floating]:
+        """Class probabilities, divided by the class prior if there is one, (category, y, x)."""
+        if self._prior is None:
+            return self._probability
+        return np.asarray(self._probability / self._prior[:, np.newaxis, np.newaxis])
 
-        With n rejection classes it is [(1 - q) p, q, ..., q] / (1 + (n - 1) q).
+    @cached_property
+    def rejects_all(self) -> float:
+        """The failure probability from which on everything is rejected, whatever the prior.
+
+        Where the rejection class is at least as likely as every other class in every pixel, the
+        constant field of rejection minimises the data term and the priors at once. Without class
+        priors that is at 1/2 or before, and the earlier the more novel all pixels are.
         """
-        q = self._failure(failure_probability)
-        n_classes, *shape = self._probability.shape
-        total = 1 + (self.rejection_classes - 1) * q
-        extended = np.empty((n_classes + self.rejection_classes, *shape), self._probability.dtype)
-        np.multiply((1 - q) / total, self._probability, out=extended[:n_classes])
-        extended[n_classes:] = np.where(self.has_data, q / total, np.nan)
-        return extended
+        odds = self._likelihood if self._weight is None else self._likelihood * self._weight
+        largest = min(max(float(np.nanmax(odds)), SMALLEST_ODDS), 1 / SMALLEST_ODDS)
+        return largest / (1 + largest)
 
-    def _failure(self, failure_probability: float | NDArray[Any]) -> NDArray[np.float64]:
-        """Return the failure probability, a map where novelty makes it one."""
-        q = np.asarray(failure_probability, dtype=np.float64)
-        if self._weight is None:
-            return q
-        q = np.broadcast_to(q, self.has_data.shape)
-        known = (1 - q) * self._weight
-        return np.asarray(np.divide(q, q + known, out=np.zeros_like(q), where=q > 0))
+    @property
+    def everything(self) -> Probe:
+        """The end of the scale: everything is rejected, at -log of the odds of failure."""
+        q, _ = self._failure_and_sum(self.rejects_all)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where there is no data
+            costs = np.broadcast_to(np.log((1 - q) / q), self.has_data.shape)
+        objective = float(costs[self.has_data].mean())
+        return Probe(self.rejects_all, 1.0, objective, 1.0)
 
     def solve(
         self,
-        failure_probability: float | NDArray[Any],
+        failure_probability: float | NDArray[np.float64],
         *,
         n_threads: int | None = None,
         progress: ProgressCallback = no_progress,
@@ -172,112 +193,101 @@ class JointProblem:
 
         Without any rejection this is the context itself: the known hidden field if there is one.
         """
-        hidden_field = self.evidence.hidden_field
-        if hidden_field is not None and not _rejects(failure_probability):
-            known = np.where(self.has_data, hidden_field.values, np.nan)
-            return JointSolution.of_field(
-                known, n_classes=len(hidden_field), gap=np.nan, n_iterations=0
-            )
-        key = fingerprint(self._key, np.asarray(failure_probability, dtype=np.float64))
-        solution = self._solved.get(key)
-        if solution is None and self.store is not None:
-            solution = self.store.load(key)
-            if solution is not None and not solution.fits(self.has_data.shape, self.n_classes):
-                solution = None
+        q = np.asarray(failure_probability, dtype=np.float64)
+        solution = self.solved.get(float(q)) if q.ndim == 0 else None
+        if solution is None and self.evidence.hidden_field is not None and not (q > 0).any():
+            known = np.where(self.has_data, self.evidence.hidden_field.values, np.nan)
+            solution = JointSolution.of_field(known, self.n_classes, rejected_mass=0.0)
         if solution is None:
-            solution = self._solve(failure_probability, n_threads, progress)
-            if self.store is not None:
-                self.store.save(key, solution)
-        else:
-            progress("context", 1, 1)
-        self._solved[key] = solution
+            path = None if self.store is None else self.store / f"{tokenize(self._token, q)}.npz"
+            solution = recall(
+                path, lambda: self._solve(q, n_threads, progress), read=self._read, write=_write
+            )
+        if q.ndim == 0:
+            self.solved[float(q)] = solution
+        progress("context", 1, 1)
         return solution
 
     def _solve(
-        self,
-        failure_probability: float | NDArray[Any],
-        n_threads: int | None,
-        progress: ProgressCallback,
+        self, q: NDArray[np.float64], n_threads: int | None, progress: ProgressCallback
     ) -> JointSolution:
-        context, probability = self.context, self._probability
-        threads = n_threads or context.n_threads
-        if _rejects(failure_probability):
-            prior = context.class_prior
+        context = replace(self.context, n_threads=n_threads or self.context.n_threads)
+        probability = self._probability
+        if (q > 0).any():
             context = replace(
                 context,
                 tol=min(context.tol, TOLERANCE),
                 max_iterations=max(context.max_iterations, MOST_ITERATIONS),
-                class_prior=None if prior is None else (*prior, *[1.0] * self.rejection_classes),
-                n_threads=threads,
+                class_prior=None,  # the likelihoods are divided by it already
             )
-            probability = self.likelihood(failure_probability)
-        elif threads != context.n_threads:
-            context = replace(context, n_threads=threads)
+            probability = self._extended(q)
         self.n_solves += 1
         result = context.solve(probability, image=self.evidence.image, progress=progress)
-        objective = result.objective + self._log_scale(failure_probability)
         return JointSolution.of_field(
             result.hidden_field,
-            n_classes=self.n_classes,
-            gap=result.relative_gap,
-            n_iterations=result.n_iterations,
-            objective=objective / self.has_data.sum(),
+            self.n_classes,
+            objective=(result.objective - result.gap) / self.has_data.sum() + self._log_scale(q),
             rejected_mass=rejected_mass(result.hidden_field, probability, self.n_classes),
         )
 
-    @property
-    def rejecting_all_costs(self) -> float:
-        """The objective (see `Probe`) of rejecting everything at the end of the scale."""
-        if self.context.class_prior is not None:
-            return np.nan
-        q = np.broadcast_to(self._failure(self.rejects_all), self.has_data.shape)[self.has_data]
-        with np.errstate(divide="ignore"):
-            return float(np.log((1 - q) / q).mean())
+    def _extended(self, q: NDArray[np.float64]) -> NDArray[np.floating]:
+        """Return [(1 - q) p, q, ..., q] (category, y, x), divided by its sum."""
+        q, total = self._failure_and_sum(q)
+        shape = (self.n_classes + self.rejection_classes, *self.has_data.shape)
+        extended = np.empty(shape, self._probability.dtype)
+        np.multiply((1 - q) / total, self._likelihood, out=extended[: self.n_classes])
+        extended[self.n_classes :] = np.where(self.has_data, q / total, np.nan)
+        return extended
 
-    def _log_scale(self, failure_probability: float | NDArray[Any]) -> float:
-        """Return the sum of log s, where the likelihood is s [p, odds of failure] in a pixel."""
-        if self.context.class_prior is not None:
-            return np.nan
-        q = self._failure(failure_probability)
-        with np.errstate(divide="ignore", invalid="ignore"):  # pixels without data
-            logs = np.log((1 - q) / (1 + (self.rejection_classes - 1) * q))
-        return float(logs[self.has_data].sum() if logs.ndim else logs * self.has_data.sum())
+    def _log_scale(self, q: NDArray[np.float64]) -> float:
+        """Return the mean of log s, where the likelihoods of a pixel are s [p, odds of q, ...]."""
+        q, total = self._failure_and_sum(q)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where there is no data
+            scale = np.broadcast_to(np.log((1 - q) / total), self.has_data.shape)
+        return float(scale[self.has_data].mean())
 
-    def solve_all(
-        self, failure_probabilities: Sequence[float], *, workers: int, progress: SolveProgress
-    ) -> list[JointSolution]:
-        """Return the solutions of several failure probabilities, `workers` at a time.
+    def _failure_and_sum(
+        self, q: float | NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return q with its odds divided by the weight of known pixels, and sum([(1 - q) p, q])."""
+        failure = np.asarray(q, dtype=np.float64)
+        if self._weight is not None:
+            failure = np.broadcast_to(failure, self.has_data.shape)
+            known = (1 - failure) * self._weight
+            failure = np.divide(
+                failure, failure + known, out=np.zeros_like(failure), where=failure > 0
+            )
+        classes = np.asarray(1.0 if self._prior is None else self._likelihood.sum(axis=0))
+        return failure, np.asarray((1 - failure) * classes + self.rejection_classes * failure)
 
-        When it is interrupted, the solves that were finished stay in the store.
-        """
-        if workers == 1:
-            return [self.solve(q, progress=progress.of_solve()) for q in failure_probabilities]
-        with ThreadPoolExecutor(workers) as pool:
-            futures = {  # larger ones take longer and go first, so that the workers end together
-                q: pool.submit(self.solve, q, n_threads=1, progress=progress.of_solve())
-                for q in sorted(failure_probabilities, reverse=True)
-            }
-            try:
-                return [futures[q].result() for q in failure_probabilities]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    @cached_property
+    def _token(self) -> str:
+        """Token of all that a solve depends on beside its failure probability."""
+        rule = (replace(self.context, n_threads=1), self.rejection_classes)
+        return str(
+            tokenize(__version__, self._probability, self._weight, self.evidence.image, rule)
+        )
+
+    def _read(self, path: Path) -> JointSolution:
+        """Return a kept solution, or raise where the file cannot be one of this problem."""
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            category, confidence = kept["category"], kept["confidence"]
+            numbers = [float(kept[name]) for name in ("objective", "rejected_mass")]
+        if (
+            not category.shape == confidence.shape == self.has_data.shape
+            or (category.dtype, confidence.dtype) != (np.int32, np.float32)
+            or category.min() < -1
+            or category.max() >= self.n_classes
+        ):
+            raise ValueError(path)
+        return JointSolution(category, confidence, *numbers)
 
     def rejected_fraction(self, solution: JointSolution) -> float:
         """Return the rejected share of the pixels with data."""
         return float(solution.rejected[self.has_data].mean())
 
     def label(self, solution: JointSolution) -> xr.DataArray:
-        """Return the label map of a solution: the largest of the K classes of its field."""
-        return label_map_of_positions(self._category(solution), self.evidence.probability)
-
-    def labels(self, solutions: Sequence[JointSolution]) -> NDArray[np.unsignedinteger]:
-        """Return the values of the label maps of several solutions, (solution, y, x)."""
-        values = label_values(self.evidence.probability)
-        return np.stack([values[self._category(solution)] for solution in solutions])
-
-    def _category(self, solution: JointSolution) -> NDArray[np.integer]:
-        """Return where the label of each pixel stands along the classes; K without data.
+        """Return the label map of a solution: the largest of the K classes of its field.
 
         A pixel that is rejected beyond doubt has no class value left to compare; it gets the label
         that the context gives it without rejection.
@@ -285,9 +295,45 @@ class JointProblem:
         category = solution.category
         if (category[self.has_data] < 0).any():
             category = np.where(category < 0, self.solve(0.0).category, category)
-        return np.where(self.has_data, category, self.n_classes)
+        position = np.where(self.has_data, category, self.n_classes)
+        return label_map_of_positions(position, self.evidence.probability)
+
+    def given_failure(self, given: Any) -> NDArray[np.float64]:
+        """Return a failure probability or a map (y, x) of them, or say why it cannot be one."""
+        name, probability = "failure_probability", self.evidence.probability
+        if isinstance(given, xr.DataArray) and given.ndim:
+            given = check_dims(given, MAP_DIMS, name=name)
+            check_same_grid(probability, given, names=("probability", name))
+        check_no_mask(given, name=name, remedy="Fill them first, with .filled(...).")
+        values = np.asarray(given)
+        if values.dtype.kind not in "biuf":
+            shown = f"a map of {values.dtype}" if values.ndim else repr(given)
+            raise InputError(f"{name} must be a number (got {shown}).")
+        if values.ndim:
+            shape = (probability.sizes[Y], probability.sizes[X])
+            if values.shape != shape:
+                raise InputError(
+                    f"{name} must be a number, or a map (y, x) of the shape {shape} (got the shape "
+                    f"{values.shape})."
+                )
+            values = np.where(self.has_data, values, 0)
+        if not ((values >= 0) & (values < 1)).all():
+            missing = int(np.isnan(values).sum())
+            shown = f"values from {values.min():g} to {values.max():g}"
+            shown = f"NaN in {missing} pixels that have data" if missing else shown
+            raise InputError(
+                f"{name} must lie in [0, 1) (got {shown if values.ndim else given}); "
+                "with 1 no class would be possible."
+            )
+        return values.astype(np.float64)
 
 
-def _rejects(failure_probability: float | NDArray[Any]) -> bool:
-    """Return whether anything can be rejected; a map may be NaN where there is no data."""
-    return bool(np.any(np.asarray(failure_probability) > 0))
+def rejected_mass(field: NDArray[Any], likelihood: NDArray[Any], n_classes: int) -> float:
+    """Return the mean posterior probability of rejection over the pixels with data."""
+    total = np.einsum("kyx,kyx->yx", field, likelihood)
+    rejection = np.einsum("kyx,kyx->yx", field[n_classes:], likelihood[n_classes:])
+    return float(np.nanmean(rejection / total, dtype=np.float64))
+
+
+def _write(solution: JointSolution, path: Path) -> None:
+    np.savez_compressed(path, **asdict(solution))

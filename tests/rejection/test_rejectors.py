@@ -123,9 +123,10 @@ def test_operating_points_are_those_of_the_maps(rejector, scene) -> None:
     assert beta.shape == (kept.sum(),)
 
 
-def test_known_operating_points_may_be_given(rejector, scene) -> None:
-    points = rejector.operating_points(scene.probability, scene.test)
-    maps = rejector.reject(scene.probability, fraction=0.2, points=points)
+def test_points_and_maps_come_from_one_go(rejector, scene) -> None:
+    points, maps = rejector.points_and_maps(scene.probability, scene.test, fraction=0.2)
+    expected = rejector.operating_points(scene.probability, scene.test)
+    xr.testing.assert_identical(points, expected)
     below, above = maps.attrs["reachable_fractions"]
     assert below - 1e-12 <= 0.2 <= above + 1e-12
     assert maps.attrs["rejected_fraction"] == maps.rejected.sum() / maps.attrs["n_pixels"]

@@ -1,0 +1,380 @@
+"""The contract of a rejector, what users may ask of one, its maps, and several side by side."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import xarray as xr
+
+from hsreject.errors import InputError
+from hsreject.measures.curve import REJECTOR
+from hsreject.progress import ProgressCallback, no_progress
+from hsreject.schema import OPERATING_POINT, REJECTED, nodata_label
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.rejection.calibration import Calibration
+
+
+class Rejector(ABC):
+    """What decides which pixels of a map get no label.
+
+    A rejector keeps the pixels of the largest confidence and rejects the others; equal confidences
+    share one fate. It is addressed by what the user wants: a rejected fraction, an accuracy of the
+    kept pixels or a cost of a rejection. The last two need calibration pixels.
+
+    Most rejectors threshold a confidence: they derive from
+    :class:`~hsreject.rejection.RankedRejector`, which needs one method. Only a rejector whose
+    labels change with the rejected fraction, like :class:`~hsreject.rejection.JointRejector`,
+    implements this class itself. One line in ``hsreject/rejection/__init__.py`` makes a rejector
+    available by name and enrols it in the property tests.
+
+    Attributes
+    ----------
+    needs_context : bool
+        Whether its labels are those of the context (`hidden_field`), not of the classifier alone.
+    has_threshold : bool
+        Whether it is one threshold on a confidence, which can be carried to another scene.
+    indifferent_options : tuple of str
+        Its options that do not change a result, such as a number of workers.
+
+    Examples
+    --------
+    A complete rejector, whose labels change with what is rejected: a kept pixel takes the label of
+    the largest class around it, and fewer kept neighbours vote when more is rejected.
+
+    >>> import hsreject as hr
+    >>> class MajorityRejector(Rejector):
+    ...     '''Rejects by probability; kept pixels take the most frequent label of their row.'''
+    ...
+    ...     def reject(self, maps, *, fraction=None, accuracy=None, rejection_cost=None,
+    ...                calibration=None, progress=no_progress):
+    ...         goal = Goal.one_of({"fraction": fraction, "accuracy": accuracy,
+    ...                             "rejection_cost": rejection_cost})
+    ...         if goal.name != "fraction":
+    ...             raise InputError(f"A majority cannot be asked for {goal.name}.")
+    ...         found = hr.PixelwiseRejector().reject(maps, fraction=goal.value)
+    ...         label = found.label.copy(deep=True)
+    ...         for labels, kept in zip(label.values, ~found.rejected.values):
+    ...             if kept.any():
+    ...                 labels[kept] = np.bincount(labels[kept]).argmax()
+    ...         return rejection_maps(label, found.confidence, threshold=found.threshold,
+    ...                               attrs={goal.name: goal.value})
+    ...
+    ...     def operating_points(self, maps, reference, *, calibration=None, progress=no_progress):
+    ...         points = []
+    ...         for fraction in (0.0, 0.25, 0.5, 0.75, 1.0):
+    ...             found = self.reject(maps, fraction=fraction)
+    ...             points.append(hr.operating_point((found.label == reference).values.ravel(),
+    ...                                              found.rejected.values.ravel()))
+    ...         accuracy = [point.overall_accuracy for point in points]
+    ...         return hr.curve_of_points(points).assign(
+    ...             overall_accuracy=("operating_point", accuracy))
+    >>> probability = np.array([[[0.9, 0.8, 0.3, 0.4]], [[0.1, 0.2, 0.7, 0.6]]])
+    >>> points, maps = MajorityRejector().points_and_maps(
+    ...     probability, np.array([[1, 1, 1, 2]]), fraction=0.25)
+    >>> maps.label_with_rejection.values, points.overall_accuracy.values[:2]
+    (array([[1, 1, 1, 0]], dtype=uint8), array([0.75, 1.  ]))
+    """
+
+    needs_context: ClassVar[bool] = False
+    has_threshold: ClassVar[bool] = False
+    indifferent_options: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def reject(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        *,
+        fraction: float | None = None,
+        accuracy: float | None = None,
+        rejection_cost: float | None = None,
+        calibration: Calibration | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.Dataset:
+        """Return the maps of one rejection.
+
+        Parameters
+        ----------
+        maps : Dataset, DataArray or array
+            Class probabilities (category, y, x), or a Dataset with `probability` and, optionally,
+            `hidden_field` (category, y, x): the solution of the context, where it is known already,
+            taken as it is; `novelty_p_value` (y, x) of :class:`hsreject.Novelty`; and `image`
+            (band, y, x), which a context whose priors look at the image needs.
+        fraction : float in [0, 1], optional
+            Wanted share of rejected pixels; the nearest share that can be reached is taken.
+        accuracy : float in [0, 1], optional
+            Wanted share of right labels among the kept pixels, as measured on the calibration
+            pixels; the smallest rejected fraction that reaches it is taken.
+        rejection_cost : float in [0, 1], optional
+            Cost of a rejected pixel, a misclassified one being 1; the operating point that is
+            cheapest on the calibration pixels is taken.
+        calibration : Calibration, optional
+            Pixels of known class that were not used for training.
+        progress : callable
+            Called with (stage, done, total) during long work.
+
+        Returns
+        -------
+        Dataset
+            `label`, `confidence`, `rejected` and `label_with_rejection` (y, x). Its attributes say
+            what was reached: `rejected_fraction` of the `n_pixels` with data, `threshold` (the
+            smallest confidence kept) and, for a wanted fraction, `reachable_fractions`: the nearest
+            ones below and above it that are known.
+        """
+
+    @abstractmethod
+    def operating_points(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        calibration: Calibration | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.Dataset:
+        """Return the operating points of this rejector on reference pixels.
+
+        Parameters
+        ----------
+        maps : Dataset, DataArray or array
+            As for :meth:`reject`.
+        reference : DataArray or array of int (y, x)
+            Reference labels of the pixels to evaluate on, 0 elsewhere.
+        calibration : Calibration, optional
+            For rejectors whose thresholds are learned from pixels of known class.
+        progress : callable
+            Called with (stage, done, total) during long work.
+
+        Returns
+        -------
+        Dataset over `operating_point`, rejected fraction ascending
+            The variables of :func:`hsreject.rejection_curve`, and `overall_accuracy`: the accuracy
+            of the same labels with nothing rejected.
+        """
+
+    def points_and_maps(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        fraction: float,
+        progress: ProgressCallback = no_progress,
+    ) -> tuple[xr.Dataset, xr.Dataset]:
+        """Return operating points and the maps at one fraction, sharing what both need.
+
+        Parameters
+        ----------
+        maps, reference, progress
+            As for :meth:`operating_points`.
+        fraction : float in [0, 1]
+            As for :meth:`reject`.
+
+        Returns
+        -------
+        points, maps : Dataset
+            Of :meth:`operating_points` and of :meth:`reject`.
+        """
+        points = self.operating_points(maps, reference, progress=progress)
+        return points, self.reject(maps, fraction=fraction, progress=progress)
+
+
+FRACTION = "fraction"
+FAILURE_PROBABILITY = "failure_probability"
+THRESHOLD = "threshold"
+ACCURACY = "accuracy"
+REJECTION_COST = "rejection_cost"
+
+_MEANING = {
+    FRACTION: "the share of pixels to reject",
+    ACCURACY: "the share of kept pixels that must be right",
+    REJECTION_COST: "the cost of a rejected pixel in units of a misclassified one",
+}
+
+_PERCENT = "Write 10 % as 0.1."
+_REMEDY = {
+    FRACTION: _PERCENT,
+    ACCURACY: _PERCENT,
+    REJECTION_COST: "Divide the cost of a rejection by that of an error.",
+}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a user asks of a rejector: the name and the value, both checked."""
+
+    name: str
+    value: float
+
+    @classmethod
+    def one_of(cls, wishes: Mapping[str, float | None]) -> Goal:
+        """Return the only wish that is not None; fractions, accuracies and costs lie in [0, 1]."""
+        given = {name: value for name, value in wishes.items() if value is not None}
+        if len(given) != 1:
+            raise InputError(
+                f"Ask for exactly one of {', '.join(wishes)} "
+                f"(got {' and '.join(given) or 'none of them'})."
+            )
+        ((name, value),) = given.items()
+        return cls(name, _number(name, value))
+
+    @property
+    def needs_calibration(self) -> bool:
+        """Whether only pixels with a known class can tell how to reach it."""
+        return self.name in {ACCURACY, REJECTION_COST}
+
+
+def _number(name: str, value: Any) -> float:
+    """Return the value of a wish, or say why it makes no sense."""
+    if np.ndim(value) == 0 and hasattr(value, "item"):
+        value = value.item()  # a NumPy scalar, or an array of one number
+    if not isinstance(value, Real):
+        shown = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
+        raise InputError(f"{name} must be a number (got {shown}).")
+    number = float(value)
+    if name in _MEANING and not 0 <= number <= 1:
+        raise InputError(
+            f"{name} is {_MEANING[name]} and lies in [0, 1] (got {number:g}). {_REMEDY[name]}"
+        )
+    if math.isnan(number):
+        raise InputError(f"{name} must be a number (got nan).")
+    return number
+
+
+def rejection_maps(
+    label: xr.DataArray,
+    confidence: xr.DataArray,
+    *,
+    threshold: float,
+    attrs: Mapping[str, Any],
+) -> xr.Dataset:
+    """Return the maps of the rejection of all pixels with a confidence below `threshold`.
+
+    Parameters
+    ----------
+    label : DataArray of int (y, x)
+        Labels, ``schema.nodata_label`` where there is no data.
+    confidence : DataArray of float (y, x)
+        NaN where there is no data.
+    threshold : float
+        The smallest confidence that is kept.
+    attrs : mapping
+        What is said of the rejection as a whole; `threshold`, `rejected_fraction` (of the pixels
+        with data) and `n_pixels` are added.
+
+    Returns
+    -------
+    Dataset
+        `label`, `confidence`, `rejected` (False where there is no data) and `label_with_rejection`
+        (0 where rejected, ``schema.nodata_label`` where there is no data), all (y, x).
+    """
+    nodata = nodata_label(label.dtype)
+    has_data = label != nodata
+    rejected = ((confidence < threshold) & has_data).rename("rejected")
+    with_rejection = label.where(~rejected, label.dtype.type(REJECTED))
+    n_pixels = int(has_data.sum())
+    return xr.Dataset(
+        {
+            "label": label,
+            "confidence": confidence,
+            "rejected": rejected,
+            "label_with_rejection": with_rejection.assign_attrs(label.attrs),
+        },
+        attrs={
+            **attrs,
+            "threshold": float(threshold),
+            "rejected_fraction": int(rejected.sum()) / n_pixels if n_pixels else 0.0,
+            "n_pixels": n_pixels,
+        },
+    )
+
+
+def compare_rejectors(
+    rejectors: Mapping[str, Rejector],
+    maps: xr.Dataset | xr.DataArray | NDArray[Any],
+    reference: xr.DataArray | NDArray[Any],
+    *,
+    calibration: Calibration | None = None,
+    progress: ProgressCallback = no_progress,
+) -> xr.Dataset:
+    """Return the operating points of several rejectors on the same reference pixels.
+
+    With sequential and joint rejection this is what the paper's figures 7 and 8 show: the curves
+    side by side, and for each rejector its relative optimality and break-even costs.
+
+    Parameters
+    ----------
+    rejectors : mapping of str to Rejector
+        By the names that they shall have in the table.
+    maps : Dataset, DataArray or array
+        As for :meth:`Rejector.reject`. With `hidden_field` in it the context is solved only where a
+        rejector needs another solve.
+    reference : DataArray or array of int (y, x)
+        Reference labels of the pixels to evaluate on, 0 elsewhere.
+    calibration : Calibration, optional
+        For rejectors with ``thresholds="equal_accuracy"``; the others do not look at it.
+    progress : callable
+        Called with (stage, done, total) during long work.
+
+    Returns
+    -------
+    Dataset over `operating_point`
+        One rejector after the other, each by ascending rejected fraction, with the coordinate
+        `rejector`. The variables are those of :func:`hsreject.rejection_curve`, `overall_accuracy`
+        (which in joint rejection differs from point to point) and `failure_probability` (NaN for
+        rejectors that have none).
+
+    Examples
+    --------
+    >>> from hsreject.measures.optimality import relative_optimality_pairs
+    >>> from hsreject.rejection import PixelwiseRejector
+    >>> probability = np.array([[[0.9, 0.7, 0.3, 0.2]], [[0.05, 0.2, 0.6, 0.5]],
+    ...                         [[0.05, 0.1, 0.1, 0.3]]])
+    >>> rules = {name: PixelwiseRejector(name) for name in ("maximum", "margin")}
+    >>> points = compare_rejectors(rules, probability, np.array([[1, 2, 2, 2]]))
+    >>> margin = points.isel(operating_point=points.rejector.values == "margin")
+    >>> margin.rejected_fraction.values
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    >>> relative_optimality_pairs(margin).shape
+    (5, 5)
+    """
+    _check_rejectors(rejectors)
+    tables = []
+    for name, rejector in rejectors.items():
+        points = rejector.operating_points(
+            maps, reference, calibration=calibration, progress=progress
+        )
+        if FAILURE_PROBABILITY not in points:
+            none = xr.full_like(points["rejected_fraction"], np.nan).assign_attrs(
+                long_name="probability of classifier failure"
+            )
+            points = points.assign({FAILURE_PROBABILITY: none})
+        names = np.full(points.sizes[OPERATING_POINT], name)
+        tables.append(points.assign_coords({REJECTOR: (OPERATING_POINT, names)}))
+    return xr.concat(tables, dim=OPERATING_POINT, combine_attrs="drop_conflicts")
+
+
+def _check_rejectors(rejectors: object) -> None:
+    """Raise unless `rejectors` maps names to rejectors, and at least one."""
+    if not isinstance(rejectors, Mapping):
+        raise InputError(
+            "rejectors must map names to rejectors, such as {'pixelwise': PixelwiseRejector()} "
+            f"(got {type(rejectors).__name__})."
+        )
+    if not rejectors:
+        raise InputError("There is no rejector to compare. Give at least one, by name.")
+    for name, rejector in rejectors.items():
+        if isinstance(rejector, Rejector):
+            continue
+        is_class = isinstance(rejector, type)
+        given = f"the class {rejector.__name__}" if is_class else repr(rejector)
+        raise InputError(
+            f"Rejector {name!r} must be an object such as PixelwiseRejector() (got {given}). "
+            + (f"Write {rejector.__name__}()." if is_class else "Make one from its class.")
+        )
