@@ -172,7 +172,7 @@ def test_infinite_values_do_not_hide_the_band_axis(tmp_path: Path) -> None:
 def test_arrays_larger_than_memory_are_not_allocated(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "scene.mat", "w") as file:
         file.create_dataset("cube", (200, 10**6, 10**6), dtype="f8", chunks=(10, 100, 100))
-    with pytest.raises(FileError, match=r"needs 1490116 GiB .* Open it with chunks='auto'"):
+    with pytest.raises(FileError, match=r"memory .*chunks='auto'"):
         hr.open_scene(tmp_path / "scene.mat")
     assert hr.open_scene(tmp_path / "scene.mat", chunks="auto").shape == (200, 10**6, 10**6)
 

@@ -9,7 +9,7 @@ import hsreject as hr
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError
-from hsreject.io.georeference import georeference
+from hsreject.io.grid import Grid
 from tests.io.written_maps import (
     CLASSES,
     NORTH_UP,
@@ -34,8 +34,8 @@ def test_reject_maps_come_back(tmp_path, suffix, dtype, transform) -> None:
     np.testing.assert_array_equal(back, labels)
     assert schema.class_table(back) == CLASSES
     assert schema.zero_meaning(back) == "rejected"
-    assert georeference(back).transform == transform
-    assert georeference(back).crs.to_epsg() == 32633
+    assert Grid.of(back).transform == transform
+    assert Grid.of(back).crs.to_epsg() == 32633
 
 
 def test_a_reference_says_that_zero_is_no_reference(tmp_path) -> None:
@@ -101,7 +101,7 @@ def test_gaps_between_classes_and_a_missing_reference_system_come_back(tmp_path,
     back = hr.open_map(tmp_path / f"map{suffix}")
     np.testing.assert_array_equal(back, labels)
     assert schema.class_table(back) == table
-    assert georeference(back).crs is None
-    assert georeference(back).transform == NORTH_UP
+    assert Grid.of(back).crs is None
+    assert Grid.of(back).transform == NORTH_UP
     reference = hr.open_labels(tmp_path / f"map{suffix}")
     assert schema.class_table(reference) == table

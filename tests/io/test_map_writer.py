@@ -12,6 +12,7 @@ import hsreject as hr
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
+from hsreject.io.maps import write_maps
 from tests.io.written_maps import (
     CLASSES,
     NORTH_UP,
@@ -113,7 +114,7 @@ def test_sparse_class_values_keep_their_names(tmp_path) -> None:
 @pytest.mark.parametrize("suffix", [".tif", ".img"])
 def test_floats_and_fields_survive(tmp_path, suffix) -> None:
     maps = {"confidence": confidence_map(), "probability": probability_field()}
-    hr.write_maps({tmp_path / f"{name}{suffix}": array for name, array in maps.items()})
+    write_maps({tmp_path / f"{name}{suffix}": array for name, array in maps.items()})
     for name, array in maps.items():
         with rasterio.open(tmp_path / f"{name}{suffix}") as file:
             np.testing.assert_array_equal(file.read().squeeze(), array.values)
@@ -230,7 +231,7 @@ def test_lazy_maps_are_computed_once_and_block_by_block(tmp_path) -> None:
     )
     lazy = labels.copy(data=shared)
     told: list[tuple[float, float | None]] = []
-    hr.write_maps(
+    write_maps(
         {tmp_path / "label.tif": lazy, tmp_path / "half.tif": (lazy / 2).rename("half")},
         progress=lambda stage, done, total: told.append((done, total)),
     )
