@@ -48,17 +48,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene with reference labels that can be fetched.
-
-    Parameters
-    ----------
-    title : str
-        What it is, with the sensor.
-    cube, labels : RemoteFile
-        MATLAB files, each with one array.
-    classes : ClassTable
-        The classes of the reference.
-    """
+    """A scene with reference labels that can be fetched: two MATLAB files with one array each."""
 
     title: str
     cube: RemoteFile
@@ -68,13 +58,7 @@ class Scene:
 
 @cache
 def scenes() -> dict[str, Scene]:
-    """Return the scenes that can be fetched, by name.
-
-    Examples
-    --------
-    >>> list(scenes())
-    ['indian-pines', 'pavia-university', 'pavia-centre', 'salinas', 'salinas-a', 'ksc', 'botswana']
-    """
+    """Return the scenes that can be fetched, by name."""
     text = files("hsreject.datasets").joinpath("ehu_scenes.toml").read_text("utf-8")
     return {
         name: Scene(
@@ -93,24 +77,7 @@ def fetch_scene(
     folder: str | PathLike[str] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> tuple[Path, Path]:
-    """Return the files of a scene, downloaded unless they are there already.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`scenes`.
-    folder : path, optional
-        Where files are kept: the folder in the environment variable HSREJECT_DATA, or the user's
-        cache, unless given. Files that were put there by hand are used; every file is checked
-        against its SHA-256.
-    progress : ProgressCallback
-        Called as bytes arrive.
-
-    Returns
-    -------
-    cube, labels : Path
-        Two MATLAB files.
-    """
+    """Return the files of a scene (cube, labels), downloaded unless they are there already."""
     scene = _scene(name)
     cube, labels = (
         _fetch(file, data_folder(folder), progress) for file in (scene.cube, scene.labels)
@@ -217,9 +184,13 @@ def load_scene(
     Parameters
     ----------
     name : str
-        One of :func:`scenes`, for example ``"pavia-university"``.
-    folder, progress
-        As for :func:`fetch_scene`.
+        One of indian-pines, pavia-university, pavia-centre, salinas, salinas-a, ksc, botswana.
+    folder : path, optional
+        Where files are kept: the folder in the environment variable HSREJECT_DATA, or the user's
+        cache, unless given. Files that were put there by hand are used; every file is checked
+        against its SHA-256.
+    progress : ProgressCallback
+        Called as bytes arrive.
 
     Returns
     -------

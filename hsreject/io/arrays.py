@@ -38,27 +38,13 @@ _CLEAR_EVIDENCE = 2.0
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array in a file, not read yet; axes in the order that its users write them.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : Kind
-        Its kind.
-    name : str
-        Name of the variable; empty in a .npy file.
-    shape : tuple of int
-        Sizes of the axes.
-    dtype : numpy.dtype
-        Type of the numbers, in the machine's byte order.
-    """
+    """An array in a file, not read yet; axes in the order that its users write them."""
 
     path: Path
     kind: Kind
-    name: str
+    name: str  # of the variable; empty in a .npy file
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # in the machine's byte order
 
     @property
     def ndim(self) -> int:

@@ -49,21 +49,11 @@ def unused_name(value: int) -> str:
 
 @dataclass(frozen=True)
 class CategoryTable:
-    """The values of a label map on disk: the classes, what 0 means, and the type.
-
-    Parameters
-    ----------
-    classes : ClassTable
-        The classes, without 0.
-    zero : str
-        What 0 means ("rejected", "no reference").
-    dtype : numpy dtype
-        The type on disk; its largest value is no data.
-    """
+    """The values of a label map on disk: the classes, what 0 means, and the type."""
 
     classes: ClassTable
-    zero: str
-    dtype: np.dtype[np.unsignedinteger]
+    zero: str  # "rejected" or "no reference"
+    dtype: np.dtype[np.unsignedinteger]  # its largest value is no data
 
     def __post_init__(self) -> None:
         if max(self.classes.values, default=0) >= self.nodata:
@@ -110,18 +100,19 @@ class CategoryTable:
         """
         root = ET.Element("PAMDataset")
         band = ET.SubElement(root, "PAMRasterBand", band="1")
+        names, colors = self.names, self.colors
         listed = ET.SubElement(band, "CategoryNames")
-        for value in range(max(self.names) + 1):
-            ET.SubElement(listed, "Category").text = self.names.get(value, "")
+        for value in range(max(names) + 1):
+            ET.SubElement(listed, "Category").text = names.get(value, "")
         table = ET.SubElement(band, "GDALRasterAttributeTable", tableType="thematic")
         for index, (name, kind, usage) in enumerate(_COLUMNS):
             column = ET.SubElement(table, "FieldDefn", index=str(index))
             ET.SubElement(column, "Name").text = name
             ET.SubElement(column, "Type").text = str(kind)
             ET.SubElement(column, "Usage").text = str(usage)
-        for index, (value, name) in enumerate(self.names.items()):
+        for index, (value, name) in enumerate(names.items()):
             row = ET.SubElement(table, "Row", index=str(index))
-            for cell in (value, name, *self.colors[value], 255):
+            for cell in (value, name, *colors[value], 255):
                 ET.SubElement(row, "F").text = str(cell)
         ET.indent(root)
         # No XML declaration: GDAL passes over a side file whose first node is not PAMDataset.

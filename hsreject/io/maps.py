@@ -91,14 +91,7 @@ def write_maps(
 ) -> None:
     """Write several maps in one pass over their blocks: what they share is computed once.
 
-    Parameters
-    ----------
-    maps : mapping of path to DataArray
-        As for :func:`write_map`. None of them appears before all are complete.
-    overwrite : bool
-        Replace files that are already there.
-    progress : ProgressCallback
-        Called as blocks of lazy arrays are done.
+    None of them appears before all are complete. Options as for :func:`write_map`.
     """
     targets = [Path(path) for path in maps]
     formats = [_format(path) for path in targets]
@@ -134,26 +127,12 @@ def _failures_of_gdal(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Raster:
-    """An array as a raster file holds it.
+    """A map as a raster file holds it."""
 
-    Parameters
-    ----------
-    bands : NumPy or dask array, (n_bands, y, x)
-        The values as they are written.
-    nodata : float
-        The value that means no data.
-    band_names : tuple of str
-        One name per band, for fields: the classes.
-    categories : CategoryTable or None
-        What the values mean, for label maps.
-    grid : Grid
-        The place of the pixels.
-    """
-
-    bands: Any
+    bands: Any  # NumPy or dask array (n_bands, y, x), the values as they are written
     nodata: float
-    band_names: tuple[str, ...]
-    categories: CategoryTable | None
+    band_names: tuple[str, ...]  # one per band; of fields, the classes
+    categories: CategoryTable | None  # what the values of a label map mean
     grid: Grid
 
     @classmethod
@@ -279,11 +258,11 @@ def _with_all_digits(text: str, transform: Affine) -> str:
 
 
 def _class_fields(categories: CategoryTable) -> str:
-    every = range(max(categories.names) + 1)
-    names = ", ".join(categories.names.get(value, unused_name(value)) for value in every)
-    colors = [categories.colors.get(value, (0, 0, 0)) for value in every]
-    lookup = ", ".join(str(channel) for color in colors for channel in color)
-    return f"classes = {len(every)}\nclass names = {{{names}}}\nclass lookup = {{{lookup}}}\n"
+    names, colors = categories.names, categories.colors
+    every = range(max(names) + 1)
+    listed = ", ".join(names.get(value, unused_name(value)) for value in every)
+    lookup = ", ".join(str(channel) for value in every for channel in colors.get(value, (0, 0, 0)))
+    return f"classes = {len(every)}\nclass names = {{{listed}}}\nclass lookup = {{{lookup}}}\n"
 
 
 def _check_place(transform: Affine, path: Path) -> None:

@@ -35,66 +35,30 @@ _BLOCK = "64MiB"
 
 
 class RasterBand(NamedTuple):
-    """What a raster says about one band.
+    """What a raster says about one band: true value = value in the file * scale + offset."""
 
-    Parameters
-    ----------
-    nodata : float or None
-        Value that means no data, if pixels of this type can have it.
-    scale, offset : float
-        True value = value in the file * scale + offset.
-    name : str
-        Its description, or nothing.
-    tags : dict
-        Its tags.
-    alpha : bool
-        Whether it is an alpha channel.
-    """
-
-    nodata: float | None
+    nodata: float | None  # only a value that pixels of this type can have
     scale: float
     offset: float
-    name: str
+    name: str  # its description, or nothing
     tags: dict[str, str]
-    alpha: bool
+    alpha: bool  # an alpha channel, not light
 
 
 @dataclass(frozen=True)
 class RasterInfo:
-    """What a raster file says before any pixel is read, and nothing that we decide.
-
-    Parameters
-    ----------
-    source : RasterSource
-        The file and its header.
-    name, driver : str
-        What GDAL opens and how: the path, or the text of a virtual raster over it.
-    interleave : str
-        How bands follow each other ("band", "line", "pixel").
-    dtype : numpy.dtype
-        Type of the pixels in the file.
-    grid : Grid
-        Size, transform and reference system.
-    bands : tuple of RasterBand
-        The bands.
-    fields : dict
-        ENVI fields: those of the header, or those that the tags of the file carry.
-    has_mask : bool
-        Whether the file holds a mask of pixels with data.
-    n_control_points : int
-        Ground control points, which are not used.
-    """
+    """What a raster file says before any pixel is read; what follows is for others to decide."""
 
     source: RasterSource
-    name: str
+    name: str  # what GDAL opens: the path, or the text of a virtual raster over it
     driver: str
-    interleave: str
-    dtype: np.dtype[Any]
+    interleave: str  # how bands follow each other: "band", "line", "pixel"
+    dtype: np.dtype[Any]  # of the pixels in the file
     grid: Grid
     bands: tuple[RasterBand, ...]
-    fields: dict[str, str]
-    has_mask: bool
-    n_control_points: int
+    fields: dict[str, str]  # of ENVI: from the header, or from the tags of the file
+    has_mask: bool  # the file holds a mask of pixels with data
+    n_control_points: int  # ground control points, which are not used
 
     @property
     def n_bands(self) -> int:

@@ -35,27 +35,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class RasterSource:
-    """A raster file, the GDAL driver that reads it, and the header beside it.
-
-    Parameters
-    ----------
-    path : Path
-        The data file.
-    driver : str
-        Name of the GDAL driver.
-    header : Path or None
-        The header file, if the format has one.
-    fields : dict
-        Fields of the ENVI header.
-    guesses : tuple of str
-        What was decided without the user saying it.
-    """
+    """A raster file, the GDAL driver that reads it, and the header beside it."""
 
     path: Path
     driver: str
     header: Path | None = None
-    fields: dict[str, str] = field(default_factory=dict)
-    guesses: tuple[str, ...] = ()
+    fields: dict[str, str] = field(default_factory=dict)  # of an ENVI header
+    guesses: tuple[str, ...] = ()  # what was decided without the user saying it
 
 
 def existing(path: str | os.PathLike[str]) -> Path:

@@ -33,21 +33,11 @@ _WHOLE = re.compile(r"\d{1,9}")
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The features of a layer and their classes.
+    """The features of a layer and their classes."""
 
-    Parameters
-    ----------
-    geometries : array of shapely geometries
-        Without missing and empty ones.
-    classes : array
-        The class of each, as the attribute says it: whole numbers or text.
-    crs : CRS or None
-        Reference system of the coordinates.
-    """
-
-    geometries: NDArray[Any]
-    classes: NDArray[Any]
-    crs: CRS | None
+    geometries: NDArray[Any]  # of shapely, without missing and empty ones
+    classes: NDArray[Any]  # of each, as the attribute says it: whole numbers or text
+    crs: CRS | None  # of the coordinates
 
 
 @dataclass(frozen=True)

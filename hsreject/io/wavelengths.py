@@ -55,50 +55,24 @@ _NUMBER_IN_TAG = re.compile(r"\s*([-+\d.eE]+)\s*(\D*?)\s*")
 
 @dataclass(frozen=True)
 class BandInfo:
-    """The bands of a file, one value each; None where the file says nothing.
+    """The bands of a file, one value each; None where the file says nothing."""
 
-    Parameters
-    ----------
-    wavelength, fwhm : array of float or None
-        Centre and full width at half maximum, nm.
-    good : array of bool or None
-        False for the bands that the file calls bad.
-    guesses : tuple of str
-        What was decided without the file saying it.
-    """
-
-    wavelength: NDArray[np.float64] | None = None
-    fwhm: NDArray[np.float64] | None = None
-    good: NDArray[np.bool_] | None = None
-    guesses: tuple[str, ...] = ()
+    wavelength: NDArray[np.float64] | None = None  # centre, nm
+    fwhm: NDArray[np.float64] | None = None  # full width at half maximum, nm
+    good: NDArray[np.bool_] | None = None  # False for the bands that the file calls bad
+    guesses: tuple[str, ...] = ()  # what was decided without the file saying it
 
 
 @dataclass(frozen=True)
 class BandSources:
-    """The places of a file that may speak of its bands, and the words found there.
+    """The places of a file that may speak of its bands, and the words found there."""
 
-    Parameters
-    ----------
-    where : str
-        What error messages call the file.
-    n_bands : int
-        How many bands the pixels have.
-    fields : mapping of str to str
-        ENVI fields: from a header, or from the ENVI metadata domain of another format.
-    band_tags : sequence of mappings
-        Tags of each band.
-    names : sequence of str
-        Names of each band.
-    alpha : sequence of bool
-        Which bands are an alpha channel, if any.
-    """
-
-    where: str
+    where: str  # what error messages call the file
     n_bands: int
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)  # of ENVI
     band_tags: Sequence[Mapping[str, str]] = ()
     names: Sequence[str] = ()
-    alpha: Sequence[bool] = ()
+    alpha: Sequence[bool] = ()  # which bands are an alpha channel
 
 
 @dataclass(frozen=True)

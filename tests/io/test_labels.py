@@ -1,16 +1,19 @@
-"""Label rasters: names, colours, nodata and values come out of every format."""
+"""Label rasters: names, colours, nodata and values come out right, on the grid of a scene."""
 
+import re
 from pathlib import Path
 
+import geopandas
 import numpy as np
 import pytest
 import rasterio
+import shapely
+from rasterio.transform import Affine
 
 import hsreject as hr
 from hsreject import schema
-from hsreject.errors import FileError
-from hsreject.io.describe import describe
-from tests.io.writers import write_envi, write_with_gdal
+from hsreject.errors import FileError, InputError
+from tests.io.writers import UTM, random_cube, write_envi, write_with_gdal
 
 VALUES = np.array([[[0, 1, 2], [2, 2, 1]]], dtype=np.uint8)
 
@@ -74,12 +77,12 @@ def test_an_attribute_table_whose_values_are_words_names_nothing(tmp_path: Path)
 
 def test_a_classification_of_floats_is_described_as_labels(tmp_path: Path) -> None:
     path = envi_classes(tmp_path, "Unclassified, soil, water", VALUES.astype(np.float32))
-    assert dict(describe(path).rows)["Holds"] == "labels"
+    assert dict(hr.describe(path).rows)["Holds"] == "labels"
 
 
 def test_nodata_is_described(tmp_path: Path) -> None:
     path = write_with_gdal(tmp_path / "labels.tif", VALUES, nodata=2)
-    assert dict(describe(path).rows)["Nodata value"] == "2"
+    assert dict(hr.describe(path).rows)["Nodata value"] == "2"
 
 
 def envi_classes(folder: Path, names: str, values: np.ndarray = VALUES, **fields) -> Path:
@@ -113,7 +116,7 @@ def test_a_named_zero_is_noted(tmp_path: Path) -> None:
 
 def test_values_without_a_name_are_named_in_the_error(tmp_path: Path) -> None:
     path = envi_classes(tmp_path, "Unclassified, bare soil")
-    with pytest.raises(FileError, match=r"has label values without a name: 2 \(named are 0, 1\)"):
+    with pytest.raises(FileError, match=r"2 \(named are 0, 1\)"):
         hr.open_labels(path)
     labels = hr.open_labels(path, names={1: "soil", 2: "lake", 7: "sea"})
     assert schema.class_table(labels).names == ("soil", "lake", "sea")
@@ -151,19 +154,15 @@ def test_many_classes_need_a_wider_type(tmp_path: Path) -> None:
     np.testing.assert_array_equal(labels.values, [[0, 255, 300]])
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (np.array([[[1.5, 2.0]]], dtype=np.float32), "must be whole numbers"),
-        (np.array([[[-3, 2]]], dtype=np.int16), "must lie between 0"),
-        (np.array([[[70000, 2]]], dtype=np.int32), "must lie between 0"),
-        (np.ones((3, 2, 2), dtype=np.uint8), "has 3 bands, but labels have one"),
-    ],
-)
-def test_what_is_no_label_map_is_refused(tmp_path: Path, values, message) -> None:
-    path = write_with_gdal(tmp_path / "labels.tif", values)
-    with pytest.raises(FileError, match=message):
-        hr.open_labels(path)
+def test_what_is_not_a_label_map_is_refused(tmp_path: Path) -> None:
+    for values, message in (
+        (np.array([[[1.5, 2.0]]], dtype=np.float32), "whole numbers"),
+        (np.array([[[-3, 2]]], dtype=np.int16), "found -3 to 2"),
+        (np.array([[[70000, 2]]], dtype=np.int32), "found 2 to 70000"),
+        (np.ones((3, 2, 2), dtype=np.uint8), "3 bands"),
+    ):
+        with pytest.raises(FileError, match=message):
+            hr.open_labels(write_with_gdal(tmp_path / "labels.tif", values))
 
 
 def test_the_name_of_nodata_is_no_class(tmp_path: Path) -> None:
@@ -187,3 +186,110 @@ def test_written_maps_come_back(tmp_path: Path, name) -> None:
     back = hr.open_labels(tmp_path / name, like=labels)
     np.testing.assert_array_equal(back.values, labels.values)
     assert schema.class_table(back) == schema.class_table(labels)
+
+
+# On the grid of a scene.
+
+EASTWARDS = Affine(30.0, 0.0, UTM.c + 90.0, 0.0, -30.0, UTM.f)
+
+
+@pytest.fixture
+def scene(tmp_path: Path):
+    return hr.open_scene(write_with_gdal(tmp_path / "scene.tif", random_cube(shape=(2, 8, 10))))
+
+
+def label_file(folder: Path, values: np.ndarray, **profile) -> Path:
+    return write_with_gdal(folder / "labels.tif", values[None].astype(np.uint8), **profile)
+
+
+def test_labels_on_the_grid_of_the_scene(tmp_path: Path, scene) -> None:
+    values = np.arange(80).reshape(8, 10) % 4
+    labels = hr.open_labels(label_file(tmp_path, values), like=scene)
+    np.testing.assert_array_equal(labels.values, values)
+    schema.check_same_grid(scene, labels, names=("scene", "labels"))
+    assert labels.rio.crs == scene.rio.crs
+
+
+def test_labels_without_a_place_take_that_of_the_scene(tmp_path: Path, scene) -> None:
+    np.save(tmp_path / "labels.npy", np.ones((8, 10), dtype=np.int64))
+    labels = hr.open_labels(tmp_path / "labels.npy", like=scene)
+    np.testing.assert_array_equal(labels.x, scene.x)
+    assert labels.rio.crs == scene.rio.crs
+    told = "labels.npy has no place on a map: its pixels are those of the scene."
+    assert told in labels.attrs["guesses"]
+
+
+@pytest.mark.parametrize("align", ["exact", "nearest"])
+def test_a_missing_reference_system_is_told(tmp_path: Path, scene, align) -> None:
+    moved = UTM if align == "exact" else EASTWARDS
+    path = label_file(tmp_path, np.ones((8, 10)), crs=None, transform=moved)
+    labels = hr.open_labels(path, like=scene, align=align)
+    told = "labels.tif has no reference system: taken for that of the scene."
+    assert told in labels.attrs["guesses"]
+
+
+def test_labels_elsewhere_are_refused(tmp_path: Path, scene) -> None:
+    far = Affine(30.0, 0.0, UTM.c + 9e5, 0.0, -30.0, UTM.f)
+    path = label_file(tmp_path, np.ones((8, 10)), transform=far)
+    with pytest.raises(InputError, match=r"No label of .* meets a pixel of the scene"):
+        hr.open_labels(path, like=scene, align="nearest")
+
+
+def test_a_grid_upside_down_is_called_so(tmp_path: Path, scene) -> None:
+    south_up = Affine(30.0, 0.0, UTM.c, 0.0, 30.0, UTM.f - 240)
+    path = label_file(tmp_path, np.arange(80).reshape(8, 10) % 4, transform=south_up)
+    with pytest.raises(InputError, match="first row in the south, in EPSG:32633; the scene"):
+        hr.open_labels(path, like=scene)
+    labels = hr.open_labels(path, like=scene, align="nearest")
+    np.testing.assert_array_equal(labels.values, (np.arange(80).reshape(8, 10) % 4)[::-1])
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        {"transform": EASTWARDS},
+        {"transform": Affine(15.0, 0.0, UTM.c, 0.0, -15.0, UTM.f)},
+        {"crs": "EPSG:32632"},
+    ],
+    ids=["moved", "finer", "another zone"],
+)
+def test_another_grid_is_refused_in_words(tmp_path: Path, scene, profile) -> None:
+    path = label_file(tmp_path, np.ones((8, 10)), **profile)
+    with pytest.raises(InputError) as caught:
+        hr.open_labels(path, like=scene)
+    message = str(caught.value)
+    assert len(re.findall(r"8 rows x 10 columns, pixels of", message)) == 2
+    assert "EPSG:32633" in message
+    assert "Pass align='nearest'" in message
+
+
+def test_another_size_without_a_place_cannot_be_aligned(tmp_path: Path, scene) -> None:
+    np.save(tmp_path / "labels.npy", np.ones((4, 10), dtype=np.uint8))
+    with pytest.raises(InputError, match="4 rows x 10 columns without a place on a map"):
+        hr.open_labels(tmp_path / "labels.npy", like=scene, align="nearest")
+
+
+def test_nearest_neighbour_onto_a_shifted_crop(tmp_path: Path, scene) -> None:
+    """Three columns to the east and twice as fine: every scene pixel has a known label."""
+    fine = np.repeat(np.repeat(np.arange(1, 81).reshape(8, 10), 2, axis=0), 2, axis=1)
+    transform = Affine(15.0, 0.0, EASTWARDS.c, 0.0, -15.0, EASTWARDS.f)
+    path = label_file(tmp_path, fine, transform=transform)
+    labels = hr.open_labels(path, like=scene, align="nearest")
+    coarse = np.arange(1, 81).reshape(8, 10)
+    expected = np.zeros((8, 10), dtype=int)
+    expected[:, 3:] = coarse[:, :7]
+    np.testing.assert_array_equal(labels.values, expected)
+    np.testing.assert_array_equal(labels.x, scene.x)
+
+
+def test_nearest_neighbour_from_another_reference_system(tmp_path: Path, scene) -> None:
+    """A block of one class, 10 pixels wide in degrees, covers the middle of the scene."""
+    west, south, east, north = (
+        geopandas.GeoSeries([shapely.box(*scene.rio.bounds())], crs=32633).to_crs(4326).total_bounds
+    )
+    step = (east - west) / 10
+    transform = Affine(step, 0, west, 0, -(north - south) / 8, north)
+    path = label_file(tmp_path, np.full((8, 10), 3), crs="EPSG:4326", transform=transform)
+    labels = hr.open_labels(path, like=scene, align="nearest")
+    assert labels.rio.crs.to_epsg() == 32633
+    assert (labels.values[1:-1, 1:-1] == 3).all()
