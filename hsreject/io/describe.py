@@ -129,18 +129,16 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
     """Read a lazy scene through, once; return its good bands that have data, and rows about it."""
     stated = schema.good_bands(cube)
     n_bands = cube.sizes[schema.BAND]
-    low, high = cube, cube
-    if cube.dtype.kind == "f":
-        low, high = cube.fillna(np.inf), cube.fillna(-np.inf)
-    # of each pixel, the number of good bands with data: as a histogram, which is small
-    present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND).data
-    pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]  # type: ignore[no-untyped-call]
-    smallest, largest, counts = compute(  # type: ignore[no-untyped-call]
-        low.min(schema.MAP_DIMS, skipna=False).data,
-        high.max(schema.MAP_DIMS, skipna=False).data,
-        pixels_with,
+    # fmin and fmax pass over NaN, and are NaN without a warning where a band has nothing else
+    low, high = (
+        da.reduction(cube.data, best.reduce, best.reduce, axis=(1, 2), dtype=cube.dtype)  # type: ignore[no-untyped-call]
+        for best in (np.fmin, np.fmax)
     )
-    good = stated & (smallest <= largest)  # inf and -inf where no pixel has data
+    # how many good bands each pixel has data in: as a histogram, which is small
+    present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
+    pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]  # type: ignore[no-untyped-call]
+    smallest, largest, counts = compute(low, high, pixels_with)  # type: ignore[no-untyped-call]
+    good = stated & ~np.isnan(smallest)
     if not good.any():
         raise FileError(
             f"{cube.attrs.get('source', 'The scene')} has no data: every pixel of every good band "

@@ -75,16 +75,6 @@ def test_an_attribute_table_whose_values_are_words_names_nothing(tmp_path: Path)
     assert schema.class_table(hr.open_labels(path)).names == ("class 1", "class 2")
 
 
-def test_a_classification_of_floats_is_described_as_labels(tmp_path: Path) -> None:
-    path = envi_classes(tmp_path, "Unclassified, soil, water", VALUES.astype(np.float32))
-    assert dict(hr.describe(path).rows)["Holds"] == "labels"
-
-
-def test_nodata_is_described(tmp_path: Path) -> None:
-    path = write_with_gdal(tmp_path / "labels.tif", VALUES, nodata=2)
-    assert dict(hr.describe(path).rows)["Nodata value"] == "2"
-
-
 def envi_classes(folder: Path, names: str, values: np.ndarray = VALUES, **fields) -> Path:
     stated = {
         "file type": "ENVI Classification",
@@ -97,14 +87,16 @@ def envi_classes(folder: Path, names: str, values: np.ndarray = VALUES, **fields
     )
 
 
-@pytest.mark.parametrize("given", ["labels", "labels.hdr"])
-def test_envi_classification(tmp_path: Path, given) -> None:
-    envi_classes(tmp_path, "Unclassified, bare soil, Gewässer")
-    labels = hr.open_labels(tmp_path / given)
-    table = schema.class_table(labels)
-    np.testing.assert_array_equal(labels.values, VALUES[0])
-    assert table.names == ("bare soil", "Gewässer")
-    assert table.colors == ("#aa5500", "#0000ff")
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_envi_classification(tmp_path: Path, dtype) -> None:
+    envi_classes(tmp_path, "Unclassified, bare soil, Gewässer", VALUES.astype(dtype))
+    for given in ("labels", "labels.hdr"):
+        labels = hr.open_labels(tmp_path / given)
+        table = schema.class_table(labels)
+        np.testing.assert_array_equal(labels.values, VALUES[0])
+        assert table.names == ("bare soil", "Gewässer")
+        assert table.colors == ("#aa5500", "#0000ff")
+        assert dict(hr.describe(tmp_path / given).rows)["Holds"] == "labels"
 
 
 def test_a_named_zero_is_noted(tmp_path: Path) -> None:
@@ -138,6 +130,7 @@ def test_nodata_is_no_reference(tmp_path: Path, dtype, nodata) -> None:
     path = write_with_gdal(tmp_path / "labels.tif", values, nodata=nodata)
     labels = hr.open_labels(path)
     assert labels.dtype == np.uint8
+    assert labels.attrs["nodata_in_file"] == pytest.approx(nodata, nan_ok=True)
     expected = np.where(VALUES[0] == nodata, 0, VALUES[0])
     np.testing.assert_array_equal(labels.values, expected)
 
@@ -176,16 +169,6 @@ def test_the_name_of_nodata_is_no_class(tmp_path: Path) -> None:
     labels = hr.open_labels(path)
     assert schema.class_table(labels).names == ("soil", "ice")
     np.testing.assert_array_equal(labels.values, [[0, 1, 0], [0, 0, 1]])
-
-
-@pytest.mark.parametrize("name", ["map.tif", "map.dat"])
-def test_written_maps_come_back(tmp_path: Path, name) -> None:
-    path = write_with_gdal(tmp_path / "labels.tif", VALUES)
-    labels = hr.open_labels(path, names=["bare soil", "water"])
-    hr.write_map(labels, tmp_path / name)
-    back = hr.open_labels(tmp_path / name, like=labels)
-    np.testing.assert_array_equal(back.values, labels.values)
-    assert schema.class_table(back) == schema.class_table(labels)
 
 
 # On the grid of a scene.

@@ -102,16 +102,6 @@ def test_zero_is_named_by_what_the_map_is(tmp_path) -> None:
         assert file.nodata == 255  # no reference is not the same as no data
 
 
-def test_sparse_class_values_keep_their_names(tmp_path) -> None:
-    table = ClassTable.from_names(["a", "b"], values=[3, 9])
-    labels = xr.DataArray(np.array([[0, 3, 9]]), dims=schema.MAP_DIMS)
-    hr.write_map(placed(schema.attach_classes(labels, table)), tmp_path / "map.tif")
-    names = gdal_categories(tmp_path / "map.tif", tmp_path)
-    assert (names[3], names[9], names[5]) == ("a", "b", None)
-    with rasterio.open(tmp_path / "map.tif") as file:
-        assert file.dtypes == ("uint8",)
-
-
 @pytest.mark.parametrize("suffix", [".tif", ".img"])
 def test_floats_and_fields_survive(tmp_path, suffix) -> None:
     maps = {"confidence": confidence_map(), "probability": probability_field()}
@@ -122,14 +112,21 @@ def test_floats_and_fields_survive(tmp_path, suffix) -> None:
             assert np.isnan(file.nodata)
             assert file.dtypes[0] == array.dtype
             assert file.descriptions == (CLASSES.names if file.count == 2 else ("confidence",))
+        back = hr.open_map(tmp_path / f"{name}{suffix}")
+        assert back.dims == array.dims
+        np.testing.assert_array_equal(back, array)
+    assert schema.class_table(back).names == CLASSES.names
 
 
-def test_truth_maps_are_written_as_two_categories(tmp_path) -> None:
+def test_maps_without_a_table_get_plain_names(tmp_path) -> None:
     rejected = (reject_map() == 0).rename("rejected")
     hr.write_map(rejected, tmp_path / "rejected.tif")
     with rasterio.open(tmp_path / "rejected.tif") as file:
         np.testing.assert_array_equal(file.read(1), rejected.values)
     assert gdal_categories(tmp_path / "rejected.tif", tmp_path) == ["not rejected", "rejected"]
+    unnamed = xr.DataArray(np.array([[0, 1, 4]]), dims=schema.MAP_DIMS)
+    hr.write_map(placed(unnamed), tmp_path / "unnamed.tif")
+    assert gdal_categories(tmp_path / "unnamed.tif", tmp_path)[4] == "class 4"
 
 
 # spectral reads in a way that NumPy 2.5 will give up
@@ -194,12 +191,6 @@ def test_values_without_a_name_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="holds the value 7, which its class table does not name"):
         hr.write_map(labels, tmp_path / "map.tif")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_map_without_a_table_gets_plain_names(tmp_path) -> None:
-    labels = xr.DataArray(np.array([[0, 1, 4]]), dims=schema.MAP_DIMS)
-    hr.write_map(placed(labels), tmp_path / "map.tif")
-    assert gdal_categories(tmp_path / "map.tif", tmp_path)[4] == "class 4"
 
 
 def test_what_is_not_a_map_is_refused(tmp_path) -> None:
@@ -284,16 +275,6 @@ def test_names_outlive_a_lost_side_file(tmp_path, suffix) -> None:
     assert schema.zero_meaning(back) == "rejected"
 
 
-@pytest.mark.parametrize("suffix", [".tif", ".img"])
-def test_confidences_and_probabilities_come_back(tmp_path, suffix) -> None:
-    for name, array in {"confidence": confidence_map(), "probability": probability_field()}.items():
-        hr.write_map(array, tmp_path / f"{name}{suffix}")
-        back = hr.open_map(tmp_path / f"{name}{suffix}")
-        assert back.dims == array.dims
-        np.testing.assert_array_equal(back, array)
-    assert schema.class_table(back).names == CLASSES.names
-
-
 def test_a_file_of_others_without_names_is_read(tmp_path) -> None:
     profile = {"driver": "GTiff", "width": 3, "height": 1, "count": 1, "dtype": "int16"}
     place = {"crs": "EPSG:32633", "transform": NORTH_UP, "nodata": -1}
@@ -325,6 +306,8 @@ def test_gaps_between_classes_and_a_missing_reference_system_come_back(tmp_path,
     labels = xr.DataArray(np.array([[0, 3], [200, 3]], np.uint8), dims=schema.MAP_DIMS)
     labels = schema.attach_classes(labels, table).rio.write_transform(NORTH_UP)
     hr.write_map(labels, tmp_path / f"map{suffix}")
+    names = gdal_categories(tmp_path / f"map{suffix}", tmp_path)
+    assert (names[3], names[200]) == ("soil", "water")
     back = hr.open_map(tmp_path / f"map{suffix}")
     np.testing.assert_array_equal(back, labels)
     assert schema.class_table(back) == table
