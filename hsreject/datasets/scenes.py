@@ -21,6 +21,7 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.datasets.indian_pines import corrected_bands
 from hsreject.errors import FileError, InputError
+from hsreject.files import check_target, reason
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import nearest
 
@@ -98,6 +99,11 @@ def _fetch(file: RemoteFile, folder: Path, progress: ProgressCallback) -> Path:
     if path.exists():
         _check_published(path, file)
         return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot make the folder {folder}: {reason(error)}.") from error
+    check_target(path, overwrite=False)
     failure = _download(file, folder, progress)
     if failure:
         raise FileError(
@@ -141,6 +147,8 @@ def _download(file: RemoteFile, folder: Path, progress: ProgressCallback) -> str
     except ValueError:  # pooch's word for another checksum
         return f"what {host} has is another file, with another SHA-256"
     except OSError as error:  # every error of requests is one
+        if error.errno:  # of the disk
+            return reason(error)
         if type(error).__name__ == "ChunkedEncodingError":  # requests belongs to pooch, not to us
             return f"{host} broke off before all {file.size} bytes had come"
         said = str(error).rstrip(".")

@@ -157,7 +157,7 @@ def read_array_scene(
         if centres.size != array.shape[axis]:
             raise FileError(
                 f"{listed.path}: '{listed.name}' has {centres.size} wavelengths for "
-                f"{array.shape[axis]} bands. Give one a band, or choose the band axis with "
+                f"{array.shape[axis]} bands. Give one per band, or choose the band axis with "
                 "band_axis."
             )
         guesses.append(f"The wavelengths are the array '{listed.name}'.")

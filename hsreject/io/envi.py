@@ -159,7 +159,7 @@ def _check_count(count: int, n_bands: str, *, name: str, where: object) -> None:
     if str(count) != n_bands:
         raise FileError(
             f"{where}: '{name}' has {count} values for {n_bands} bands. "
-            "Give one value a band, separated by commas, or remove the field."
+            "Give one value per band, separated by commas, or remove the field."
         )
 
 

@@ -135,7 +135,10 @@ def test_what_cannot_be_downloaded_says_how_to_get_it(
     assert list(kept.iterdir()) == []
 
 
-def test_a_folder_in_the_way_is_named(tmp_path, small_salinas) -> None:
+def test_what_is_in_the_way_is_named(tmp_path, small_salinas) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(FileError, match="Cannot make the folder"):
+        hr.load_scene("salinas-a", folder=tmp_path / "file" / "kept")
     (tmp_path / "Small.mat").mkdir()
     with pytest.raises(FileError, match=r"Small.mat is a folder"):
         hr.load_scene("salinas-a", folder=tmp_path)
