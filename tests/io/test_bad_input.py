@@ -1,6 +1,7 @@
 """Bad files get one clear sentence: an exception in Python, exit code 2 on the command line."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -286,3 +287,13 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     write_with_gdal(tmp_path / "plain.tif", CUBE).rename(path)
     with pytest.raises(HsrejectError, match=r"The name '.*sc\\udce8ne.tif' is not in UTF-8"):
         hr.open_scene(path)
+
+
+def test_a_missing_file_is_told_without_heavy_imports() -> None:
+    """Commands look for their files with `source`; no reader needs scikit-learn or numba."""
+    code = (
+        "import sys, hsreject.io.source; print('rasterio' in sys.modules, 'numpy' in sys.modules);"
+        "import hsreject.io.describe; print('sklearn' in sys.modules, 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False"] * 4

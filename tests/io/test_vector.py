@@ -11,7 +11,7 @@ from rasterio.transform import Affine
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import FileError, HsrejectError, InputError
-from tests.io.writers import UTM, random_cube, write_with_gdal
+from tests.io.writers import UTM, guesses, random_cube, write_with_gdal
 
 ROTATED = Affine(26.0, 15.0, 364095.0, 15.0, -26.0, 5809965.0)
 
@@ -152,29 +152,21 @@ def points(folder: Path, kinds: list, *, epsg: int = 32633, places: list | None 
     return folder / "points.gpkg"
 
 
-def test_whole_numbers_as_text_keep_their_numbers(tmp_path: Path, scene) -> None:
-    labels = hr.open_labels(points(tmp_path, ["2", "10", "1"]), like=scene, attribute="kind")
-    assert labels.values[1, :3].tolist() == [2, 10, 1]
-    assert any("written as text" in guess for guess in labels.attrs["guesses"])
-
-
-def test_numbers_that_are_names_are_names(tmp_path: Path, scene) -> None:
-    labels = hr.open_labels(
-        points(tmp_path, ["2", "10", "2"]), like=scene, attribute="kind", names=["10", "2"]
-    )
-    assert labels.values[1, :3].tolist() == [2, 1, 2]
-
-
-def test_empty_text_is_no_class(tmp_path: Path, scene) -> None:
-    labels = hr.open_labels(points(tmp_path, ["soil", " ", "water"]), like=scene, attribute="kind")
-    assert schema.class_table(labels).names == ("soil", "water")
-    assert "1 features without a value of 'kind' were left out." in labels.attrs["guesses"]
-
-
-def test_class_zero_is_told(tmp_path: Path, scene) -> None:
-    labels = hr.open_labels(points(tmp_path, [0, 5, 5]), like=scene, attribute="kind")
-    assert labels.values[1, :3].tolist() == [0, 5, 5]
-    assert "Features of class 0 give no reference." in labels.attrs["guesses"]
+@pytest.mark.parametrize(
+    ("kinds", "names", "values", "told"),
+    [
+        (["2", "10", "1"], None, [2, 10, 1], "written as text"),
+        (["2", "10", "2"], ["10", "2"], [2, 1, 2], ""),
+        (["soil", " ", "water"], None, [1, 0, 2], "1 features without a value of 'kind'"),
+        ([0, 5, 5], None, [0, 5, 5], "Features of class 0 give no reference."),
+    ],
+)
+def test_classes_as_people_write_them(tmp_path: Path, scene, kinds, names, values, told) -> None:
+    path = points(tmp_path, kinds)
+    labels = hr.open_labels(path, like=scene, attribute="kind", names=names)
+    assert labels.values[1, :3].tolist() == values
+    assert np.count_nonzero(labels) == np.count_nonzero(values)
+    assert told in guesses(labels)
 
 
 @pytest.mark.parametrize(("kinds", "count"), [([None] * 3, 3), ([], 0)])
