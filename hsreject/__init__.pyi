@@ -14,7 +14,6 @@ from hsreject.context.priors.vector_tv import VectorTV as VectorTV
 from hsreject.context.result import SegSALSAResult as SegSALSAResult
 from hsreject.context.segsalsa import SegSALSA as SegSALSA
 from hsreject.datasets.indian_pines import load_indian_pines as load_indian_pines
-from hsreject.datasets.scenes import fetch_scene as fetch_scene
 from hsreject.datasets.scenes import load_scene as load_scene
 from hsreject.datasets.synthetic import synthetic_scene as synthetic_scene
 from hsreject.errors import ConfigError as ConfigError
@@ -33,9 +32,8 @@ from hsreject.features.spectra import SelectBands as SelectBands
 from hsreject.features.transformer import SceneTransformer as SceneTransformer
 from hsreject.io.describe import describe as describe
 from hsreject.io.labels import open_labels as open_labels
-from hsreject.io.map_reader import open_map as open_map
-from hsreject.io.map_writer import write_map as write_map
-from hsreject.io.map_writer import write_maps as write_maps
+from hsreject.io.maps import open_map as open_map
+from hsreject.io.maps import write_map as write_map
 from hsreject.io.netcdf import open_dataset as open_dataset
 from hsreject.io.netcdf import write_dataset as write_dataset
 from hsreject.io.scene import open_scene as open_scene

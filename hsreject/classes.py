@@ -14,7 +14,7 @@ import numpy as np
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _HEX_COLOR = re.compile(r"#[0-9a-f]{6}")
 
@@ -122,6 +122,44 @@ class ClassTable:
             "flag_colors": " ".join(self.colors),
             "class_names": list(self.names),
         }
+
+    def completed(self, values: Iterable[int]) -> ClassTable:
+        """Return this table with a plain name and a new colour for each of `values` it lacks.
+
+        Examples
+        --------
+        >>> ClassTable.from_names(["soil"], values=[2]).completed([2, 5]).names
+        ('soil', 'class 5')
+        """
+        missing = sorted({int(value) for value in values} - set(self.values))
+        every = ClassTable.plain([*self.values, *missing])
+        return ClassTable(
+            every.values,
+            (*self.names, *every.names[len(self) :]),
+            (*self.colors, *every.colors[len(self) :]),
+        )
+
+    def subset(self, values: Iterable[int]) -> ClassTable:
+        """Return the rows of `values`, in their order; all of them must be in the table.
+
+        Examples
+        --------
+        >>> ClassTable.from_names(["soil", "water", "ice"]).subset([3, 1]).names
+        ('ice', 'soil')
+        """
+        wanted = [int(value) for value in values]
+        unknown = sorted(set(wanted) - set(self.values))
+        if unknown:
+            raise InputError(
+                f"The class table does not list {unknown} (it has {list(self.values)}). "
+                "Add them to flag_values, or set these pixels to 0."
+            )
+        rows = [self.values.index(value) for value in wanted]
+        return ClassTable(
+            tuple(wanted),
+            tuple(self.names[row] for row in rows),
+            tuple(self.colors[row] for row in rows),
+        )
 
     def name_of(self, value: int) -> str:
         """Return the name of a value; values outside the table are called by their number."""

@@ -23,17 +23,9 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
     """Give a path to write instead of `path`, and put what was written in place at the end.
 
     The given path has the name of `path` in a new hidden folder beside it. When the block ends
-    well, the file and those of `side_files` that were written are renamed into place; when it
-    fails, nothing is left. Whatever happens, nobody sees half a file under the final name.
-
-    Parameters
-    ----------
-    path : Path
-        The file to make.
-    side_files : sequence of str
-        Names of the files that belong to it. When `path` is replaced, old ones go with it.
-    overwrite : bool
-        Whether files that are already there may be replaced.
+    well, the file and those of `side_files` (names) that were written are renamed into place, and
+    old ones that were not written go; when it fails, nothing is left. Whatever happens, nobody
+    sees half a file under the final name.
     """
     family = [path, *(path.with_name(name) for name in side_files)]
     check_target(path, side_files=side_files, overwrite=overwrite)
@@ -54,13 +46,7 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
 
 
 def check_target(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) -> None:
-    """Raise unless :func:`replacing` could begin: for a look before long work.
-
-    Parameters
-    ----------
-    path, side_files, overwrite
-        As for :func:`replacing`.
-    """
+    """Raise unless :func:`replacing` could begin: for a look before long work."""
     if not path.parent.is_dir():
         raise FileError(f"Cannot write {path}: there is no folder {path.parent}. Create it first.")
     if path.is_dir():
@@ -78,26 +64,12 @@ def reason(error: OSError) -> str:
 
 
 def free_space(folder: Path) -> str:
-    """Return how much space a folder has, for errors of libraries that do not tell of a full disk.
-
-    Examples
-    --------
-    >>> free_space(Path())
-    '... MB are free there'
-    """
+    """Say how much space a folder has, for errors of libraries that do not tell of a full disk."""
     return f"{shutil.disk_usage(folder).free / 1e6:.1f} MB are free there"
 
 
 def check_space(path: Path, size: int) -> None:
-    """Raise if the disk of a file has less room than the file may need, before work is lost.
-
-    Parameters
-    ----------
-    path : Path
-        The file to make.
-    size : int
-        How many bytes it may need.
-    """
+    """Raise if the disk has less room than the `size` bytes a file may need: before the work."""
     if size > shutil.disk_usage(path.parent).free:
         raise FileError(
             f"Cannot write {path}: it may need {size / 1e6:.1f} MB, and only "
@@ -196,19 +168,10 @@ def recall(
 ) -> T:
     """Return the result kept at `path`, or compute it and keep it there.
 
-    Name the file after a token of everything that the result depends on. A file is there whole or
-    not at all, so a killed run leaves nothing to be mistrusted.
-
-    Parameters
-    ----------
-    path : Path or None
-        Of the kept result; its folder is made when it is missing. None keeps nothing.
-    compute : callable
-        Makes the result.
-    read : callable
-        Reads a result; whatever it raises means that nothing useful is kept.
-    write : callable
-        Writes a result to a path.
+    Name the file after a token of everything that the result depends on; its folder is made when
+    it is missing, and without a path nothing is kept. Whatever `read` raises means that nothing
+    useful is there. A file is there whole or not at all, so a killed run leaves nothing to be
+    mistrusted.
 
     Examples
     --------

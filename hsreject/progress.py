@@ -1,6 +1,8 @@
 """How long work tells how far it is: a callback that the command line turns into a progress bar."""
 
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 
 class ProgressCallback(Protocol):
@@ -22,3 +24,17 @@ class ProgressCallback(Protocol):
 
 def no_progress(stage: str, done: float, total: float | None) -> None:
     """Ignore the progress: the default of every function that reports some."""
+
+
+@contextmanager
+def counting_tasks(stage: str, progress: ProgressCallback) -> Iterator[None]:
+    """Tell how many tasks of dask are done while it computes, for the schedulers of one machine."""
+    from dask.callbacks import Callback  # noqa: PLC0415  (whoever counts has imported dask)
+
+    def count(_key: object, _result: object, _graph: Any, state: Any, _worker: Any) -> None:
+        done = len(state["finished"])
+        left = sum(len(state[kind]) for kind in ("ready", "waiting", "running"))
+        progress(stage, done, done + left)
+
+    with Callback(posttask=count):  # type: ignore[no-untyped-call]
+        yield

@@ -39,10 +39,9 @@ def _list(folder: Path | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from hsreject.datasets.download import data_folder
-    from hsreject.datasets.scenes import scenes
+    from hsreject.datasets.scenes import data_folder, scenes
 
-    place = folder or data_folder()
+    place = data_folder(folder)
     table = Table("name", "scene", "MB", "there")
     for name, scene in scenes().items():
         there = all((place / file.name).exists() for file in (scene.cube, scene.labels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -9,16 +10,18 @@ from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
+import pooch
 import xarray as xr
 from scipy.io import loadmat
 
 from hsreject import schema
 from hsreject.classes import ClassTable
-from hsreject.datasets.download import RemoteFile, fetch_file
 from hsreject.datasets.indian_pines import corrected_bands
 from hsreject.errors import FileError, InputError
+from hsreject.files import check_target, reason
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import nearest
 
@@ -27,21 +30,26 @@ if TYPE_CHECKING:
 
 PAGE = "https://www.ehu.eus/ccwintco/index.php/Hyperspectral_Remote_Sensing_Scenes"
 _UPLOADS = "https://www.ehu.eus/ccwintco/uploads"
+_TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file on the web and how to recognise it: its SHA-256 (hexadecimal) and size in bytes."""
+
+    url: str
+    sha256: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        """The name of the file: the last part of its address."""
+        return self.url.rpartition("/")[2]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene with reference labels that can be fetched.
-
-    Parameters
-    ----------
-    title : str
-        What it is, with the sensor.
-    cube, labels : RemoteFile
-        MATLAB files, each with one array.
-    classes : ClassTable
-        The classes of the reference.
-    """
+    """A scene with reference labels that can be fetched: two MATLAB files with one array each."""
 
     title: str
     cube: RemoteFile
@@ -51,13 +59,7 @@ class Scene:
 
 @cache
 def scenes() -> dict[str, Scene]:
-    """Return the scenes that can be fetched, by name.
-
-    Examples
-    --------
-    >>> list(scenes())
-    ['indian-pines', 'pavia-university', 'pavia-centre', 'salinas', 'salinas-a', 'ksc', 'botswana']
-    """
+    """Return the scenes that can be fetched, by name."""
     text = files("hsreject.datasets").joinpath("ehu_scenes.toml").read_text("utf-8")
     return {
         name: Scene(
@@ -76,30 +78,104 @@ def fetch_scene(
     folder: str | PathLike[str] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> tuple[Path, Path]:
-    """Return the files of a scene, downloaded unless they are there already.
-
-    Parameters
-    ----------
-    name : str
-        One of :func:`scenes`.
-    folder : path, optional
-        Where files are kept: the folder in the environment variable HSREJECT_DATA, or the user's
-        cache, unless given. Files that were put there by hand are used; every file is checked
-        against its SHA-256.
-    progress : ProgressCallback
-        Called as bytes arrive.
-
-    Returns
-    -------
-    cube, labels : Path
-        Two MATLAB files.
-    """
+    """Return the files of a scene (cube, labels), downloaded unless they are there already."""
     scene = _scene(name)
     cube, labels = (
-        fetch_file(file, page=PAGE, folder=folder, progress=progress)
-        for file in (scene.cube, scene.labels)
+        _fetch(file, data_folder(folder), progress) for file in (scene.cube, scene.labels)
     )
     return cube, labels
+
+
+def data_folder(folder: str | PathLike[str] | None = None) -> Path:
+    """Return the folder that keeps downloads: as given, HSREJECT_DATA, or the user's cache."""
+    return Path(folder or os.environ.get("HSREJECT_DATA") or pooch.os_cache("hsreject"))
+
+
+def _fetch(file: RemoteFile, folder: Path, progress: ProgressCallback) -> Path:
+    """Return the path of a file in `folder`, downloaded unless it is there already."""
+    path = folder / file.name
+    if path.is_dir():
+        raise FileError(f"{path} is a folder, where the file {file.name} should be. Remove it.")
+    if path.exists():
+        _check_published(path, file)
+        return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot make the folder {folder}: {reason(error)}.") from error
+    check_target(path, overwrite=False)
+    failure = _download(file, folder, progress)
+    if failure:
+        raise FileError(
+            f"Could not download {file.name}: {failure}.\n"
+            f"Download it by hand from {file.url}\n"
+            f"(see {PAGE})\n"
+            f"and put it into the folder {folder}\n"
+            f"It has {file.size} bytes and the SHA-256 {file.sha256}."
+        )
+    return path
+
+
+def _check_published(path: Path, file: RemoteFile) -> None:
+    """Raise where a file that is there already is another one than the published."""
+    found = pooch.file_hash(str(path))
+    if found != file.sha256:
+        raise FileError(
+            f"{path} is not the published {file.name}: it has {path.stat().st_size} bytes and the "
+            f"SHA-256 {found}, not {file.size} bytes and {file.sha256}. "
+            "Remove it and fetch it again."
+        )
+
+
+def _download(file: RemoteFile, folder: Path, progress: ProgressCallback) -> str | None:
+    """Download a file, and return what went wrong, if anything did.
+
+    As words, because the errors of requests keep the connection open as long as they live.
+    """
+    progress(file.name, 0, file.size)
+    pooch.get_logger().setLevel("WARNING")  # the callback tells what it would print
+    bar = _ByteCount(file, progress)
+    host = urlsplit(file.url).netloc
+    try:
+        pooch.retrieve(
+            file.url,
+            known_hash=f"sha256:{file.sha256}",
+            fname=file.name,
+            path=folder,
+            downloader=pooch.HTTPDownloader(progressbar=bar, timeout=_TIMEOUT_SECONDS),
+        )
+    except ValueError:  # pooch's word for another checksum
+        return f"what {host} has is another file, with another SHA-256"
+    except OSError as error:  # every error of requests is one
+        if error.errno:  # of the disk
+            return reason(error)
+        if type(error).__name__ == "ChunkedEncodingError":  # requests belongs to pooch, not to us
+            return f"{host} broke off before all {file.size} bytes had come"
+        said = str(error).rstrip(".")
+        return said if len(said) < 100 else f"{host} cannot be reached ({type(error).__name__})"
+    return None
+
+
+class _ByteCount:
+    """What pooch takes for a progress bar."""
+
+    def __init__(self, file: RemoteFile, progress: ProgressCallback) -> None:
+        self.total = file.size
+        self._done = 0
+        self._file = file
+        self._progress = progress
+
+    def update(self, count: int) -> None:
+        """Count bytes that have arrived; the last chunk is shorter than pooch counts it."""
+        self._done = min(self._done + count, self._file.size)
+        self._progress(self._file.name, self._done, self._file.size)
+
+    def reset(self) -> None:
+        """Start from nothing."""
+        self._done = 0
+
+    def close(self) -> None:
+        """Do nothing: the caller owns the bar."""
 
 
 def load_scene(
@@ -116,9 +192,13 @@ def load_scene(
     Parameters
     ----------
     name : str
-        One of :func:`scenes`, for example ``"pavia-university"``.
-    folder, progress
-        As for :func:`fetch_scene`.
+        One of indian-pines, pavia-university, pavia-centre, salinas, salinas-a, ksc, botswana.
+    folder : path, optional
+        Where files are kept: the folder in the environment variable HSREJECT_DATA, or the user's
+        cache, unless given. Files that were put there by hand are used; every file is checked
+        against its SHA-256.
+    progress : ProgressCallback
+        Called as bytes arrive.
 
     Returns
     -------

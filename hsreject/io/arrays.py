@@ -9,14 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import dask.array as da
 import h5py
 import numpy as np
 from scipy.io import loadmat, whosmat
 from scipy.io.matlab import MatReadError
 
-from hsreject.errors import FileError
-from hsreject.io.memory import check_memory
+from hsreject.errors import FileError, InputError
+from hsreject.io.raster import block_sizes, no_memory
 from hsreject.io.source import Kind
+from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,30 +31,20 @@ _MATLAB_TYPES |= {
 }
 _WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
 
+_SAMPLES_PER_AXIS = 16
+# Of the variance of a scene, the mean spectrum explains far more than the mean row or column.
+_CLEAR_EVIDENCE = 2.0
+
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array in a file, not read yet; axes in the order that its users write them.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : Kind
-        Its kind.
-    name : str
-        Name of the variable; empty in a .npy file.
-    shape : tuple of int
-        Sizes of the axes.
-    dtype : numpy.dtype
-        Type of the numbers, in the machine's byte order.
-    """
+    """An array in a file, not read yet; axes in the order that its users write them."""
 
     path: Path
     kind: Kind
-    name: str
+    name: str  # of the variable; empty in a .npy file
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # in the machine's byte order
 
     @property
     def ndim(self) -> int:
@@ -65,19 +57,15 @@ class StoredArray:
             if self.kind is Kind.NUMPY:
                 return _real(np.load(self.path, mmap_mode="r")[key], self.path)
             if self.kind is Kind.MATLAB_HDF5:
-                return self._from_hdf5(key)
+                with h5py.File(self.path, "r") as file:  # MATLAB's axes are stored in reverse
+                    return _real(file[self.name][tuple(reversed(key))].T, self.path)
             loaded = loadmat(self.path, variable_names=[self.name])
             # The type that MATLAB shows, not the one that packed it smallest.
             return _real(loaded[self.name][key], self.path).astype(self.dtype, copy=False)
 
     def read(self) -> NDArray[Any]:
         """Read the whole array."""
-        check_memory(self.path, self.shape, self.dtype.itemsize)
         return self[(slice(None),) * self.ndim]
-
-    def _from_hdf5(self, key: Any) -> NDArray[Any]:
-        with h5py.File(self.path, "r") as file:  # MATLAB's axes are stored in reverse
-            return _real(file[self.name][tuple(reversed(key))].T, self.path)
 
 
 def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
@@ -88,22 +76,17 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
             array = np.load(path, mmap_mode="r")
             return [StoredArray(path, kind, "", array.shape, _native(array.dtype))]
         if kind is Kind.MATLAB_HDF5:
-            return _hdf5_arrays(path)
+            with h5py.File(path, "r") as file:
+                return [
+                    StoredArray(path, kind, name, entry.shape[::-1], _native(entry.dtype))
+                    for name, entry in file.items()
+                    if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape
+                ]
         return [
             StoredArray(path, kind, name, shape, np.dtype(_MATLAB_TYPES[matlab_class]))
             for name, shape, matlab_class in whosmat(path)
             if matlab_class in _MATLAB_TYPES
         ]
-
-
-def _hdf5_arrays(path: Path) -> list[StoredArray]:
-    found = []
-    with h5py.File(path, "r") as file:
-        for name, entry in file.items():
-            if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape:
-                shape = tuple(reversed(entry.shape))
-                found.append(StoredArray(path, Kind.MATLAB_HDF5, name, shape, _native(entry.dtype)))
-    return found
 
 
 def _holds_numbers(entry: h5py.Dataset) -> bool:
@@ -146,7 +129,49 @@ def choose_array(
     return fitting[0]
 
 
-def wavelength_list(arrays: list[StoredArray]) -> StoredArray | None:
+def _listed(arrays: list[StoredArray]) -> str:
+    return ", ".join(f"{array.name or 'an array'} ({_sides(array.shape)})" for array in arrays)
+
+
+def _sides(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def read_array_scene(
+    path: Path, kind: Kind, *, chunks: Any, variable: str | None, band_axis: int | None
+) -> tuple[Any, BandInfo]:
+    """Return the pixels (band, y, x) of a bare array, and what the file tells of its bands."""
+    arrays = stored_arrays(path, kind)
+    array = choose_array(arrays, path=path, n_axes=3, what="scene", variable=variable)
+    _check_real(array.dtype, path)
+    if array.dtype.kind == "b":
+        raise FileError(f"{path} holds true and false, a scene has numbers.")
+    guesses = []
+    if variable is None and len(arrays) > 1:
+        guesses.append(f"The scene is '{array.name}', the only array with three axes.")
+    listed = _wavelength_list(arrays)
+    centres = None if listed is None else np.ravel(listed.read()).astype(np.float64)
+    axis = _band_axis(array, centres, band_axis, guesses)
+    wavelength = None
+    if listed is not None and centres is not None:
+        if centres.size != array.shape[axis]:
+            raise FileError(
+                f"{listed.path}: '{listed.name}' has {centres.size} wavelengths for "
+                f"{array.shape[axis]} bands. Give one per band, or choose the band axis with "
+                "band_axis."
+            )
+        guesses.append(f"The wavelengths are the array '{listed.name}'.")
+        unit = decide_unit(centres, None, guesses)
+        wavelength = None if unit is None else to_nanometres(centres, unit)
+    order = (axis, *(other for other in range(3) if other != axis))
+    if chunks is None:
+        pixels: Any = np.ascontiguousarray(array.read().transpose(order))
+    else:
+        pixels = _lazy(array, order, chunks)
+    return pixels, BandInfo(wavelength=wavelength, guesses=tuple(guesses))
+
+
+def _wavelength_list(arrays: list[StoredArray]) -> StoredArray | None:
     """Return the list of wavelengths stored beside a scene, if there is one."""
     for array in arrays:
         if _WAVELENGTH_NAME.fullmatch(array.name) and max(array.shape) == np.prod(array.shape) > 1:
@@ -154,14 +179,66 @@ def wavelength_list(arrays: list[StoredArray]) -> StoredArray | None:
     return None
 
 
-def _listed(arrays: list[StoredArray]) -> str:
-    return ", ".join(
-        f"{array.name or 'an array'} ({' x '.join(map(str, array.shape))})" for array in arrays
+def _lazy(array: StoredArray, order: tuple[int, ...], chunks: Any) -> Any:
+    shape = tuple(array.shape[axis] for axis in order)
+    blocks = block_sizes(chunks, shape=shape, dtype=array.dtype)
+    stored_blocks = tuple(blocks[order.index(axis)] for axis in range(3))
+    meta = np.empty((0, 0, 0), dtype=array.dtype)
+    # An old .mat file is compressed as one piece: read once, cut afterwards.
+    at_once = array.shape if array.kind is Kind.MATLAB else stored_blocks
+    lazy = da.from_array(array, chunks=at_once, meta=meta)  # type: ignore[no-untyped-call]
+    return lazy.rechunk(stored_blocks).transpose(order)
+
+
+def _band_axis(
+    array: StoredArray,
+    centres: NDArray[np.float64] | None,
+    given: int | None,
+    guesses: list[str],
+) -> int:
+    """Return which axis holds the bands: as told, as the wavelengths are many, or as it looks."""
+    if given is not None:
+        if given not in range(-3, 3):
+            raise InputError(f"band_axis must be 0, 1 or 2 (or -1 for the last), got {given}.")
+        return given % 3
+    if centres is not None and array.shape.count(centres.size) == 1:
+        return array.shape.index(centres.size)
+    first, middle, last = array.shape
+    if (first == middle) != (middle == last):
+        axis, reason = (2 if first == middle else 0), "the other two axes are equally long"
+    elif array.kind is Kind.NUMPY:
+        axis, reason = _axis_by_profile(np.load(array.path, mmap_mode="r"))
+    else:
+        axis, reason = 2, "MATLAB scenes have it last"
+    guesses.append(
+        f"Axis {axis} of {_sides(array.shape)} was taken for the bands: {reason}. "
+        "Pass band_axis to choose."
     )
+    return axis
 
 
-def check_real(dtype: np.dtype[Any], path: Path) -> None:
-    """Raise unless an array holds real numbers."""
+def _axis_by_profile(array: NDArray[np.generic]) -> tuple[int, str]:
+    """Return the band axis of an array on disk, first or last, and why.
+
+    Bands differ in brightness far more than rows do. The share of variance that the mean profile
+    along an axis explains tells them apart; up to 16 x 16 x 16 values are looked at. Without clear
+    evidence the shorter axis is taken.
+    """
+    steps = tuple(slice(None, None, -(-size // _SAMPLES_PER_AXIS)) for size in array.shape)
+    sample = np.asarray(array[steps], dtype=np.float64)
+    known = np.isfinite(sample)
+    mean = sample[known].mean() if known.any() else 0.0
+    centred = np.subtract(sample, mean, out=np.zeros(sample.shape), where=known)
+    total = float((centred**2).mean()) or np.inf
+    first, last = (
+        float((centred.mean(axis=others) ** 2).mean()) / total for others in ((1, 2), (0, 1))
+    )
+    if max(first, last) > 0.05 and max(first, last) > _CLEAR_EVIDENCE * min(first, last):
+        return (0 if first > last else 2), "brightness changes most along it"
+    return (0 if array.shape[0] < array.shape[2] else 2), "it is the shorter one"
+
+
+def _check_real(dtype: np.dtype[Any], path: Path) -> None:
     if dtype.kind == "c" or dtype.names == ("real", "imag"):  # as in MATLAB's new files
         raise FileError(f"{path} holds complex numbers ({dtype}). Store their amplitude.")
     if dtype.kind not in "iufb":
@@ -170,7 +247,7 @@ def check_real(dtype: np.dtype[Any], path: Path) -> None:
 
 def _real(values: NDArray[Any], path: Path) -> NDArray[Any]:
     """Return real numbers in the machine's byte order."""
-    check_real(values.dtype, path)
+    _check_real(values.dtype, path)
     return np.asarray(values, dtype=_native(values.dtype))
 
 
@@ -189,7 +266,7 @@ def _array_errors(path: Path) -> Iterator[None]:
     except FileError:
         raise
     except MemoryError as error:
-        raise FileError(f"{path} does not fit into memory. Open it with chunks='auto'.") from error
+        raise no_memory(path, error) from error
     except (
         EOFError, IndexError, KeyError, MatReadError, NotImplementedError, OSError, TypeError,
         ValueError, zlib.error,

@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import dask.array as da
 import numpy as np
+from dask.base import compute
 
 from hsreject import schema
 from hsreject.classes import ClassTable
+from hsreject.errors import FileError
 from hsreject.io.arrays import stored_arrays
-from hsreject.io.class_names import stated_classes
-from hsreject.io.content import SceneContent, scene_content
 from hsreject.io.grid import Grid, crs_name
-from hsreject.io.labels import open_labels
-from hsreject.io.map_reader import open_map
-from hsreject.io.raster_file import gdal_errors, raster_info, read_pixels
+from hsreject.io.labels import open_labels, stated_classes
+from hsreject.io.maps import open_map
+from hsreject.io.raster import gdal_errors, raster_info, read_pixels
 from hsreject.io.scene import open_scene
 from hsreject.io.source import Kind, existing, file_kind, raster_source
 from hsreject.io.vector import layer_info
-from hsreject.progress import ProgressCallback, no_progress
+from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 
 if TYPE_CHECKING:
     import os
@@ -82,7 +83,7 @@ def describe(
     quick : bool
         Do not read the pixels of a scene: its range and its share without data stay unknown.
     progress : callable
-        Told how many rows are read.
+        Told how much is read.
 
     Examples
     --------
@@ -100,17 +101,11 @@ def describe(
     if _holds_labels(found, kind, variable):
         labels = open_labels(found, variable=variable)
         return _describe_labels(labels, raster=found if kind is Kind.RASTER else None)
-    in_one_piece = kind is Kind.MATLAB and not quick  # an old .mat file cannot be read in strips
-    cube = open_scene(
-        found,
-        chunks=None if in_one_piece else "auto",
-        variable=variable,
-        band_axis=band_axis,
-    )
+    cube = open_scene(found, chunks="auto", variable=variable, band_axis=band_axis)
     if quick:
-        return _describe_scene(cube, None)
-    with gdal_errors(found):
-        return _describe_scene(cube, scene_content(cube, progress=progress))
+        return _describe_scene(cube, schema.good_bands(cube), [])
+    with gdal_errors(found), counting_tasks("reading pixels", progress):
+        return _describe_scene(cube, *_content(cube))
 
 
 def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
@@ -118,11 +113,10 @@ def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
     if kind is not Kind.RASTER:
         arrays = [array for array in stored_arrays(path, kind) if variable in {None, array.name}]
         return bool(arrays) and all(array.ndim == 2 for array in arrays)
-    source = raster_source(path)
-    info = raster_info(source.path, driver=source.driver)
+    info = raster_info(raster_source(path))
     if info.n_bands != 1:
         return False
-    if stated_classes(source.path).names:
+    if stated_classes(info.source.path).names:
         return True
     if info.dtype.kind not in "iu":
         return False
@@ -131,9 +125,36 @@ def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
     return values.size <= _MOST_CLASSES and bool(np.all(values >= 0))
 
 
-def _describe_scene(cube: xr.DataArray, content: SceneContent | None) -> Description:
-    good = schema.good_bands(cube) if content is None else content.good_bands
-    rows = [
+def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str]]]:
+    """Read a lazy scene through, once; return its good bands that have data, and rows about it."""
+    stated = schema.good_bands(cube)
+    n_bands = cube.sizes[schema.BAND]
+    # fmin and fmax pass over NaN, and are NaN without a warning where a band has nothing else
+    low, high = (
+        da.reduction(cube.data, best.reduce, best.reduce, axis=(1, 2), dtype=cube.dtype)  # type: ignore[no-untyped-call]
+        for best in (np.fmin, np.fmax)
+    )
+    # how many good bands each pixel has data in: as a histogram, which is small
+    present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
+    pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]  # type: ignore[no-untyped-call]
+    smallest, largest, counts = compute(low, high, pixels_with)  # type: ignore[no-untyped-call]
+    good = stated & ~np.isnan(smallest)
+    if not good.any():
+        raise FileError(
+            f"{cube.attrs.get('source', 'The scene')} has no data: every pixel of every good band "
+            "is nodata or NaN."
+        )
+    without = 1 - int(counts[good.sum()]) / counts.sum()
+    return good, [
+        ("Without data", f"{without:.2%} of the pixels"),
+        ("Values", f"{smallest[good].min():g} to {largest[good].max():g} in the good bands"),
+    ]
+
+
+def _describe_scene(
+    cube: xr.DataArray, good: NDArray[np.bool_], content: list[tuple[str, str]]
+) -> Description:
+    rows = (
         ("File", str(cube.attrs["source"])),
         ("Holds", "a scene"),
         ("Format", str(cube.attrs["format"])),
@@ -145,11 +166,9 @@ def _describe_scene(cube: xr.DataArray, content: SceneContent | None) -> Descrip
         ("Bad bands", _bad_bands(good)),
         ("Nodata value", _nodata(cube)),
         ("Scaling", str(cube.attrs.get("scaling", "none given"))),
-    ]
-    if content is not None:
-        rows.append(("Without data", f"{content.share_without_data:.2%} of the pixels"))
-        rows.append(("Values", f"{content.smallest:g} to {content.largest:g} in the good bands"))
-    return Description(tuple(rows), guesses=tuple(cube.attrs.get("guesses", ())))
+        *content,
+    )
+    return Description(rows, guesses=tuple(cube.attrs.get("guesses", ())))
 
 
 def _describe_labels(labels: xr.DataArray, *, raster: Path | None) -> Description:

@@ -1,16 +1,20 @@
-"""The grid of a map: size, transform and coordinate reference system, the rioxarray way."""
+"""The place of pixels: size, exact transform and reference system of a map, the rioxarray way."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import rioxarray  # noqa: F401 - registers the .rio accessor
 import xarray as xr
 from affine import Affine
+from rasterio.errors import NotGeoreferencedWarning
 
 from hsreject.errors import InputError
-from hsreject.io.georeference import georeference
 from hsreject.schema import MAP_DIMS, X, Y
 
 if TYPE_CHECKING:
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 
 # Coordinates that differ by less than this part of a pixel are the same.
 _TOLERANCE = 0.01
+# Coordinates carry rounding; a real shift is a good part of a pixel.
+_SAME_PIXEL = 1e-3
 # What rioxarray calls the coordinates of a rotated grid.
 _ROTATED_X, _ROTATED_Y = "xc", "yc"
 
@@ -43,15 +49,21 @@ class Grid:
 
     @classmethod
     def of(cls, array: xr.DataArray) -> Grid:
-        """Return the grid of an array with the dims y and x."""
+        """Return the grid of an array with the dims y and x; the identity if it says nothing.
+
+        The transform that the file gave is used as it is, down to the last bit, as long as the
+        coordinates agree with it; that of a cropped array is moved by whole pixels.
+        """
         if not isinstance(array, xr.DataArray) or not set(MAP_DIMS) <= set(array.dims):
             raise InputError(
                 "A grid is that of an xarray.DataArray with the dims y and x, such as a scene "
                 f"(got {type(array).__name__}). Open the scene with open_scene first."
             )
         height, width = (array.sizes[dim] for dim in MAP_DIMS)
-        place = georeference(array)
-        return cls(height, width, place.transform, place.crs)
+        transform = _stored_transform(array)
+        if transform is None:
+            transform = array.rio.transform(recalc=True)
+        return cls(height, width, transform, array.rio.crs)
 
     @property
     def georeferenced(self) -> bool:
@@ -71,11 +83,8 @@ class Grid:
         a, d, e = self.transform.a, self.transform.d, self.transform.e
         if self.rotated:
             return f"rotated by {np.degrees(np.arctan2(-d, a)):.4g} degrees"
-        first = [
-            word
-            for word, turned in (("row in the south", e > 0), ("column in the east", a < 0))
-            if turned
-        ]
+        turned = {"row in the south": e > 0, "column in the east": a < 0}
+        first = [word for word, is_so in turned.items() if is_so]
         return f"first {' and first '.join(first)}" if first else ""
 
     def attach(self, array: xr.DataArray) -> xr.DataArray:
@@ -87,25 +96,28 @@ class Grid:
         """
         if not self.georeferenced:
             return array
-        a, b, c, d, e, f = self.transform[:6]
-        columns, rows = np.arange(self.width) + 0.5, np.arange(self.height) + 0.5
-        if self.rotated:
-            down, across = xr.DataArray(rows, dims=Y), xr.DataArray(columns, dims=X)
-            if array.chunks is not None:
-                sizes = dict(zip(array.dims, array.chunks, strict=True))
-                down, across = down.chunk({Y: sizes[Y]}), across.chunk({X: sizes[X]})
-            array = array.assign_coords(
-                {
-                    _ROTATED_X: (c + b * down + a * across).transpose(*MAP_DIMS),
-                    _ROTATED_Y: (f + e * down + d * across).transpose(*MAP_DIMS),
-                }
-            )
-        else:
-            array = array.assign_coords({Y: f + e * rows, X: c + a * columns})
+        # rioxarray copies what it writes on: so it writes on nothing, and the cube takes that over
+        place = xr.DataArray(0)
         if self.crs is not None:
-            array = array.rio.write_crs(self.crs)
-        placed: xr.DataArray = array.rio.write_transform(self.transform)
+            place = place.rio.write_crs(self.crs)
+        place = place.rio.write_transform(self.transform)
+        placed = array.assign_coords(self._centres(array)).assign_coords(place.coords)
+        placed.encoding = {**array.encoding, **place.encoding}
         return placed
+
+    def _centres(self, array: xr.DataArray) -> dict[str, xr.DataArray]:
+        a, b, c, d, e, f = self.transform[:6]
+        down = xr.DataArray(np.arange(self.height) + 0.5, dims=Y)
+        across = xr.DataArray(np.arange(self.width) + 0.5, dims=X)
+        if not self.rotated:
+            return {Y: f + e * down, X: c + a * across}
+        if array.chunks is not None:
+            sizes = dict(zip(array.dims, array.chunks, strict=True))
+            down, across = down.chunk({Y: sizes[Y]}), across.chunk({X: sizes[X]})
+        return {
+            _ROTATED_X: (c + b * down + a * across).transpose(*MAP_DIMS),
+            _ROTATED_Y: (f + e * down + d * across).transpose(*MAP_DIMS),
+        }
 
     def same_as(self, other: Grid) -> bool:
         """Tell whether two grids have the same pixels."""
@@ -127,6 +139,44 @@ class Grid:
         return f"{size}, {pixel} from ({c:.12g}, {f:.12g}){askew}, in {crs_name(self.crs)}"
 
 
+def _stored_transform(array: xr.DataArray) -> Affine | None:
+    """Return the transform that an array carries, moved to its first pixel, if it is still true."""
+    if "GeoTransform" not in array.coords.get(array.rio.grid_mapping, array).attrs:
+        return None
+    stored: Affine = array.rio.transform(recalc=False)
+    names = (X, Y) if X in array.coords else (_ROTATED_X, _ROTATED_Y)
+    if not all(name in array.coords for name in names):
+        return stored
+    first, last = (_centre(array, names, end) for end in (0, -1))
+    column, row = transformed(~stored, first)
+    corner = transformed(stored, (round(column - 0.5), round(row - 0.5)))
+    moved = Affine(stored.a, stored.b, corner[0], stored.d, stored.e, corner[1])
+    last_pixel = array.sizes[X] - 0.5, array.sizes[Y] - 0.5
+    off = [
+        np.subtract(transformed(~moved, centre), pixel)
+        for centre, pixel in ((first, (0.5, 0.5)), (last, last_pixel))
+    ]
+    return moved if np.abs(off).max() < _SAME_PIXEL else None
+
+
+def _centre(array: xr.DataArray, names: tuple[str, str], end: int) -> tuple[float, float]:
+    """Return the coordinates of the first (0) or the last (-1) pixel."""
+    x, y = (array.coords[name] for name in names)
+    return (
+        float(x.isel(dict.fromkeys(x.dims, end)).values),
+        float(y.isel(dict.fromkeys(y.dims, end)).values),
+    )
+
+
+def transformed(transform: Affine, point: tuple[float, float]) -> tuple[float, float]:
+    """Return where a transform takes a point: affine 2 writes it with `*`, affine 3 with `@`."""
+    x, y = point
+    return (
+        x * transform.a + y * transform.b + transform.c,
+        x * transform.d + y * transform.e + transform.f,
+    )
+
+
 def same_crs(first: CRS, second: CRS) -> bool:
     """Tell whether two reference systems are one, whether or not both carry the EPSG code."""
     if first == second:
@@ -143,3 +193,11 @@ def crs_name(crs: CRS | None) -> str:
     if code is not None:
         return f"EPSG:{code}"
     return crs.to_wkt().partition('"')[2].partition('"')[0] or "an unnamed reference system"
+
+
+@contextmanager
+def quiet_without_place() -> Iterator[None]:
+    """Silence rasterio's remark on files that lie nowhere: such scenes are common and fine."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotGeoreferencedWarning)
+        yield

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import xarray as xr
 from affine import Affine
+from rasterio.enums import Resampling
+from rasterio.warp import reproject
 
 from hsreject import schema
+from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.io.alignment import align_labels
-from hsreject.io.arrays import choose_array, stored_arrays
-from hsreject.io.burning import burn
-from hsreject.io.class_names import StatedClasses, stated_classes
+from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid
-from hsreject.io.label_classes import Names, class_table_of, names_by_value
-from hsreject.io.raster_file import raster_info, read_pixels
-from hsreject.io.raster_notes import raster_notes
+from hsreject.io.raster import raster_info, raster_notes, read_pixels, virtual_raster
 from hsreject.io.source import Kind, existing, file_kind, raster_source
-from hsreject.io.vector import number_classes, read_features
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+Names = Mapping[int, str] | Sequence[str]
+
+# Names of the value 0 that say what it means here: no reference.
+_NOT_A_CLASS = {
+    "unclassified", "unlabeled", "unlabelled", "background", "nodata", "none", "noreference",
+    "undefined", "masked", "void", "na", "unknown", "rejected",
+}  # fmt: skip
+# Usage codes of GDAL's raster attribute table, and titles of columns without one.
+_NAME, _MIN_MAX, _RED, _GREEN, _BLUE = "2", "5", "6", "7", "8"
+_VALUE_COLUMNS = {"value", "values", "class_value"}
+_NAME_COLUMNS = {"class_name", "classname", "class", "name", "names", "category", "label"}
 
 
 def open_labels(
@@ -81,87 +92,106 @@ def open_labels(
         raise InputError(f"align must be 'exact' or 'nearest' (got '{align}').")
     found = existing(path)
     kind = file_kind(found)
-    given = names_by_value(names)
+    given = _names_by_value(names)
     guesses: list[str] = []
     if kind is Kind.VECTOR:
-        grid = _grid_of(like, needed_by=found)
-        written = _from_features(found, grid, attribute, variable, given, guesses)
+        stored = _read_features(found, like, attribute, variable, given, guesses)
+    elif kind is Kind.RASTER:
+        stored = _read_raster(found, guesses)
     else:
-        read = _from_raster if kind is Kind.RASTER else partial(_from_array, kind, variable)
-        written = read(found, guesses)
-    values, grid = whole_labels(written.values, nodata=nodata, path=found), written.grid
+        stored = _read_array(found, kind, variable, guesses)
+    values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
     if like is not None:
-        values, grid = align_labels(
-            values, grid, Grid.of(like), how=align, path=found, guesses=guesses
-        )
-    table = class_table_of(values, written.stated, given, path=found, guesses=guesses)
+        wanted = Grid.of(like)
+        values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
+    table = _class_table(values, stored.classes, given, path=found, guesses=guesses)
     labels = schema.attach_classes(labels, table).assign_attrs(
-        source=found.name, format=written.format, type_in_file=str(written.dtype)
+        source=found.name, format=stored.format, type_in_file=str(stored.dtype)
     )
-    if written.nodata is not None:
-        labels.attrs["nodata_in_file"] = written.nodata
+    if stored.nodata is not None:
+        labels.attrs["nodata_in_file"] = stored.nodata
     if guesses:
         labels.attrs["guesses"] = guesses
     return grid.attach(labels)
 
 
+@dataclass(frozen=True)
+class StatedClasses:
+    """What a file says about its classes: name and colour (``#rrggbb``) by value, if any."""
+
+    names: dict[int, str] = field(default_factory=dict)
+    colors: dict[int, str] = field(default_factory=dict)
+
+    def table(self, values: set[int], *, names: Mapping[int, str] | None = None) -> ClassTable:
+        """Return the table of `values`, plain names and colours where the file states none."""
+        plain = ClassTable.plain(sorted(values))
+        stated = self.names if names is None else names
+        rows = list(zip(plain.values, plain.names, plain.colors, strict=True))
+        return ClassTable.from_names(
+            [stated.get(value) or name for value, name, _ in rows],
+            values=plain.values,
+            colors=[self.colors.get(value, color) for value, _, color in rows],
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class _Written:
+class _StoredLabels:
     """Labels as they stand in the file, before they are checked."""
 
     values: NDArray[Any]
     dtype: np.dtype[Any]
     grid: Grid
-    stated: StatedClasses
     format: str
+    classes: StatedClasses = field(default_factory=StatedClasses)
     nodata: float | None = None
 
 
-def _from_array(kind: Kind, variable: str | None, path: Path, guesses: list[str]) -> _Written:
+def _read_raster(path: Path, guesses: list[str]) -> _StoredLabels:
+    info = raster_info(raster_source(path))
+    if info.n_bands != 1:
+        raise FileError(
+            f"{path} has {info.n_bands} bands, but labels have one. "
+            "Open a scene with open_scene, or extract the band that holds the labels."
+        )
+    guesses.extend([*info.source.guesses, *raster_notes(info)])
+    stated = stated_classes(info.source.path, nodata=info.nodata)
+    values = read_pixels(info)[0]
+    return _StoredLabels(values, info.dtype, info.grid, info.driver, stated, info.nodata)
+
+
+def _read_array(path: Path, kind: Kind, variable: str | None, guesses: list[str]) -> _StoredLabels:
+    from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (as in scene)
+
     arrays = stored_arrays(path, kind)
     array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
     if variable is None and len(arrays) > 1:
         guesses.append(f"The labels are '{array.name}', the only array that could be.")
     height, width = array.shape
     grid = Grid(height, width, Affine.identity())
-    return _Written(array.read(), array.dtype, grid, StatedClasses(), kind.value)
+    return _StoredLabels(array.read(), array.dtype, grid, kind.value)
 
 
-def _from_raster(path: Path, guesses: list[str]) -> _Written:
-    source = raster_source(path)
-    info = raster_info(source.path, driver=source.driver)
-    if info.n_bands != 1:
-        raise FileError(
-            f"{path} has {info.n_bands} bands, but labels have one. "
-            "Open a scene with open_scene, or extract the band that holds the labels."
-        )
-    guesses.extend([*source.guesses, *raster_notes(info, source.fields)])
-    stated = stated_classes(source.path, nodata=info.nodata)
-    return _Written(read_pixels(info)[0], info.dtype, info.grid, stated, info.driver, info.nodata)
-
-
-def _from_features(
+def _read_features(
     path: Path,
-    grid: Grid,
+    like: xr.DataArray | None,
     attribute: str | None,
     layer: str | None,
     names: dict[int, str],
     guesses: list[str],
-) -> _Written:
+) -> _StoredLabels:
+    from hsreject.io.vector import burn, number_classes, read_features  # noqa: PLC0415  (shapely)
+
+    if like is None:
+        raise InputError(
+            f"{path} holds features, which need a grid to be burnt onto. "
+            "Pass like=scene, the scene that they belong to."
+        )
+    grid = Grid.of(like)
     features = read_features(path, attribute=attribute, layer=layer, guesses=guesses)
     numbers, named = number_classes(features.classes, names, path=path, guesses=guesses)
     burnt = burn(features, numbers, grid, path=path, guesses=guesses)
-    return _Written(burnt, burnt.dtype, grid, StatedClasses(named), Kind.VECTOR.value)
-
-
-def _grid_of(like: xr.DataArray | None, *, needed_by: Path) -> Grid:
-    if like is None:
-        raise InputError(
-            f"{needed_by} holds features, which need a grid to be burnt onto. "
-            "Pass like=scene, the scene that they belong to."
-        )
-    return Grid.of(like)
+    return _StoredLabels(burnt, burnt.dtype, grid, Kind.VECTOR.value, StatedClasses(named))
 
 
 def whole_labels(
@@ -184,3 +214,189 @@ def whole_labels(
         odd = values[whole != values].flat[0]
         raise FileError(f"{path}: labels must be whole numbers (found {odd}). Is it a label map?")
     return whole
+
+
+# Onto the grid of a scene.
+
+
+def _on_grid(
+    values: NDArray[Any],
+    grid: Grid,
+    wanted: Grid,
+    *,
+    how: Literal["exact", "nearest"],
+    path: Path,
+    guesses: list[str],
+) -> tuple[NDArray[Any], Grid]:
+    """Return labels on the wanted grid, and that grid.
+
+    Labels without a place on a map fit a scene of their size. Others must have the pixels of the
+    scene, or are resampled when `how` is "nearest"; pixels outside them get no reference.
+    """
+    same_size = values.shape == (wanted.height, wanted.width)
+    placed = grid.georeferenced and wanted.georeferenced
+    fits = same_size and (not placed or grid.same_as(wanted))
+    if not fits and not placed:
+        raise InputError(
+            f"The labels {path} ({grid}) do not fit the scene ({wanted}), and without a place on "
+            "a map for both they cannot be aligned. Crop the labels to the rows and columns of "
+            "the scene."
+        )
+    if not fits and how == "exact":
+        raise InputError(
+            f"The labels {path} lie on another grid than the scene: the labels have {grid}; the "
+            f"scene has {wanted}. Pass align='nearest' to bring them onto the grid of the scene."
+        )
+    if wanted.georeferenced and not grid.georeferenced:
+        guesses.append(f"{path.name} has no place on a map: its pixels are those of the scene.")
+    elif grid.crs is None and wanted.crs is not None:
+        guesses.append(f"{path.name} has no reference system: taken for that of the scene.")
+    if fits:
+        return values, wanted if wanted.georeferenced else grid
+    aligned = _nearest(values, grid, wanted)
+    if values.any() and not aligned.any():
+        raise InputError(
+            f"No label of {path} meets a pixel of the scene: the labels have {grid}; the scene has "
+            f"{wanted}."
+        )
+    return aligned, wanted
+
+
+def _nearest(values: NDArray[Any], grid: Grid, wanted: Grid) -> NDArray[Any]:
+    """Return labels on the wanted grid by nearest neighbour, no reference outside them."""
+    aligned = np.full((wanted.height, wanted.width), schema.NO_REFERENCE, dtype=values.dtype)
+    crs = grid.crs or wanted.crs
+    reproject(
+        values,
+        aligned,
+        src_transform=grid.transform,
+        src_crs=crs,
+        dst_transform=wanted.transform,
+        dst_crs=wanted.crs or crs,
+        resampling=Resampling.nearest,
+        init_dest_nodata=False,
+    )
+    return aligned
+
+
+# Names and colours of the classes.
+
+
+def _names_by_value(names: Names | None) -> dict[int, str]:
+    """Return the names that a user gave by value; a sequence names the values 1, 2, 3, ..."""
+    if names is None:
+        return {}
+    return dict(names) if isinstance(names, Mapping) else dict(enumerate(names, start=1))
+
+
+def _class_table(
+    values: NDArray[Any],
+    stated: StatedClasses,
+    names: Mapping[int, str],
+    *,
+    path: Path,
+    guesses: list[str],
+) -> ClassTable:
+    """Return the table of the classes that are named, or of those that occur if none is."""
+    there = [int(value) for value in np.unique(values) if value != schema.NO_REFERENCE]
+    named = dict(names) or dict(stated.names)
+    unnamed = [value for value in there if value not in named]
+    if named and unnamed:
+        raise FileError(
+            f"{path} has label values without a name: {_listed(unnamed)} "
+            f"(named are {_listed(sorted(named))}). Pass names= with a name for every value."
+        )
+    zero = named.pop(schema.NO_REFERENCE, "")
+    if zero and "".join(filter(str.isalpha, zero.lower())) not in _NOT_A_CLASS:
+        guesses.append(f"Value 0 is named '{zero}' but was read as no reference.")
+    if not named and there:
+        guesses.append("The classes have no names: they are called by their value.")
+    texts = list(named.values())
+    if len(set(texts)) < len(texts):
+        guesses.append("Some classes have the same name: their value was added to it.")
+        named = {v: f"{n} ({v})" if texts.count(n) > 1 else n for v, n in named.items()}
+    return stated.table(set(named or there), names=named)
+
+
+def _listed(values: list[int]) -> str:
+    shown = ", ".join(map(str, values[:20]))
+    return shown if len(values) <= 20 else f"{shown}, ... {values[-1]}"
+
+
+def stated_classes(path: Path, *, nodata: float | None = None) -> StatedClasses:
+    """Return the class names and colours of a raster's first band; `nodata` is not a class.
+
+    GDAL describes every format's names in the same words when it writes a virtual raster, so
+    that is what is read: ENVI `class names`, GeoTIFF category names, attribute tables.
+    """
+    root = ET.fromstring(virtual_raster(path))  # noqa: S314  written by GDAL
+    band = root.find("VRTRasterBand")
+    if band is None:
+        return StatedClasses()
+    names = {
+        value: (element.text or "").strip()
+        for value, element in enumerate(band.iterfind("CategoryNames/Category"))
+    }
+    colors = {
+        value: _hex(*(entry.get(channel, "0") for channel in ("c1", "c2", "c3")))
+        for value, entry in enumerate(band.iterfind("ColorTable/Entry"))
+    }
+    table = band.find("GDALRasterAttributeTable")
+    if table is not None:
+        listed = _attribute_table(table)
+        names, colors = names or listed.names, colors or listed.colors
+    names = names or _tagged_names(band)
+    named = {
+        value: name
+        for value, name in names.items()
+        if name and value != nodata and name != unused_name(value)
+    }
+    return StatedClasses(named, colors)
+
+
+def _tagged_names(band: ET.Element) -> dict[int, str]:
+    """Return the names that hsreject keeps inside a GeoTIFF, for when its side file got lost."""
+    tags = {tag.get("key"): tag.text or "" for tag in band.iterfind("Metadata/MDI")}
+    try:
+        values = [int(value) for value in tags["flag_values"].split()]
+        named = dict(zip(values, json.loads(tags["class_names"]), strict=True))
+    except (KeyError, ValueError):  # not a tag of ours
+        return {}
+    return {schema.NO_REFERENCE: tags.get(schema.ZERO_MEANING, "")} | named
+
+
+def _attribute_table(table: ET.Element) -> StatedClasses:
+    usages = [column.findtext("Usage", "0") for column in table.iterfind("FieldDefn")]
+    titles = [column.findtext("Name", "").lower() for column in table.iterfind("FieldDefn")]
+
+    def column(usage: str, known: set[str]) -> int | None:
+        if usage in usages:
+            return usages.index(usage)
+        return next((place for place, title in enumerate(titles) if title in known), None)
+
+    value_at, name_at = column(_MIN_MAX, _VALUE_COLUMNS), column(_NAME, _NAME_COLUMNS)
+    rows = {}
+    for row in table.iterfind("Row"):
+        cells = [(cell.text or "").strip() for cell in row.iterfind("F")]
+        value = _whole(row.get("index", "0") if value_at is None else cells[value_at])
+        if value is not None:
+            rows[value] = cells
+    names = {} if name_at is None else {value: cells[name_at] for value, cells in rows.items()}
+    color_at = [usages.index(code) for code in (_RED, _GREEN, _BLUE) if code in usages]
+    if len(color_at) < 3:
+        return StatedClasses(names)
+    colors = {value: _hex(*(cells[place] for place in color_at)) for value, cells in rows.items()}
+    return StatedClasses(names, colors)
+
+
+def _whole(text: str) -> int | None:
+    """Return the whole number that a cell means, or None if it means none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return int(number) if number.is_integer() else None
+
+
+def _hex(red: str, green: str, blue: str) -> str:
+    return "#" + "".join(f"{min(max(int(float(c)), 0), 255):02x}" for c in (red, green, blue))

@@ -17,7 +17,7 @@ from xarray.backends import H5NetCDFStore
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_target, replacing
-from hsreject.io.georeference import georeference
+from hsreject.io.grid import Grid
 
 SUFFIXES = (".nc", ".nc4")
 
@@ -115,14 +115,14 @@ def _with_grid_mapping(dataset: xr.Dataset) -> xr.Dataset:
     maps = [
         array for array in dataset.data_vars.values() if set(schema.MAP_DIMS) <= set(array.dims)
     ]
-    place = georeference(maps[0]) if maps else None
-    if place is None or (place.crs is None and place.transform.is_identity):
+    grid = Grid.of(maps[0]) if maps else None
+    if grid is None or not grid.georeferenced:
         return dataset
     placed: xr.Dataset = dataset.rio.write_transform(
-        place.transform, grid_mapping_name=_GRID_MAPPING
+        grid.transform, grid_mapping_name=_GRID_MAPPING
     )
-    if place.crs is not None:
-        placed = placed.rio.write_crs(place.crs, grid_mapping_name=_GRID_MAPPING)
+    if grid.crs is not None:
+        placed = placed.rio.write_crs(grid.crs, grid_mapping_name=_GRID_MAPPING)
     if schema.X in placed.coords:
         placed = placed.rio.write_coordinate_system()
     return placed

@@ -1,27 +1,32 @@
-"""Scenes: any ENVI, GeoTIFF, .mat or .npy file becomes a labelled cube."""
+"""Scenes: any ENVI, GeoTIFF, .mat or .npy file becomes a labelled cube.
+
+`source` recognises a file, a reader of its format describes it as a :class:`StoredScene`, and
+:func:`make_cube` makes that a cube. A new format is a new reader.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from hsreject.errors import FileError
-from hsreject.io import envi_header
-from hsreject.io.array_scene import read_array_scene
-from hsreject.io.bands import BandInfo, BandSources, band_info
-from hsreject.io.raster_file import RasterInfo, raster_info, read_pixels, usable_nodata
-from hsreject.io.raster_notes import raster_notes
-from hsreject.io.scaling import scale_pixels, stated_scale
+from hsreject.io import envi
+from hsreject.io.grid import Grid
+from hsreject.io.raster import RasterInfo, raster_info, raster_notes, read_pixels, usable_nodata
 from hsreject.io.source import Kind, RasterSource, existing, file_kind, raster_source
+from hsreject.io.wavelengths import BandInfo, BandSources, band_info
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
     from numpy.typing import NDArray
+
+_SCALE_FACTOR = "reflectance scale factor"
 
 
 def open_scene(
@@ -73,17 +78,19 @@ def open_scene(
     """
     found = existing(path)
     kind = file_kind(found)
-    if kind is Kind.RASTER:
-        cube = _open_raster(raster_source(found), chunks=chunks)
-    elif kind is Kind.VECTOR:
+    if kind is Kind.VECTOR:
         raise FileError(f"{found} holds vector features, not a scene. Open it with open_labels.")
+    if kind is Kind.RASTER:
+        stored = _describe_raster(raster_source(found), chunks=chunks)
     else:
-        pixels, bands = read_array_scene(
-            found, kind, chunks=chunks, variable=variable, band_axis=band_axis
-        )
-        cube = make_cube(pixels, bands, guesses=list(bands.guesses))
-        cube = cube.assign_attrs(source=found.name, format=kind.value, type_in_file=str(cube.dtype))
-    return cube if chunks is not None else _with_data(mark_empty_bands(cube), found)
+        stored = _describe_array(found, kind, chunks=chunks, variable=variable, band_axis=band_axis)
+    cube = make_cube(stored)
+    if chunks is not None:
+        return cube
+    cube = mark_empty_bands(cube)
+    if cube.dtype.kind == "f" and not good_bands(cube).any() and not cube.notnull().any():
+        raise FileError(f"{found} has no data: every pixel of every band is nodata or NaN.")
+    return cube
 
 
 def mark_empty_bands(cube: xr.DataArray) -> xr.DataArray:
@@ -109,83 +116,177 @@ def mark_empty_bands(cube: xr.DataArray) -> xr.DataArray:
     """
     if cube.dtype.kind != "f":
         return cube
-    full = cube.notnull().any(MAP_DIMS).values
-    good = good_bands(cube) & full
+    good = good_bands(cube) & cube.notnull().any(MAP_DIMS).values
     return cube if good.all() else cube.assign_coords({GOOD_BAND: (BAND, good)})
 
 
-def _with_data(cube: xr.DataArray, path: object) -> xr.DataArray:
-    if cube.dtype.kind == "f" and not cube.notnull().any():
-        raise FileError(f"{path} has no data: every pixel of every band is nodata or NaN.")
-    return cube
+@dataclass(frozen=True, eq=False)
+class StoredScene:
+    """A scene as a file describes it: what the reader of a format returns.
+
+    Parameters
+    ----------
+    pixels : NumPy or dask array, (band, y, x)
+        The true values, NaN where there is no data.
+    bands : BandInfo
+        What the file says of its bands.
+    attrs : dict
+        Attributes of the cube: `source`, `format`, `type_in_file` and what else `info` prints.
+    guesses : list of str
+        Whatever was decided without the file saying it.
+    grid : Grid or None
+        The place of the pixels, if the format can tell it.
+    """
+
+    pixels: Any
+    bands: BandInfo
+    attrs: dict[str, Any]
+    guesses: list[str] = field(default_factory=list)
+    grid: Grid | None = None
 
 
-def _open_raster(source: RasterSource, *, chunks: Any) -> xr.DataArray:
-    info = raster_info(source.path, driver=source.driver)
-    fields = source.fields or envi_header.fields_from_tags(info.envi, info.tags, info.n_bands)
-    where = str(source.header or source.path)
-    bands = band_info(_band_sources(info, fields, where=where, header_only=bool(source.fields)))
-    if any(info.alpha):
-        stated = np.ones(info.n_bands, dtype=bool) if bands.good is None else bands.good
-        bands = replace(bands, good=stated & ~np.array(info.alpha))
-    guesses = [*source.guesses, *raster_notes(info, source.fields), *bands.guesses]
-    scale = stated_scale(info, fields, header=source.fields, where=where, guesses=guesses)
-    info = _with_stated_nodata(info, fields, guesses)
-    pixels = read_pixels(info, chunks=chunks)
-    cube = make_cube(scale_pixels(pixels, scale), bands, guesses=guesses)
-    layout = info.interleave if info.driver != "ENVI" else fields["interleave"].lower()
-    cube = cube.assign_attrs(
-        source=source.path.name, format=f"{info.driver} {layout}", type_in_file=str(info.dtype)
-    )
-    if info.nodata is not None:
-        cube.attrs["nodata_in_file"] = info.nodata
-    if not scale.trivial:
-        cube.attrs["scaling"] = str(scale)
-    return info.grid.attach(cube)
-
-
-def _band_sources(
-    info: RasterInfo, fields: dict[str, str], *, where: str, header_only: bool
-) -> BandSources:
-    """Return where to look for wavelengths; what GDAL makes of an ENVI header adds nothing."""
-    if not header_only:
-        return BandSources(where, info.n_bands, fields, info.band_tags, info.names)
-    names = envi_header.items(fields, "band names")
-    return BandSources(
-        where, info.n_bands, fields, names=names if len(names) == info.n_bands else ()
-    )
-
-
-def make_cube(pixels: NDArray[Any], bands: BandInfo, *, guesses: list[str]) -> xr.DataArray:
-    """Return the cube of pixels (band, y, x) with what is known of its bands."""
-    coords: dict[str, Any] = {BAND: np.arange(1, pixels.shape[0] + 1)}
-    for name, values in (
-        (WAVELENGTH, bands.wavelength),
-        (FWHM, bands.fwhm),
-        (GOOD_BAND, bands.good),
-    ):
-        if values is not None:
-            coords[name] = (BAND, values)
-    cube = xr.DataArray(pixels, dims=CUBE_DIMS, coords=coords, name="cube")
+def make_cube(stored: StoredScene) -> xr.DataArray:
+    """Return the cube of a scene with its coordinates and its place."""
+    bands = stored.bands
+    known = ((WAVELENGTH, bands.wavelength), (FWHM, bands.fwhm), (GOOD_BAND, bands.good))
+    coords: dict[str, Any] = {BAND: np.arange(1, stored.pixels.shape[0] + 1)}
+    coords |= {name: (BAND, values) for name, values in known if values is not None}
+    cube = xr.DataArray(stored.pixels, dims=CUBE_DIMS, coords=coords, name="cube")
     for name in (WAVELENGTH, FWHM):
         if name in cube.coords:
             cube.coords[name].attrs["units"] = "nm"
-    if guesses:
-        cube.attrs["guesses"] = list(guesses)
-    return cube
+    if stored.guesses:
+        cube.attrs["guesses"] = stored.guesses
+    cube.attrs |= stored.attrs
+    return cube if stored.grid is None else stored.grid.attach(cube)
 
 
-def _with_stated_nodata(info: RasterInfo, fields: dict[str, str], guesses: list[str]) -> RasterInfo:
-    """Return the file with the nodata value that only its ENVI fields tell, if it can occur."""
-    stated = fields.get("data ignore value")
-    if stated is None or info.nodata is not None:
-        return info
-    value = usable_nodata(
-        envi_header.number(stated, name="data ignore value", where=str(info.path)), info.dtype
-    )
-    if value is None:
+def _describe_array(path: Path, kind: Kind, **options: Any) -> StoredScene:
+    from hsreject.io.arrays import read_array_scene  # noqa: PLC0415  (h5py and scipy: half a second)
+
+    pixels, bands = read_array_scene(path, kind, **options)
+    attrs = {"source": path.name, "format": kind.value, "type_in_file": str(pixels.dtype)}
+    return StoredScene(pixels, bands, attrs, list(bands.guesses))
+
+
+def _describe_raster(source: RasterSource, *, chunks: Any) -> StoredScene:
+    info = raster_info(source)
+    bands = band_info(_band_sources(info))
+    guesses = [*source.guesses, *raster_notes(info), *bands.guesses]
+    scale = _stated_scale(info, guesses)
+    nodata = info.nodata if info.nodata is not None else _nodata_of_fields(info, guesses)
+    pixels = _scale_pixels(read_pixels(info, chunks=chunks, nodata=nodata), scale)
+    layout = info.interleave if info.driver != "ENVI" else info.fields["interleave"].lower()
+    attrs: dict[str, Any] = {
+        "source": source.path.name,
+        "format": f"{info.driver} {layout}",
+        "type_in_file": str(info.dtype),
+    }
+    if nodata is not None:
+        attrs["nodata_in_file"] = nodata
+    if not scale.trivial:
+        attrs["scaling"] = str(scale)
+    return StoredScene(pixels, bands, attrs, guesses, info.grid)
+
+
+def _band_sources(info: RasterInfo) -> BandSources:
+    """Return where to look for wavelengths; what GDAL makes of an ENVI header adds nothing."""
+    alpha = tuple(band.alpha for band in info.bands)
+    header = info.source.fields
+    if not header:
+        tags, names = [band.tags for band in info.bands], [band.name for band in info.bands]
+    else:
+        tags, names = [], envi.items(header, "band names")
+        names = names if len(names) == info.n_bands else []
+    return BandSources(_where(info), info.n_bands, info.fields, tags, names, alpha)
+
+
+def _where(info: RasterInfo) -> str:
+    return str(info.source.header or info.source.path)
+
+
+def _nodata_of_fields(info: RasterInfo, guesses: list[str]) -> float | None:
+    """Return the nodata value that only the ENVI fields tell, if pixels can have it."""
+    stated = info.fields.get("data ignore value")
+    if stated is None:
+        return None
+    value = envi.number(stated, name="data ignore value", where=str(info.source.path))
+    if usable_nodata(value, info.dtype) is None:
         guesses.append(
             f"The data ignore value {stated} cannot occur in {info.dtype} pixels: ignored."
         )
-        return info
-    return replace(info, nodata=value, overlooked=True)
+        return None
+    return value
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """True value = (value in the file * gain + offset) / divisor, band by band."""
+
+    gain: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    divisor: float = 1.0
+
+    @property
+    def trivial(self) -> bool:
+        """Whether the file holds the true values."""
+        return self.divisor == 1 and bool(np.all(self.gain == 1) and np.all(self.offset == 0))
+
+    def __str__(self) -> str:
+        if self.divisor != 1:
+            return f"divided by {self.divisor:g}"
+        parts = ((self.gain, "times"), (self.offset, "plus"))
+        return ", ".join(
+            f"{word} {v.min():g}" if v.min() == v.max() else f"{word} {v.min():g} to {v.max():g}"
+            for v, word in parts
+        )
+
+
+def _stated_scale(info: RasterInfo, guesses: list[str]) -> _Scale:
+    """Return the scale that a file states: in its bands, or in the header beside it.
+
+    A file with band gains and a `reflectance scale factor` says the same thing twice: the factor
+    counts and the gains are left out, so that nothing is scaled two times.
+    """
+    where = _where(info)
+    scale = _Scale(*np.array([(band.scale, band.offset) for band in info.bands], dtype=float).T)
+    if scale.trivial:  # GDAL reads the header of an ENVI file, not the one beside a TIFF
+        gain, offset = (
+            envi.band_numbers(info.source.fields, name, n_bands=info.n_bands, where=where)
+            for name in ("data gain values", "data offset values")
+        )
+        scale = _Scale(np.array(gain or scale.gain), np.array(offset or scale.offset))
+    if not (np.all(scale.gain != 0) and np.isfinite([scale.gain, scale.offset]).all()):
+        raise FileError(
+            f"{where}: the scale of a band must be a number other than 0 and its offset a number "
+            f"(found: {scale}). Correct them, or remove them."
+        )
+    text = info.fields.get(_SCALE_FACTOR)
+    if not text:
+        return scale
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = np.nan
+    if not (np.isfinite(factor) and factor > 0):
+        raise FileError(f"{where}: '{_SCALE_FACTOR} = {text[:40]}' must be a number above 0.")
+    if not scale.trivial:
+        guesses.append(
+            f"The file has band gains or offsets and a {_SCALE_FACTOR} ({factor:g}): "
+            "only the factor was applied."
+        )
+    return _Scale(np.ones(info.n_bands), np.zeros(info.n_bands), factor)
+
+
+def _scale_pixels(pixels: Any, scale: _Scale) -> Any:
+    """Return scaled pixels (band, y, x) as float; NumPy in, NumPy out, and dask likewise."""
+    if scale.trivial:
+        return pixels
+    wanted = np.result_type(pixels.dtype, np.float32 if pixels.dtype.itemsize < 4 else np.float16)
+    gain, offset = scale.gain[:, None, None], scale.offset[:, None, None]
+    if not isinstance(pixels, np.ndarray):
+        return ((pixels * gain + offset) / scale.divisor).astype(wanted)
+    scaled = np.empty(pixels.shape, dtype=wanted)
+    for band in range(pixels.shape[0]):  # band by band: double precision for one band at a time
+        scaled[band] = (pixels[band] * gain[band] + offset[band]) / scale.divisor
+    return scaled

@@ -1,4 +1,4 @@
-"""What kind of file a path leads to, decided by its name and its first bytes."""
+"""What a path leads to: the kind of a file, and for a raster its driver and header."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
-from hsreject.io import envi_header, envi_layout, esri_header
-from hsreject.io.pairing import data_of, header_of, is_header, named_alike
+from hsreject.io import envi
 
 if TYPE_CHECKING:
     import os
@@ -36,27 +35,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class RasterSource:
-    """A raster file, the GDAL driver that reads it, and the ENVI header beside it.
-
-    Parameters
-    ----------
-    path : Path
-        The data file.
-    driver : str
-        Name of the GDAL driver.
-    header : Path or None
-        The header file, if the format has one.
-    fields : dict
-        Fields of the ENVI header.
-    guesses : tuple of str
-        What was decided without the user saying it.
-    """
+    """A raster file, the GDAL driver that reads it, and the header beside it."""
 
     path: Path
     driver: str
     header: Path | None = None
-    fields: dict[str, str] = field(default_factory=dict)
-    guesses: tuple[str, ...] = ()
+    fields: dict[str, str] = field(default_factory=dict)  # of an ENVI header
+    guesses: tuple[str, ...] = ()  # what was decided without the user saying it
 
 
 def existing(path: str | os.PathLike[str]) -> Path:
@@ -79,7 +64,7 @@ def existing(path: str | os.PathLike[str]) -> Path:
 
 
 def file_kind(path: Path) -> Kind:
-    """Return the kind of an existing file."""
+    """Return the kind of an existing file, by its name and its first bytes."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         if _starts_with(path, (_NUMPY,)):
@@ -87,46 +72,32 @@ def file_kind(path: Path) -> Kind:
         raise FileError(f"{path} is not a NumPy file: it does not start with '\\x93NUMPY'.")
     if suffix == ".mat":
         # HDF5 files by MATLAB start with 512 bytes of their own.
-        return Kind.MATLAB_HDF5 if _is_hdf5(path) else Kind.MATLAB
+        new = any(_starts_with(path, (_HDF5,), offset=offset) for offset in (0, 512))
+        return Kind.MATLAB_HDF5 if new else Kind.MATLAB
     return Kind.VECTOR if suffix in _VECTOR_SUFFIXES else Kind.RASTER
 
 
-def _starts_with(path: Path, marks: tuple[bytes, ...]) -> bool:
+def _starts_with(path: Path, marks: tuple[bytes, ...], *, offset: int = 0) -> bool:
     with path.open("rb") as stream:
+        stream.seek(offset)
         return stream.read(16).startswith(marks)
-
-
-def _is_hdf5(path: Path) -> bool:
-    with path.open("rb") as stream:
-        starts = []
-        for offset in (0, 512):
-            stream.seek(offset)
-            starts.append(stream.read(len(_HDF5)))
-    return _HDF5 in starts
 
 
 def raster_source(path: Path) -> RasterSource:
     """Return how to open a raster, after checking what can be checked before GDAL opens it."""
-    if is_header(path):
-        return _from_header(path)
     suffix = path.suffix.lower()
+    if suffix == envi.HEADER:
+        return _from_header(path)
     if suffix == ".vrt":
         return RasterSource(path, "VRT")
-    header = header_of(path)
+    header = envi.header_of(path)
     # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
     if _starts_with(path, _TIFF) and (suffix in _TIFF_SUFFIXES or header is None):
         return _tiff(path, header)
-    if header is None and path.is_symlink():
-        return _behind_link(path)
-    if header is None:
-        raise _unknown_file(path)
-    return _pair(path, header, (f"The header is {header.name}, found beside {path.name}.",))
-
-
-def _behind_link(path: Path) -> RasterSource:
-    """Return the source of the file that a link leads to: its header may stand there."""
-    target = path.resolve()
-    if header_of(target) is None:
+    if header is not None:
+        return _pair(path, header, f"The header is {header.name}, found beside {path.name}.")
+    target = path.resolve()  # the header may stand beside the file that a link leads to
+    if not path.is_symlink() or envi.header_of(target) is None:
         raise _unknown_file(path)
     source = raster_source(target)
     return replace(source, guesses=(f"{path.name} is a link to {target}.", *source.guesses))
@@ -150,10 +121,10 @@ def _unknown_file(path: Path) -> FileError:
 
 def _tiff(path: Path, header: Path | None) -> RasterSource:
     """Return a TIFF as it is, or with the header that ENVI wrote beside it."""
-    text = "" if header is None else envi_header.read_text(header)
+    text = "" if header is None else envi.read_text(header)
     if header is None or not text.startswith("ENVI"):
         return RasterSource(path, "GTiff")
-    fields = envi_header.parse_fields(text, path=header)
+    fields = envi.parse_fields(text, path=header)
     if not _describes_tiff(fields):
         return RasterSource(path, "GTiff")
     guess = f"Bands are described by {header.name}, found beside {path.name}."
@@ -165,30 +136,29 @@ def _describes_tiff(fields: Mapping[str, str]) -> bool:
 
 
 def _from_header(header: Path) -> RasterSource:
-    text = envi_header.read_text(header)
+    text = envi.read_text(header)
     length = None
     if text.startswith("ENVI"):
-        fields = envi_header.parse_fields(text, path=header)
+        fields = envi.parse_fields(text, path=header)
         if _describes_tiff(fields):
-            return _tiff(named_alike(header, _TIFF_SUFFIXES), header)
-        length = envi_layout.data_length(fields, path=header)
-    data = data_of(header, length=length)
-    guess = f"The data file is {data.name}, found beside {header.name}."
-    used = header_of(data)
+            return _tiff(envi.tiff_of(header, _TIFF_SUFFIXES), header)
+        length = envi.data_length(fields, path=header)
+    data = envi.data_of(header, length=length)
+    used = envi.header_of(data)
     if used is not None and used != header:
         raise FileError(
             f"{data} has two headers, {header.name} and {used.name}, and the second comes first. "
             f"Remove one of them."
         )
-    return _pair(data, header, (guess,))
+    return _pair(data, header, f"The data file is {data.name}, found beside {header.name}.")
 
 
-def _pair(data: Path, header: Path, guesses: tuple[str, ...]) -> RasterSource:
+def _pair(data: Path, header: Path, guess: str) -> RasterSource:
     """Return the source of a data file and its header, which must fit each other."""
-    text = envi_header.read_text(header)
-    if not text.startswith("ENVI") and esri_header.is_esri_header(text):
-        esri_header.check_length(text, header=header, data=data)
-        return RasterSource(data, "EHdr", header, guesses=guesses)
-    fields = envi_header.parse_fields(text, path=header)
-    noted = envi_layout.check_length(fields, header=header, data=data)
-    return RasterSource(data, "ENVI", header, fields, (*guesses, *noted))
+    text = envi.read_text(header)
+    if not text.startswith("ENVI") and envi.is_esri_header(text):
+        envi.check_esri_length(text, header=header, data=data)
+        return RasterSource(data, "EHdr", header, guesses=(guess,))
+    fields = envi.parse_fields(text, path=header)
+    noted = envi.check_length(fields, header=header, data=data)
+    return RasterSource(data, "ENVI", header, fields, (guess, *noted))

@@ -1,27 +1,29 @@
-"""Wavelengths in nanometres, whichever way a file says them."""
+"""What a file says of its bands: wavelength and width in nm, and which of them are good."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hsreject.errors import FileError
+from hsreject.io import envi
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-NANOMETRES = "nm"
-MICROMETRES = "um"
-
+_NANOMETRES, _MICROMETRES = "nm", "um"
 _LIGHT_NM = {"GHz": 299_792_458.0, "MHz": 299_792_458e3}  # speed of light, in nm times that
 # Imaging spectrometers see from the ultraviolet to the thermal infrared.
 _SHORTEST, _LONGEST = 100.0, 100_000.0
-_PER_UNIT = {NANOMETRES: 1.0, MICROMETRES: 1e3, "mm": 1e6, "m": 1e9, "angstrom": 0.1}
+_PER_UNIT = {_NANOMETRES: 1.0, _MICROMETRES: 1e3, "mm": 1e6, "m": 1e9, "angstrom": 0.1}
 _UNIT_WORDS = {
-    NANOMETRES: r"nm|nanomet(?:er|re)s?",
-    MICROMETRES: r"[uµμ]m|microns?|micromet(?:er|re)s?",
+    _NANOMETRES: r"nm|nanomet(?:er|re)s?",
+    _MICROMETRES: r"[uµμ]m|microns?|micromet(?:er|re)s?",
     "mm": r"mm|millimet(?:er|re)s?",
     "m": r"m|met(?:er|re)s?",
     "angstrom": r"angstroms?|å",
@@ -30,109 +32,181 @@ _UNIT_WORDS = {
     "MHz": r"mhz|megahertz",
     "index": r"index",
 }
+
+# Numbers inside band names.
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _WITH_UNIT = re.compile(
-    rf"({_NUMBER})\s*({_UNIT_WORDS[NANOMETRES]}|{_UNIT_WORDS[MICROMETRES]})(?![a-z])", re.IGNORECASE
+    rf"({_NUMBER})\s*({_UNIT_WORDS[_NANOMETRES]}|{_UNIT_WORDS[_MICROMETRES]})(?![a-z])",
+    re.IGNORECASE,
 )
 _BRACKETED = re.compile(rf".*[(\[]\s*({_NUMBER})\s*[)\]].*")
 _ALONE = re.compile(rf"\s*({_NUMBER})\s*")
 _ONLY_DECIMAL = re.compile(r"[^.]*?(?<!\d)(\d+\.\d+)[^.]*")
 
+# Tag names without case and punctuation: "CENTRAL_WAVELENGTH_UM" reads "centralwavelengthum".
+_WAVELENGTH_TAG = re.compile(
+    r"(?:cent(?:er|re|ral))?wavelengths?(?:cent(?:er|re)(?:ofband)?)?(nm|um)?"
+)
+_WIDTH_TAG = re.compile(r"(?:fwhm|bandwidth)(?:ofband)?(nm|um)?")
+_UNITS_TAG = re.compile(r"wavelengths?units?()")
+_GOOD_TAG = re.compile(r"(?:bbl|goodband)()")
+_NUMBER_IN_TAG = re.compile(r"\s*([-+\d.eE]+)\s*(\D*?)\s*")
 
-def known_unit(text: str | None) -> str | None:
-    """Return the unit that a word means, or None if it means none.
 
-    Examples
-    --------
-    >>> known_unit("Micrometers"), known_unit("nm"), known_unit("Unknown")
-    ('um', 'nm', None)
+@dataclass(frozen=True)
+class BandInfo:
+    """The bands of a file, one value each; None where the file says nothing."""
+
+    wavelength: NDArray[np.float64] | None = None  # centre, nm
+    fwhm: NDArray[np.float64] | None = None  # full width at half maximum, nm
+    good: NDArray[np.bool_] | None = None  # False for the bands that the file calls bad
+    guesses: tuple[str, ...] = ()  # what was decided without the file saying it
+
+
+@dataclass(frozen=True)
+class BandSources:
+    """The places of a file that may speak of its bands, and the words found there."""
+
+    where: str  # what error messages call the file
+    n_bands: int
+    fields: Mapping[str, str] = field(default_factory=dict)  # of ENVI
+    band_tags: Sequence[Mapping[str, str]] = ()
+    names: Sequence[str] = ()
+    alpha: Sequence[bool] = ()  # which bands are an alpha channel
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """Wavelengths and widths as they stand in the file, with the unit it states."""
+
+    centre: NDArray[np.float64]
+    unit: str | None
+    width: NDArray[np.float64] | None = None
+    width_unit: str | None = None
+
+
+def band_info(sources: BandSources) -> BandInfo:
+    """Return what a file says about its bands.
+
+    Wavelengths come from the first place that has them: the ENVI field `wavelength`, tags of each
+    band, numbers inside the band names.
     """
-    word = (text or "").strip().lower()
-    for unit, pattern in _UNIT_WORDS.items():
-        if re.fullmatch(pattern, word):
-            return unit
-    return None
+    guesses: list[str] = []
+    good = _good_bands(sources)
+    readers: tuple[Callable[[BandSources, list[str]], _Stated | None], ...] = (
+        _from_fields,
+        _from_tags,
+        _from_names,
+    )
+    for read in readers:
+        stated = read(sources, guesses)
+        if stated is None:
+            continue
+        known = _without_zeros(stated.centre, guesses)
+        unit = decide_unit(known, stated.unit, guesses)
+        if unit is None:
+            continue
+        centre = to_nanometres(known, unit)
+        width = None
+        if stated.width is not None:
+            width = _width_in_nanometres(stated.width, centre, stated.width_unit or unit)
+        return BandInfo(centre, width, good, tuple(guesses))
+    return BandInfo(good=good, guesses=tuple(guesses))
 
 
-def plausible(values: NDArray[np.float64]) -> bool:
-    """Tell whether an imaging spectrometer could have these wavelengths (nm)."""
-    known = values[np.isfinite(values)]
-    return known.size > 0 and bool(np.all((known >= _SHORTEST) & (known <= _LONGEST)))
+def _good_bands(sources: BandSources) -> NDArray[np.bool_] | None:
+    flags = _field_numbers(sources, "bbl")
+    if flags is None:
+        flags = _tag_numbers(sources, _GOOD_TAG)[0]
+    good = None if flags is None else ~(flags <= 0)
+    if good is not None and not good.any():
+        raise FileError(
+            f"{sources.where} calls every band bad (bbl is 0 in all). Correct it, or remove it."
+        )
+    if any(sources.alpha):
+        light = ~np.array(sources.alpha)
+        good = light if good is None else good & light
+    return good
 
 
-def decide_unit(values: NDArray[np.float64], stated: str | None, guesses: list[str]) -> str | None:
-    """Return the unit of wavelengths: the stated one if it makes sense, else the one that does.
-
-    Returns None, with a note, if no unit makes the values wavelengths.
-    """
-    unit = known_unit(stated)
-    if unit == "index":
-        guesses.append("Wavelength units are 'Index': the bands have no wavelengths.")
+def _from_fields(sources: BandSources, guesses: list[str]) -> _Stated | None:
+    centre = _field_numbers(sources, "wavelength")
+    if centre is None:
         return None
-    if unit is not None and plausible(to_nanometres(values, unit)):
-        return unit
-    for likely in (NANOMETRES, MICROMETRES):
-        if plausible(to_nanometres(values, likely)):
-            said = f"The wavelength units are given as '{stated}'" if stated else "No units given"
-            guesses.append(
-                f"{said}, but values from {np.nanmin(values):g} to {np.nanmax(values):g} "
-                f"can only be {likely}: read as {likely}."
-                if unit
-                else f"{said}; values from {np.nanmin(values):g} to {np.nanmax(values):g} "
-                f"were read as {likely}."
-            )
-            return likely
-    guesses.append("The wavelengths in the file are in no range of light: ignored.")
+    return _Stated(centre, sources.fields.get("wavelength units"), _field_numbers(sources, "fwhm"))
+
+
+def _from_tags(sources: BandSources, guesses: list[str]) -> _Stated | None:
+    centre, unit = _tag_numbers(sources, _WAVELENGTH_TAG)
+    if centre is None:
+        return None
+    if np.isnan(centre).any():
+        guesses.append(
+            f"{int(np.isnan(centre).sum())} of {sources.n_bands} bands have no wavelength tag: "
+            "their wavelength is NaN."
+        )
+    width, width_unit = _tag_numbers(sources, _WIDTH_TAG)
+    if unit is None:
+        words = (_tag(tags, _UNITS_TAG) for tags in sources.band_tags)
+        unit = next((word[0] for word in words if word is not None), None)
+    return _Stated(centre, unit, width, _known_unit(width_unit))
+
+
+def _from_names(sources: BandSources, guesses: list[str]) -> _Stated | None:
+    found = _numbers_in_names(sources.names)
+    if found is None:
+        return None
+    guesses.append("Wavelengths were read from numbers inside the band names.")
+    unit = found[1] or sources.fields.get("wavelength units")
+    return _Stated(found[0], unit, _field_numbers(sources, "fwhm"))
+
+
+def _field_numbers(sources: BandSources, name: str) -> NDArray[np.float64] | None:
+    """Return the numbers of an ENVI list field, which must be one per band."""
+    numbers = envi.band_numbers(sources.fields, name, n_bands=sources.n_bands, where=sources.where)
+    return None if numbers is None else np.array(numbers)
+
+
+def _tag_numbers(
+    sources: BandSources, pattern: re.Pattern[str]
+) -> tuple[NDArray[np.float64] | None, str | None]:
+    """Return a number per band from tags named like `pattern` (NaN where missing), and its unit."""
+    found = [_tag(tags, pattern) for tags in sources.band_tags]
+    if not any(found):
+        return None, None
+    unit = None
+    numbers = np.full(sources.n_bands, np.nan)
+    for band, word in enumerate(found):
+        if word is None:
+            continue
+        match = _NUMBER_IN_TAG.fullmatch(word[0])
+        numbers[band] = envi.number(
+            match.group(1) if match else word[0], name="band tags", where=sources.where
+        )
+        unit = unit or word[1] or (match.group(2) if match else None) or None
+    return numbers, unit
+
+
+def _tag(tags: Mapping[str, str], pattern: re.Pattern[str]) -> tuple[str, str | None] | None:
+    """Return the value of the tag named like `pattern` and the unit in its name, if any."""
+    for name, value in tags.items():
+        match = pattern.fullmatch(re.sub(r"[^a-z]", "", name.lower()))
+        if match and value.strip():
+            return value.strip(), match.group(1) or None
     return None
 
 
-def to_nanometres(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
-    """Return wavelengths in nm.
-
-    Examples
-    --------
-    >>> to_nanometres(np.array([0.45, 2.5]), "um")
-    array([ 450., 2500.])
-    """
-    with np.errstate(divide="ignore"):
-        if unit == "1/cm":
-            return 1e7 / values
-        if unit in _LIGHT_NM:
-            return _LIGHT_NM[unit] / values
-    if unit == MICROMETRES:  # 0.45 um is 450 nm, not 450.00000000000006
-        return np.round(values * 1e3, 9)
-    return values * _PER_UNIT[unit]
-
-
-def width_in_nanometres(
-    width: NDArray[np.float64], centre: NDArray[np.float64], unit: str
-) -> NDArray[np.float64]:
-    """Return band widths in nm; `centre` in nm matters where the unit is a frequency."""
-    if unit == "1/cm":
-        return width * centre**2 / 1e7
-    if unit in _LIGHT_NM:
-        return width * centre**2 / _LIGHT_NM[unit]
-    return to_nanometres(width, unit)
-
-
-def from_band_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | None] | None:
+def _numbers_in_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | None] | None:
     """Return the numbers inside band names and their unit, if every name has one.
 
     A number with a unit counts first, then the last one in brackets, then a name that is a
-    number, then the only decimal number in a name. Running numbers (1, 2, 3) are no wavelengths.
-
-    Examples
-    --------
-    >>> from_band_names(["Band 1 (450.5 nm)", "Band 2 (460 nm)"])
-    (array([450.5, 460. ]), 'nm')
-    >>> from_band_names(["Band 1", "Band 2"]) is None
-    True
+    number, then the only decimal number in a name. Running numbers (1, 2, 3) are not wavelengths.
     """
     if not names:
         return None
     with_unit = [_WITH_UNIT.search(name) for name in names]
     if all(with_unit):
-        units = {known_unit(match.group(2)) for match in with_unit if match}
+        units = {_known_unit(match.group(2)) for match in with_unit if match}
         numbers = np.array([float(match.group(1)) for match in with_unit if match])
         return (numbers, units.pop()) if len(units) == 1 else None
     for pattern in (_BRACKETED, _ALONE, _ONLY_DECIMAL):
@@ -148,7 +222,79 @@ def _could_be_wavelengths(numbers: NDArray[np.float64], pattern: re.Pattern[str]
     running = whole and bool(np.all(np.diff(numbers) == 1))
     if whole and (running or numbers.size == 1) and numbers.min() < 300:
         return False
-    if plausible(numbers):
+    if _plausible(numbers):
         return True
     # "v1.2" is a version, not 1.2 micrometres
-    return pattern is not _ONLY_DECIMAL and not whole and plausible(numbers * 1e3)
+    return pattern is not _ONLY_DECIMAL and not whole and _plausible(numbers * 1e3)
+
+
+def _without_zeros(centre: NDArray[np.float64], guesses: list[str]) -> NDArray[np.float64]:
+    """Return wavelengths, unknown (NaN) where they are 0: some sensors leave out bands that way."""
+    zero = centre <= 0
+    if not zero.any() or zero.all():
+        return centre
+    guesses.append(
+        f"{int(zero.sum())} of {centre.size} bands have the wavelength 0: read as unknown (NaN)."
+    )
+    return np.where(zero, np.nan, centre)
+
+
+def _known_unit(text: str | None) -> str | None:
+    """Return the unit that a word means, or None if it means none."""
+    word = (text or "").strip().lower()
+    matching = (unit for unit, words in _UNIT_WORDS.items() if re.fullmatch(words, word))
+    return next(matching, None)
+
+
+def _plausible(values: NDArray[np.float64]) -> bool:
+    """Tell whether an imaging spectrometer could have these wavelengths (nm)."""
+    known = values[np.isfinite(values)]
+    return known.size > 0 and bool(np.all((known >= _SHORTEST) & (known <= _LONGEST)))
+
+
+def decide_unit(values: NDArray[np.float64], stated: str | None, guesses: list[str]) -> str | None:
+    """Return the unit of wavelengths: the stated one if it makes sense, else the one that does.
+
+    Returns None, with a note, if no unit makes the values wavelengths.
+    """
+    unit = _known_unit(stated)
+    if unit == "index":
+        guesses.append("Wavelength units are 'Index': the bands have no wavelengths.")
+        return None
+    if unit is not None and _plausible(to_nanometres(values, unit)):
+        return unit
+    for likely in (_NANOMETRES, _MICROMETRES):
+        if _plausible(to_nanometres(values, likely)):
+            said = f"The wavelength units are given as '{stated}'" if stated else "No units given"
+            span = f"values from {np.nanmin(values):g} to {np.nanmax(values):g}"
+            guesses.append(
+                f"{said}, but {span} can only be {likely}: read as {likely}."
+                if unit
+                else f"{said}; {span} were read as {likely}."
+            )
+            return likely
+    guesses.append("The wavelengths in the file are in no range of light: ignored.")
+    return None
+
+
+def to_nanometres(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
+    """Return wavelengths in nm."""
+    with np.errstate(divide="ignore"):
+        if unit == "1/cm":
+            return 1e7 / values
+        if unit in _LIGHT_NM:
+            return _LIGHT_NM[unit] / values
+    if unit == _MICROMETRES:  # 0.45 um is 450 nm, not 450.00000000000006
+        return np.round(values * 1e3, 9)
+    return values * _PER_UNIT[unit]
+
+
+def _width_in_nanometres(
+    width: NDArray[np.float64], centre: NDArray[np.float64], unit: str
+) -> NDArray[np.float64]:
+    """Return band widths in nm; `centre` in nm matters where the unit is a frequency."""
+    if unit == "1/cm":
+        return width * centre**2 / 1e7
+    if unit in _LIGHT_NM:
+        return width * centre**2 / _LIGHT_NM[unit]
+    return to_nanometres(width, unit)

@@ -14,8 +14,7 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.files import check_folder, complete_folder
-from hsreject.io.map_reader import open_map
-from hsreject.io.map_writer import write_maps
+from hsreject.io.maps import open_map, write_maps
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.model_file import load_map_model
 from hsreject.mapping.ranked_scene import CutScene, SceneFile, rank_scene, scene_in_blocks

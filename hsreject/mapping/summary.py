@@ -10,7 +10,7 @@ import numpy as np
 import tomli_w
 
 from hsreject import __version__
-from hsreject.io.georeference import georeference
+from hsreject.io.grid import Grid
 from hsreject.schema import class_table
 
 if TYPE_CHECKING:
@@ -171,9 +171,9 @@ def pixel_hectares(array: xr.DataArray) -> float | None:
     >>> pixel_hectares(synthetic_scene(rows=16, columns=16)[0])
     0.09
     """
-    place = georeference(array)
-    if place.crs is None or not place.crs.is_projected:
+    grid = Grid.of(array)
+    if grid.crs is None or not grid.crs.is_projected:
         return None
-    metres = float(place.crs.linear_units_factor[1])
-    area = abs(place.transform.determinant) * metres**2
+    metres = float(grid.crs.linear_units_factor[1])
+    area = abs(grid.transform.determinant) * metres**2
     return float(area / _SQUARE_METRES_OF_A_HECTARE)

@@ -13,7 +13,7 @@ import xarray as xr
 
 from hsreject.errors import FileError, HsrejectError
 from hsreject.files import PARTIAL, check_folder, complete_folder, reason
-from hsreject.io.map_writer import write_map
+from hsreject.io.maps import write_map
 from hsreject.io.netcdf import write_dataset
 from hsreject.pipeline.one_seed import REJECTOR, SeedResult
 from hsreject.pipeline.pictures import draw_maps, draw_measures, draw_overview

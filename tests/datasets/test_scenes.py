@@ -16,7 +16,6 @@ import scipy.io
 import hsreject as hr
 from hsreject import schema
 from hsreject.datasets import scenes as module
-from hsreject.datasets.download import RemoteFile, data_folder, fetch_file
 from hsreject.errors import FileError, InputError
 
 
@@ -49,9 +48,11 @@ def server(tmp_path):
     running.server_close()
 
 
-def remote(path: Path, address: str) -> RemoteFile:
+def remote(path: Path, address: str) -> module.RemoteFile:
     content = path.read_bytes()
-    return RemoteFile(f"{address}/{path.name}", hashlib.sha256(content).hexdigest(), len(content))
+    return module.RemoteFile(
+        f"{address}/{path.name}", hashlib.sha256(content).hexdigest(), len(content)
+    )
 
 
 @pytest.fixture
@@ -96,52 +97,51 @@ def test_files_put_there_by_hand_are_used(tmp_path, small_salinas, monkeypatch) 
     kept = tmp_path / "kept"
     shown.rename(kept)
     monkeypatch.setenv("HSREJECT_DATA", str(kept))
-    assert data_folder() == kept
-    assert hr.fetch_scene("salinas-a") == (kept / "Small.mat", kept / "Small_gt.mat")
+    assert module.fetch_scene("salinas-a") == (kept / "Small.mat", kept / "Small_gt.mat")
 
 
 def test_a_file_that_was_changed_is_refused_and_left_alone(tmp_path, small_salinas) -> None:
     (tmp_path / "Small.mat").write_bytes(b"something else")
     with pytest.raises(FileError, match=r"is not the published Small.mat: it has 14 bytes"):
-        hr.fetch_scene("salinas-a", folder=tmp_path)
+        module.fetch_scene("salinas-a", folder=tmp_path)
     assert (tmp_path / "Small.mat").read_bytes() == b"something else"
 
 
-@pytest.mark.parametrize("failure", ["missing", "changed", "unreachable"])
-def test_what_cannot_be_downloaded_says_how_to_get_it(tmp_path, server, failure) -> None:
-    shown, address = server
-    (shown / "a.mat").write_bytes(b"content")
-    file = remote(shown / "a.mat", address)
+@pytest.mark.parametrize("failure", ["missing", "changed", "unreachable", "broken"])
+def test_what_cannot_be_downloaded_says_how_to_get_it(
+    tmp_path, small_salinas, monkeypatch, failure
+) -> None:
+    shown, *_ = small_salinas
+    known = module.scenes()["salinas-a"]
+    path, file, said = shown / "Small.mat", known.cube, ""
     if failure == "missing":
-        (shown / "a.mat").unlink()
+        path.unlink()
+        said = "404"
     elif failure == "changed":
-        (shown / "a.mat").write_bytes(b"other content")
+        path.write_bytes(b"other content")
+        said = "another file"
+    elif failure == "broken":
+        file = replace(file, url=file.url.replace("Small", "broken"))
+        said = f"broke off before all {file.size} bytes"
     else:
-        file = replace(file, url="http://127.0.0.1:9/a.mat")  # the discard port: nobody listens
+        file = replace(file, url="http://127.0.0.1:9/Small.mat")  # discard port: nobody listens
+        said = "cannot be reached"
+    monkeypatch.setitem(module.scenes(), "salinas-a", replace(known, cube=file))
     kept = tmp_path / "kept"
-    with pytest.raises(FileError) as caught:
-        fetch_file(file, page="https://example.org/page", folder=kept)
-    message = str(caught.value)
-    for part in (file.url, "https://example.org/page", str(kept), file.sha256, "7 bytes"):
-        assert part in message
+    with pytest.raises(FileError, match=said) as caught:
+        hr.load_scene("salinas-a", folder=kept)
+    for part in (file.url, module.PAGE, str(kept), file.sha256, f"{file.size} bytes"):
+        assert part in str(caught.value)
     assert list(kept.iterdir()) == []
 
 
-def test_a_broken_download_is_called_so(tmp_path, server) -> None:
-    shown, address = server
-    (shown / "broken.mat").write_bytes(b"content")
-    file = remote(shown / "broken.mat", address)
-    with pytest.raises(FileError, match=r"127.0.0.1:\d+ broke off before all 7 bytes had come"):
-        fetch_file(file, page="https://example.org/page", folder=tmp_path / "kept")
-    assert list((tmp_path / "kept").iterdir()) == []
-
-
-def test_a_folder_in_the_way_is_named(tmp_path, server) -> None:
-    shown, address = server
-    (shown / "a.mat").write_bytes(b"content")
-    (tmp_path / "kept" / "a.mat").mkdir(parents=True)
-    with pytest.raises(FileError, match=r"a.mat is a folder, where the file a.mat should be"):
-        fetch_file(remote(shown / "a.mat", address), page="", folder=tmp_path / "kept")
+def test_what_is_in_the_way_is_named(tmp_path, small_salinas) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(FileError, match="Cannot make the folder"):
+        hr.load_scene("salinas-a", folder=tmp_path / "file" / "kept")
+    (tmp_path / "Small.mat").mkdir()
+    with pytest.raises(FileError, match=r"Small.mat is a folder"):
+        hr.load_scene("salinas-a", folder=tmp_path)
 
 
 def test_the_registry_is_complete() -> None:

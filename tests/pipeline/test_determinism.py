@@ -24,7 +24,8 @@ config, threads = json.loads(sys.argv[1]), int(sys.argv[2])
 result = hr.run(config, settings=[f"context.n_threads={{threads}}"])
 for name in result["rejector"].values:
     chosen = result.sel(rejector=name)
-    hr.write_maps({{f"{{variable}}_{{name}}.tif": chosen[variable] for variable in {MAPS}}})
+    for variable in {MAPS}:
+        hr.write_map(chosen[variable], f"{{variable}}_{{name}}.tif")
 """
 
 # what linear algebra libraries and numba take the number of their threads from

@@ -6,7 +6,7 @@ import xarray as xr
 from hsreject.config.parts import build_part
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import ConfigError
-from hsreject.io.map_writer import write_map
+from hsreject.io.maps import write_map
 from hsreject.pipeline.samplers import SAMPLERS
 from hsreject.pipeline.sources import SCENES, scene_of
 

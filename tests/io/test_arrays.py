@@ -21,15 +21,14 @@ def bright_bands(n_bands: int, height: int, width: int, seed: int = 0) -> np.nda
     return (spectrum[:, None, None] * rng.uniform(0.8, 1.2, (height, width))).astype(np.uint16)
 
 
-@pytest.mark.parametrize("chunks", [None, "auto"])
 @pytest.mark.parametrize("shape", [(60, 7, 9), (60, 80, 90), (83, 86, 204), (7, 300, 20)])
-@pytest.mark.parametrize("axes", [(0, 1, 2), (1, 2, 0)], ids=["band first", "band last"])
-def test_the_band_axis_of_real_scenes_is_found(tmp_path: Path, shape, axes, chunks) -> None:
+def test_the_band_axis_of_real_scenes_is_found(tmp_path: Path, shape) -> None:
     cube = bright_bands(*shape)
-    np.save(tmp_path / "scene.npy", cube.transpose(axes))
-    opened = hr.open_scene(tmp_path / "scene.npy", chunks=chunks)
-    np.testing.assert_array_equal(opened.values, cube)
-    assert "was taken for the bands" in opened.guesses[0]
+    for axes, chunks in itertools.product([(0, 1, 2), (1, 2, 0)], [None, "auto"]):
+        np.save(tmp_path / "scene.npy", cube.transpose(axes))
+        opened = hr.open_scene(tmp_path / "scene.npy", chunks=chunks)
+        np.testing.assert_array_equal(opened.values, cube)
+        assert "was taken for the bands" in opened.guesses[0]
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((6, 9, 9), 0), ((9, 9, 6), 2), ((9, 9, 20), 2)])
@@ -40,23 +39,22 @@ def test_a_square_image_shows_its_bands(tmp_path: Path, shape, axis) -> None:
     np.testing.assert_array_equal(opened.values, np.moveaxis(values, axis, 0))
 
 
-@pytest.mark.parametrize(("axis", "chunks"), list(itertools.product((0, 1, 2, -1), (None, "auto"))))
-def test_the_band_axis_may_be_named(tmp_path: Path, axis, chunks) -> None:
+def test_the_band_axis_may_be_named(tmp_path: Path) -> None:
     values = random_cube(shape=(3, 4, 5))
     np.save(tmp_path / "scene.npy", values)
     scipy.io.savemat(tmp_path / "scene.mat", {"cube": values})
-    for name in ("scene.npy", "scene.mat"):
+    names = ("scene.npy", "scene.mat")
+    for axis, chunks, name in itertools.product((0, 1, 2, -1), (None, "auto"), names):
         opened = hr.open_scene(tmp_path / name, band_axis=axis, chunks=chunks)
         np.testing.assert_array_equal(opened.values, np.moveaxis(values, axis, 0))
         assert "guesses" not in opened.attrs
 
 
 @pytest.mark.parametrize("dtype", [">u2", "<f4", ">f8", "int64", "float16", "longdouble"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_types_and_memory_orders(tmp_path: Path, dtype, order) -> None:
-    values = np.array(random_cube(shape=(4, 4, 5)), dtype=dtype, order=order)
-    np.save(tmp_path / "scene.npy", values)
-    for chunks in (None, "auto"):
+def test_types_and_memory_orders(tmp_path: Path, dtype) -> None:
+    for order, chunks in itertools.product("CF", (None, "auto")):
+        values = np.array(random_cube(shape=(4, 4, 5)), dtype=dtype, order=order)
+        np.save(tmp_path / "scene.npy", values)
         opened = hr.open_scene(tmp_path / "scene.npy", chunks=chunks)
         assert opened.dtype == (
             {"float16": np.float32, "longdouble": np.float64}.get(dtype)
@@ -67,23 +65,24 @@ def test_types_and_memory_orders(tmp_path: Path, dtype, order) -> None:
 
 
 @pytest.mark.parametrize("compressed", [True, False])
-@pytest.mark.parametrize("chunks", [None, "auto"])
-def test_a_matlab_scene(tmp_path: Path, compressed, chunks) -> None:
+def test_a_matlab_scene(tmp_path: Path, compressed) -> None:
     cube = random_cube("float64", (5, 7, 9))
     arrays = {"paviaU": cube.transpose(1, 2, 0), "note": "a text", "n": 3.0}
     scipy.io.savemat(tmp_path / "scene.mat", arrays, do_compression=compressed)
-    opened = hr.open_scene(tmp_path / "scene.mat", chunks=chunks)
-    assert opened.dtype == np.float64
-    np.testing.assert_array_equal(opened.values, cube)
-    assert "The scene is 'paviaU'" in " ".join(opened.guesses)
+    for chunks in (None, "auto"):
+        opened = hr.open_scene(tmp_path / "scene.mat", chunks=chunks)
+        assert opened.dtype == np.float64
+        np.testing.assert_array_equal(opened.values, cube)
+        assert "The scene is 'paviaU'" in " ".join(opened.guesses)
 
 
-@pytest.mark.parametrize("chunks", [None, "auto"])
-def test_a_new_matlab_scene(tmp_path: Path, chunks) -> None:
+def test_a_new_matlab_scene(tmp_path: Path) -> None:
     cube = random_cube("int16", (5, 7, 9))
     with h5py.File(tmp_path / "scene.mat", "w", userblock_size=512) as file:
         file["cube"] = cube.transpose(0, 2, 1)  # MATLAB writes (y, x, band) in reverse
-    np.testing.assert_array_equal(hr.open_scene(tmp_path / "scene.mat", chunks=chunks).values, cube)
+    for chunks in (None, "auto"):
+        opened = hr.open_scene(tmp_path / "scene.mat", chunks=chunks)
+        np.testing.assert_array_equal(opened.values, cube)
 
 
 def test_wavelengths_beside_a_matlab_scene(tmp_path: Path) -> None:
@@ -94,7 +93,7 @@ def test_wavelengths_beside_a_matlab_scene(tmp_path: Path) -> None:
     np.testing.assert_array_equal(opened.values, cube)  # the list tells the band axis
     np.testing.assert_array_equal(opened.wavelength, [400, 500, 600, 700])
     scipy.io.savemat(tmp_path / "scene.mat", arrays | {"wavelength": np.array([400.0, 500.0])})
-    with pytest.raises(FileError, match="'wavelength' has 2 wavelengths for 6 bands"):
+    with pytest.raises(FileError, match="2 wavelengths for 6 bands"):
         hr.open_scene(tmp_path / "scene.mat")
 
 
@@ -103,7 +102,7 @@ def test_the_variable_may_be_named(tmp_path: Path) -> None:
     scipy.io.savemat(tmp_path / "scene.mat", {"first": first, "second": second})
     opened = hr.open_scene(tmp_path / "scene.mat", variable="second")
     np.testing.assert_array_equal(opened.values, np.moveaxis(second, 2, 0))
-    with pytest.raises(FileError, match=r"has no array 'third'. It has: first \(4 x 4 x 3\), sec"):
+    with pytest.raises(FileError, match=r"'third'.* first \(4 x 4 x 3\), sec"):
         hr.open_scene(tmp_path / "scene.mat", variable="third")
 
 
@@ -172,25 +171,6 @@ def test_infinite_values_do_not_hide_the_band_axis(tmp_path: Path) -> None:
 def test_arrays_larger_than_memory_are_not_allocated(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "scene.mat", "w") as file:
         file.create_dataset("cube", (200, 10**6, 10**6), dtype="f8", chunks=(10, 100, 100))
-    with pytest.raises(FileError, match=r"needs 1490116 GiB .* Open it with chunks='auto'"):
+    with pytest.raises(FileError, match=r"memory .*chunks='auto'"):
         hr.open_scene(tmp_path / "scene.mat")
     assert hr.open_scene(tmp_path / "scene.mat", chunks="auto").shape == (200, 10**6, 10**6)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (np.zeros((2, 3, 4), dtype=[("a", "f4"), ("b", "i4")]), "not numbers"),
-        (np.zeros((2, 3, 4), dtype=[("real", "f4"), ("imag", "f4")]), "holds complex numbers"),
-    ],
-)
-def test_records_are_no_numbers(tmp_path: Path, values, message) -> None:
-    np.save(tmp_path / "scene.npy", values)
-    with pytest.raises(FileError, match=message):
-        hr.open_scene(tmp_path / "scene.npy")
-
-
-def test_arrays_inside_structs_are_told(tmp_path: Path) -> None:
-    scipy.io.savemat(tmp_path / "scene.mat", {"scene": {"cube": np.ones((2, 3, 4))}})
-    with pytest.raises(FileError, match=r"what is inside structs.* save it as an array of its own"):
-        hr.open_scene(tmp_path / "scene.mat")

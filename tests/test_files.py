@@ -1,4 +1,4 @@
-"""No half file under a final name, nothing replaced unasked, nothing left behind."""
+"""No half file under a final name, nothing replaced unasked, nothing left behind; kept results."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ import rasterio
 
 import hsreject as hr
 from hsreject.errors import FileError, InputError
-from hsreject.files import replacing
+from hsreject.files import complete_folder, recall, replacing
 from tests.io.written_maps import confidence_map, reject_map
 
 NAMES = ["map.tif", "map.img"]
@@ -26,7 +26,7 @@ def names(folder: Path) -> list[str]:
 def test_existing_files_are_replaced_only_when_asked(tmp_path, name) -> None:
     hr.write_map(reject_map(), tmp_path / name)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(FileError, match=f"{name} is already there. Choose another name"):
+    with pytest.raises(FileError, match=f"{name} is already there"):
         hr.write_map(confidence_map(), tmp_path / name)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     hr.write_map(confidence_map(), tmp_path / name, overwrite=True)
@@ -91,7 +91,7 @@ def die(block, block_info=None):
 lazy = da.from_array(labels.values, chunks=(10, 10)).map_blocks(die, dtype="uint8")
 hr.write_map(labels.copy(data=lazy), sys.argv[1])
 """
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "map.tif")],
         cwd=root,
@@ -133,3 +133,66 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path) -> None:
     with pytest.raises(FileError, match="already there"):
         write()
     assert (tmp_path / "out.txt").read_text() == "theirs"
+
+
+def test_a_folder_is_filled_at_the_end_or_not_at_all(tmp_path) -> None:
+    def fill(text: str, *, fail: bool = False, overwrite: bool = False) -> None:
+        with complete_folder(tmp_path / "results", overwrite=overwrite) as work:
+            (work / "maps").mkdir()
+            (work / "maps" / "a.txt").write_text(text)
+            if fail:
+                raise OSError(28, "No space left on device")
+
+    with pytest.raises(FileError, match="No space left"):
+        fill("half", fail=True)
+    assert names(tmp_path) == []
+    fill("whole")
+    with pytest.raises(FileError, match="results is not empty"):
+        fill("again")
+    with pytest.raises(FileError, match="No space left"):
+        fill("half", fail=True, overwrite=True)
+    assert (tmp_path / "results" / "maps" / "a.txt").read_text() == "whole"
+    fill("new", overwrite=True)
+    assert (tmp_path / "results" / "maps" / "a.txt").read_text() == "new"
+    assert names(tmp_path / "results") == ["maps"]
+
+
+def _read_number(path: Path) -> int:
+    return int(path.read_text())
+
+
+def _write_number(number: int, path: Path) -> None:
+    path.write_text(str(number))
+
+
+@pytest.mark.parametrize("kept", [None, "", "4", "damaged"])
+def test_results_are_computed_unless_they_are_kept_whole(tmp_path, kept) -> None:
+    asked = []
+    path = tmp_path / "folder" / "result"
+    if kept is not None:
+        path.parent.mkdir()
+        path.write_text(kept)
+
+    def compute() -> int:
+        asked.append(1)
+        return 4
+
+    for _ in range(2):
+        assert recall(path, compute, read=_read_number, write=_write_number) == 4
+    assert len(asked) == (0 if kept == "4" else 1)
+    assert names(path.parent) == ["result"]
+
+
+def test_without_a_place_nothing_is_kept(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert recall(None, lambda: 4, read=_read_number, write=_write_number) == 4
+    assert names(tmp_path) == []
+
+
+def test_a_failing_computation_keeps_nothing(tmp_path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        recall(tmp_path / "result", lambda: 1 // 0, read=_read_number, write=_write_number)
+    assert names(tmp_path) == []
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(FileError, match="Cannot make the folder"):
+        recall(tmp_path / "file" / "result", lambda: 4, read=_read_number, write=_write_number)

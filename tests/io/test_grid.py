@@ -7,7 +7,7 @@ import rioxarray
 import xarray as xr
 from affine import Affine
 
-from hsreject.io.georeference import georeference
+from hsreject.io.grid import Grid
 from tests.io.written_maps import NORTH_UP, ROTATED, SHEARED
 
 
@@ -22,13 +22,13 @@ def _scene(request, tmp_path):
 
 def test_a_file_gives_its_transform_back(scene) -> None:
     array, transform = scene
-    assert georeference(array).transform == transform
-    assert georeference(array).crs.to_epsg() == 32633
+    assert Grid.of(array).transform == transform
+    assert Grid.of(array).crs.to_epsg() == 32633
 
 
 def test_a_crop_moves_by_whole_pixels(scene) -> None:
     array, transform = scene
-    cropped = georeference(array.isel(y=slice(2, 5), x=slice(3, 8))).transform
+    cropped = Grid.of(array.isel(y=slice(2, 5), x=slice(3, 8))).transform
     a, b, c, d, e, f = transform[:6]
     assert cropped == Affine(a, b, 3 * a + 2 * b + c, d, e, 3 * d + 2 * e + f)
 
@@ -37,13 +37,13 @@ def test_coarser_coordinates_win_over_the_stored_transform() -> None:
     array = xr.DataArray(np.zeros((6, 8)), dims=("y", "x"))
     array = array.assign_coords(x=np.arange(8) * 10 + 5.0, y=60 - np.arange(6) * 10 - 5.0)
     array = array.rio.write_crs("EPSG:32633").rio.write_transform()
-    assert georeference(array).transform == Affine(10, 0, 0, 0, -10, 60)
-    assert georeference(array.isel(y=slice(0, None, 2), x=slice(0, None, 2))).transform == Affine(
+    assert Grid.of(array).transform == Affine(10, 0, 0, 0, -10, 60)
+    assert Grid.of(array.isel(y=slice(0, None, 2), x=slice(0, None, 2))).transform == Affine(
         20, 0, -5, 0, -20, 65
     )
 
 
 def test_an_array_that_says_nothing_lies_at_the_origin() -> None:
-    place = georeference(xr.DataArray(np.zeros((3, 4)), dims=("y", "x")))
+    place = Grid.of(xr.DataArray(np.zeros((3, 4)), dims=("y", "x")))
     assert place.crs is None
     assert place.transform == Affine.identity()

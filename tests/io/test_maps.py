@@ -1,4 +1,4 @@
-"""Written maps, read back with rasterio, spectral and GDAL's own side-file parser."""
+"""Maps: read back by rasterio, spectral and GDAL's side-file parser, and as they were by us."""
 
 import dask.array as da
 import numpy as np
@@ -11,7 +11,9 @@ from rio_cogeo.cogeo import cog_validate
 import hsreject as hr
 from hsreject import schema
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError
+from hsreject.errors import FileError, InputError
+from hsreject.io.grid import Grid
+from hsreject.io.maps import write_maps
 from tests.io.written_maps import (
     CLASSES,
     NORTH_UP,
@@ -25,28 +27,28 @@ from tests.io.written_maps import (
 
 
 @pytest.mark.parametrize("transform", [NORTH_UP, ROTATED, SHEARED], ids=["north", "rot", "shear"])
-@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
-def test_geotiff_keeps_values_place_and_nodata_exactly(tmp_path, transform, dtype) -> None:
-    labels = placed(reject_map(dtype=dtype), transform)
-    hr.write_map(labels, tmp_path / "map.tif")
-    with rasterio.open(tmp_path / "map.tif") as file:
-        np.testing.assert_array_equal(file.read(1), labels.values)
-        assert file.dtypes == (dtype,)
-        assert file.transform == transform  # equal, not near
-        assert file.crs.to_epsg() == 32633
-        assert file.nodata == schema.nodata_label(dtype)
+def test_geotiff_keeps_values_place_and_nodata_exactly(tmp_path, transform) -> None:
+    for dtype in ("uint8", "uint16"):
+        labels = placed(reject_map(dtype=dtype), transform)
+        hr.write_map(labels, tmp_path / f"{dtype}.tif")
+        with rasterio.open(tmp_path / f"{dtype}.tif") as file:
+            np.testing.assert_array_equal(file.read(1), labels.values)
+            assert file.dtypes == (dtype,)
+            assert file.transform == transform  # equal, not near
+            assert file.crs.to_epsg() == 32633
+            assert file.nodata == schema.nodata_label(dtype)
 
 
 @pytest.mark.parametrize("shape", [(40, 50), (1, 1), (700, 1300)])
-@pytest.mark.parametrize("make", [reject_map, confidence_map])
-def test_geotiffs_are_valid_cloud_optimised(tmp_path, make, shape) -> None:
-    hr.write_map(make(shape), tmp_path / "map.tif")
-    valid, errors, warned = cog_validate(tmp_path / "map.tif", strict=True, quiet=True)
-    assert (valid, errors, warned) == (True, [], [])
-    with rasterio.open(tmp_path / "map.tif") as file:
-        assert file.profile["tiled"] or max(shape) < 512
-        assert file.compression is not None
-        assert bool(file.overviews(1)) == (max(shape) > 512)
+def test_geotiffs_are_valid_cloud_optimised(tmp_path, shape) -> None:
+    for array in (reject_map(shape), confidence_map(shape)):
+        path = tmp_path / f"{array.name}.tif"
+        hr.write_map(array, path)
+        assert cog_validate(path, strict=True, quiet=True) == (True, [], [])
+        with rasterio.open(path) as file:
+            assert file.profile["tiled"] or max(shape) < 512
+            assert file.compression is not None
+            assert bool(file.overviews(1)) == (max(shape) > 512)
 
 
 def test_overviews_show_the_most_frequent_class(tmp_path) -> None:
@@ -100,34 +102,31 @@ def test_zero_is_named_by_what_the_map_is(tmp_path) -> None:
         assert file.nodata == 255  # no reference is not the same as no data
 
 
-def test_sparse_class_values_keep_their_names(tmp_path) -> None:
-    table = ClassTable.from_names(["a", "b"], values=[3, 9])
-    labels = xr.DataArray(np.array([[0, 3, 9]]), dims=schema.MAP_DIMS)
-    hr.write_map(placed(schema.attach_classes(labels, table)), tmp_path / "map.tif")
-    names = gdal_categories(tmp_path / "map.tif", tmp_path)
-    assert (names[3], names[9], names[5]) == ("a", "b", None)
-    with rasterio.open(tmp_path / "map.tif") as file:
-        assert file.dtypes == ("uint8",)
-
-
 @pytest.mark.parametrize("suffix", [".tif", ".img"])
 def test_floats_and_fields_survive(tmp_path, suffix) -> None:
     maps = {"confidence": confidence_map(), "probability": probability_field()}
-    hr.write_maps({tmp_path / f"{name}{suffix}": array for name, array in maps.items()})
+    write_maps({tmp_path / f"{name}{suffix}": array for name, array in maps.items()})
     for name, array in maps.items():
         with rasterio.open(tmp_path / f"{name}{suffix}") as file:
             np.testing.assert_array_equal(file.read().squeeze(), array.values)
             assert np.isnan(file.nodata)
             assert file.dtypes[0] == array.dtype
             assert file.descriptions == (CLASSES.names if file.count == 2 else ("confidence",))
+        back = hr.open_map(tmp_path / f"{name}{suffix}")
+        assert back.dims == array.dims
+        np.testing.assert_array_equal(back, array)
+    assert schema.class_table(back).names == CLASSES.names
 
 
-def test_truth_maps_are_written_as_two_categories(tmp_path) -> None:
+def test_maps_without_a_table_get_plain_names(tmp_path) -> None:
     rejected = (reject_map() == 0).rename("rejected")
     hr.write_map(rejected, tmp_path / "rejected.tif")
     with rasterio.open(tmp_path / "rejected.tif") as file:
         np.testing.assert_array_equal(file.read(1), rejected.values)
     assert gdal_categories(tmp_path / "rejected.tif", tmp_path) == ["not rejected", "rejected"]
+    unnamed = xr.DataArray(np.array([[0, 1, 4]]), dims=schema.MAP_DIMS)
+    hr.write_map(placed(unnamed), tmp_path / "unnamed.tif")
+    assert gdal_categories(tmp_path / "unnamed.tif", tmp_path)[4] == "class 4"
 
 
 # spectral reads in a way that NumPy 2.5 will give up
@@ -194,26 +193,17 @@ def test_values_without_a_name_are_refused(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_map_without_a_table_gets_plain_names(tmp_path) -> None:
-    labels = xr.DataArray(np.array([[0, 1, 4]]), dims=schema.MAP_DIMS)
-    hr.write_map(placed(labels), tmp_path / "map.tif")
-    assert gdal_categories(tmp_path / "map.tif", tmp_path)[4] == "class 4"
-
-
-@pytest.mark.parametrize(
-    ("array", "name", "message"),
-    [
-        (reject_map(), "map.jpg", "may end in: .tif"),
-        (reject_map(), "map", "Cannot tell the format"),
+def test_what_is_not_a_map_is_refused(tmp_path) -> None:
+    for array, name, message in (
+        (reject_map(), "map.jpg", ".tif"),
+        (reject_map(), "map", "format"),
         (reject_map().astype(complex), "map.tif", "complex128"),
-        (reject_map().expand_dims("time"), "map.tif", "must have the dims"),
-        (reject_map().isel(x=slice(0)), "map.tif", "is empty"),
-        (reject_map().values, "map.tif", r"must be an xarray.DataArray .* \(got ndarray\)"),
-    ],
-)
-def test_what_is_no_map_is_refused(tmp_path, array, name, message) -> None:
-    with pytest.raises(InputError, match=message):
-        hr.write_map(array, tmp_path / name)
+        (reject_map().expand_dims("time"), "map.tif", "dims"),
+        (reject_map().isel(x=slice(0)), "map.tif", "empty"),
+        (reject_map().values, "map.tif", "got ndarray"),
+    ):
+        with pytest.raises(InputError, match=message):
+            hr.write_map(array, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -230,7 +220,7 @@ def test_lazy_maps_are_computed_once_and_block_by_block(tmp_path) -> None:
     )
     lazy = labels.copy(data=shared)
     told: list[tuple[float, float | None]] = []
-    hr.write_maps(
+    write_maps(
         {tmp_path / "label.tif": lazy, tmp_path / "half.tif": (lazy / 2).rename("half")},
         progress=lambda stage, done, total: told.append((done, total)),
     )
@@ -242,3 +232,86 @@ def test_lazy_maps_are_computed_once_and_block_by_block(tmp_path) -> None:
         np.testing.assert_array_equal(file.read(1), labels.values / 2)
     assert told[-1][0] == told[-1][1]
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+# Opened again.
+
+
+@pytest.mark.parametrize("transform", [NORTH_UP, ROTATED], ids=["north", "rot"])
+@pytest.mark.parametrize("suffix", [".tif", ".img"])
+def test_reject_maps_come_back(tmp_path, suffix, transform) -> None:
+    for dtype in ("uint8", "uint16"):
+        labels = placed(reject_map(dtype=dtype), transform)
+        hr.write_map(labels, tmp_path / f"map{suffix}", overwrite=True)
+        for chunks in (None, "auto"):
+            back = hr.open_map(tmp_path / f"map{suffix}", chunks=chunks)
+            assert back.dtype == dtype
+            assert back.name == schema.LABEL_WITH_REJECTION
+            assert back.dims == schema.MAP_DIMS
+            np.testing.assert_array_equal(back, labels)
+            assert schema.class_table(back) == CLASSES
+            assert schema.zero_meaning(back) == "rejected"
+            assert Grid.of(back).transform == transform
+            assert Grid.of(back).crs.to_epsg() == 32633
+
+
+def test_a_reference_says_that_zero_is_no_reference(tmp_path) -> None:
+    _, labels = hr.load_indian_pines()
+    hr.write_map(labels, tmp_path / "labels.tif")
+    back = hr.open_map(tmp_path / "labels.tif")
+    assert schema.zero_meaning(back) == "no reference"
+    assert schema.class_table(back) == schema.class_table(labels)
+    reference = hr.open_labels(tmp_path / "labels.tif")
+    np.testing.assert_array_equal(reference, labels)
+    assert schema.class_table(reference) == schema.class_table(labels)
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".img"])
+def test_names_outlive_a_lost_side_file(tmp_path, suffix) -> None:
+    hr.write_map(reject_map(), tmp_path / f"map{suffix}")
+    (tmp_path / f"map{suffix}.aux.xml").unlink(missing_ok=True)
+    back = hr.open_map(tmp_path / f"map{suffix}")
+    assert schema.class_table(back) == CLASSES
+    assert schema.zero_meaning(back) == "rejected"
+
+
+def test_a_file_of_others_without_names_is_read(tmp_path) -> None:
+    profile = {"driver": "GTiff", "width": 3, "height": 1, "count": 1, "dtype": "int16"}
+    place = {"crs": "EPSG:32633", "transform": NORTH_UP, "nodata": -1}
+    with rasterio.open(tmp_path / "map.tif", "w", **profile, **place) as file:
+        file.write(np.array([[[0, 7, -1]]], dtype=np.int16))
+    back = hr.open_map(tmp_path / "map.tif")
+    assert back.values.tolist() == [[0, 7, 255]]
+    assert schema.class_table(back) == ClassTable.plain([7])
+    assert hr.open_map(tmp_path / "map.tif", chunks="auto").name is None
+
+
+def test_what_is_not_a_map_is_not_opened(tmp_path) -> None:
+    with pytest.raises(FileError, match="nothing"):
+        hr.open_map(tmp_path / "nothing.tif")
+    profile = {"driver": "GTiff", "width": 2, "height": 1, "count": 2, "dtype": "int32"}
+    with rasterio.open(tmp_path / "cube.tif", "w", transform=NORTH_UP, **profile) as file:
+        file.write(np.zeros((2, 1, 2), dtype=np.int32))
+    with pytest.raises(FileError, match="2 bands of integers"):
+        hr.open_map(tmp_path / "cube.tif")
+    labels = xr.DataArray(np.full((1, 2), -5, dtype=np.int32), dims=("y", "x"))
+    placed(labels).rio.to_raster(tmp_path / "low.tif")
+    with pytest.raises(FileError, match="between 0 and 65534"):
+        hr.open_map(tmp_path / "low.tif")
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".img"])
+def test_gaps_between_classes_and_a_missing_reference_system_come_back(tmp_path, suffix) -> None:
+    table = ClassTable.from_names(["soil", "water"], values=[3, 200])
+    labels = xr.DataArray(np.array([[0, 3], [200, 3]], np.uint8), dims=schema.MAP_DIMS)
+    labels = schema.attach_classes(labels, table).rio.write_transform(NORTH_UP)
+    hr.write_map(labels, tmp_path / f"map{suffix}")
+    names = gdal_categories(tmp_path / f"map{suffix}", tmp_path)
+    assert (names[3], names[200]) == ("soil", "water")
+    back = hr.open_map(tmp_path / f"map{suffix}")
+    np.testing.assert_array_equal(back, labels)
+    assert schema.class_table(back) == table
+    assert Grid.of(back).crs is None
+    assert Grid.of(back).transform == NORTH_UP
+    reference = hr.open_labels(tmp_path / f"map{suffix}")
+    assert schema.class_table(reference) == table

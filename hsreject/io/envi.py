@@ -1,0 +1,355 @@
+"""ENVI files: what their headers say, and which data belong to them.
+
+GDAL reads the pixels, and never looks at units; it takes an unknown interleave for bsq, a short
+file for one full of zeros and a word that is not a number for the nodata value 0. So the header is
+read here, too, and what GDAL relies on is checked before it opens a file.
+
+Reference: "ENVI Header Files", NV5 Geospatial documentation.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from hsreject.errors import FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+# Bytes of a value of each ENVI data type; 6 and 9 are complex.
+_ITEM_SIZES = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 6: 8, 9: 16, 12: 2, 13: 4, 14: 8, 15: 8}
+_COMPLEX_TYPES = (6, 9)
+_INTERLEAVES = ("bil", "bip", "bsq")
+_LARGEST_SIDE = 2**31 - 1
+# A header of a scene with thousands of bands is a few hundred kilobytes.
+_LARGEST_HEADER = 64 * 2**20
+# No deflate stream shrinks by more than 1032 to 1.
+_LARGEST_COMPRESSION = 1032
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
+# A list may start on the line below its name.
+_FIELD = re.compile(
+    r"^ *([^={}\n;]+?)[ \t]*=[ \t]*((?:\n\s*)?\{[^}]*(?:\}|\Z)|[^\n]*)", re.MULTILINE
+)
+# What GDAL reads by itself, and only where it stands on one line under its plain name.
+_READ_BY_GDAL = {
+    "samples", "lines", "bands", "header offset", "file type", "data type", "interleave",
+    "byte order", "data ignore value", "map info", "coordinate system string", "projection info",
+    "data gain values", "data offset values", "class names", "class lookup",
+}  # fmt: skip
+# Fields that other formats carry in their tags.
+_LISTS = ("wavelength", "fwhm", "bbl")
+_SINGLE = ("wavelength units", "reflectance scale factor")
+_SYNONYMS = {"wavelengths": "wavelength", "wavelength unit": "wavelength units"}
+
+HEADER = ".hdr"
+# Files that live beside a data file under the same name without being one.
+_COMPANIONS = {
+    ".aux", ".csv", ".enp", ".gif", ".jpeg", ".jpg", ".json", ".kml", ".md", ".ovr", ".pdf", ".png",
+    ".prj", ".qml", ".sta", ".stx", ".tfw", ".tif", ".tiff", ".txt", ".xml", ".zip", HEADER,
+}  # fmt: skip
+
+
+# The text of a header and its fields.
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a header file, UTF-8 or Latin-1, with plain line ends."""
+    if path.stat().st_size > _LARGEST_HEADER:
+        raise FileError(
+            f"{path} is not a header: it has {path.stat().st_size} bytes. "
+            "Give the data file, or the small text file that describes it."
+        )
+    raw = path.read_bytes()
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+        raise FileError(
+            f"{path} starts with a byte-order mark (UTF-16, or UTF-8 with a mark). "
+            "Save it as plain UTF-8, so that it starts with the letters ENVI."
+        )
+    if b"\0" in raw:
+        raise FileError(f"{path} is not a header: it holds binary data, not text.")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse_fields(text: str, *, path: Path) -> dict[str, str]:
+    """Return the fields of an ENVI header: lower-case names, lists without their braces."""
+    first, _, body = text.partition("\n")
+    if not first.startswith("ENVI"):
+        raise FileError(
+            f"{path} is not an ENVI header: its first line must be 'ENVI' "
+            f"(found '{first.strip()[:40]}')."
+        )
+    fields = {}
+    for match in _FIELD.finditer(body):
+        written, value = match.groups()
+        name = _field_name(written)
+        if value.lstrip().startswith("{") and not value.endswith("}"):
+            raise FileError(
+                f"{path}: the list '{name}' is opened with a brace and never closed. "
+                "Add the missing '}'."
+            )
+        _check_spelling(name, written, value, path=path)
+        fields[name] = _plain_value(value)
+    return fields
+
+
+def _check_spelling(name: str, written: str, value: str, *, path: Path) -> None:
+    """Raise if GDAL would pass over a field that it has to read."""
+    plain = written.lower().replace("_", " ") == name and not value.startswith("\n")
+    in_braces = name == "data ignore value" and value.startswith("{")
+    if name in _READ_BY_GDAL and (not plain or in_braces):
+        raise FileError(
+            f"{path}: GDAL, which reads the pixels, does not understand '{name}' as it is written. "
+            f"Write '{name} = ' with single blanks and no tab, then its value on the same line"
+            f"{', without a brace' if in_braces else ''}."
+        )
+
+
+def _field_name(text: str) -> str:
+    return " ".join(text.replace("_", " ").lower().split())
+
+
+def _plain_value(text: str) -> str:
+    return " ".join(text.strip().removeprefix("{").removesuffix("}").split())
+
+
+def fields_from_tags(
+    envi: Mapping[str, str], tags: Mapping[str, str], n_bands: int
+) -> dict[str, str]:
+    """Return the ENVI fields that another format carries in its tags.
+
+    Some software copies them into a metadata domain named ENVI, some into the tags of the file. A
+    list among the latter counts only if it has one item per band: tags survive a choice of bands.
+    """
+    fields = {_field_name(name): _plain_value(value) for name, value in envi.items()}
+    for name, value in tags.items():
+        key = _SYNONYMS.get(_field_name(name), _field_name(name))
+        words = re.split(r"[,;\s]+", _plain_value(value).strip(",;[]() "))
+        if key in _LISTS and key not in fields and len(words) == n_bands > 1:
+            fields[key] = ", ".join(words)
+        elif key in _SINGLE and key not in fields:
+            fields[key] = _plain_value(value)
+    return fields
+
+
+def items(fields: Mapping[str, str], name: str) -> list[str]:
+    """Return the items of a list field; an empty list if it is not there."""
+    text = fields.get(name, "").strip().removesuffix(",")
+    return [item.strip() for item in text.split(",")] if text else []
+
+
+def band_numbers(
+    fields: Mapping[str, str], name: str, *, n_bands: int, where: str
+) -> list[float] | None:
+    """Return the numbers of a list field, which must be one per band; None if it is not there."""
+    words = items(fields, name)
+    if not words:
+        return None
+    _check_count(len(words), str(n_bands), name=name, where=where)
+    return [number(word, name=name, where=where) for word in words]
+
+
+def _check_count(count: int, n_bands: str, *, name: str, where: object) -> None:
+    if str(count) != n_bands:
+        raise FileError(
+            f"{where}: '{name}' has {count} values for {n_bands} bands. "
+            "Give one value per band, separated by commas, or remove the field."
+        )
+
+
+def number(word: str, *, name: str, where: str) -> float:
+    """Return a word as a number, or say where it stands."""
+    try:
+        return float(word)
+    except ValueError:
+        raise FileError(f"{where}: '{word[:40]}' in '{name}' is not a number.") from None
+
+
+# The layout that a header claims.
+
+
+def _whole_number(
+    fields: Mapping[str, str],
+    name: str,
+    *,
+    path: Path,
+    default: int | None = None,
+    smallest: int = 0,
+) -> int:
+    text = fields.get(name)
+    if text is None:
+        if default is None:
+            raise FileError(
+                f"{path} has no '{name}': an ENVI header needs samples, lines, bands, "
+                "data type and interleave."
+            )
+        return default
+    if not re.fullmatch(r"[+-]?\d{1,18}", text) or not smallest <= int(text) <= _LARGEST_SIDE:
+        raise FileError(
+            f"{path}: '{name} = {text[:40]}' must be a whole number "
+            f"from {smallest} to {_LARGEST_SIDE}."
+        )
+    return int(text)
+
+
+def data_length(fields: Mapping[str, str], *, path: Path) -> int:
+    """Return how many bytes the data file must have, after checking the fields that say so."""
+    sides = [_whole_number(fields, n, path=path, smallest=1) for n in ("samples", "lines", "bands")]
+    offset = _whole_number(fields, "header offset", path=path, default=0)
+    data_type = _whole_number(fields, "data type", path=path)
+    if data_type not in _ITEM_SIZES:
+        raise FileError(
+            f"{path}: unknown data type {data_type}. "
+            f"ENVI knows {', '.join(str(known) for known in _ITEM_SIZES)}."
+        )
+    if data_type in _COMPLEX_TYPES:
+        raise FileError(
+            f"{path} describes complex numbers (data type {data_type}). "
+            "Write their amplitude (data type 4) and open that."
+        )
+    _check_layout(fields, path=path)
+    _check_values(fields, path=path)
+    return offset + math.prod(sides) * _ITEM_SIZES[data_type]
+
+
+def _check_layout(fields: Mapping[str, str], *, path: Path) -> None:
+    if (interleave := fields.get("interleave", "nothing").lower()) not in _INTERLEAVES:
+        raise FileError(
+            f"{path}: unknown interleave '{interleave[:40]}'. It must be bil, bip or bsq."
+        )
+    if _whole_number(fields, "byte order", path=path, default=0) > 1:
+        raise FileError(
+            f"{path}: 'byte order = {fields['byte order']}' must be 0 (little endian) or 1 (big)."
+        )
+    for name in ("major frame offsets", "minor frame offsets"):
+        if any(item.strip("0.") for item in items(fields, name)):
+            raise FileError(
+                f"{path} has {name}, which GDAL would read as pixels. "
+                "Export the scene without them."
+            )
+    if "spectral library" in fields.get("file type", "").lower():
+        raise FileError(f"{path} describes a spectral library, not an image.")
+
+
+def _check_values(fields: Mapping[str, str], *, path: Path) -> None:
+    """Raise where GDAL would read another nodata value or other gains than the header means."""
+    nodata = fields.get("data ignore value")
+    if nodata is not None and not _NUMBER.fullmatch(nodata.rstrip(", ")):
+        raise FileError(
+            f"{path}: 'data ignore value = {nodata[:40]}' must be a number, without braces. "
+            "Correct it, or remove the field."
+        )
+    for name in ("data gain values", "data offset values"):
+        if listed := items(fields, name):
+            _check_count(len(listed), fields["bands"], name=name, where=path)
+
+
+def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list[str]:
+    """Raise if the data file is shorter than its header says; return what was noted."""
+    wanted = data_length(fields, path=header)
+    found = data.stat().st_size
+    compressed = _whole_number(fields, "file compression", path=header, default=0) != 0
+    if found * (_LARGEST_COMPRESSION if compressed else 1) < wanted:
+        raise FileError(
+            f"{data} is shorter than its header says: {header.name} describes "
+            f"{fields['lines']} lines x {fields['samples']} samples x {fields['bands']} bands, "
+            f"{wanted} bytes, but the file has {found}. Copy it again or correct the header."
+        )
+    if found > wanted and not compressed:
+        return [f"{data.name} is longer than its header says by {found - wanted} bytes: not read."]
+    return []
+
+
+# Esri headers, which have the same ending.
+
+
+def is_esri_header(text: str) -> bool:
+    """Tell whether the text has the words an Esri header must have."""
+    return {"NROWS", "NCOLS"} <= set(_esri_fields(text))
+
+
+def check_esri_length(text: str, *, header: Path, data: Path) -> None:
+    """Raise if the data file is shorter than the Esri header says."""
+    fields = _esri_fields(text)
+    try:
+        rows, columns = int(fields["NROWS"]), int(fields["NCOLS"])
+        bands, bits = int(fields.get("NBANDS", 1)), int(fields.get("NBITS", 8))
+        wanted = int(fields.get("SKIPBYTES", 0)) + -(-rows * columns * bands * bits // 8)
+    except ValueError as error:
+        raise FileError(f"{header} is an Esri header with a broken number: {error}.") from None
+    if min(rows, columns, bands, bits) < 1:
+        raise FileError(f"{header} is an Esri header without pixels: every size must be above 0.")
+    found = data.stat().st_size
+    if found < wanted:
+        raise FileError(
+            f"{data} is shorter than its header says: the Esri header {header.name} describes "
+            f"{rows} rows x {columns} columns x {bands} bands of {bits} bits, {wanted} bytes, "
+            f"but the file has {found}. Copy it again or correct the header."
+        )
+
+
+def _esri_fields(text: str) -> dict[str, str]:
+    pairs = (line.split(None, 1) for line in text.splitlines())
+    return {pair[0].upper(): pair[1].split()[0] for pair in pairs if len(pair) == 2}
+
+
+# Which header belongs to which data file.
+
+
+def header_of(data: Path) -> Path | None:
+    """Return the header beside a data file: `x.img.hdr` before `x.hdr`, as GDAL looks for it."""
+    for wanted in (data.name + HEADER, data.stem + HEADER):
+        alike = _named(data, {wanted})
+        if alike:
+            return next((path for path in alike if path.name == wanted), alike[0])
+    return None
+
+
+def data_of(header: Path, *, length: int | None) -> Path:
+    """Return the data file of a header: `x.hdr` has `x` or `x.anything`, `x.img.hdr` has `x.img`.
+
+    Of several files, the one with `length` bytes is taken, if that is known.
+    """
+    beside = [path for path in sorted(header.parent.iterdir()) if path.is_file()]
+    beside = [path for path in beside if path.suffix.lower() not in _COMPANIONS]
+    stem = header.stem.lower()
+    named = [path for path in beside if path.name.lower() == stem]
+    if named:
+        return named[0]
+    found = [path for path in beside if path.stem.lower() == stem]
+    if len(found) > 1 and length is not None:
+        fitting = [path for path in found if path.stat().st_size == length]
+        found = fitting if len(fitting) == 1 else found
+    if not found:
+        raise FileError(
+            f"The data file of {header} is missing: looked for {header.stem} and "
+            f"{header.stem}.* in the same folder. Put the two files side by side."
+        )
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise FileError(f"Several files could belong to {header}: {names}. Give the data file.")
+    return found[0]
+
+
+def tiff_of(header: Path, suffixes: Iterable[str]) -> Path:
+    """Return the TIFF that a header beside it describes."""
+    found = _named(header, {header.stem, *(header.stem + suffix for suffix in suffixes)})
+    if not found:
+        raise FileError(
+            f"The TIFF that {header} describes is missing: looked for {header.stem}.tif in the "
+            "same folder. Put the two files side by side."
+        )
+    return found[0]
+
+
+def _named(beside: Path, names: set[str]) -> list[Path]:
+    """Return the files in the folder of `beside` that have one of the names, in any case."""
+    wanted = {name.lower() for name in names}
+    there = sorted(beside.parent.iterdir())
+    return [path for path in there if path.name.lower() in wanted and path.is_file()]

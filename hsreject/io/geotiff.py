@@ -1,0 +1,244 @@
+"""GeoTIFF maps: lazy blocks written as they are computed, then made cloud-optimised and named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import dask.array as da
+import numpy as np
+import rasterio
+import rasterio.shutil
+from rasterio.errors import RasterioIOError
+from rasterio.windows import Window
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.io.grid import quiet_without_place
+from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from hsreject.io.maps import Raster
+
+TILE = 512
+_REJECTED_COLOR = "#000000"
+_NO_REFERENCE_COLOR = "#ffffff"
+# Column name, GDAL field type (0 integer, 2 string) and usage of a thematic attribute table.
+_COLUMNS = (
+    ("Value", 0, 5),
+    ("Class", 2, 2),
+    ("Red", 0, 6),
+    ("Green", 0, 7),
+    ("Blue", 0, 8),
+    ("Alpha", 0, 9),
+)
+
+
+def unused_name(value: int) -> str:
+    """Return what a list of names without gaps calls a value that is not a class."""
+    return f"unused {value}"
+
+
+@dataclass(frozen=True)
+class CategoryTable:
+    """The values of a label map on disk: the classes, what 0 means, and the type."""
+
+    classes: ClassTable
+    zero: str  # "rejected" or "no reference"
+    dtype: np.dtype[np.unsignedinteger]  # its largest value is no data
+
+    def __post_init__(self) -> None:
+        if max(self.classes.values, default=0) >= self.nodata:
+            raise InputError(
+                f"Class values must be below {self.nodata} to be written as {self.dtype} "
+                f"(found {max(self.classes.values)}). Number the classes from 1."
+            )
+
+    @property
+    def nodata(self) -> int:
+        """The value that means no data."""
+        return schema.nodata_label(self.dtype)
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The name of each value, ascending, 0 included, no data not."""
+        named = {0: self.zero, **dict(zip(self.classes.values, self.classes.names, strict=True))}
+        return dict(sorted(named.items()))
+
+    @property
+    def colors(self) -> dict[int, tuple[int, ...]]:
+        """The colour of each value (red, green, blue), ascending, 0 included, no data not."""
+        zero = _REJECTED_COLOR if self.zero == "rejected" else _NO_REFERENCE_COLOR
+        chosen = {0: zero, **dict(zip(self.classes.values, self.classes.colors, strict=True))}
+        return {value: tuple(bytes.fromhex(text[1:])) for value, text in sorted(chosen.items())}
+
+    def tags(self) -> dict[str, str]:
+        """Return band tags that hold the table inside the file, should the side file get lost."""
+        attrs = self.classes.to_attrs()
+        return {
+            "flag_values": " ".join(str(value) for value in self.classes.values),
+            "flag_meanings": attrs["flag_meanings"],
+            "flag_colors": attrs["flag_colors"],
+            "class_names": json.dumps(list(self.classes.names), ensure_ascii=False),
+            schema.ZERO_MEANING: self.zero,
+        }
+
+    def to_pam(self) -> bytes:
+        """Return the text of GDAL's side file (.aux.xml).
+
+        GDAL keeps names of categories nowhere else for a GeoTIFF. The list of category names is
+        what every QGIS shows in the legend; the attribute table lets newer ones (3.30 and up) list
+        only the classes instead of all 256 entries of the palette.
+        """
+        root = ET.Element("PAMDataset")
+        band = ET.SubElement(root, "PAMRasterBand", band="1")
+        names, colors = self.names, self.colors
+        listed = ET.SubElement(band, "CategoryNames")
+        for value in range(max(names) + 1):
+            ET.SubElement(listed, "Category").text = names.get(value, "")
+        table = ET.SubElement(band, "GDALRasterAttributeTable", tableType="thematic")
+        for index, (name, kind, usage) in enumerate(_COLUMNS):
+            column = ET.SubElement(table, "FieldDefn", index=str(index))
+            ET.SubElement(column, "Name").text = name
+            ET.SubElement(column, "Type").text = str(kind)
+            ET.SubElement(column, "Usage").text = str(usage)
+        for index, (value, name) in enumerate(names.items()):
+            row = ET.SubElement(table, "Row", index=str(index))
+            for cell in (value, name, *colors[value], 255):
+                ET.SubElement(row, "F").text = str(cell)
+        ET.indent(root)
+        # No XML declaration: GDAL passes over a side file whose first node is not PAMDataset.
+        return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))
+
+
+def store(
+    rasters: Sequence[Raster], paths: Sequence[Path], *, progress: ProgressCallback = no_progress
+) -> None:
+    """Write each raster to a plain tiled GeoTIFF at its path.
+
+    Lazy rasters are computed together, so that work they share is done once, and no more of them is
+    in memory than the blocks at hand. Any dask scheduler will do.
+    """
+    lazy: list[tuple[Any, _GeoTiffBlocks]] = []
+    for raster, path in zip(rasters, paths, strict=True):
+        _create(raster, path)
+        blocks = _GeoTiffBlocks(path)
+        if hasattr(raster.bands, "dask"):
+            lazy.append((raster.bands, blocks))
+            continue
+        count, height, width = raster.bands.shape
+        for start in range(0, height, TILE):
+            rows = slice(start, min(start + TILE, height))
+            blocks[slice(0, count), rows, slice(0, width)] = raster.bands[:, rows]
+    if lazy:
+        sources, targets = zip(*lazy, strict=True)
+        with counting_tasks("writing", progress):
+            da.store(list(sources), list(targets), lock=True)
+
+
+def stored_size(raster: Raster) -> int:
+    """Return how many bytes the plain GeoTIFF of a raster may take: whole tiles."""
+    count, height, width = raster.bands.shape
+    tiles = -(-height // TILE) * -(-width // TILE)
+    return int(count * tiles * TILE**2 * raster.bands.dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class _GeoTiffBlocks:
+    """A GeoTIFF that takes blocks by assignment; it holds a path only, so it can travel."""
+
+    path: Path
+
+    def __setitem__(self, key: tuple[slice, slice, slice], block: NDArray[Any]) -> None:
+        bands, rows, columns = key
+        indexes = list(range(bands.start + 1, bands.stop + 1))
+        window = Window.from_slices(rows, columns)
+        with quiet_without_place():
+            with rasterio.open(self.path, "r+", driver="GTiff") as file:
+                file.write(block, indexes=indexes, window=window)
+            # Most is written when the file is closed, and rasterio keeps silent if that fails.
+            with rasterio.open(self.path, driver="GTiff") as file:
+                back = file.read(indexes, window=window)
+        if not np.array_equal(back, block, equal_nan=block.dtype.kind == "f"):
+            raise RasterioIOError("what was written does not come back from the disk")
+
+
+def _create(raster: Raster, path: Path) -> None:
+    count, height, width = raster.bands.shape
+    profile = {
+        "driver": "GTiff",
+        "count": count,
+        "height": height,
+        "width": width,
+        "dtype": raster.bands.dtype.name,
+        "nodata": raster.nodata,
+        "crs": raster.grid.crs,
+        "transform": raster.grid.transform,
+        "tiled": True,
+        "blockxsize": TILE,
+        "blockysize": TILE,
+        "interleave": "band",
+        "sparse_ok": True,
+        "bigtiff": "if_safer",
+    }
+    with quiet_without_place(), rasterio.open(path, "w", **profile) as file:
+        for number, name in enumerate(raster.band_names, start=1):
+            if name:
+                file.set_band_description(number, name)
+        if raster.categories is not None:
+            file.write_colormap(1, raster.categories.colors)
+            file.update_tags(1, **raster.categories.tags())
+
+
+def side_files(path: Path) -> list[str]:
+    """Return the names of the files that may stand beside a GeoTIFF and belong to it."""
+    return [f"{path.name}{suffix}" for suffix in (".aux.xml", ".ovr", ".msk")]
+
+
+def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
+    """Write the tiled, compressed file with overviews at `path`, and the names beside it.
+
+    Overviews of label maps take the most frequent value, those of float maps the mean: an overview
+    never shows a class that is not there.
+    """
+    labels = raster.categories is not None
+    with quiet_without_place():
+        rasterio.shutil.copy(
+            plain,
+            path,
+            driver="COG",
+            compress="DEFLATE",
+            predictor="NO" if labels else "YES",
+            blocksize=TILE,
+            overview_resampling="MODE" if labels else "AVERAGE",
+            bigtiff="IF_SAFER",
+        )
+        _check_end(path)
+    if raster.categories is not None:
+        path.with_name(f"{path.name}.aux.xml").write_bytes(raster.categories.to_pam())
+
+
+def _check_end(path: Path) -> None:
+    """Raise if a tile lies behind the end of the file: the disk was full when GDAL closed it.
+
+    GDAL writes the tiles of the full size last, and rasterio keeps silent if that fails.
+    """
+    length = path.stat().st_size
+    with rasterio.open(path) as file:
+        down, across = (-(-size // TILE) for size in file.shape)
+        for row in range(down):
+            for column in range(across):
+                offset, size = (
+                    file.get_tag_item(f"BLOCK_{what}_{column}_{row}", "TIFF", bidx=1)
+                    for what in ("OFFSET", "SIZE")
+                )
+                if offset is not None and int(offset) + int(size) > length:
+                    raise RasterioIOError("the file ends before its last tile")

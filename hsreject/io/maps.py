@@ -1,0 +1,385 @@
+"""Maps on disk: written for GIS programs, and opened again as they were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import rasterio
+import rasterio.shutil
+import xarray as xr
+from rasterio._err import CPLE_BaseError
+from rasterio.errors import RasterioError, RasterioIOError
+
+from hsreject import schema
+from hsreject.classes import ClassTable
+from hsreject.errors import FileError, InputError
+from hsreject.files import check_space, free_space, replacing
+from hsreject.io import geotiff
+from hsreject.io.envi import HEADER
+from hsreject.io.geotiff import CategoryTable, unused_name
+from hsreject.io.grid import Grid, quiet_without_place, transformed
+from hsreject.io.labels import stated_classes
+from hsreject.io.raster import RasterInfo, raster_info, read_pixels
+from hsreject.io.source import existing, raster_source
+from hsreject.progress import ProgressCallback, no_progress
+
+if TYPE_CHECKING:
+    from affine import Affine
+    from numpy.typing import NDArray
+
+# What rasterio lets out when GDAL cannot write: the last where GDAL has not even said so.
+_OF_GDAL = (RasterioError, CPLE_BaseError, SystemError)
+_EXACT_ENOUGH = 1e-6  # of a pixel, at the far corner: what the angle of a rotated grid can hold
+
+
+def write_map(
+    array: xr.DataArray,
+    path: str | PathLike[str],
+    *,
+    overwrite: bool = False,
+    progress: ProgressCallback = no_progress,
+) -> None:
+    """Write a map that GIS programs open with its classes, colours and place.
+
+    A name that ends in ``.tif`` makes a Cloud-Optimised GeoTIFF (tiled, compressed, with overviews;
+    the names of the classes stand in the side file ``.tif.aux.xml``, where GDAL and QGIS look for
+    them); ``.img``, ``.dat`` or ``.bsq`` an ENVI file with a header. The file appears under its
+    name only when it is complete.
+
+    Parameters
+    ----------
+    array : DataArray, dims (y, x) or (category, y, x)
+        Integers are labels: the class table in the attributes gives names and colours, 0 is called
+        what `schema.zero_meaning` says (rejected, no reference), `schema.nodata_label` is no data
+        and transparent. Booleans are written as 0 and 1. Floats (confidence, probability) have NaN
+        for no data. Lazy arrays are computed and written block by block.
+    path : path
+        The file to make; its folder must exist.
+    overwrite : bool
+        Replace a file that is already there.
+    progress : ProgressCallback
+        Called as blocks of a lazy array are done.
+
+    Examples
+    --------
+    >>> import numpy as np, rasterio, tempfile
+    >>> from hsreject.schema import attach_classes
+    >>> from hsreject.classes import ClassTable
+    >>> labels = xr.DataArray(np.array([[1, 2]], dtype="uint8"), dims=("y", "x"))
+    >>> labels = attach_classes(labels, ClassTable.from_names(["soil", "water"]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_map(labels.rio.write_crs("EPSG:32633"), f"{folder}/map.tif")
+    ...     with rasterio.open(f"{folder}/map.tif") as file:
+    ...         file.crs.to_epsg(), file.nodata, file.read(1).tolist()
+    (32633, 255.0, [[1, 2]])
+    """
+    write_maps({path: array}, overwrite=overwrite, progress=progress)
+
+
+def write_maps(
+    maps: Mapping[str | PathLike[str], xr.DataArray],
+    *,
+    overwrite: bool = False,
+    progress: ProgressCallback = no_progress,
+) -> None:
+    """Write several maps in one pass over their blocks: what they share is computed once.
+
+    None of them appears before all are complete. Options as for :func:`write_map`.
+    """
+    targets = [Path(path) for path in maps]
+    formats = [_format(path) for path in targets]
+    rasters = [Raster.from_array(array) for array in maps.values()]
+    for raster, form in zip(rasters, formats, strict=True):
+        form.check(raster)
+    with ExitStack() as stack:
+        finals = [
+            stack.enter_context(
+                replacing(path, side_files=form.side_files(path), overwrite=overwrite)
+            )
+            for path, form in zip(targets, formats, strict=True)
+        ]
+        stack.enter_context(_failures_of_gdal(targets[0]))
+        check_space(targets[0], sum(geotiff.stored_size(raster) for raster in rasters))
+        plain = [path.with_name("plain.tmp") for path in finals]
+        geotiff.store(rasters, plain, progress=progress)
+        for raster, source, path, form in zip(rasters, plain, finals, formats, strict=True):
+            form.finish(raster, source, path)
+
+
+@contextmanager
+def _failures_of_gdal(path: Path) -> Iterator[None]:
+    """Say in our words that GDAL could not write; it does not say why, but a full disk shows."""
+    try:
+        yield
+    except _OF_GDAL as error:
+        said = str(error.__cause__ or error).partition(". ")[0]
+        raise FileError(
+            f"Could not write {path}: GDAL gave up ({said}; {free_space(path.parent)})."
+        ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class Raster:
+    """A map as a raster file holds it."""
+
+    bands: Any  # NumPy or dask array (n_bands, y, x), the values as they are written
+    nodata: float
+    band_names: tuple[str, ...]  # one per band; of fields, the classes
+    categories: CategoryTable | None  # what the values of a label map mean
+    grid: Grid
+
+    @classmethod
+    def from_array(cls, array: xr.DataArray) -> Raster:
+        """Return a label map, a truth map, a float map (y, x) or a field (category, y, x)."""
+        field = schema.CATEGORY in getattr(array, "dims", ())
+        array = schema.check_dims(
+            array, schema.FIELD_DIMS if field else schema.MAP_DIMS, name="the map to write"
+        )
+        if not array.size:
+            raise InputError(f"The map to write is empty (its shape is {array.shape}).")
+        grid = Grid.of(array)
+        if array.dtype.kind == "f":
+            names = tuple(schema.class_table(array).names) if field else (str(array.name or ""),)
+            single = array.astype(np.float32) if array.dtype == np.float16 else array
+            return cls(_stack(single), np.nan, names, None, grid)
+        if field or array.dtype.kind not in "iub":
+            raise InputError(
+                f"Cannot write {array.dtype} values as a map. Label maps hold integers, "
+                "confidences and probabilities floats."
+            )
+        truth = array.dtype.kind == "b"
+        labels = _truth_map(array) if truth else array
+        if ClassTable.from_attrs(labels.attrs) is None:
+            labels = labels.compute()  # its classes are read off its values, so it is needed twice
+        categories = _categories(labels)
+        encoded = _encode(labels, categories)
+        return cls(_stack(encoded), categories.nodata, (str(array.name or ""),), categories, grid)
+
+
+def _stack(array: xr.DataArray) -> Any:
+    return array.data if array.ndim == 3 else array.data[None]
+
+
+def _truth_map(array: xr.DataArray) -> xr.DataArray:
+    name = str(array.name or "true")
+    labels = array.astype(np.uint8).assign_attrs({schema.ZERO_MEANING: f"not {name}"})
+    return schema.attach_classes(labels, ClassTable.from_names([name]))
+
+
+def _categories(labels: xr.DataArray) -> CategoryTable:
+    classes = schema.class_table(labels)
+    largest = max(classes.values, default=0)
+    if labels.dtype in (np.dtype(np.uint8), np.dtype(np.uint16)):
+        dtype = max(labels.dtype, schema.label_dtype(largest), key=lambda kind: kind.itemsize)
+    else:
+        dtype = schema.label_dtype(largest)
+    return CategoryTable(classes, schema.zero_meaning(labels), dtype)
+
+
+def _encode(labels: xr.DataArray, categories: CategoryTable) -> xr.DataArray:
+    """Return the labels in the type on disk; refuse values that have no name, block by block."""
+    missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
+    known = np.array(sorted(categories.names))  # a value that has a meaning is not missing
+
+    def encode(block: NDArray[Any]) -> NDArray[Any]:
+        named = np.isin(block, known)
+        without_data = (block == missing) & ~named
+        strange = block[~without_data & ~named]
+        if strange.size:
+            raise InputError(
+                f"The map holds the value {strange.flat[0]}, which its class table does not name "
+                f"(it names {', '.join(str(value) for value in known)}). "
+                "Attach a complete table with hsreject.schema.attach_classes."
+            )
+        return np.where(without_data, categories.nodata, block).astype(categories.dtype)
+
+    if labels.chunks is None:
+        return labels.copy(data=encode(labels.values))
+    return labels.copy(data=labels.data.map_blocks(encode, dtype=categories.dtype))
+
+
+# ENVI files.
+
+
+def _envi_side_files(path: Path) -> list[str]:
+    """Return the names of the files that may stand beside an ENVI file and belong to it."""
+    return [path.with_suffix(HEADER).name, f"{path.name}{HEADER}", f"{path.name}.aux.xml"]
+
+
+def _check_envi_names(raster: Raster) -> None:
+    """Raise when the header cannot hold the names of the map, before anything is computed."""
+    classes = () if raster.categories is None else raster.categories.names.values()
+    for name in (*raster.band_names, *classes):
+        if re.search(r"[,{}\n]", name):
+            raise InputError(
+                f"An ENVI header cannot hold the name '{name}': commas and braces separate its "
+                "fields. Rename the class, or write a GeoTIFF (.tif)."
+            )
+
+
+def _finish_envi(raster: Raster, plain: Path, path: Path) -> None:
+    """Turn a plain GeoTIFF into an ENVI file; label maps become an ENVI classification.
+
+    GDAL writes data and header; the header then gets what GDAL leaves out: every digit of the
+    place, and the classes.
+    """
+    with quiet_without_place():
+        rasterio.shutil.copy(plain, path, driver="ENVI", interleave="BSQ")
+    if path.stat().st_size < raster.bands.nbytes:  # rasterio keeps silent if closing fails
+        raise RasterioIOError("the file is shorter than its pixels")
+    path.with_name(f"{path.name}.aux.xml").unlink(missing_ok=True)  # says nothing the header lacks
+    header = path.with_suffix(HEADER)
+    text = _with_all_digits(header.read_text("utf-8"), raster.grid.transform)
+    text = re.sub(r"description = \{[^}]*\}", "description = {hsreject}", text)
+    if raster.categories is not None:
+        text = text.replace("file type = ENVI Standard", "file type = ENVI Classification")
+        text = text.rstrip("\n") + "\n" + _class_fields(raster.categories)
+    header.write_text(text, encoding="utf-8", newline="\n")
+    _check_place(raster.grid.transform, path)
+
+
+def _with_all_digits(text: str, transform: Affine) -> str:
+    """Return the header with origin and pixel size as exact as a float prints."""
+    found = re.search(r"map info = \{([^}]*)\}", text)
+    if found is None:
+        return text
+    fields = [field.strip() for field in found[1].split(",")]
+    fields[3:5] = repr(transform.c), repr(transform.f)
+    if transform.b == 0 and transform.d == 0:
+        fields[5:7] = repr(abs(transform.a)), repr(abs(transform.e))
+    return text.replace(found[0], "map info = {" + ", ".join(fields) + "}")
+
+
+def _class_fields(categories: CategoryTable) -> str:
+    names, colors = categories.names, categories.colors
+    every = range(max(names) + 1)
+    listed = ", ".join(names.get(value, unused_name(value)) for value in every)
+    lookup = ", ".join(str(channel) for value in every for channel in colors.get(value, (0, 0, 0)))
+    return f"classes = {len(every)}\nclass names = {{{listed}}}\nclass lookup = {{{lookup}}}\n"
+
+
+def _check_place(transform: Affine, path: Path) -> None:
+    """Raise when the header cannot say where the map lies: it knows rotation but not shear."""
+    with quiet_without_place(), rasterio.open(path) as file:
+        back, (height, width) = file.transform, file.shape
+    apart = [
+        np.subtract(transformed(~transform, transformed(back, corner)), corner)
+        for corner in ((0, 0), (width, 0), (0, height), (width, height))
+    ]
+    if np.abs(apart).max() > _EXACT_ENOUGH:
+        raise InputError(
+            "An ENVI header cannot hold the transform of this map (pixels that are sheared or "
+            f"flipped: {tuple(transform)[:6]}). Write a GeoTIFF (.tif) instead."
+        )
+
+
+@dataclass(frozen=True)
+class _Format:
+    """What a format adds to a plain GeoTIFF: its side files, its last step, what it cannot hold."""
+
+    side_files: Callable[[Path], list[str]]
+    finish: Callable[[Raster, Path, Path], None]
+    check: Callable[[Raster], None] = lambda _raster: None
+
+
+_GEOTIFF = _Format(geotiff.side_files, geotiff.finish_geotiff)
+_ENVI = _Format(_envi_side_files, _finish_envi, _check_envi_names)
+_FORMATS = dict.fromkeys((".tif", ".tiff"), _GEOTIFF) | dict.fromkeys(
+    (".img", ".dat", ".bsq"), _ENVI
+)
+
+
+def _format(path: Path) -> _Format:
+    if path.suffix.lower() not in _FORMATS:
+        raise InputError(
+            f"Cannot tell the format of '{path.name}'. A map may end in: {', '.join(_FORMATS)}; "
+            "write a whole dataset (.nc) with write_dataset."
+        )
+    return _FORMATS[path.suffix.lower()]
+
+
+# Maps that were written.
+
+
+def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
+    """Open a map or a field: the inverse of :func:`hsreject.write_map`.
+
+    Unlike `open_labels`, which reads a reference, it keeps pixels without data apart from 0, which
+    means rejected in a reject map.
+
+    Parameters
+    ----------
+    path : path
+        A GeoTIFF or an ENVI file, the data or its header.
+    chunks : optional
+        Opens lazily: anything dask takes for (band, y, x), such as "auto". No pixel is read before
+        it is needed, so the classes are those that the file names.
+
+    Returns
+    -------
+    DataArray, dims (y, x) or (category, y, x)
+        Integers are labels: the class table and what 0 means (`schema.zero_meaning`) are in the
+        attributes, `schema.nodata_label` is no data. Floats have NaN where there is no data;
+        several bands become the categories 1, 2, ...
+    """
+    info = raster_info(raster_source(existing(path)))
+    bands = read_pixels(info, chunks=chunks)
+    if info.dtype.kind == "f":
+        return info.grid.attach(_field(bands, info))
+    if info.n_bands != 1:
+        raise FileError(f"{path} has {info.n_bands} bands of integers, but a label map has one.")
+    stated = stated_classes(info.source.path)
+    named = {value: name for value, name in stated.names.items() if value > 0}
+    if chunks is None:
+        dtype = _label_type(bands[0], info, largest=max(named, default=0))
+        values = _encoded(bands[0], info.source.path, dtype)
+    else:  # no looking at values: uint8 only if they cannot take the place of nodata
+        roomy = info.dtype == np.uint8 and info.nodata == schema.nodata_label(np.uint8)
+        dtype = np.dtype(np.uint8 if roomy else np.uint16)
+        values = bands[0].map_blocks(_encoded, info.source.path, dtype, dtype=dtype)
+    labels = xr.DataArray(values, dims=schema.MAP_DIMS).rename(info.bands[0].name or None)
+    # the classes that the file names and, unless it is lazy, those that occur
+    occurring = [] if chunks is not None else np.unique(values).tolist()
+    classes = (set(occurring) - {0, schema.nodata_label(dtype)}) | set(named)
+    labels = schema.attach_classes(labels, stated.table(classes))
+    if stated.names.get(0):
+        labels.attrs[schema.ZERO_MEANING] = stated.names[0]
+    return info.grid.attach(labels)
+
+
+def _field(bands: NDArray[Any], info: RasterInfo) -> xr.DataArray:
+    if info.n_bands == 1:
+        return xr.DataArray(bands[0], dims=schema.MAP_DIMS).rename(info.bands[0].name or None)
+    values = list(range(1, info.n_bands + 1))
+    names = [band.name for band in info.bands]
+    distinct = all(names) and len(set(names)) == info.n_bands
+    table = ClassTable.from_names(names) if distinct else ClassTable.plain(values)
+    field = xr.DataArray(bands, dims=schema.FIELD_DIMS, coords={schema.CATEGORY: values})
+    return schema.attach_classes(field.rename(None), table)  # not what dask calls the array
+
+
+def _label_type(band: NDArray[Any], info: RasterInfo, *, largest: int) -> np.dtype[Any]:
+    """Return the file's type of labels; a narrow one is widened when nodata has no room."""
+    if info.dtype == np.uint16:
+        return info.dtype
+    present = band[~np.isnan(band)] if band.dtype.kind == "f" else band
+    return schema.label_dtype(max(int(present.max(initial=0)), largest))
+
+
+def _encoded(band: NDArray[Any], path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return labels of `dtype`, pixels without data at its last value."""
+    without_data = np.isnan(band) if band.dtype.kind == "f" else np.zeros(band.shape, dtype=bool)
+    present = band[~without_data]
+    if present.size and (present.min() < 0 or present.max() >= schema.nodata_label(np.uint16)):
+        raise FileError(
+            f"{path}: labels must lie between 0 and {schema.nodata_label(np.uint16) - 1} "
+            f"(found {present.min():g} to {present.max():g})."
+        )
+    return np.where(without_data, schema.nodata_label(dtype), band).astype(dtype)

@@ -1,0 +1,183 @@
+"""Polygons and points burnt onto a scene, with classes as people write them."""
+
+from pathlib import Path
+
+import geopandas
+import numpy as np
+import pytest
+import shapely
+from rasterio.transform import Affine
+
+import hsreject as hr
+from hsreject import schema
+from hsreject.errors import FileError, HsrejectError, InputError
+from tests.io.writers import UTM, guesses, random_cube, write_with_gdal
+
+ROTATED = Affine(26.0, 15.0, 364095.0, 15.0, -26.0, 5809965.0)
+
+
+@pytest.fixture
+def scene(tmp_path: Path):
+    return hr.open_scene(write_with_gdal(tmp_path / "scene.tif", random_cube(shape=(2, 8, 10))))
+
+
+def features(**columns) -> geopandas.GeoDataFrame:
+    """Two boxes of whole pixels: rows 0 to 1 of columns 0 to 4, rows 4 to 7 of columns 5 to 9."""
+    x, y = UTM.c, UTM.f
+    boxes = [shapely.box(x, y - 60, x + 150, y), shapely.box(x + 150, y - 240, x + 300, y - 120)]
+    return geopandas.GeoDataFrame(columns, geometry=boxes, crs=32633)
+
+
+BURNT = np.zeros((8, 10), dtype=int)
+BURNT[:2, :5], BURNT[4:, 5:] = 1, 2
+
+
+@pytest.mark.parametrize(
+    ("name", "driver"),
+    [("fields.gpkg", "GPKG"), ("fields.shp", "ESRI Shapefile"), ("fields.geojson", "GeoJSON")],
+)
+def test_polygons_are_burnt(tmp_path: Path, scene, name, driver) -> None:
+    for epsg in (32633, 4326):
+        table = features(kind=["soil", "water"], code=[1, 2]).to_crs(epsg)
+        table.to_file(tmp_path / name, driver=driver)
+        by_name = hr.open_labels(tmp_path / name, like=scene, attribute="kind")
+        np.testing.assert_array_equal(by_name.values, BURNT)
+        assert schema.class_table(by_name).names == ("soil", "water")
+        assert by_name.dtype == np.uint8
+        by_code = hr.open_labels(tmp_path / name, like=scene, attribute="code")
+        np.testing.assert_array_equal(by_code.values, BURNT)
+        assert schema.class_table(by_code).names == ("class 1", "class 2")
+
+
+def test_points_count_for_their_pixel(tmp_path: Path, scene) -> None:
+    points = [shapely.Point(UTM.c + 29, UTM.f - 1), shapely.Point(UTM.c + 271, UTM.f - 239)]
+    table = geopandas.GeoDataFrame({"code": [4, 9]}, geometry=points, crs=32633)
+    table.to_file(tmp_path / "points.gpkg")
+    labels = hr.open_labels(
+        tmp_path / "points.gpkg", like=scene, attribute="code", names={4: "oak", 9: "elm"}
+    )
+    assert labels.values[0, 0] == 4
+    assert labels.values[7, 9] == 9
+    assert np.count_nonzero(labels) == 2
+    assert schema.class_table(labels).names == ("oak", "elm")
+
+
+def test_a_rotated_scene_keeps_its_features(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "scene.tif", random_cube(shape=(2, 8, 10)), transform=ROTATED)
+    scene = hr.open_scene(path)
+    a, b, c, d, e, f = ROTATED[:6]
+    centre = shapely.Point(c + a * 6.5 + b * 2.5, f + d * 6.5 + e * 2.5)
+    geopandas.GeoDataFrame({"code": [1]}, geometry=[centre], crs=32633).to_file(tmp_path / "p.gpkg")
+    labels = hr.open_labels(tmp_path / "p.gpkg", like=scene, attribute="code")
+    assert np.argwhere(labels.values).tolist() == [[2, 6]]
+    crop = hr.open_labels(tmp_path / "p.gpkg", like=scene[:, 2:, 4:], attribute="code")
+    assert np.argwhere(crop.values).tolist() == [[0, 2]]
+
+
+def test_names_number_the_text_classes(tmp_path: Path, scene) -> None:
+    features(kind=["soil", "water"]).to_file(tmp_path / "f.gpkg")
+    labels = hr.open_labels(
+        tmp_path / "f.gpkg", like=scene, attribute="kind", names=["water", "soil"]
+    )
+    np.testing.assert_array_equal(labels.values, np.where(BURNT, 3 - BURNT, 0))
+    with pytest.raises(FileError, match="has the classes soil, which names does not list"):
+        hr.open_labels(tmp_path / "f.gpkg", like=scene, attribute="kind", names=["water", "ice"])
+
+
+def test_what_is_lost_is_noted(tmp_path: Path, scene) -> None:
+    table = features(code=[1, 2])
+    tiny = shapely.box(UTM.c + 1, UTM.f - 2, UTM.c + 2, UTM.f - 1)
+    over = shapely.box(UTM.c, UTM.f - 60, UTM.c + 60, UTM.f)
+    more = geopandas.GeoDataFrame({"code": [3, 2, None]}, geometry=[tiny, over, over], crs=32633)
+    table = geopandas.pd.concat([table, more]).astype({"code": "Int64"})
+    table.to_file(tmp_path / "f.gpkg")
+    labels = hr.open_labels(tmp_path / "f.gpkg", like=scene, attribute="code")
+    assert (labels.values[:2, :2] == 2).all()
+    noted = " ".join(labels.guesses)
+    assert "1 features without a value of 'code' were left out." in noted
+    assert "4 pixels lie in features of several classes" in noted
+    assert "The features of class 3 have no pixel centre" in noted
+
+
+def test_features_need_their_attribute(tmp_path: Path, scene) -> None:
+    features(kind=["a", "b"], code=[1, 2]).to_file(tmp_path / "f.gpkg")
+    for options, message in (
+        ({}, "attribute=NAME, one of kind, code"),
+        ({"attribute": "knid"}, "'knid'.* Did you mean 'kind'"),
+        ({"attribute": "kind", "variable": "roads"}, "no layer 'roads'. It has: f"),
+    ):
+        with pytest.raises((FileError, InputError), match=message):
+            hr.open_labels(tmp_path / "f.gpkg", like=scene, **options)
+
+
+def test_features_need_a_scene_they_meet(tmp_path: Path, scene) -> None:
+    features(code=[1, 2]).to_file(tmp_path / "f.gpkg")
+    with pytest.raises(InputError, match="Pass like=scene"):
+        hr.open_labels(tmp_path / "f.gpkg", attribute="code")
+    far = scene.assign_coords(x=scene.x + 1e5)
+    with pytest.raises(InputError, match=r"No feature of .* meets a pixel of the scene"):
+        hr.open_labels(tmp_path / "f.gpkg", like=far, attribute="code")
+    np.save(tmp_path / "scene.npy", np.ones((8, 10, 30)))
+    with pytest.raises(InputError, match="without a place on a map"):
+        hr.open_labels(
+            tmp_path / "f.gpkg", like=hr.open_scene(tmp_path / "scene.npy"), attribute="code"
+        )
+
+
+def test_layers_must_be_chosen(tmp_path: Path, scene) -> None:
+    features(code=[1, 2]).to_file(tmp_path / "f.gpkg", layer="fields")
+    features(code=[2, 1]).to_file(tmp_path / "f.gpkg", layer="trees")
+    with pytest.raises(FileError, match="2 layers with geometries: fields, trees"):
+        hr.open_labels(tmp_path / "f.gpkg", like=scene, attribute="code")
+    labels = hr.open_labels(tmp_path / "f.gpkg", like=scene, attribute="code", variable="fields")
+    np.testing.assert_array_equal(labels.values, BURNT)
+
+
+def test_a_broken_vector_file(tmp_path: Path, scene) -> None:
+    (tmp_path / "f.geojson").write_text("no features here")
+    with pytest.raises(FileError, match="cannot be read"):
+        hr.open_labels(tmp_path / "f.geojson", like=scene, attribute="code")
+
+
+# Classes as people write them.
+
+CENTRES = [shapely.Point(UTM.c + 15 + 30 * column, UTM.f - 45) for column in range(3)]
+
+
+def points(folder: Path, kinds: list, *, epsg: int = 32633, places: list | None = None) -> Path:
+    frame = geopandas.GeoDataFrame(
+        {"kind": kinds}, geometry=CENTRES if places is None else places, crs=f"EPSG:{epsg}"
+    )
+    frame.to_file(folder / "points.gpkg")
+    return folder / "points.gpkg"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "names", "values", "told"),
+    [
+        (["2", "10", "1"], None, [2, 10, 1], "written as text"),
+        (["2", "10", "2"], ["10", "2"], [2, 1, 2], ""),
+        (["soil", " ", "water"], None, [1, 0, 2], "1 features without a value of 'kind'"),
+        ([0, 5, 5], None, [0, 5, 5], "Features of class 0 give no reference."),
+    ],
+)
+def test_classes_as_people_write_them(tmp_path: Path, scene, kinds, names, values, told) -> None:
+    path = points(tmp_path, kinds)
+    labels = hr.open_labels(path, like=scene, attribute="kind", names=names)
+    assert labels.values[1, :3].tolist() == values
+    assert np.count_nonzero(labels) == np.count_nonzero(values)
+    assert told in guesses(labels)
+
+
+@pytest.mark.parametrize(("kinds", "count"), [([None] * 3, 3), ([], 0)])
+def test_a_layer_without_classes(tmp_path: Path, scene, kinds, count) -> None:
+    path = points(tmp_path, kinds, places=CENTRES[: len(kinds)])
+    with pytest.raises(HsrejectError, match=f"{count} features"):
+        hr.open_labels(path, like=scene, attribute="kind")
+
+
+def test_coordinates_of_another_system_than_stated(tmp_path: Path, scene) -> None:
+    """GeoJSON in metres is read as degrees by everybody; the reader says what is wrong."""
+    path = points(tmp_path, [1, 2, 3], epsg=4326)
+    with pytest.raises(HsrejectError, match="not in EPSG:4326"):
+        hr.open_labels(path, like=scene, attribute="kind")
