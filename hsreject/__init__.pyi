@@ -1,5 +1,8 @@
 """The public names of hsreject: this list is the only one, for type checkers and at run time."""
 
+from hsreject import errors as errors
+from hsreject import plot as plot
+from hsreject import schema as schema
 from hsreject.classes import ClassTable as ClassTable
 from hsreject.classify.features.contract import SampleTransformer as SampleTransformer
 from hsreject.classify.features.contract import SceneTransformer as SceneTransformer
@@ -30,12 +33,8 @@ from hsreject.datasets.indian_pines import load_indian_pines as load_indian_pine
 from hsreject.datasets.scenes import fetch_scene as fetch_scene
 from hsreject.datasets.scenes import load_scene as load_scene
 from hsreject.datasets.synthetic import synthetic_scene as synthetic_scene
-from hsreject.errors import ConfigError as ConfigError
-from hsreject.errors import FileError as FileError
 from hsreject.errors import HsrejectError as HsrejectError
 from hsreject.errors import HsrejectWarning as HsrejectWarning
-from hsreject.errors import InputError as InputError
-from hsreject.errors import NotConvergedWarning as NotConvergedWarning
 from hsreject.io.describe import describe as describe
 from hsreject.io.labels import open_labels as open_labels
 from hsreject.io.map_reader import open_map as open_map
@@ -84,17 +83,6 @@ from hsreject.measures.summary import excess_aurc as excess_aurc
 from hsreject.measures.uncertainty import bootstrap_curve as bootstrap_curve
 from hsreject.measures.uncertainty import bootstrap_difference as bootstrap_difference
 from hsreject.pipeline.run import run as run
-from hsreject.plot.break_even_cost import BreakEvenCostDisplay as BreakEvenCostDisplay
-from hsreject.plot.class_map import ClassMapDisplay as ClassMapDisplay
-from hsreject.plot.class_map import RejectMapDisplay as RejectMapDisplay
-from hsreject.plot.confidence_map import ConfidenceMapDisplay as ConfidenceMapDisplay
-from hsreject.plot.confusion import RejectionConfusionDisplay as RejectionConfusionDisplay
-from hsreject.plot.cost_envelope import CostEnvelopeDisplay as CostEnvelopeDisplay
-from hsreject.plot.false_color import FalseColorDisplay as FalseColorDisplay
-from hsreject.plot.operating_set import OperatingSetDisplay as OperatingSetDisplay
-from hsreject.plot.outcome_map import OutcomeMapDisplay as OutcomeMapDisplay
-from hsreject.plot.rejection_curve import RejectionCurveDisplay as RejectionCurveDisplay
-from hsreject.plot.relative_optimality import RelativeOptimalityDisplay as RelativeOptimalityDisplay
 from hsreject.rejection.base import Rejector as Rejector
 from hsreject.rejection.calibration import Calibration as Calibration
 from hsreject.rejection.comparison import compare_rejectors as compare_rejectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hsreject.experiments.paper_figure import PaperFigure
 from hsreject.measures.point import OperatingPoint
-from hsreject.plot.operating_set import OperatingSetDisplay
+from hsreject.plot.optimality_displays import OperatingSetDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_row
 
 

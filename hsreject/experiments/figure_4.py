@@ -10,7 +10,7 @@ from hsreject.experiments.four_gaussians import FourGaussians
 from hsreject.experiments.paper_figure import PaperFigure
 from hsreject.measures.choosing import highest_quality_point
 from hsreject.measures.curve import rejection_curve
-from hsreject.plot.rejection_curve import RejectionCurveDisplay
+from hsreject.plot.curve_displays import RejectionCurveDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_row
 
 if TYPE_CHECKING:

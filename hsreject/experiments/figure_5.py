@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hsreject.experiments.figure_4 import synthetic_curves
 from hsreject.experiments.paper_figure import PaperFigure
-from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
+from hsreject.plot.optimality_displays import RelativeOptimalityDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_row
 
 

@@ -15,8 +15,8 @@ from hsreject.experiments.indian_pines import (
 from hsreject.experiments.paper_figure import PaperFigure
 from hsreject.measures.point import operating_point
 from hsreject.measures.samples import evaluation_samples
-from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
-from hsreject.plot.false_color import INFRARED, FalseColorDisplay
+from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
+from hsreject.plot.map_displays import ClassMapDisplay, RejectMapDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_figure, print_style
 from hsreject.progress import ProgressCallback, no_progress
 

@@ -13,7 +13,7 @@ from hsreject.experiments.indian_pines import (
 from hsreject.experiments.paper_figure import PaperFigure
 from hsreject.measures.choosing import highest_quality_point
 from hsreject.measures.summary import accuracy_at
-from hsreject.plot.rejection_curve import RejectionCurveDisplay
+from hsreject.plot.curve_displays import RejectionCurveDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_row
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import OPERATING_POINT

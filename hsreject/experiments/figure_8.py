@@ -12,8 +12,8 @@ from hsreject.experiments.indian_pines import (
     differences,
 )
 from hsreject.experiments.paper_figure import PaperFigure
-from hsreject.plot.break_even_cost import BreakEvenCostDisplay
-from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
+from hsreject.plot.cost_displays import BreakEvenCostDisplay
+from hsreject.plot.optimality_displays import RelativeOptimalityDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_figure, print_style
 from hsreject.progress import ProgressCallback, no_progress
 

@@ -21,8 +21,8 @@ from hsreject.measures.point import OperatingPoint, operating_point
 from hsreject.measures.resampling import Resampling
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
 from hsreject.measures.uncertainty import bootstrap_curve
-from hsreject.plot.grid import as_map
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.schema import as_map
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
