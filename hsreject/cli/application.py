@@ -10,10 +10,8 @@ from hsreject import __version__
 from hsreject.cli.config import config_app
 from hsreject.cli.evaluate import evaluate
 from hsreject.cli.fetch import fetch
-from hsreject.cli.figure import figure
 from hsreject.cli.info import info
 from hsreject.cli.map import map_command
-from hsreject.cli.novelty import novelty
 from hsreject.cli.run import run_command
 from hsreject.cli.train import train_command
 
@@ -55,7 +53,5 @@ app.command()(info)
 app.command("train")(train_command)
 app.command("map")(map_command)
 app.command()(evaluate)
-app.command()(novelty)
-app.command()(figure)
 app.command()(fetch)
 app.add_typer(config_app, name="config")
