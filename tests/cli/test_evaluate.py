@@ -12,7 +12,7 @@ from rasterio.transform import from_origin
 from rich.console import Console
 from shapely.geometry import box
 
-from hsreject.cli.evaluate import show_evaluation
+from hsreject.cli.evaluate_command import show_evaluation
 from hsreject.report.evaluation import evaluate
 from tests.cli.calling import call
 
@@ -81,7 +81,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_table_on_screen_agrees_with_counting(files: Files, run: Run) -> None:
-    code, shown, _ = run({**files, "cost": 0.3})
+    code, shown, _ = run({**files, "rejection-cost": 0.3})
     assert code == 0
     given = maps()
     known = given["reference"] > 0
@@ -93,7 +93,7 @@ def test_table_on_screen_agrees_with_counting(files: Files, run: Run) -> None:
 
 
 def test_lines_fit_a_terminal_of_80_columns(files: Files, run: Run) -> None:
-    lines = run({**files, "cost": 0.3}).out.splitlines()
+    lines = run({**files, "rejection-cost": 0.3}).out.splitlines()
     assert max(len(line.rstrip()) for line in lines) <= 80
     given = maps()
     result = evaluate(
@@ -158,7 +158,7 @@ def test_bad_input_is_one_line_and_writes_nothing(files: Files, tmp_path: Path, 
         ({"confidence": smaller}, "11 rows x 15 columns"),
         ({"reference": empty}, "no reference pixels"),
         ({"reference": tmp_path / "missing.tif"}, "does not exist"),
-        ({"cost": 1.5}, "must lie in [0, 1]"),
+        ({"rejection-cost": 1.5}, "must lie in [0, 1]"),
         ({"labels": empty}, "label is 0 at"),
     ):
         told = run({**files, **change, "out": tmp_path / "out"})

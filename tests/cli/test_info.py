@@ -15,8 +15,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import hsreject as hr
-from hsreject.cli.application import app
-from hsreject.cli.info import _show_tables
+from hsreject.cli import app
+from hsreject.cli.info_command import _show_tables
 from hsreject.io.describe import describe
 from tests.io.writers import write_envi, write_with_gdal
 

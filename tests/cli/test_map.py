@@ -69,7 +69,7 @@ def test_training_writes_a_model_and_says_what_thresholds_bring(capsys, files, t
     arguments = ("train", files["config"], "--model", model, "--set", "context.weight=0.5")
     assert call(*arguments) == 0
     told = capsys.readouterr().out
-    for text in ("Small", "--fraction 0.1", "--cost 0.3", f"wrote {model}"):
+    for text in ("Small", "--fraction 0.1", "--rejection-cost 0.3", f"wrote {model}"):
         assert text in told
     assert hr.load_map_model(model).rejector.context.priors[0].weight == 0.5
     assert call(*arguments) == 2
@@ -105,7 +105,7 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert hr.open_map(out / "label_with_rejection.tif").attrs["zero_meaning"] == "rejected"
     assert call(*arguments, *options) == 2
     assert "is not empty" in capsys.readouterr().err
-    assert call(*arguments, "--cost", 0.3, "--overwrite") == 0
+    assert call(*arguments, "--rejection-cost", 0.3, "--overwrite") == 0
     assert "cheapest if a rejected pixel costs 0.3" in capsys.readouterr().out
 
 
@@ -164,7 +164,7 @@ def test_a_guess_is_told_in_one_line(capsys, files, cube, tmp_path) -> None:
     [
         ({"--fraction": None}, "Ask for exactly one of fraction, threshold, accuracy"),
         ({"--fraction": "1.5"}, "lies in [0, 1]"),
-        ({"--model": "nothing.skops"}, "cannot be read: No such file"),
+        ({"--model": "nothing.skops"}, "nothing.skops does not exist"),
         ({"SCENE": "nothing.tif"}, "nothing.tif"),
         ({"--memory": "plenty"}, "like '2GB'"),
         ({"--match-bands": "any"}, "one of exact, nearest, interpolate"),

@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+
+from hsreject.cli.console import progress_on
 
 
-def fetch(
+def fetch_command(
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME", help="Scenes to fetch; none lists what there is."),
@@ -20,9 +24,6 @@ def fetch(
     ] = None,
 ) -> None:
     """Download scenes with reference labels, checked by SHA-256, for `load_scene` in Python."""
-    from rich.console import Console
-
-    from hsreject.cli.progress import progress_on
     from hsreject.datasets.scenes import fetch_scene
 
     if not names:
@@ -36,9 +37,6 @@ def fetch(
 
 
 def _list(folder: Path | None) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from hsreject.datasets.download import data_folder
     from hsreject.datasets.scenes import scenes
 
