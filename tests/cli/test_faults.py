@@ -148,6 +148,39 @@ def test_places_that_cannot_be_are_told_before_the_work(
     assert (tmp_path / "file").read_text() == "in the way"
 
 
+MISSING = (
+    "run missing.toml",
+    "train missing.toml --model m.skops",
+    "map missing.tif --model m.skops --out out --fraction 0.1",
+    "info missing.tif",
+    "evaluate --reference missing.tif --labels labels.tif",
+)
+QUICKLY = """
+import contextlib, io, json, sys
+from hsreject.cli import main
+
+for command in json.loads(sys.argv[1]):
+    sys.argv = ["hsreject", *command.split()]
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.suppress(SystemExit):
+        main()
+    assert errors.getvalue().startswith("hsreject: "), errors.getvalue()
+    assert "missing.t" in errors.getvalue()
+    assert not {"sklearn", "xarray", "matplotlib", "rasterio"} & set(sys.modules), command
+"""
+
+
+def test_a_missing_file_is_told_before_the_long_imports(tmp_path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", QUICKLY, json.dumps(MISSING)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(hr.__file__).parents[1])},
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_folder_for_downloads_that_cannot_be_made_is_told(tmp_path, capsys) -> None:
     (tmp_path / "file").write_text("in the way")
     assert call("fetch", "salinas", "--folder", tmp_path / "file") == 2
