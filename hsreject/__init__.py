@@ -25,6 +25,8 @@ __all__ = sorted(("__version__", *_HOME))  # noqa: PLE0605 (not a literal: the s
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'hsreject' has no attribute '{name}'")
+    if _HOME[name] == __name__:
+        return import_module(f"{__name__}.{name}")
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

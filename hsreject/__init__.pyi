@@ -1,5 +1,8 @@
 """The public names of hsreject: this list is the only one, for type checkers and at run time."""
 
+from hsreject import errors as errors
+from hsreject import plot as plot
+from hsreject import schema as schema
 from hsreject.classes import ClassTable as ClassTable
 from hsreject.classify.model_file import load_model as load_model
 from hsreject.classify.model_file import save_model as save_model
@@ -11,17 +14,12 @@ from hsreject.context.priors.base import Prior as Prior
 from hsreject.context.priors.graph_tv import GraphTV as GraphTV
 from hsreject.context.priors.structure_tensor import StructureTensor as StructureTensor
 from hsreject.context.priors.vector_tv import VectorTV as VectorTV
-from hsreject.context.result import SegSALSAResult as SegSALSAResult
 from hsreject.context.segsalsa import SegSALSA as SegSALSA
 from hsreject.datasets.indian_pines import load_indian_pines as load_indian_pines
 from hsreject.datasets.scenes import load_scene as load_scene
 from hsreject.datasets.synthetic import synthetic_scene as synthetic_scene
-from hsreject.errors import ConfigError as ConfigError
-from hsreject.errors import FileError as FileError
 from hsreject.errors import HsrejectError as HsrejectError
 from hsreject.errors import HsrejectWarning as HsrejectWarning
-from hsreject.errors import InputError as InputError
-from hsreject.errors import NotConvergedWarning as NotConvergedWarning
 from hsreject.features.components import MNF as MNF
 from hsreject.features.components import PCA as PCA
 from hsreject.features.spatial import Coordinates as Coordinates
@@ -38,11 +36,9 @@ from hsreject.io.netcdf import open_dataset as open_dataset
 from hsreject.io.netcdf import write_dataset as write_dataset
 from hsreject.io.scene import open_scene as open_scene
 from hsreject.mapping.map_model import MapModel as MapModel
-from hsreject.mapping.map_scene import SceneMap as SceneMap
 from hsreject.mapping.map_scene import map_scene as map_scene
 from hsreject.mapping.model_file import load_map_model as load_map_model
 from hsreject.mapping.model_file import save_map_model as save_map_model
-from hsreject.mapping.summary import MapSummary as MapSummary
 from hsreject.mapping.train import train as train
 from hsreject.measures.choosing import cheapest_operating_point as cheapest_operating_point
 from hsreject.measures.choosing import choose_point as choose_point
@@ -68,17 +64,6 @@ from hsreject.measures.uncertainty import Resampling as Resampling
 from hsreject.measures.uncertainty import bootstrap_curve as bootstrap_curve
 from hsreject.measures.uncertainty import bootstrap_difference as bootstrap_difference
 from hsreject.pipeline.run import run as run
-from hsreject.plot.break_even_cost import BreakEvenCostDisplay as BreakEvenCostDisplay
-from hsreject.plot.class_map import ClassMapDisplay as ClassMapDisplay
-from hsreject.plot.class_map import RejectMapDisplay as RejectMapDisplay
-from hsreject.plot.confidence_map import ConfidenceMapDisplay as ConfidenceMapDisplay
-from hsreject.plot.confusion import RejectionConfusionDisplay as RejectionConfusionDisplay
-from hsreject.plot.cost_envelope import CostEnvelopeDisplay as CostEnvelopeDisplay
-from hsreject.plot.false_color import FalseColorDisplay as FalseColorDisplay
-from hsreject.plot.operating_set import OperatingSetDisplay as OperatingSetDisplay
-from hsreject.plot.outcome_map import OutcomeMapDisplay as OutcomeMapDisplay
-from hsreject.plot.rejection_curve import RejectionCurveDisplay as RejectionCurveDisplay
-from hsreject.plot.relative_optimality import RelativeOptimalityDisplay as RelativeOptimalityDisplay
 from hsreject.rejection.calibration import Calibration as Calibration
 from hsreject.rejection.joint import JointRejector as JointRejector
 from hsreject.rejection.novelty import Novelty as Novelty

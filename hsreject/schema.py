@@ -132,6 +132,17 @@ def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> x
     return array.transpose(*dims)
 
 
+def as_map(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
+    """Return `values` as a map (y, x); plain arrays are rows by columns."""
+    if isinstance(values, xr.DataArray):
+        return check_dims(values, MAP_DIMS, name=name)
+    if np.ndim(values) != len(MAP_DIMS):
+        raise InputError(
+            f"{name} must have two dimensions, rows by columns (got shape {np.shape(values)})."
+        )
+    return xr.DataArray(values, dims=MAP_DIMS, name=name)
+
+
 def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
     """Return reference labels (y, x), or say why they are none."""
     labels = check_dims(labels, MAP_DIMS, name=name)

@@ -1,5 +1,6 @@
 """What README.md says can be done is done: its Python, its commands, its links."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -26,7 +27,12 @@ def commands() -> list[list[str]]:
 
 def run(*arguments: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},  # the package need not be installed
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -36,9 +42,8 @@ def run(*arguments: str, folder: Path) -> str:
 def folder(tmp_path_factory) -> Path:
     """A folder in which the command lines of the page find what they name."""
     place = tmp_path_factory.mktemp("readme")
-    shutil.copytree(ROOT / "configs", place / "configs")
-    # the package need not be installed, only be importable from the folder
-    (place / "hsreject").symlink_to(ROOT / "hsreject", target_is_directory=True)
+    for name in ("configs", "examples"):
+        shutil.copytree(ROOT / name, place / name)
     hr.synthetic_scene(noise=0.3, seed=1)[0].rio.to_raster(place / "scene.tif")
     return place
 
@@ -55,10 +60,14 @@ def test_the_python_example_runs(folder) -> None:
 
 def test_the_command_lines_run_in_their_order(folder) -> None:
     lines = [line for line in commands() if line[0] == "hsreject"]
-    named = {"run", "info", "evaluate", "train", "map", "figure", "config", "fetch"}
-    assert {line[1] for line in lines} == named
+    assert {line[1] for line in lines} == {
+        *("run", "info", "evaluate", "train", "map", "config", "fetch")
+    }
     for line in lines:
         assert run("-m", *line, folder=folder)
+    for line in commands():
+        if line[0] == "python":
+            assert run(*line[1:], folder=folder)
     assert (folder / "out" / "synthetic" / "report.html").is_file()
 
 
@@ -70,14 +79,14 @@ def test_make_commands_are_targets_that_ci_runs() -> None:
     for line in wanted:
         assert re.search(rf"^{line[1]}:", makefile, flags=re.MULTILINE)
         assert " ".join(line) in ci
-    assert len(commands()) == len(wanted) + len([c for c in commands() if c[0] == "hsreject"])
+    assert {line[0] for line in commands()} == {"make", "hsreject", "python"}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "data/README.md"])
 def test_links_and_paths_lead_somewhere(page) -> None:
     text = (ROOT / page).read_text("utf-8")
     links = re.findall(r"\]\((?!https?://)([^)#]+)\)", text)
-    named = re.findall(r"`((?:hsreject|tests|configs)/[\w./]+)`", text)
+    named = re.findall(r"`((?:hsreject|tests|configs|examples)/[\w./]+)`", text)
     for target in {*links, *named}:
         base = (ROOT / page).parent if target in links else ROOT
         assert (base / target).exists(), f"{page} names {target}"

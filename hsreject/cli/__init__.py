@@ -1,6 +1,7 @@
-"""The command line: one file a command, one exit code for bad input.
+"""The command line: a file for each group of commands, one exit code for bad input.
 
-Commands import what they need when they run, so that ``hsreject --help`` is quick.
+Commands import what they need when they run, so that ``hsreject --help`` is quick and a file that
+is not there is told at once.
 """
 
 from __future__ import annotations
@@ -9,13 +10,61 @@ import errno
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
-from hsreject.cli.application import app
+import typer
+
+from hsreject import __version__
+from hsreject.cli.config_command import config_app
+from hsreject.cli.evaluate_command import evaluate_command
+from hsreject.cli.fetch_command import fetch_command
+from hsreject.cli.info_command import info_command
+from hsreject.cli.map_commands import map_command, train_command
+from hsreject.cli.run_command import run_command
 from hsreject.errors import HsrejectError, HsrejectWarning
 
 BAD_INPUT = 2
 _OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
+
+app = typer.Typer(
+    name="hsreject",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Land-cover maps from hyperspectral images that say where they do not know.",
+)
+
+# in the order in which a newcomer needs them
+app.command("run")(run_command)
+app.command("info")(info_command)
+app.command("train")(train_command)
+app.command("map")(map_command)
+app.command("evaluate")(evaluate_command)
+app.command("fetch")(fetch_command)
+app.add_typer(config_app, name="config")
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hsreject {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version and exit.",
+            callback=lambda wanted: _show_version(wanted=wanted),
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Land-cover maps from hyperspectral images that say where they do not know."""
 
 
 def main() -> None:

@@ -9,14 +9,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from hsreject.pipeline.one_seed import REJECTOR, SeedResult
-from hsreject.plot.break_even_cost import BreakEvenCostDisplay
-from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
-from hsreject.plot.confidence_map import ConfidenceMapDisplay
-from hsreject.plot.cost_envelope import CostEnvelopeDisplay
-from hsreject.plot.false_color import INFRARED, FalseColorDisplay
-from hsreject.plot.outcome_map import OutcomeMapDisplay
-from hsreject.plot.rejection_curve import RejectionCurveDisplay
-from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
+from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
+from hsreject.plot.curve_displays import RejectionCurveDisplay
+from hsreject.plot.image_displays import INFRARED, ConfidenceMapDisplay, FalseColorDisplay
+from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay, RejectMapDisplay
+from hsreject.plot.optimality_displays import RelativeOptimalityDisplay
 from hsreject.plot.style import new_figure, new_row, print_style, save_figure
 from hsreject.report.page import Picture
 

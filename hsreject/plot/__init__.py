@@ -5,19 +5,18 @@ figure, as notebooks expect. To save without a display use :func:`new_figure` an
 :func:`save_figure`.
 """
 
-from hsreject.plot.break_even_cost import BreakEvenCostDisplay
-from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
-from hsreject.plot.confidence_map import ConfidenceMapDisplay
-from hsreject.plot.confusion import RejectionConfusionDisplay
-from hsreject.plot.cost_envelope import CostEnvelopeDisplay
-from hsreject.plot.false_color import FalseColorDisplay
-from hsreject.plot.operating_set import OperatingSetDisplay
-from hsreject.plot.outcome_map import OutcomeMapDisplay
-from hsreject.plot.rejection_curve import RejectionCurveDisplay
-from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
-from hsreject.plot.style import new_figure, new_row, print_style, save_figure
+from hsreject.plot.confusion_display import RejectionConfusionDisplay
+from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
+from hsreject.plot.curve_displays import RejectionCurveDisplay
+from hsreject.plot.image_displays import INFRARED, NATURAL, ConfidenceMapDisplay, FalseColorDisplay
+from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay, RejectMapDisplay
+from hsreject.plot.optimality_displays import OperatingSetDisplay, RelativeOptimalityDisplay
+from hsreject.plot.style import PAGE_WIDTH, new_figure, new_row, print_style, save_figure
 
 __all__ = [
+    "INFRARED",
+    "NATURAL",
+    "PAGE_WIDTH",
     "BreakEvenCostDisplay",
     "ClassMapDisplay",
     "ConfidenceMapDisplay",

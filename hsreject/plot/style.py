@@ -1,7 +1,7 @@
-"""The look of every picture: sizes in print, colours that all eyes tell apart, and saving.
+"""The look of every picture: sizes in print, colors that all eyes tell apart, and saving.
 
 Pictures are drawn for print first: 8 point text at the width of one journal column (3.5 inches) or
-of two (7.16 inches). Series differ by line style and marker as well as by colour.
+of two (7.16 inches). Series differ by line style and marker as well as by color.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _PRINT: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class LineLook:
-    """How one series is drawn: distinct by colour, by dashes and by marker."""
+    """How one series is drawn: distinct by color, by dashes and by marker."""
 
     color: str
     dashes: str | tuple[int, tuple[float, ...]]
@@ -173,7 +173,7 @@ def save_figure(
     Returns
     -------
     list of Path
-        The written files, one a format.
+        The written files, one per format.
     """
     files = []
     for name in formats:

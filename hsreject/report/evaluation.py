@@ -20,8 +20,8 @@ from hsreject.measures.inputs import cost_values
 from hsreject.measures.point import COUNTS, MEASURES, OperatingPoint, operating_point
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
 from hsreject.measures.uncertainty import Resampling, bootstrap_curve
-from hsreject.plot.grid import as_map
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.schema import as_map
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

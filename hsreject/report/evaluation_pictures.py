@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hsreject.plot.break_even_cost import BreakEvenCostDisplay
-from hsreject.plot.categories import LEGEND_WIDTH
-from hsreject.plot.class_map import RejectMapDisplay
-from hsreject.plot.confidence_map import COLORBAR_WIDTH, ConfidenceMapDisplay
-from hsreject.plot.confusion import RejectionConfusionDisplay
-from hsreject.plot.cost_envelope import CostEnvelopeDisplay
-from hsreject.plot.grid import map_size
-from hsreject.plot.operating_set import OperatingSetDisplay
-from hsreject.plot.outcome_map import OutcomeMapDisplay
-from hsreject.plot.rejection_curve import RejectionCurveDisplay
-from hsreject.plot.relative_optimality import RelativeOptimalityDisplay
+from hsreject.plot.confusion_display import RejectionConfusionDisplay
+from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
+from hsreject.plot.curve_displays import RejectionCurveDisplay
+from hsreject.plot.image_displays import COLORBAR_WIDTH, ConfidenceMapDisplay, map_size
+from hsreject.plot.map_displays import LEGEND_WIDTH, OutcomeMapDisplay, RejectMapDisplay
+from hsreject.plot.optimality_displays import OperatingSetDisplay, RelativeOptimalityDisplay
 from hsreject.plot.style import COLUMN_WIDTH, PAGE_WIDTH, new_row
 
 if TYPE_CHECKING:

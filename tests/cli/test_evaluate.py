@@ -12,8 +12,8 @@ from rasterio.transform import from_origin
 from rich.console import Console
 from shapely.geometry import box
 
-from hsreject.cli.evaluate import show_evaluation
-from hsreject.report.evaluation import evaluate
+import hsreject as hr
+from hsreject.cli.evaluate_command import show_evaluation
 from tests.cli.calling import call
 
 ROWS, COLUMNS = 12, 15
@@ -81,7 +81,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_table_on_screen_agrees_with_counting(files: Files, run: Run) -> None:
-    code, shown, _ = run({**files, "cost": 0.3})
+    code, shown, _ = run({**files, "rejection-cost": 0.3})
     assert code == 0
     given = maps()
     known = given["reference"] > 0
@@ -93,10 +93,10 @@ def test_table_on_screen_agrees_with_counting(files: Files, run: Run) -> None:
 
 
 def test_lines_fit_a_terminal_of_80_columns(files: Files, run: Run) -> None:
-    lines = run({**files, "cost": 0.3}).out.splitlines()
+    lines = run({**files, "rejection-cost": 0.3}).out.splitlines()
     assert max(len(line.rstrip()) for line in lines) <= 80
     given = maps()
-    result = evaluate(
+    result = hr.evaluate(
         given["reference"], given["labels"], given["confidence"], rejection_cost=[0.3, 0.25]
     )
     terminal = Console(force_terminal=True, width=80, color_system=None, record=True)
@@ -122,6 +122,9 @@ def test_envi_files_and_nodata(tmp_path: Path, run: Run) -> None:
     assert told.code == 0
     known = given["reference"] > 0
     assert f"{known[2:].sum()} pixels with reference and data, {known[:2].sum()} with" in told.out
+    known[given["labels"] == 1] = False
+    told = run({**paths, "label-nodata": 1})
+    assert f"{known[2:].sum()} pixels with reference and data" in told.out
 
 
 def test_rejected_alone_gives_its_operating_point(files: Files, tmp_path: Path, run: Run) -> None:
@@ -152,16 +155,22 @@ def test_bad_input_is_one_line_and_writes_nothing(files: Files, tmp_path: Path, 
     elsewhere = write(tmp_path / "elsewhere.tif", given["confidence"], crs="EPSG:32632")
     smaller = write(tmp_path / "smaller.tif", given["confidence"][:-1])
     empty = write(tmp_path / "empty.tif", np.zeros((ROWS, COLUMNS), dtype=np.uint8))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    mask = write(tmp_path / "mask.tif", (given["confidence"] < 0.5).astype(np.uint8), nodata=0)
     for change, words in (
         ({"confidence": shifted}, "lie on different grids"),
         ({"confidence": elsewhere}, "in EPSG:32632"),
         ({"confidence": smaller}, "11 rows x 15 columns"),
         ({"reference": empty}, "no reference pixels"),
         ({"reference": tmp_path / "missing.tif"}, "does not exist"),
-        ({"cost": 1.5}, "must lie in [0, 1]"),
+        ({"rejection-cost": 1.5}, "must lie in [0, 1]"),
         ({"labels": empty}, "label is 0 at"),
+        ({"rejected": mask}, "calls 0 its nodata value"),
+        ({"rejected": files["confidence"]}, "--confidence"),
+        ({"out": tmp_path / "full"}, "is not empty"),
     ):
-        told = run({**files, **change, "out": tmp_path / "out"})
+        told = run({**files, "out": tmp_path / "out", **change})
         assert told.code == 2
         assert told.err.count("\n") == 1, told.err
         assert told.err.startswith("hsreject: ")
@@ -184,23 +193,6 @@ def test_polygons_serve_as_reference(files: Files, tmp_path: Path, run: Run) -> 
     told = run({**files, "attribute": "class"})
     assert told.code == 0
     assert f"{3 * 4 + 4 * 2} pixels with reference and data" in told.out
-
-
-def test_label_nodata_is_left_out(files: Files, tmp_path: Path, run: Run) -> None:
-    given = maps()
-    given["labels"][:2] = 0
-    files["labels"] = write(tmp_path / "with-holes.tif", given["labels"])
-    told = run({**files, "label-nodata": 0})
-    assert told.code == 0
-    known = (given["reference"] > 0)[2:].sum()
-    assert f"{known} pixels with reference and data" in told.out
-
-
-def test_a_full_folder_is_refused_before_the_work(files: Files, tmp_path: Path, run: Run) -> None:
-    told = run({**files, "out": tmp_path})
-    assert told.code == 2
-    assert "is not empty" in told.err
-    assert told.out == ""
 
 
 def test_arrays_are_maps_too(files: Files, tmp_path: Path, run: Run) -> None:
@@ -228,17 +220,3 @@ def test_classes_of_one_side_only_are_told(files: Files, tmp_path: Path, run: Ru
     count = int((maps()["reference"] == 3).sum())
     never = f"reference classes that were never assigned: class 3 ({count} pixels)"
     assert never in told.out.splitlines()
-
-
-def test_masks_that_are_none(files: Files, tmp_path: Path, run: Run) -> None:
-    mask = (maps()["confidence"] < 0.5).astype(np.uint8)
-    for path, message in (
-        (
-            write(tmp_path / "mask.tif", mask, nodata=0),
-            "calls 0 its nodata value, but 0 means kept",
-        ),
-        (files["confidence"], "Is it a confidence? Give it with --confidence."),
-    ):
-        told = run(files | {"rejected": path})
-        assert told.code == 2
-        assert message in told.err

@@ -42,9 +42,6 @@ COMMANDS = {
     "train": "train config.toml --model",
     "evaluate": "evaluate --reference labels.tif --labels labels.tif "
     "--confidence confidence.tif --out",
-    "figure": "figure 2 --out",
-    "novelty": "novelty --scene scene.tif --labels labels.tif --hold-out 1 --seeds 1 "
-    "--components 3 --out",
 }
 
 # `run` fails at its first stage, and with more room when its results are written
@@ -89,7 +86,7 @@ def folder(tmp_path_factory) -> Path:
 def on_a_full_disk(folder) -> dict[tuple[str, int], tuple[int, str]]:
     """Return the exit code and the last words of every command that runs out of space."""
     # Compiled code is kept on disk when it is first used: that must not be what fails.
-    calls = [[[*COMMANDS["novelty"].split(), "compiled.nc"], resource.RLIM_INFINITY]]
+    calls = [[[*COMMANDS["run"].split(), "compiled"], resource.RLIM_INFINITY]]
     calls += [[[*COMMANDS[name].split(), target(name, room)], room] for name, room in CASES]
     done = subprocess.run(
         [sys.executable, "-c", ON_A_FULL_DISK, json.dumps(calls)],
@@ -104,7 +101,7 @@ def on_a_full_disk(folder) -> dict[tuple[str, int], tuple[int, str]]:
 
 
 def target(name: str, room: int) -> str:
-    return f"full-{name}-{room}" + {"novelty": ".nc"}.get(name, "")
+    return f"full-{name}-{room}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[1]}")
@@ -138,7 +135,7 @@ def test_places_that_cannot_be_are_told_before_the_work(
 ) -> None:
     monkeypatch.chdir(folder)
     (tmp_path / "file").write_text("in the way")
-    for place, message in ((tmp_path / "file" / "out.nc", "file"), ("closed/out.nc", "closed")):
+    for place, message in ((tmp_path / "file" / "out", "file"), ("closed/out", "closed")):
         with monkeypatch.context() as patch:
             if message == "closed":  # a user who may write anywhere cannot make such a folder
                 (folder / "closed").mkdir(exist_ok=True)
@@ -149,6 +146,39 @@ def test_places_that_cannot_be_are_told_before_the_work(
         assert message in complaint
     assert not list((folder / "closed").iterdir())
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+MISSING = (
+    "run missing.toml",
+    "train missing.toml --model m.skops",
+    "map missing.tif --model m.skops --out out --fraction 0.1",
+    "info missing.tif",
+    "evaluate --reference missing.tif --labels labels.tif",
+)
+QUICKLY = """
+import contextlib, io, json, sys
+from hsreject.cli import main
+
+for command in json.loads(sys.argv[1]):
+    sys.argv = ["hsreject", *command.split()]
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.suppress(SystemExit):
+        main()
+    assert errors.getvalue().startswith("hsreject: "), errors.getvalue()
+    assert "missing.t" in errors.getvalue()
+    assert not {"sklearn", "xarray", "matplotlib", "rasterio"} & set(sys.modules), command
+"""
+
+
+def test_a_missing_file_is_told_before_the_long_imports(tmp_path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", QUICKLY, json.dumps(MISSING)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(Path(hr.__file__).parents[1])},
+        check=False,
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_folder_for_downloads_that_cannot_be_made_is_told(tmp_path, capsys) -> None:

@@ -15,9 +15,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import hsreject as hr
-from hsreject.cli.application import app
-from hsreject.cli.info import _show_tables
-from hsreject.io.describe import describe
+from hsreject.cli import app
+from hsreject.cli.info_command import _show_tables
 from tests.io.writers import write_envi, write_with_gdal
 
 
@@ -128,7 +127,7 @@ def test_features(tmp_path: Path) -> None:
 
 def test_a_terminal_gets_tables(scene: Path) -> None:
     screen = Console(force_terminal=True, width=90, record=True, file=io.StringIO())
-    _show_tables(describe(scene), screen)
+    _show_tables(hr.describe(scene), screen)
     text = screen.export_text()
     assert re.search(r"Bad bands +2 of 4 \(1, 3\)", text)
     assert "- The header is scene.hdr" in text
@@ -136,7 +135,7 @@ def test_a_terminal_gets_tables(scene: Path) -> None:
 
 def test_progress_counts_what_is_read(scene: Path) -> None:
     calls: list[tuple[str, float, float | None]] = []
-    describe(scene, progress=lambda *call: calls.append(call))
+    hr.describe(scene, progress=lambda *call: calls.append(call))
     assert {stage for stage, *_ in calls} == {"reading pixels"}
     assert calls[-1][1] == calls[-1][2]
 

@@ -69,11 +69,11 @@ def test_training_writes_a_model_and_says_what_thresholds_bring(capsys, files, t
     arguments = ("train", files["config"], "--model", model, "--set", "context.weight=0.5")
     assert call(*arguments) == 0
     told = capsys.readouterr().out
-    for text in ("Small", "--fraction 0.1", "--cost 0.3", f"wrote {model}"):
+    for text in ("Small", "--fraction 0.1", "--rejection-cost 0.3", f"wrote {model}"):
         assert text in told
     assert hr.load_map_model(model).rejector.context.priors[0].weight == 0.5
     assert call(*arguments) == 2
-    assert "is already there. Choose another name, or allow overwriting" in capsys.readouterr().err
+    assert "is already there" in capsys.readouterr().err
     assert call(*arguments, "--overwrite") == 0
 
 
@@ -105,7 +105,7 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert hr.open_map(out / "label_with_rejection.tif").attrs["zero_meaning"] == "rejected"
     assert call(*arguments, *options) == 2
     assert "is not empty" in capsys.readouterr().err
-    assert call(*arguments, "--cost", 0.3, "--overwrite") == 0
+    assert call(*arguments, "--rejection-cost", 0.3, "--overwrite") == 0
     assert "cheapest if a rejected pixel costs 0.3" in capsys.readouterr().out
 
 
@@ -159,31 +159,26 @@ def test_a_guess_is_told_in_one_line(capsys, files, cube, tmp_path) -> None:
     assert told[0].startswith("hsreject: The scene does not say its wavelengths; its 12 bands")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"--fraction": None}, "Ask for exactly one of fraction, threshold, accuracy"),
-        ({"--fraction": "1.5"}, "lies in [0, 1]"),
-        ({"--model": "nothing.skops"}, "cannot be read: No such file"),
+def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:
+    monkeypatch.setattr("hsreject.mapping.tasks.SECONDS_TO_CONNECT", 0.5)
+    usual = {"--model": files["model"], "--out": tmp_path / "out", "--fraction": 0.1}
+    for changes, message in (
+        ({"--fraction": None}, "exactly one of fraction, threshold, accuracy"),
+        ({"--fraction": "1.5"}, "[0, 1]"),
+        ({"--model": "nothing.skops"}, "nothing.skops does not exist"),
         ({"SCENE": "nothing.tif"}, "nothing.tif"),
         ({"--memory": "plenty"}, "like '2GB'"),
-        ({"--match-bands": "any"}, "one of exact, nearest, interpolate"),
-        ({"--scheduler": "tcp://127.0.0.1:1"}, "There is no dask scheduler at"),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(
-    changes, message, monkeypatch, capsys, files, tmp_path
-) -> None:
-    if "--scheduler" in changes:
-        monkeypatch.setattr("hsreject.mapping.tasks.SECONDS_TO_CONNECT", 0.5)
-    options = {"--model": files["model"], "--out": tmp_path / "out", "--fraction": 0.1, **changes}
-    scene = options.pop("SCENE", files["GTiff"])
-    given = [part for name, value in options.items() if value is not None for part in (name, value)]
-    assert call("map", scene, *given) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert [line for line in told.splitlines() if "hsreject:" in line] == told.splitlines()[-1:]
-    assert not (tmp_path / "out").exists()
+        ({"--match-bands": "any"}, "exact, nearest, interpolate"),
+        ({"--scheduler": "tcp://127.0.0.1:1"}, "no dask scheduler"),
+    ):
+        options = {**usual, **changes}
+        scene = options.pop("SCENE", files["GTiff"])
+        given = [part for option in options.items() if option[1] is not None for part in option]
+        assert call("map", scene, *given) == 2
+        told = capsys.readouterr().err.splitlines()
+        assert message in told[-1]
+        assert [line for line in told if "hsreject:" in line] == told[-1:]
+        assert not (tmp_path / "out").exists()
 
 
 def test_arrays_are_mapped_as_the_options_say(capsys, files, cube, tmp_path) -> None:

@@ -5,7 +5,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from hsreject.cli.progress import progress_on
+from hsreject.cli.console import progress_on
 
 
 def test_without_a_terminal_each_stage_is_logged_once() -> None:

@@ -210,7 +210,7 @@ def test_the_command_lists_and_refuses(tmp_path) -> None:
 
 
 def test_the_command_fetches(tmp_path, small_salinas, capsys) -> None:
-    from hsreject.cli.application import app  # noqa: PLC0415
+    from hsreject.cli import app  # noqa: PLC0415
 
     app(["fetch", "salinas-a", "--folder", str(tmp_path)], standalone_mode=False)
     said = capsys.readouterr()

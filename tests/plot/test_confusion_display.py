@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
-from hsreject.classes import ClassTable
+import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.measures.confusion import confusion_matrix
 from hsreject.plot import RejectionConfusionDisplay, new_row
 
 REFERENCE = np.array([1, 1, 1, 1, 2, 2])
@@ -43,7 +42,7 @@ def test_shades_are_shares_of_the_row(ax: Axes) -> None:
 
 
 def test_names_come_from_the_class_table(ax: Axes) -> None:
-    table = ClassTable.from_names(["soil", "water", "roof"])
+    table = hr.ClassTable.from_names(["soil", "water", "roof"])
     display = RejectionConfusionDisplay.from_samples(REFERENCE, LABEL, classes=table)
     display.plot(ax)
     names = [text.get_text() for text in ax.get_xticklabels()]
@@ -52,6 +51,6 @@ def test_names_come_from_the_class_table(ax: Axes) -> None:
 
 
 def test_a_matrix_without_rejected_column_is_refused() -> None:
-    matrix = confusion_matrix(REFERENCE, LABEL).isel(decision=slice(0, 2))
-    with pytest.raises(InputError, match="as its last column"):
+    matrix = hr.confusion_matrix(REFERENCE, LABEL).isel(decision=slice(0, 2))
+    with pytest.raises(InputError, match="last column"):
         RejectionConfusionDisplay.from_matrix(matrix)

@@ -5,17 +5,15 @@ import pytest
 import xarray as xr
 from matplotlib.axes import Axes
 
+import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.measures.curve import rejection_curve
-from hsreject.measures.point import OperatingPoint
-from hsreject.plot import BreakEvenCostDisplay, CostEnvelopeDisplay
-from hsreject.plot.style import new_row
+from hsreject.plot import BreakEvenCostDisplay, CostEnvelopeDisplay, new_row
 
 
 def example(n: int = 200, seed: int = 0) -> xr.Dataset:
     generator = np.random.default_rng(seed)
     confidence = generator.uniform(0, 1, n)
-    return rejection_curve(generator.uniform(0, 1, n) < 0.4 + 0.5 * confidence, confidence)
+    return hr.rejection_curve(generator.uniform(0, 1, n) < 0.4 + 0.5 * confidence, confidence)
 
 
 def line(ax: Axes, label: str) -> np.ndarray:
@@ -23,18 +21,18 @@ def line(ax: Axes, label: str) -> np.ndarray:
     return np.asarray(found.get_xydata())
 
 
-@pytest.mark.parametrize("reference", [None, OperatingPoint(100, 40, 20, 40)])
+@pytest.mark.parametrize("reference", [None, hr.OperatingPoint(100, 40, 20, 40)])
 def test_on_the_break_even_line_both_points_cost_the_same(
-    reference: OperatingPoint | None,
+    reference: hr.OperatingPoint | None,
 ) -> None:
     curve = example()
     _, (ax,) = new_row(1)
     BreakEvenCostDisplay.from_curves({"a": curve}, reference=reference).plot(ax)
     drawn = line(ax, "a")
-    compared = OperatingPoint.from_curve(curve, 0) if reference is None else reference
+    compared = hr.OperatingPoint.from_curve(curve, 0) if reference is None else reference
     checked = 0
     for index, (fraction, rho) in enumerate(drawn):
-        point = OperatingPoint.from_curve(curve, index)
+        point = hr.OperatingPoint.from_curve(curve, index)
         assert fraction == point.rejected_fraction
         if 0 <= rho <= 1:
             assert point.cost(rho) == pytest.approx(compared.cost(rho))
@@ -58,7 +56,7 @@ def test_envelope_is_the_least_cost_of_all_points() -> None:
     CostEnvelopeDisplay.from_curves({"a": curve}).plot(axes)
     rho, cost = line(axes[0], "a").T
     chosen = line(axes[1], "a")[:, 1]
-    points = [OperatingPoint.from_curve(curve, i) for i in range(curve.sizes["operating_point"])]
+    points = [hr.OperatingPoint.from_curve(curve, i) for i in range(curve.sizes["operating_point"])]
     grid = np.linspace(0, 1, 101)
     least = np.min([point.cost(grid) for point in points], axis=0)
     np.testing.assert_allclose(np.interp(grid, rho, cost), least, atol=1e-12)
@@ -77,8 +75,5 @@ def test_envelope_shows_its_two_limits() -> None:
     ends = [artist.get_ydata().tolist() for artist in axes[0].get_lines()]
     assert pytest.approx([errors, errors]) in ends
     assert [0.0, 1.0] in ends
-
-
-def test_envelope_needs_two_axes() -> None:
     with pytest.raises(InputError, match="2 axes"):
-        CostEnvelopeDisplay.from_curves(example()).plot(new_row(3)[1])
+        display.plot(new_row(3)[1])

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.experiments.novelty import NoveltyExperiment
+from examples.unknown_classes import hold_out_classes
 
 FRACTIONS = np.arange(0.05, 0.501, 0.05)
 CONTEXT = hr.SegSALSA(hr.VectorTV(weight=1.0))
@@ -57,7 +57,7 @@ def test_a_wanted_fraction_is_found(evidence, wanted) -> None:
 
 
 def test_an_unknown_class_is_rejected_early_with_novelty() -> None:
-    result = NoveltyExperiment([(14,)], n_seeds=1).run(*hr.load_indian_pines())
+    result = hold_out_classes(*hr.load_indian_pines(), [(14,)], n_seeds=1)
     assert result.novelty_auroc.item() > 0.9
     assert (result.auroc.sel(with_novelty=True) > 0.87).all()
     assert (result.auroc.sel(with_novelty=False) < 0.75).all()

@@ -1,4 +1,4 @@
-"""Maps: what is drawn where, in which colour, and what the legend says."""
+"""Maps and images: what is drawn where, in which color, and what the legend says."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from hsreject.classes import ClassTable
+import hsreject as hr
 from hsreject.errors import InputError
 from hsreject.plot import (
+    INFRARED,
     ClassMapDisplay,
     ConfidenceMapDisplay,
     FalseColorDisplay,
@@ -16,9 +17,7 @@ from hsreject.plot import (
     RejectMapDisplay,
     new_figure,
 )
-from hsreject.plot.categories import color_distance, no_reference_color, rejected_color
-from hsreject.plot.false_color import INFRARED
-from hsreject.plot.grid import thinned
+from hsreject.plot.map_displays import color_distance
 
 NODATA = 255
 
@@ -40,8 +39,8 @@ def as_bytes(color: str) -> list[int]:
     return [round(255 * channel) for channel in to_rgb(color)]
 
 
-def test_class_map_draws_each_class_in_its_own_colour(ax: Axes) -> None:
-    table = ClassTable.from_names(["soil", "water"], colors=["#aa5500", "#0033cc"])
+def test_class_map_draws_each_class_in_its_own_color(ax: Axes) -> None:
+    table = hr.ClassTable.from_names(["soil", "water"], colors=["#aa5500", "#0033cc"])
     labels = np.array([[1, 2, 0, NODATA]], dtype=np.uint8)
     drawn = pixels(ClassMapDisplay.from_labels(labels, classes=table).plot(ax))
     assert drawn[0, 0].tolist() == [*as_bytes("#aa5500"), 255]
@@ -51,26 +50,18 @@ def test_class_map_draws_each_class_in_its_own_colour(ax: Axes) -> None:
     assert legend(ax) == ["soil", "water", "no reference", "no data"]
 
 
-def test_class_map_shows_only_what_occurs(ax: Axes) -> None:
-    table = ClassTable.from_names(["soil", "water", "roof"])
-    ClassMapDisplay.from_labels(np.array([[3, 3]]), classes=table).plot(ax)
-    assert legend(ax) == ["roof"]
+def test_class_map_shows_only_what_occurs_and_names_what_no_table_knows(ax: Axes) -> None:
+    table = hr.ClassTable.from_names(["soil", "water", "roof"])
+    ClassMapDisplay.from_labels(np.array([[3, 3, 9]]), classes=table).plot(ax)
+    assert legend(ax) == ["roof", "not in the class table"]
 
 
-def test_class_map_names_labels_outside_its_table(ax: Axes) -> None:
-    ClassMapDisplay.from_labels(np.array([[1, 9]]), classes=ClassTable.from_names(["a"])).plot(ax)
-    assert legend(ax) == ["a", "not in the class table"]
-
-
-def test_plain_table_has_no_class_for_nodata() -> None:
-    display = ClassMapDisplay.from_labels(np.array([[1, 2, NODATA]], dtype=np.uint8))
-    assert display.classes.values == (1, 2)
-
-
-def test_class_table_comes_with_the_labels(ax: Axes) -> None:
-    table = ClassTable.from_names(["soil", "water"])
+def test_class_table_comes_with_the_labels_and_has_no_class_for_nodata() -> None:
+    table = hr.ClassTable.from_names(["soil", "water"])
     labels = xr.DataArray(np.array([[1, 2]]), dims=("y", "x"), attrs=table.to_attrs())
     assert ClassMapDisplay.from_labels(labels).classes == table
+    plain = ClassMapDisplay.from_labels(np.array([[1, 2, NODATA]], dtype=np.uint8))
+    assert plain.classes.values == (1, 2)
 
 
 def test_rejected_no_data_and_classes_are_told_apart(ax: Axes) -> None:
@@ -97,27 +88,27 @@ def test_reject_map_from_label_with_rejection_is_the_same_map() -> None:
     xr.testing.assert_equal(both.label_with_rejection, one.label_with_rejection)
 
 
+def color_of(drawn: np.ndarray) -> str:
+    return "#" + bytes(drawn[0, 0, :3].tolist()).hex()
+
+
 @pytest.mark.parametrize("number", [2, 16, 40])
-def test_rejected_colour_differs_from_every_palette_colour(number: int) -> None:
-    colors = ClassTable.plain(range(1, number + 1)).colors
-    chosen = rejected_color([*colors, "#ffffff"])
-    assert min(color_distance(chosen, color) for color in colors) > 20
+def test_rejected_color_differs_from_every_class(ax: Axes, number: int) -> None:
+    table = hr.ClassTable.plain(range(1, number + 1))
+    chosen = color_of(pixels(RejectMapDisplay.from_labels(np.array([[0]]), classes=table).plot(ax)))
+    assert min(color_distance(chosen, color) for color in table.colors) > 20
 
 
-def test_rejected_colour_avoids_a_black_class() -> None:
-    chosen = rejected_color(["#000000", "#ffffff"])
-    assert color_distance(chosen, "#000000") > 25
-    assert color_distance(chosen, "#ffffff") > 25
-
-
-def test_no_reference_avoids_a_white_class() -> None:
-    assert no_reference_color(["#ffffff"]) != "#ffffff"
+def test_rejected_and_no_reference_avoid_a_black_and_a_white_class() -> None:
+    table = hr.ClassTable.from_names(["night", "snow"], colors=["#000000", "#ffffff"])
+    for display, least in ((RejectMapDisplay, 25), (ClassMapDisplay, 20)):
+        shown = display.from_labels(np.array([[0, 1, 2]]), classes=table)
+        chosen = color_of(pixels(shown.plot(new_figure().add_subplot())))
+        assert min(color_distance(chosen, color) for color in table.colors) > least
 
 
 def test_maps_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(
-        InputError, match="label has 1 rows x 2 columns but rejected has 1 rows x 3"
-    ):
+    with pytest.raises(InputError, match="rejected has 1 rows x 3"):
         RejectMapDisplay.from_maps(np.array([[1, 2]]), np.zeros((1, 3), dtype=bool))
     with pytest.raises(InputError, match="two dimensions"):
         ClassMapDisplay.from_labels(np.array([1, 2]))
@@ -150,9 +141,6 @@ def test_confidence_map_keeps_nan_transparent_and_marks_clipped_ends(ax: Axes) -
     assert bar is not None
     assert bar.extend == "min"
     assert bar.ax.get_ylabel() == "confidence"
-
-
-def test_confidence_without_values_is_refused() -> None:
     with pytest.raises(InputError, match="no finite value"):
         ConfidenceMapDisplay.from_confidence(np.full((2, 2), np.nan))
 
@@ -172,14 +160,15 @@ def scene() -> xr.DataArray:
     )
 
 
-def test_false_colour_chooses_by_wavelength() -> None:
+def test_false_color_chooses_by_wavelength() -> None:
     assert FalseColorDisplay.from_cube(scene()).bands == (2, 1, 0)
     shown = FalseColorDisplay.from_cube(scene(), wavelengths=INFRARED)
     assert shown.bands == (3, 2, 1)
     assert shown.wavelengths == (860.0, 640.0, 550.0)
+    assert len(set(FalseColorDisplay.from_cube(scene().drop_vars("wavelength")).bands)) == 3
 
 
-def test_false_colour_passes_over_bad_and_empty_bands() -> None:
+def test_false_color_passes_over_bad_and_empty_bands() -> None:
     cube = scene().assign_coords(good_band=("band", [True, False, True, True]))
     assert 1 not in FalseColorDisplay.from_cube(cube).bands
     empty = scene()
@@ -187,26 +176,18 @@ def test_false_colour_passes_over_bad_and_empty_bands() -> None:
     assert 2 not in FalseColorDisplay.from_cube(empty).bands
 
 
-def test_false_colour_without_wavelengths_spreads_the_bands() -> None:
-    bands = FalseColorDisplay.from_cube(scene().drop_vars("wavelength")).bands
-    assert len(set(bands)) == 3
-
-
-def test_false_colour_stretch_is_robust_and_keeps_nodata_transparent() -> None:
+def test_false_color_stretch_is_robust_and_keeps_nodata_transparent() -> None:
     picture = FalseColorDisplay.from_cube(scene()).picture.values
     assert picture[0, 0].tolist() == [0, 0, 0, 0]
     assert picture[1:, :, 3].min() == 255
     assert 100 < np.median(picture[..., 1]) < 155, "the hot pixel took the whole range"
 
 
-def test_false_colour_of_integers_and_of_one_value() -> None:
+def test_false_color_of_integers_and_of_one_value() -> None:
     constant = xr.DataArray(np.full((3, 2, 2), 7, dtype=np.uint16), dims=("band", "y", "x"))
     picture = FalseColorDisplay.from_cube(constant).picture.values
     assert np.unique(picture[..., :3]).tolist() == [128]
-
-
-def test_false_colour_refuses_bands_that_are_not_there() -> None:
-    with pytest.raises(InputError, match="within the 4 bands"):
+    with pytest.raises(InputError, match="4 bands"):
         FalseColorDisplay.from_cube(scene(), bands=(0, 1, 4))
 
 
@@ -216,6 +197,6 @@ def test_maps_are_drawn_where_they_lie(ax: Axes) -> None:
 
 
 def test_large_maps_are_thinned_before_they_are_drawn() -> None:
-    large = xr.DataArray(np.zeros((10, 4500), dtype=np.uint8), dims=("y", "x"))
-    assert thinned(large).shape == (4, 1500)
-    assert thinned(large[:, :2000]).shape == (10, 2000)
+    large = np.zeros((10, 4500), dtype=np.uint8)
+    assert ClassMapDisplay.from_labels(large).labels.shape == (4, 1500)
+    assert ClassMapDisplay.from_labels(large[:, :2000]).labels.shape == (10, 2000)

@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from hsreject.cli.options import BandAxis
+from hsreject.cli.console import BandAxis, check_there, progress_on
+from hsreject.progress import no_progress
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hsreject.io.describe import Description
 
 
-def info(
+def info_command(
     path: Annotated[
         Path, typer.Argument(metavar="FILE", help="A scene, a label map or a vector file.")
     ],
@@ -27,11 +29,8 @@ def info(
     quick: Annotated[bool, typer.Option("--quick", help="Do not read the pixels.")] = False,
 ) -> None:
     """Print what is understood of a file: size, type, place, bands, nodata, classes, guesses."""
-    from rich.console import Console
-
-    from hsreject.cli.progress import progress_on
+    check_there(path)
     from hsreject.io.describe import describe
-    from hsreject.progress import no_progress
 
     screen = Console()
     with progress_on(Console(stderr=True)) as shown:
@@ -56,9 +55,6 @@ def plain_text(found: Description) -> str:
 
 
 def _show_tables(found: Description, screen: Console) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     grid = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     grid.add_column(style="bold")
     grid.add_column(overflow="fold")

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.options import Settings
-from hsreject.cli.progress import progress_on
-from hsreject.cli.table import result_table
+from hsreject.cli.console import Settings, progress_on, result_table
 
 
 def run_command(
@@ -31,6 +29,10 @@ def run_command(
     Started again, it continues from the stages that are finished and unchanged. 'hsreject config
     list' tells what a configuration may name.
     """
+    from hsreject.config.document import read_document
+
+    read_document(config)  # a mistake in it is told at once, before the long imports
+
     from hsreject.pipeline.run import run
     from hsreject.pipeline.summary_table import summary_notes, summary_rows
 
@@ -39,10 +41,7 @@ def run_command(
     with progress_on(Console(stderr=True)) as progress:
         dataset = run(config, out=folder, settings=settings or (), progress=progress)
     headings, rows = summary_rows(dataset)
-    table = result_table(console, *headings, title=str(dataset.attrs["title"]))
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
+    console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
     console.print(
         f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False

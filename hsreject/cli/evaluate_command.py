@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 
-from hsreject.cli.options import Overwrite
+from hsreject.cli.console import Overwrite, check_there, progress_on, result_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hsreject.report.evaluation import Evaluation
 
 
-def evaluate(  # noqa: PLR0913 (one argument an option)
+def evaluate_command(  # noqa: PLR0913 (one argument per option)
     *,
     reference: Annotated[
         Path, typer.Option(help="True classes: raster (0 is no reference), polygons or points.")
@@ -27,7 +26,7 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
     rejected: Annotated[
         Path | None, typer.Option(help="What the map rejects, not 0 where it does: raster.")
     ] = None,
-    cost: Annotated[
+    rejection_cost: Annotated[
         list[float] | None,
         typer.Option(help="Cost of a rejection if an error costs 1; may be given several times."),
     ] = None,
@@ -55,9 +54,7 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
     A is the accuracy of what is kept, Q the share of right decisions (right labels kept, wrong ones
     rejected), phi the odds of an error among the rejected over the odds among all.
     """
-    from rich.console import Console
-
-    from hsreject.cli.progress import progress_on
+    check_there(reference, labels, confidence, rejected)
     from hsreject.files import check_folder
     from hsreject.report.evaluation_files import evaluate_files
     from hsreject.report.evaluation_folder import write_evaluation
@@ -69,7 +66,7 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
         labels,
         confidence=confidence,
         rejected=rejected,
-        rejection_cost=cost or (),
+        rejection_cost=rejection_cost or (),
         label_nodata=label_nodata,
         attribute=attribute,
     )
@@ -87,28 +84,22 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
 
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the table of operating points and what people quote besides."""
-    from hsreject.cli.table import result_table
     from hsreject.report.evaluation_summary import summary_lines
 
-    headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
-    table = result_table(console, *headings)
-    for named in evaluation.points:
-        point = named.point
-        table.add_row(
+    rows = [
+        (
             named.name,
-            f"{100 * point.rejected_fraction:.2f} %",
-            *(
-                _number(value)
-                for value in (
-                    point.nonrejected_accuracy,
-                    point.classification_quality,
-                    point.rejection_quality,
-                    named.threshold,
-                    named.cost,
-                )
-            ),
+            f"{100 * named.point.rejected_fraction:.2f} %",
+            _number(named.point.nonrejected_accuracy),
+            _number(named.point.classification_quality),
+            _number(named.point.rejection_quality),
+            _number(named.threshold),
+            _number(named.cost),
         )
-    console.print(table)
+        for named in evaluation.points
+    ]
+    headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
+    console.print(result_table(console, headings, rows))
     console.print()
     for line in summary_lines(evaluation):
         console.print(line, soft_wrap=True, markup=False)

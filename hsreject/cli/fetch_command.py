@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+
+from hsreject.cli.console import progress_on
 
 
-def fetch(
+def fetch_command(
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME", help="Scenes to fetch; none lists what there is."),
@@ -20,9 +23,6 @@ def fetch(
     ] = None,
 ) -> None:
     """Download scenes with reference labels, checked by SHA-256, for `load_scene` in Python."""
-    from rich.console import Console
-
-    from hsreject.cli.progress import progress_on
     from hsreject.datasets.scenes import fetch_scene
 
     if not names:

@@ -27,7 +27,7 @@ class RejectionConfusionDisplay:
     """Which class was called what, and how much of each class was rejected.
 
     Rows are the reference, columns the decision; cells show counts, their shade the share of the
-    row. The rejected column stands apart, in grey.
+    row. The rejected column stands apart, in gray.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class RejectionConfusionDisplay:
 
     Examples
     --------
-    >>> from hsreject.plot.style import new_figure
-    >>> display = RejectionConfusionDisplay.from_samples(
+    >>> import hsreject as hr
+    >>> display = hr.plot.RejectionConfusionDisplay.from_samples(
     ...     [1, 1, 2, 2], [1, 2, 2, 2], rejected=[False, True, False, False]
     ... )
-    >>> ax = display.plot(new_figure().add_subplot())
+    >>> ax = display.plot(hr.plot.new_figure().add_subplot())
     >>> [text.get_text() for text in ax.get_xticklabels()]
     ['class 1', 'class 2', 'rejected']
     """
@@ -119,12 +119,5 @@ class RejectionConfusionDisplay:
             for place, count, share in zip(places, counts, shares, strict=True):
                 if count > 0:
                     color = "white" if share > 0.6 else "black"
-                    ax.text(
-                        place,
-                        row,
-                        f"{count:.6g}",
-                        ha="center",
-                        va="center",
-                        fontsize=size,
-                        color=color,
-                    )
+                    text = ax.text(place, row, f"{count:.6g}", fontsize=size, color=color)
+                    text.set(ha="center", va="center")

@@ -1,8 +1,8 @@
-"""The three measure curves of one or several rejectors."""
+"""The three measures over the rejected fraction: curves, isolated points, bands and their axes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,17 +11,8 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.measures.choosing import choose_point
-from hsreject.measures.point import OperatingPoint
-from hsreject.plot.measure_axes import (
-    FRACTION,
-    MEASURES,
-    QUALITY,
-    REJECTION_QUALITY,
-    guide,
-    label_axes,
-    settled_limit,
-)
-from hsreject.plot.series import draw_series, named_curves, thinned_index
+from hsreject.measures.curve import nearest_points
+from hsreject.measures.point import FRACTION_AXIS, MEASURES, OperatingPoint
 from hsreject.plot.style import (
     PAGE_WIDTH,
     LineLook,
@@ -30,10 +21,20 @@ from hsreject.plot.style import (
     print_style,
     shown_row,
 )
+from hsreject.schema import REJECTED_FRACTION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+
+ACCURACY = "nonrejected_accuracy"
+QUALITY = "classification_quality"
+REJECTION_QUALITY = "rejection_quality"
+PANELS = tuple(MEASURES)
+
+_DRAWN_POINTS = 1000
+_ROOM_FOR_TEXT = 0.09  # share of the axis
+_SETTLED = 0.02
 
 Marks = Sequence[OperatingPoint] | Mapping[str, OperatingPoint]
 
@@ -62,12 +63,11 @@ class RejectionCurveDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from hsreject.measures.curve import rejection_curve
-    >>> from hsreject.plot.style import new_figure
-    >>> curve = rejection_curve(np.array([True, False, True]), np.array([0.9, 0.2, 0.6]))
-    >>> display = RejectionCurveDisplay.from_curves({"maximum": curve})
-    >>> axes = display.plot(new_figure().subplots(1, 3))
-    >>> [ax.get_ylabel() for ax in axes][0]
+    >>> import hsreject as hr
+    >>> curve = hr.rejection_curve(np.array([True, False, True]), np.array([0.9, 0.2, 0.6]))
+    >>> figure, axes = hr.plot.new_row(3)
+    >>> drawn = hr.plot.RejectionCurveDisplay.from_curves({"maximum": curve}).plot(axes)
+    >>> drawn[0].get_ylabel()
     'nonrejected accuracy $A$'
     """
 
@@ -91,17 +91,18 @@ class RejectionCurveDisplay:
         """Return the display of curves; unless told otherwise the largest Q of each is marked."""
         named = named_curves(curves)
         if marked is None:
-            marked = {name: [_largest_quality(curve)] for name, curve in named.items()}
+            best = {name: int(choose_point(c)["index"]) for name, c in named.items()}
+            marked = {n: [OperatingPoint.from_curve(c, best[n])] for n, c in named.items()}
         return cls(named, dict(marked), dict(bands or {}), frozenset(isolated))
 
     def plot(
         self,
         axes: Sequence[Axes] | None = None,
         *,
-        measures: Sequence[str] = MEASURES,
+        measures: Sequence[str] = PANELS,
         legend: bool = True,
     ) -> list[Axes]:
-        """Draw one panel a measure, on `axes` (new pyplot axes unless given); return the axes.
+        """Draw one panel per measure, on `axes` (new pyplot axes unless given); return the axes.
 
         Parameters
         ----------
@@ -116,9 +117,8 @@ class RejectionCurveDisplay:
         with print_style():
             panels = shown_row(len(measures), PAGE_WIDTH, 2.3) if axes is None else list(axes)
             if len(panels) != len(measures):
-                raise InputError(
-                    f"{len(measures)} measures need {len(measures)} axes (got {len(panels)})."
-                )
+                needed = len(measures)
+                raise InputError(f"{needed} measures need {needed} axes (got {len(panels)}).")
             for ax, measure in zip(panels, measures, strict=True):
                 self._panel(ax, measure, looks)
             if legend:
@@ -137,19 +137,19 @@ class RejectionCurveDisplay:
             )
             for label, marker, point in _marks(self.marked.get(name, ()), looks[name]):
                 _draw_mark(ax, point, measure, looks[name].color, marker=marker, label=label)
-            highest = max(highest, settled_limit(fraction, values))
+            highest = max(highest, _settled_limit(fraction, values))
         if measure == QUALITY and len(self.curves) == 1:
             (curve,) = self.curves.values()
-            guide(ax, float(curve[QUALITY][0]), "no rejection")
+            _guide(ax, float(curve[QUALITY][0]), "no rejection")
         if measure == REJECTION_QUALITY:
             ax.set_ylim(0, highest)
-            guide(ax, 1.0, "chance")
+            _guide(ax, 1.0, "chance")
 
 
 def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return what is drawn of a curve: only finite values, and not phi where it is a convention."""
-    drawn = thinned_index(curve[FRACTION].values)
-    fraction, values = curve[FRACTION].values[drawn], curve[measure].values[drawn]
+    drawn = thinned_index(curve[REJECTED_FRACTION].values)
+    fraction, values = curve[REJECTED_FRACTION].values[drawn], curve[measure].values[drawn]
     values = np.where(np.isfinite(values), values, np.nan)
     if measure == REJECTION_QUALITY:
         values = np.where(fraction == 0, np.nan, values)
@@ -157,7 +157,7 @@ def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray
 
 
 def _draw_band(ax: Axes, band: xr.Dataset, measure: str, color: str) -> None:
-    fraction = band[FRACTION].values
+    fraction = band[REJECTED_FRACTION].values
     lower, upper = band[f"{measure}_lower"].values, band[f"{measure}_upper"].values
     # an infinite upper limit of phi is drawn as far above the axis; at r = 0 phi is a convention
     upper = np.where(np.isposinf(upper), 1e6, upper)
@@ -167,14 +167,11 @@ def _draw_band(ax: Axes, band: xr.Dataset, measure: str, color: str) -> None:
 
 def _draw_legend(ax: Axes) -> None:
     """Write the legend into the panel, or above all panels when it would cover the curves."""
-    named = [
-        (handle, label)
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-        if label
-    ]
-    if len(named) > 2:
-        legend_above(ax, [handle for handle, _ in named])
-    elif named:
+    handles, names = ax.get_legend_handles_labels()
+    handles = [handle for handle, name in zip(handles, names, strict=True) if name]
+    if len(handles) > 2:
+        legend_above(ax, handles)
+    elif handles:
         ax.legend(loc="best", handlelength=2.6)
 
 
@@ -205,5 +202,89 @@ def _draw_mark(
         )
 
 
-def _largest_quality(curve: xr.Dataset) -> OperatingPoint:
-    return OperatingPoint.from_curve(choose_point(curve))
+def named_curves(
+    curves: Mapping[str, xr.Dataset] | xr.Dataset, *, mentioned: Iterable[str] = ()
+) -> dict[str, xr.Dataset]:
+    """Return curves by name; a single curve has the empty name. Names `mentioned` must be there."""
+    named = {"": curves} if isinstance(curves, xr.Dataset) else dict(curves)
+    if not named:
+        raise InputError("There is no curve to draw: give at least one, as {name: curve}.")
+    for name in mentioned:
+        if name not in named:
+            raise InputError(f"There is no curve named '{name}'. There are: {', '.join(named)}.")
+    return named
+
+
+def thinned_index(fraction: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return which points of a curve to draw: all, or a thousand evenly spaced in r."""
+    if fraction.size <= _DRAWN_POINTS:
+        return np.arange(fraction.size)
+    return nearest_points(fraction, _DRAWN_POINTS)
+
+
+def draw_series(
+    ax: Axes,
+    fraction: NDArray[np.float64],
+    values: NDArray[np.float64],
+    look: LineLook,
+    *,
+    name: str,
+    isolated: bool = False,
+) -> None:
+    """Draw a curve, or isolated points as open symbols joined by a thin line."""
+    ax.plot(
+        fraction,
+        values,
+        color=look.color,
+        linestyle=look.dashes,
+        linewidth=0.7 if isolated else None,
+        marker=look.marker if isolated else None,
+        markerfacecolor="white",
+        label=name,
+    )
+
+
+def label_axes(ax: Axes, measure: str) -> None:
+    """Write the names of the rejected fraction and of a measure on axes."""
+    label_fraction(ax)
+    ax.set_ylabel(MEASURES[measure].label)
+
+
+def label_fraction(ax: Axes) -> None:
+    """Make the horizontal axis that of the rejected fraction."""
+    ax.set_xlabel(FRACTION_AXIS.label)
+    from_zero_to_one(ax)
+
+
+def from_zero_to_one(ax: Axes) -> None:
+    """Let the horizontal axis run from 0 to 1, with ticks that never collide."""
+    ax.set_xlim(0, 1)
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
+
+
+def _guide(ax: Axes, height: float, text: str) -> None:
+    """Draw the level that a measure is read against; its name stands where the axis has room."""
+    ax.axhline(height, color="0.55", linewidth=0.6, linestyle=(0, (2, 2)), zorder=0)
+    bottom, top = ax.get_ylim()
+    below = height - bottom > _ROOM_FOR_TEXT * (top - bottom)
+    ax.annotate(
+        text,
+        (0, height),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, -2 if below else 1.5),
+        textcoords="offset points",
+        ha="left",
+        va="top" if below else "bottom",
+        fontsize=6,
+        color="0.35",
+    )
+
+
+def _settled_limit(fraction: NDArray[np.floating], quality: NDArray[np.floating]) -> float:
+    """Return where the axis of rejection quality ends.
+
+    With a handful of samples rejected the quality jumps between 0 and infinity; those points
+    must not flatten the rest of the curve.
+    """
+    settled = quality[(fraction >= _SETTLED) & np.isfinite(quality)]
+    return 1.12 * float(settled.max(initial=1.0))

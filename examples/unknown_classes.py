@@ -1,0 +1,209 @@
+"""How well classes that were never trained on are rejected, and what that costs on known ones.
+
+    python examples/unknown_classes.py --hold-out 14 --hold-out 10,11
+
+Classes are held out of the training, and the area under the ROC curve (AUROC) is measured: the
+probability that a pixel of a held-out class is rejected before a test pixel of a known class. 0.5
+is chance. It is measured for pixelwise and sequential rejection, each without and with novelty, and
+for the novelty p-value alone. What novelty costs is measured with nothing held out: the accuracy of
+the kept pixels. Without --scene it takes Indian Pines, which comes with hsreject.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import roc_auc_score
+
+import hsreject as hr
+from hsreject.errors import InputError
+
+INDIAN_PINES_HOLD_OUTS = ((14,), (10, 11), (2,), (5, 6), (8,), (11,))
+FEATURES = (hr.MNF(30), hr.Smooth(2.0))
+REGRESSION = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
+CONTEXT = hr.SegSALSA(hr.VectorTV(weight=2.0))
+REJECTED_FRACTION = 0.1  # at which accuracies are compared
+NAMES = ("pixelwise", "sequential")
+
+
+def hold_out_classes(
+    cube: xr.DataArray,
+    labels: xr.DataArray,
+    hold_outs: Sequence[Sequence[int]] | None = None,
+    *,
+    n_per_class: int = 10,
+    n_seeds: int = 5,
+    features: Sequence[hr.SceneTransformer] = FEATURES,
+    classifier: ClassifierMixin = REGRESSION,
+    context: hr.SegSALSA = CONTEXT,
+) -> xr.Dataset:
+    """Return AUROC for each set of classes held out, and the accuracy with nothing held out.
+
+    Parameters
+    ----------
+    cube, labels : DataArray, dims (band, y, x) and (y, x)
+        The scene and its reference, 0 where there is none.
+    hold_outs : sequence of sequences of int, optional
+        Label values that are unknown together; by default each class by itself.
+    n_per_class, n_seeds : int
+        Training pixels per class, and draws of them, with the seeds 0, 1, ...
+    features : sequence of scene transformers
+        What is done to the cube first; novelty is measured in these features.
+    classifier : scikit-learn classifier
+    context : SegSALSA
+        Of sequential rejection.
+
+    Returns
+    -------
+    Dataset
+        `auroc` (hold_out, seed, rejector, with_novelty), `novelty_auroc` (hold_out, seed),
+        `accuracy` (seed, rejector, with_novelty) and `n_unknown` (hold_out): pixels held out.
+    """
+    # pixels without data are neither known nor unknown
+    labels = labels.where(cube.notnull().all("band"), 0).astype(labels.dtype)
+    hold_outs = checked(hold_outs, labels)
+    for transformer in features:
+        cube = transformer.fit_transform(cube)
+
+    def draws(hold: Sequence[int]) -> Iterator[tuple[xr.Dataset, xr.DataArray]]:
+        known = labels.where(~labels.isin(hold), 0).astype(labels.dtype)
+        for seed in range(n_seeds):
+            training, test = hr.sample_per_class(known, n_per_class, seed=seed)
+            yield learn(cube, training, classifier, context), test
+
+    accuracies = [
+        hr.accuracy_at(rejector.operating_points(given, test), REJECTED_FRACTION).item()
+        for maps, test in draws(())
+        for rejector, given in compared(maps, context)
+    ]
+    aurocs, alone = [], []
+    for hold in hold_outs:
+        unknown = labels.isin(hold).values
+        for maps, test in draws(hold):
+            known = test.values != 0
+            for rejector, given in compared(maps, context):
+                confidence = rejector.rank(given)["confidence"].values
+                aurocs.append(told_apart(confidence, known, unknown))
+            alone.append(told_apart(maps["novelty_p_value"].values, known, unknown))
+    shape = (len(hold_outs), n_seeds)
+    over = ("seed", "rejector", "with_novelty")
+    return xr.Dataset(
+        {
+            "auroc": (("hold_out", *over), np.reshape(aurocs, (*shape, 2, 2))),
+            "novelty_auroc": (("hold_out", "seed"), np.reshape(alone, shape)),
+            "accuracy": (over, np.reshape(accuracies, (n_seeds, 2, 2))),
+            "n_unknown": ("hold_out", [int(labels.isin(hold).sum()) for hold in hold_outs]),
+        },
+        coords={
+            "hold_out": [", ".join(map(str, hold)) for hold in hold_outs],
+            "rejector": list(NAMES),
+            "with_novelty": [False, True],
+        },
+    )
+
+
+def learn(
+    features: xr.DataArray,
+    training: xr.DataArray,
+    classifier: ClassifierMixin,
+    context: hr.SegSALSA,
+) -> xr.Dataset:
+    """Return class probabilities, the hidden field and the novelty of every pixel."""
+    probability = hr.SceneClassifier(classifier).fit(features, training).predict_proba(features)
+    return xr.Dataset(
+        {
+            "probability": probability,
+            "hidden_field": context.solve(probability).hidden_field,
+            "novelty_p_value": hr.Novelty().fit(features, training).p_value(features),
+        }
+    )
+
+
+def compared(
+    maps: xr.Dataset, context: hr.SegSALSA
+) -> Iterator[tuple[hr.RankedRejector, xr.Dataset]]:
+    """Yield both rejectors, each with what it is given: first without, then with novelty."""
+    for rejector in (hr.PixelwiseRejector(), hr.SequentialRejector(context)):
+        yield rejector, maps.drop_vars("novelty_p_value")
+        yield rejector, maps
+
+
+def told_apart(confidence: np.ndarray, known: np.ndarray, unknown: np.ndarray) -> float:
+    """Return the probability that an unknown pixel has a lower confidence than a known one."""
+    judged = (known | unknown) & ~np.isnan(confidence)
+    return float(roc_auc_score(unknown[judged], -confidence[judged]))
+
+
+def checked(
+    hold_outs: Sequence[Sequence[int]] | None, labels: xr.DataArray
+) -> Sequence[Sequence[int]]:
+    """Return the classes to hold out, or say why a set of them cannot be."""
+    present = set(np.unique(labels.values).tolist()) - {0}
+    for hold in hold_outs or ():
+        if not set(hold) <= present or not hold or len(present - set(hold)) < 2:
+            raise InputError(
+                f"Classes {list(hold)} cannot be held out of {sorted(present)}: they must occur "
+                "there, at pixels with data, and leave two classes to train on."
+            )
+    return hold_outs or [(value,) for value in sorted(present)]
+
+
+def show(result: xr.Dataset) -> None:
+    """Print the AUROC of every hold-out, and the accuracy with nothing unknown."""
+    table = result.auroc.mean("seed").stack(column=("rejector", "with_novelty")).to_pandas()
+    table.columns = ["pixelwise", "+ novelty", "sequential", "+ novelty"]
+    table["novelty alone"] = result.novelty_auroc.mean("seed").values
+    table.loc["mean"] = table.mean()
+    table.insert(0, "pixels", [*map(str, result.n_unknown.values), ""])
+    print("AUROC of unknown against known pixels")
+    print(table.rename_axis(None).to_string(float_format="{:.3f}".format))
+    print(f"\nAccuracy of the kept pixels, {REJECTED_FRACTION:.0%} rejected, nothing unknown")
+    for name in NAMES:
+        without, aware = 100 * result.accuracy.sel(rejector=name).mean("seed").values
+        print(f"{name:<11} {without:.2f} %, with novelty {aware:.2f} % ({aware - without:+.2f})")
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--scene", type=Path, help="a scene; Indian Pines unless given")
+    parser.add_argument("--labels", type=Path, help="its reference labels")
+    parser.add_argument("--hold-out", action="append", help="such as 10,11; repeatable")
+    parser.add_argument("--n-per-class", type=int, default=10, help="training pixels per class")
+    parser.add_argument("--n-seeds", type=int, default=5, help="draws of the training pixels")
+    parser.add_argument("--n-components", type=int, default=30, help="MNF components")
+    parser.add_argument("--out", type=Path, help="write the table to this file, .nc")
+    options = parser.parse_args()
+    if (options.scene is None) != (options.labels is None):
+        parser.error("give --scene and --labels together, or neither for Indian Pines")
+    try:
+        hold_outs = [[int(value) for value in text.split(",")] for text in options.hold_out or ()]
+    except ValueError:
+        parser.error("--hold-out takes label values with commas between them, such as 10,11")
+    try:
+        if options.scene is None:
+            cube, labels = hr.load_indian_pines()
+            hold_outs = hold_outs or INDIAN_PINES_HOLD_OUTS
+        else:
+            cube = hr.open_scene(options.scene)
+            labels = hr.open_labels(options.labels, like=cube)
+        result = hold_out_classes(
+            cube,
+            labels,
+            hold_outs,
+            n_per_class=options.n_per_class,
+            n_seeds=options.n_seeds,
+            features=(hr.MNF(options.n_components), hr.Smooth(2.0)),
+        )
+        show(result)
+        if options.out is not None:
+            hr.write_dataset(result, options.out)
+    except hr.HsrejectError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""``hsreject train`` and ``hsreject map``: learn on one scene, map others of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from hsreject.cli.console import (
+    BandAxis,
+    Overwrite,
+    Settings,
+    check_there,
+    progress_on,
+    result_table,
+)
+
+if TYPE_CHECKING:
+    from hsreject.mapping.map_model import MapModel
+    from hsreject.mapping.summary import MapSummary
+
+
+def train_command(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A TOML file, as for 'hsreject run'.")
+    ],
+    *,
+    model: Annotated[
+        Path, typer.Option("--model", "-m", help="Where to write the model; .skops is usual.")
+    ],
+    settings: Settings = None,
+    rejector: Annotated[
+        str | None,
+        typer.Option(
+            help="Which rejector of CONFIG gives label and confidence; by default a sequential one."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that is already there.")
+    ] = False,
+) -> None:
+    """Train a map model: features, classifier, context, confidence and thresholds, in one file.
+
+    The test pixels of the configuration tell which threshold a rejection cost or an accuracy asks
+    for. The file runs no code when it is opened.
+    """
+    from hsreject.config.document import read_document
+
+    read_document(config)  # a mistake in it is told at once, before the long imports
+
+    from hsreject.files import check_target
+    from hsreject.mapping.model_file import save_map_model
+    from hsreject.mapping.train import train
+
+    check_target(model, overwrite=overwrite)  # before the work, not after it
+    with progress_on(Console(stderr=True)) as progress:
+        trained = train(config, settings=settings or (), rejector=rejector, progress=progress)
+    save_map_model(trained, model, overwrite=overwrite)
+    console = Console(highlight=False)
+    if trained.calibration:
+        show_points(trained, console)
+    else:
+        console.print("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
+    console.print(f"wrote {model}", soft_wrap=True, markup=False)
+
+
+def show_points(model: MapModel, console: Console) -> None:
+    """Print the operating points that people ask for first."""
+    from hsreject.measures.choosing import (
+        cheapest_operating_point,
+        choose_point,
+    )
+
+    points = model.operating_points
+    chosen = {"nothing rejected": choose_point(points, fraction=0.0)}
+    chosen |= {f"--fraction {share}": choose_point(points, fraction=share) for share in (0.1, 0.2)}
+    chosen |= {
+        f"--rejection-cost {cost}": cheapest_operating_point(points, cost)
+        for cost in (0.2, 0.3, 0.4)
+    }
+    rows = [
+        (
+            name,
+            f"{100 * float(point['rejected_fraction']):.1f} %",
+            f"{100 * float(point['nonrejected_accuracy']):.1f} %",
+            f"{float(point['threshold']):.4f}",
+        )
+        for name, point in chosen.items()
+    ]
+    headings = ("test pixels", "rejected", "accuracy kept", "threshold")
+    console.print(result_table(console, headings, rows, title=model.title))
+    console.print(
+        "Thresholds for a cost were chosen on these pixels: their accuracy is optimistic."
+    )
+
+
+def map_command(  # noqa: PLR0913 (one argument per option)
+    scene: Annotated[
+        Path, typer.Argument(metavar="SCENE", help="ENVI, GeoTIFF, .mat or .npy; of any size.")
+    ],
+    *,
+    model: Annotated[Path, typer.Option("--model", "-m", help="Made by 'hsreject train'.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New folder for the maps.")],
+    fraction: Annotated[
+        float | None, typer.Option(help="Share of the pixels to reject, from 0 to 1.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Reject the pixels with a confidence below it.")
+    ] = None,
+    accuracy: Annotated[
+        float | None,
+        typer.Option(
+            help="Accuracy that the kept pixels should have, rejecting no more than that."
+        ),
+    ] = None,
+    rejection_cost: Annotated[
+        float | None,
+        typer.Option(
+            help="Reject what makes the map cheapest if a rejected pixel costs this, and a "
+            "wrong one 1."
+        ),
+    ] = None,
+    match_bands: Annotated[
+        str, typer.Option(help="Bands of another instrument: exact, nearest or interpolate.")
+    ] = "exact",
+    memory: Annotated[
+        str, typer.Option(help="Bound of the memory of this process, such as 500MB.")
+    ] = "2GB",
+    block_size: Annotated[
+        int | None,
+        typer.Option(help="Side of a block in pixels; by default it follows from memory."),
+    ] = None,
+    n_workers: Annotated[
+        int | None,
+        typer.Option(help="Blocks at a time; by default as many as cores and memory allow."),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a dask cluster, such as tcp://127.0.0.1:8786."),
+    ] = None,
+    variable: Annotated[
+        str | None, typer.Option(help="Which array of a .mat file is the scene, if it has several.")
+    ] = None,
+    band_axis: BandAxis = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Map a scene with a trained model, rejecting the pixels that it is least sure of.
+
+    Give one of --fraction, --threshold, --accuracy and --rejection-cost. The last two take the
+    threshold that the test pixels of the training scene ask for. Scenes larger than memory are
+    mapped in blocks.
+    """
+    check_there(scene, model)
+    from hsreject.mapping.map_scene import map_scene
+    from hsreject.mapping.tasks import cluster
+
+    with progress_on(Console(stderr=True)) as progress, cluster(scheduler):
+        made = map_scene(
+            scene,
+            model,
+            out=out,
+            fraction=fraction,
+            threshold=threshold,
+            accuracy=accuracy,
+            rejection_cost=rejection_cost,
+            variable=variable,
+            band_axis=band_axis,
+            match_bands=match_bands,
+            memory=memory,
+            block_size=block_size,
+            n_workers=n_workers,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    console = Console(highlight=False)
+    show_summary(made.summary, console)
+    console.print(f"wrote {out}", soft_wrap=True, markup=False)
+
+
+def show_summary(summary: MapSummary, console: Console) -> None:
+    """Print what was rejected, why, and how much of each class is kept."""
+    rows = []
+    for share in summary.classes:
+        hectares = summary.hectares(share.n_kept)
+        rejected = f"{100 * share.n_rejected / share.n_pixels:.1f} %" if share.n_pixels else ""
+        kept = "" if hectares is None else f"{hectares:.1f}"
+        rows.append((share.name, str(share.n_kept), str(share.n_rejected), rejected, kept))
+    headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
+    console.print(result_table(console, headings, rows))
+    rejection = summary.rejection
+    console.print(
+        f"rejected {100 * summary.rejected_fraction:.2f} % of {summary.n_pixels} pixels with data: "
+        f"confidence below {rejection.threshold:.6g}, {rejection.source}",
+        soft_wrap=True,
+        markup=False,
+    )

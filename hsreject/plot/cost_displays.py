@@ -1,0 +1,222 @@
+"""What rejection costs: break-even costs, and the cheapest operating point for every cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from hsreject.errors import InputError
+from hsreject.measures.cost import break_even_cost, cost_envelope, minimum_cost_without_rejection
+from hsreject.plot.curve_displays import (
+    ACCURACY,
+    draw_series,
+    from_zero_to_one,
+    label_fraction,
+    named_curves,
+    thinned_index,
+)
+from hsreject.plot.style import (
+    COLUMN_WIDTH,
+    PAGE_WIDTH,
+    LineLook,
+    line_looks,
+    print_style,
+    shown_axes,
+    shown_row,
+)
+from hsreject.schema import OPERATING_POINT, REJECTED_FRACTION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from hsreject.measures.point import OperatingPoint
+
+
+@dataclass(frozen=True, eq=False)
+class BreakEvenCostDisplay:
+    """The rejection cost at which each operating point and a reference cost the same.
+
+    With no rejection as the reference these are figures 8 c and d of the paper: below the line
+    rejecting pays, above it classifying everything does.
+
+    Parameters
+    ----------
+    costs : mapping of str to DataArray over `operating_point`
+        Names of the rejectors and their break-even costs, with the coordinate `rejected_fraction`.
+    reference : OperatingPoint or None
+        What the points are compared with; None is no rejection.
+    isolated : frozenset of str
+        Names whose curves have isolated points, drawn as symbols.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> curve = hr.rejection_curve([True, True, False], [0.9, 0.5, 0.1])
+    >>> hr.plot.BreakEvenCostDisplay.from_curves({"maximum": curve}).costs["maximum"].values
+    array([ nan, 1. , 0.5 , 0.33333333])
+    """
+
+    costs: Mapping[str, xr.DataArray]
+    reference: OperatingPoint | None = None
+    isolated: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_curves(
+        cls,
+        curves: Mapping[str, xr.Dataset] | xr.Dataset,
+        *,
+        reference: OperatingPoint | None = None,
+        isolated: Sequence[str] = (),
+    ) -> BreakEvenCostDisplay:
+        """Return the display of curves against no rejection, or against a reference point."""
+        named = named_curves(curves, mentioned=isolated)
+        costs = {name: _costs(curve, reference) for name, curve in named.items()}
+        return cls(costs, reference, frozenset(isolated))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        with print_style():
+            ax = shown_axes(COLUMN_WIDTH, 2.4) if ax is None else ax
+            looks = line_looks(len(self.costs))
+            for look, (name, cost) in zip(looks, self.costs.items(), strict=True):
+                fraction = cost[REJECTED_FRACTION].values
+                drawn = thinned_index(fraction)
+                draw_series(
+                    ax,
+                    fraction[drawn],
+                    cost.values[drawn],
+                    look,
+                    name=name,
+                    isolated=name in self.isolated,
+                )
+            label_fraction(ax)
+            largest = max((float(cost.max()) for cost in self.costs.values()), default=0.0)
+            ax.set(ylim=(0, 1.03 * largest if largest > 1 else 1))
+            ax.set(ylabel=r"break-even rejection cost $\rho$")
+            ax.text(
+                0.03,
+                0.03,
+                "below a line: rejecting\nthis much is cheaper",
+                transform=ax.transAxes,
+                fontsize=6.5,
+                color="0.35",
+            )
+            if any(self.costs):
+                ax.legend(loc="best", handlelength=2.6)
+        return ax
+
+
+def _costs(curve: xr.Dataset, reference: OperatingPoint | None) -> xr.DataArray:
+    if reference is None:
+        costs = minimum_cost_without_rejection(curve)
+    else:
+        costs = break_even_cost(
+            curve[ACCURACY],
+            curve[REJECTED_FRACTION],
+            reference.nonrejected_accuracy,
+            reference.rejected_fraction,
+        )
+    return costs.assign_coords({REJECTED_FRACTION: curve[REJECTED_FRACTION].variable})
+
+
+@dataclass(frozen=True, eq=False)
+class CostEnvelopeDisplay:
+    """What a sample costs at best, and how much is then rejected, for every rejection cost.
+
+    The least cost of rejectors is drawn between its two limits: classifying everything costs
+    1 - A(0) whatever a rejection costs, rejecting everything costs a rejection each.
+
+    Parameters
+    ----------
+    envelopes : mapping of str to Dataset
+        Names of the rejectors and their envelopes from :func:`hsreject.cost_envelope`.
+    overall_accuracy : mapping of str to float
+        Accuracy without rejection, A(0), by name.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> curve = hr.rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
+    >>> display = hr.plot.CostEnvelopeDisplay.from_curves({"maximum": curve})
+    >>> display.least_cost("maximum")
+    (array([0. , 0.5, 0.5, 1. ]), array([0. , 0.25, 0.25, 0.25]))
+    """
+
+    envelopes: Mapping[str, xr.Dataset]
+    overall_accuracy: Mapping[str, float]
+
+    @classmethod
+    def from_curves(cls, curves: Mapping[str, xr.Dataset] | xr.Dataset) -> CostEnvelopeDisplay:
+        """Return the display of one curve or of several by name."""
+        named = named_curves(curves)
+        accuracy = {
+            name: float((curve["accurate_kept"] + curve["accurate_rejected"])[0])
+            / float(_n(curve)[0])
+            for name, curve in named.items()
+        }
+        return cls({name: cost_envelope(curve) for name, curve in named.items()}, accuracy)
+
+    def least_cost(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return rejection costs, ascending, and the least cost of a sample: corners of a line."""
+        envelope = self.envelopes[name].isel({OPERATING_POINT: slice(None, None, -1)})
+        rho = np.stack([envelope["lowest_cost"].values, envelope["highest_cost"].values], axis=1)
+        errors = (envelope["misclassified_kept"] / _n(envelope)).values
+        cost = errors[:, np.newaxis] + rho * envelope[REJECTED_FRACTION].values[:, np.newaxis]
+        return rho.ravel(), cost.ravel()
+
+    def plot(self, axes: Sequence[Axes] | None = None) -> list[Axes]:
+        """Draw cost and rejected fraction on two `axes` (new unless given); return the axes."""
+        with print_style():
+            panels = shown_row(2, 0.75 * PAGE_WIDTH, 2.3) if axes is None else list(axes)
+            if len(panels) != 2:
+                raise InputError(f"A cost envelope needs 2 axes (got {len(panels)}).")
+            looks = dict(zip(self.envelopes, line_looks(len(self.envelopes)), strict=True))
+            for name, look in looks.items():
+                self._draw(panels, name, look)
+            for ax in panels:
+                ax.set_xlabel(r"rejection cost $\rho$ (an error costs 1)")
+                from_zero_to_one(ax)
+            _draw_limits(panels[0], max(1 - a for a in self.overall_accuracy.values()))
+            panels[0].set(ylabel="least cost of a sample")
+            panels[1].set(ylabel="cheapest rejected fraction $r$", ylim=(0, 1))
+            if any(self.envelopes):
+                panels[1].legend(loc="upper right", handlelength=2.6)
+        return panels
+
+    def _draw(self, panels: Sequence[Axes], name: str, look: LineLook) -> None:
+        rho, cost = self.least_cost(name)
+        fraction = np.repeat(self.envelopes[name][REJECTED_FRACTION].values[::-1], 2)
+        panels[0].plot(rho, cost, color=look.color, linestyle=look.dashes, label=name)
+        panels[1].plot(rho, fraction, color=look.color, linestyle=look.dashes, label=name)
+
+
+def _n(curve: xr.Dataset) -> xr.DataArray:
+    kept = curve["accurate_kept"] + curve["misclassified_kept"]
+    return kept + curve["accurate_rejected"] + curve["misclassified_rejected"]
+
+
+def _draw_limits(ax: Axes, highest: float) -> None:
+    """Draw what rejecting everything and classifying everything cost."""
+    top = max(1.3 * highest, 0.05)  # a classifier without errors still has axes
+    for ends in ([0.0, 1.0], [highest, highest]):
+        ax.plot([0, 1], ends, color="0.5", linewidth=0.7, linestyle=(0, (2, 2)), zorder=0)
+    ax.set_ylim(0, top)
+    for text, place, shift in (
+        ("classify everything", (1.0, highest), (-1, 2)),
+        ("reject everything", (top, top), (2, -6)),
+    ):
+        ax.annotate(
+            text,
+            place,
+            xytext=shift,
+            textcoords="offset points",
+            ha="right" if shift[0] < 0 else "left",
+            va="bottom",
+            fontsize=6.5,
+            color="0.35",
+        )

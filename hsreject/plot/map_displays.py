@@ -1,0 +1,317 @@
+"""Maps of categories: classes, classes with rejected pixels, and the four outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.patches import Patch
+from skimage.color import rgb2lab
+
+from hsreject.classes import ClassTable
+from hsreject.plot.image_displays import draw_raster, map_size, thinned
+from hsreject.plot.style import print_style, shown_axes
+from hsreject.schema import (
+    NO_REFERENCE,
+    REJECTED,
+    as_map,
+    check_labels,
+    check_same_grid,
+    class_table,
+    nodata_label,
+    zero_meaning,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+LEGEND_WIDTH = 2.1  # inches, for the longest entries that are usual
+
+# Tried in this order. Black is what the paper draws rejected pixels in.
+_REJECTED_COLORS = ("#000000", "#ff00ff", "#ffffff", "#ff0000", "#00ffff", "#7f7f7f")
+_NO_REFERENCE_COLORS = ("#ffffff", "#e0e0e0", "#bfbfbf", "#7f7f7f")
+_CLEARLY_APART = 25.0
+_OUTSIDE_TABLE = "#7f7f7f"
+_OTHER, _NODATA = -1, -2
+
+
+@dataclass(frozen=True)
+class Category:
+    """One kind of pixel: its code in the image, its name in the legend and its color."""
+
+    code: int
+    name: str
+    color: str
+
+
+ACCURATE_KEPT, MISCLASSIFIED_KEPT, ACCURATE_REJECTED, MISCLASSIFIED_REJECTED = 1, 2, 3, 4
+WITHOUT_REFERENCE, WITHOUT_DATA = 0, -1
+
+# They differ in lightness too, so that the map survives a gray printer.
+OUTCOMES = (
+    Category(ACCURATE_KEPT, "accurate, kept", "#8ccfb5"),
+    Category(MISCLASSIFIED_KEPT, "misclassified, kept", "#d55e00"),
+    Category(ACCURATE_REJECTED, "accurate, rejected", "#2f5fb3"),
+    Category(MISCLASSIFIED_REJECTED, "misclassified, rejected", "#14142b"),
+    Category(WITHOUT_REFERENCE, "no reference", "#ffffff"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMapDisplay:
+    """A map of classes in the colors of its class table.
+
+    What 0 means is said by `schema.zero_meaning`: pixels without reference are white, rejected ones
+    black. Pixels without data are hatched.
+
+    Parameters
+    ----------
+    labels : DataArray of int, dims (y, x)
+        0 is no reference, `schema.nodata_label` is no data.
+    classes : ClassTable
+        Names and colors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> display = hr.plot.ClassMapDisplay.from_labels(np.array([[0, 1], [2, 2]]))
+    >>> ax = display.plot(hr.plot.new_figure().add_subplot())
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['class 1', 'class 2', 'no reference']
+    """
+
+    labels: xr.DataArray
+    classes: ClassTable
+
+    @classmethod
+    def from_labels(
+        cls, labels: xr.DataArray | NDArray[Any], *, classes: ClassTable | None = None
+    ) -> ClassMapDisplay:
+        """Return the display of a label map; its own class table serves unless one is given."""
+        labels = thinned(check_labels(as_map(labels, name="labels")))
+        return cls(labels, _table(labels, classes))
+
+    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
+        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        taken = [*self.classes.colors, _OUTSIDE_TABLE]
+        meaning = zero_meaning(self.labels)
+        candidates = _REJECTED_COLORS if meaning == "rejected" else _NO_REFERENCE_COLORS
+        zero = Category(NO_REFERENCE, meaning, _clear_color(candidates, taken))
+        return _draw_labels(self.labels, self.classes, zero, ax, legend=legend)
+
+
+@dataclass(frozen=True, eq=False)
+class RejectMapDisplay:
+    """A class map in which rejected pixels stand out: the map a user of rejection reads.
+
+    Rejected pixels are black, or the first clear color that no class comes near. Pixels without
+    data are hatched, so that "does not know" and "has not seen" are never mistaken for each other.
+
+    Parameters
+    ----------
+    label_with_rejection : DataArray of int, dims (y, x)
+        0 is rejected, `schema.nodata_label` is no data.
+    classes : ClassTable
+        Names and colors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> label, rejected = np.array([[1, 1], [2, 2]]), np.array([[True, False], [False, False]])
+    >>> display = hr.plot.RejectMapDisplay.from_maps(label, rejected)
+    >>> ax = display.plot(hr.plot.new_figure().add_subplot())
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['class 1', 'class 2', 'rejected (25.0 %)']
+    """
+
+    label_with_rejection: xr.DataArray
+    classes: ClassTable
+
+    @classmethod
+    def from_maps(
+        cls,
+        label: xr.DataArray | NDArray[Any],
+        rejected: xr.DataArray | NDArray[np.bool_],
+        *,
+        classes: ClassTable | None = None,
+    ) -> RejectMapDisplay:
+        """Return the display of a label map and the mask of what is rejected from it."""
+        label = check_labels(as_map(label, name="label"), name="label")
+        rejected = as_map(rejected, name="rejected")
+        check_same_grid(label, rejected, names=("label", "rejected"))
+        label, rejected = thinned(label), thinned(rejected)
+        table = _table(label, classes)
+        gone = rejected.values.astype(bool) & (label.values != nodata_label(label.dtype))
+        return cls(label.copy(data=np.where(gone, REJECTED, label.values)), table)
+
+    @classmethod
+    def from_labels(
+        cls,
+        label_with_rejection: xr.DataArray | NDArray[Any],
+        *,
+        classes: ClassTable | None = None,
+    ) -> RejectMapDisplay:
+        """Return the display of a label map in which 0 is rejected already."""
+        labels = as_map(label_with_rejection, name="label_with_rejection")
+        labels = thinned(check_labels(labels, name="label_with_rejection"))
+        return cls(labels, _table(labels, classes))
+
+    @property
+    def rejected_fraction(self) -> float:
+        """Rejected pixels over pixels with data, as drawn."""
+        values = self.label_with_rejection.values
+        with_data = values != nodata_label(values.dtype)
+        return float((values[with_data] == REJECTED).mean()) if with_data.any() else 0.0
+
+    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
+        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        name = f"rejected ({100 * self.rejected_fraction:.1f} %)"
+        color = _clear_color(_REJECTED_COLORS, [*self.classes.colors, _OUTSIDE_TABLE, "#ffffff"])
+        zero = Category(REJECTED, name, color)
+        return _draw_labels(self.label_with_rejection, self.classes, zero, ax, legend=legend)
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeMapDisplay:
+    """A map of the four outcomes: accurate or misclassified, kept or rejected.
+
+    The four counts of an operating point, laid out on the ground. The best rejector leaves only
+    "accurate, kept" and "misclassified, rejected".
+
+    Parameters
+    ----------
+    outcome : DataArray of int, dims (y, x)
+        1 accurate and kept, 2 misclassified and kept, 3 accurate and rejected, 4 misclassified and
+        rejected, 0 no reference, -1 no data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import hsreject as hr
+    >>> display = hr.plot.OutcomeMapDisplay.from_maps(
+    ...     np.array([[1, 2]]), np.array([[1, 1]]), np.array([[False, True]])
+    ... )
+    >>> display.outcome.values.tolist()
+    [[1, 4]]
+    """
+
+    outcome: xr.DataArray
+
+    @classmethod
+    def from_maps(
+        cls,
+        label: xr.DataArray | NDArray[Any],
+        reference: xr.DataArray | NDArray[Any],
+        rejected: xr.DataArray | NDArray[np.bool_],
+    ) -> OutcomeMapDisplay:
+        """Return the display of a classification, its reference and what it rejects."""
+        label = check_labels(as_map(label, name="label"), name="label")
+        reference = check_labels(as_map(reference, name="reference"), name="reference")
+        rejected = as_map(rejected, name="rejected")
+        check_same_grid(label, reference, names=("label", "reference"))
+        check_same_grid(label, rejected, names=("label", "rejected"))
+        label, reference, rejected = thinned(label), thinned(reference), thinned(rejected)
+        accurate = label.values == reference.values
+        gone = rejected.values.astype(bool)
+        codes = np.select(
+            [accurate & ~gone, ~accurate & ~gone, accurate & gone],
+            [ACCURATE_KEPT, MISCLASSIFIED_KEPT, ACCURATE_REJECTED],
+            MISCLASSIFIED_REJECTED,
+        ).astype(np.int8)
+        unknown = np.isin(reference.values, [NO_REFERENCE, nodata_label(reference.dtype)])
+        codes[unknown] = WITHOUT_REFERENCE
+        codes[label.values == nodata_label(label.dtype)] = WITHOUT_DATA
+        return cls(xr.DataArray(codes, dims=label.dims, coords=label.coords, name="outcome"))
+
+    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
+        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        codes = self.outcome.values
+        judged = max(int((codes > 0).sum()), 1)
+        share = {c.code: f"{100 * (codes == c.code).sum() / judged:.1f} %" for c in OUTCOMES}
+        named = [
+            replace(c, name=f"{c.name} ({share[c.code]})") if c.code > 0 else c for c in OUTCOMES
+        ]
+        return _draw_codes(self.outcome, named, ax, legend=legend)
+
+
+def _table(labels: xr.DataArray, classes: ClassTable | None) -> ClassTable:
+    if classes is not None:
+        return classes
+    without_nodata = labels.where(labels != nodata_label(labels.dtype), NO_REFERENCE)
+    return class_table(without_nodata.astype(labels.dtype, copy=False))
+
+
+def _draw_labels(
+    labels: xr.DataArray, classes: ClassTable, zero: Category, ax: Axes | None, *, legend: bool
+) -> Axes:
+    """Draw a label map in the colors of its table; `zero` says what label 0 is."""
+    values = labels.values.astype(np.int64)
+    codes = np.where(np.isin(values, [zero.code, *classes.values]), values, _OTHER)
+    codes[values == nodata_label(labels.dtype)] = _NODATA
+    named = zip(classes.values, classes.names, classes.colors, strict=True)
+    categories = [Category(value, name, color) for value, name, color in named]
+    categories += [Category(_OTHER, "not in the class table", _OUTSIDE_TABLE), zero]
+    return _draw_codes(labels.copy(data=codes), categories, ax, legend=legend)
+
+
+def _draw_codes(
+    codes: xr.DataArray, categories: Sequence[Category], ax: Axes | None, *, legend: bool
+) -> Axes:
+    """Draw a map of codes; a pixel whose code is in no category has no data and is hatched."""
+    found = set(np.unique(codes.values).tolist())
+    shown = [category for category in categories if category.code in found]
+    pixels = np.zeros((*codes.shape, 4), dtype=np.uint8)
+    for category in shown:
+        rgba = [round(255 * channel) for channel in to_rgba(category.color)]
+        pixels[codes.values == category.code] = rgba
+    with print_style():
+        if ax is None:
+            ax = shown_axes(*map_size(codes, beside=LEGEND_WIDTH))
+        draw_raster(ax, pixels, codes)
+        if legend:
+            _draw_legend(ax, shown, nodata=len(found) > len(shown))
+    return ax
+
+
+def _draw_legend(ax: Axes, categories: Sequence[Category], *, nodata: bool) -> None:
+    """Write the legend to the right of a map; `nodata` adds what the hatching means."""
+    handles = [
+        Patch(facecolor=category.color, edgecolor="0.4", linewidth=0.4, label=category.name)
+        for category in categories
+    ]
+    if nodata:
+        hatched = Patch(facecolor="white", edgecolor="0.6", hatch="//////", linewidth=0.4)
+        hatched.set_label("no data")
+        handles.append(hatched)
+    ax.legend(
+        handles=handles,
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        borderaxespad=0.2,
+        handlelength=1.3,
+        handleheight=1.0,
+        labelspacing=0.35,
+        frameon=False,
+        fontsize=7,
+    )
+
+
+def _clear_color(candidates: Sequence[str], taken: Sequence[str]) -> str:
+    """Return the first candidate that no taken color comes near, or the farthest of them."""
+    room = [min(color_distance(c, other) for other in taken) for c in candidates]
+    clear = [c for c, distance in zip(candidates, room, strict=True) if distance >= _CLEARLY_APART]
+    return clear[0] if clear else candidates[int(np.argmax(room))]
+
+
+def color_distance(first: str, second: str) -> float:
+    """Return how far two colors lie apart for the eye (CIE 1976, 100 is black against white)."""
+    lab = rgb2lab(np.array([[to_rgb(first), to_rgb(second)]]))[0]
+    return float(np.linalg.norm(lab[0] - lab[1]))
