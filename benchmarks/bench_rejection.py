@@ -72,7 +72,7 @@ def sequential_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) 
 def joint_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> Iterator[Row]:
     """Yield what a sweep costs in cold solves, and what a second worker brings."""
     within = test.values > 0
-    one = hr.JointRejector(context, workers=1)
+    one = hr.JointRejector(context, n_workers=1)
     sweep = one.sweep(maps["probability"], within=within)
     exact = replace(context, tol=1e-4)
     probability = maps["probability"].values
@@ -83,7 +83,7 @@ def joint_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> It
             exact.solve(np.concatenate([(1 - q) * probability, rejecting]))
 
     def run(workers: int) -> None:
-        replace(one, workers=workers).sweep(maps["probability"], within=within)
+        replace(one, n_workers=workers).sweep(maps["probability"], within=within)
 
     seconds = best_in_turns({"one": lambda: run(1), "cold": cold, "two": lambda: run(2)}, rounds=8)
     yield Row(

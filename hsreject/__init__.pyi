@@ -50,7 +50,6 @@ from hsreject.mapping.map_scene import map_scene as map_scene
 from hsreject.mapping.model_file import load_map_model as load_map_model
 from hsreject.mapping.model_file import save_map_model as save_map_model
 from hsreject.mapping.summary import MapSummary as MapSummary
-from hsreject.mapping.train import train as train
 from hsreject.measures.by_class import rejection_curve_by_class as rejection_curve_by_class
 from hsreject.measures.choosing import cheapest_operating_point as cheapest_operating_point
 from hsreject.measures.choosing import highest_quality_point as highest_quality_point
@@ -84,6 +83,7 @@ from hsreject.measures.summary import excess_aurc as excess_aurc
 from hsreject.measures.uncertainty import bootstrap_curve as bootstrap_curve
 from hsreject.measures.uncertainty import bootstrap_difference as bootstrap_difference
 from hsreject.pipeline.run import run as run
+from hsreject.pipeline.training import train as train
 from hsreject.plot.break_even_cost import BreakEvenCostDisplay as BreakEvenCostDisplay
 from hsreject.plot.class_map import ClassMapDisplay as ClassMapDisplay
 from hsreject.plot.class_map import RejectMapDisplay as RejectMapDisplay
@@ -105,8 +105,6 @@ from hsreject.rejection.ranked import RankedRejector as RankedRejector
 from hsreject.rejection.sequential import SequentialRejector as SequentialRejector
 from hsreject.report.evaluation import Evaluation as Evaluation
 from hsreject.report.evaluation import evaluate as evaluate
-from hsreject.report.evaluation_files import evaluate_files as evaluate_files
-from hsreject.report.evaluation_folder import write_evaluation as write_evaluation
 from hsreject.sampling.blocks import sample_blocks as sample_blocks
 from hsreject.sampling.classwise import sample_fraction as sample_fraction
 from hsreject.sampling.classwise import sample_per_class as sample_per_class

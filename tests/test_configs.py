@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hsreject.config.document import read_document
+from hsreject.pipeline.config import read_document
 from hsreject.pipeline.plan import make_plan
 
 CONFIGS = sorted((Path(__file__).parents[1] / "configs").glob("*.toml"))

@@ -59,18 +59,17 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
 
     from hsreject.cli.progress import progress_on
     from hsreject.files import check_folder
-    from hsreject.report.evaluation_files import evaluate_files
-    from hsreject.report.evaluation_folder import write_evaluation
+    from hsreject.report.evaluation import evaluate as evaluate_maps
 
     if out is not None:
         check_folder(out, overwrite=overwrite)  # before the work, not after it
-    evaluation = evaluate_files(
+    evaluation = evaluate_maps(
         reference,
         labels,
-        confidence=confidence,
+        confidence,
         rejected=rejected,
         rejection_cost=cost or (),
-        label_nodata=label_nodata,
+        nodata=label_nodata,
         attribute=attribute,
     )
     files = None
@@ -78,7 +77,7 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
         if block_size is not None:
             evaluation = evaluation.with_bands(block_size, progress=progress)
         if out is not None:
-            files = write_evaluation(evaluation, out, overwrite=overwrite, progress=progress)
+            files = evaluation.write(out, overwrite=overwrite, progress=progress)
     console = Console(highlight=False)
     show_evaluation(evaluation, console)
     if files is not None:
@@ -88,7 +87,7 @@ def evaluate(  # noqa: PLR0913 (one argument an option)
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the table of operating points and what people quote besides."""
     from hsreject.cli.table import result_table
-    from hsreject.report.evaluation_summary import summary_lines
+    from hsreject.report.evaluation import summary_lines
 
     headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
     table = result_table(console, *headings)

@@ -32,7 +32,7 @@ def run_command(
     list' tells what a configuration may name.
     """
     from hsreject.pipeline.run import run
-    from hsreject.pipeline.summary_table import summary_notes, summary_rows
+    from hsreject.report.run_report import summary_notes, summary_rows
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out

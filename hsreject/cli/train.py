@@ -44,7 +44,7 @@ def train_command(
     from hsreject.cli.progress import progress_on
     from hsreject.files import check_target
     from hsreject.mapping.model_file import save_map_model
-    from hsreject.mapping.train import train
+    from hsreject.pipeline.training import train
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hsreject.progress import ProgressCallback, no_progress
 
@@ -27,7 +27,20 @@ class Rejector(ABC):
     :class:`~hsreject.rejection.JointRejector`, implements this class itself. One line in
     ``hsreject/rejection/__init__.py`` makes a rejector available by name and enrols it in the
     property tests.
+
+    Attributes
+    ----------
+    needs_context : bool
+        Whether it has a `context`, whose solution it looks at.
+    has_threshold : bool
+        Whether its operating points are thresholds of one confidence, which hold on other scenes.
+    indifferent_options : tuple of str
+        Options that change nothing about its results, such as a number of workers.
     """
+
+    needs_context: ClassVar[bool] = False
+    has_threshold: ClassVar[bool] = False
+    indifferent_options: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def reject(
@@ -103,3 +116,23 @@ class Rejector(ABC):
             The variables of :func:`hsreject.rejection_curve`, and `overall_accuracy`: the accuracy
             of the same labels with nothing rejected.
         """
+
+    def points_and_maps(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        fraction: float,
+        progress: ProgressCallback = no_progress,
+    ) -> tuple[xr.Dataset, xr.Dataset]:
+        """Return the operating points on reference pixels, and the maps at about `fraction`.
+
+        Parameters
+        ----------
+        maps, fraction, progress
+            As for :meth:`reject`.
+        reference : DataArray or array of int (y, x)
+            As for :meth:`operating_points`.
+        """
+        points = self.operating_points(maps, reference, progress=progress)
+        return points, self.reject(maps, fraction=fraction, points=points, progress=progress)

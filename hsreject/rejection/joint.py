@@ -94,7 +94,7 @@ class JointRejector(Rejector):
     novelty_exponent : float
         The odds of failure are divided by ``novelty_p_value ** novelty_exponent`` when the maps
         hold novelty p-values: 0 ignores them.
-    workers : int, optional
+    n_workers : int, optional
         Solves that run at the same time in a sweep; by default one a core.
     store : str or Path, optional
         Folder in which finished solves are kept. An interrupted sweep goes on from there; solves of
@@ -115,23 +115,28 @@ class JointRejector(Rejector):
     ([0.5, 0.5], True)
     """
 
+    needs_context = True
+    indifferent_options = ("n_workers", "store")
+
     context: SegSALSA = field(default_factory=default_context)
     _: KW_ONLY
     tolerance: float = 0.005
     n_points: int = 20
     rejection_classes: int = 1
     novelty_exponent: float = DEFAULT_EXPONENT
-    workers: int | None = field(default=None, repr=False)  # these two change nothing of the result
+    n_workers: int | None = field(
+        default=None, repr=False
+    )  # these two change nothing of the result
     store: str | Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_context(self.context)
         check_exponent(self.novelty_exponent)
         _check_types(self.tolerance, self.store)
-        counts = {"n_points": 2, "rejection_classes": 1, "workers": 1}
+        counts = {"n_points": 2, "rejection_classes": 1, "n_workers": 1}
         for name, least in counts.items():
             value = getattr(self, name)
-            whole = isinstance(value, Integral) or (name == "workers" and value is None)
+            whole = isinstance(value, Integral) or (name == "n_workers" and value is None)
             if not whole or (value is not None and value < least):
                 raise InputError(
                     f"{name} must be a whole number, at least {least} (got {value!r})."
@@ -273,7 +278,7 @@ class JointRejector(Rejector):
             problem,
             within,
             n_points=self.n_points,
-            workers=self.workers or usable_cores(),
+            workers=self.n_workers or usable_cores(),
             progress=progress,
         )
 

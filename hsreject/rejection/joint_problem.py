@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask.base import tokenize
 
 from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
@@ -15,7 +16,6 @@ from hsreject.confidence.label import label_values
 from hsreject.confidence.largest import precision_of
 from hsreject.context.likelihood import checked_prior, valid_probability_pixels
 from hsreject.errors import InputError
-from hsreject.fingerprint import fingerprint
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_solution import JointSolution, SolutionStore, rejected_mass
 from hsreject.rejection.novelty_weight import known_weight
@@ -96,7 +96,7 @@ class JointProblem:
         if context.class_prior is not None:
             checked_prior(context.class_prior, len(self._probability))
         self._check_hidden_field()
-        self._key = fingerprint(
+        self._key = tokenize(
             __version__,
             self._probability,
             self._weight,
@@ -180,7 +180,7 @@ class JointProblem:
             return JointSolution.of_field(
                 known, n_classes=len(hidden_field), gap=np.nan, n_iterations=0
             )
-        key = fingerprint(self._key, np.asarray(failure_probability, dtype=np.float64))
+        key = tokenize(self._key, np.asarray(failure_probability, dtype=np.float64))
         solution = self._solved.get(key)
         if solution is None and self.store is not None:
             solution = self.store.load(key)

@@ -62,6 +62,7 @@ class RankedRejector(Rejector):
     """
 
     thresholds: Thresholds = "common"
+    has_threshold = True
 
     @property
     def reach(self) -> int | None:

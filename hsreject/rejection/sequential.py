@@ -70,6 +70,8 @@ class SequentialRejector(FieldRejector):
     array([1, 1, 0, 0, 2, 2], dtype=uint8)
     """
 
+    needs_context = True
+
     context: SegSALSA = field(default_factory=default_context)
     _: KW_ONLY
     confidence: str | Confidence = "tie_broken_maximum"

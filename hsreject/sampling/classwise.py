@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def sample_per_class(labels: Labels, n: int, *, seed: int = 0) -> tuple[Labels, Labels]:
-    """Draw `n` training pixels of each class; the other labelled pixels are for testing.
+def sample_per_class(
+    labels: Labels, n_per_class: int = 10, *, seed: int = 0
+) -> tuple[Labels, Labels]:
+    """Draw `n_per_class` training pixels of each class; the other labelled pixels are for testing.
 
-    A class with fewer than ``2 n`` pixels gives half of them (rounded down). The draw of a class
-    depends on its own pixels and the seed only, and a larger `n` keeps the pixels of a smaller one.
+    A class with fewer than twice as many pixels gives half of them (rounded down). The draw of a
+    class depends on its own pixels and the seed only, and a larger number keeps the pixels of a
+    smaller one.
 
     Parameters
     ----------
     labels : DataArray or array of int, dims (y, x)
         Reference labels, 0 where there is none.
-    n : int
+    n_per_class : int
         Training pixels of each class, at least 1.
     seed : int
         0 or larger. The same seed draws the same pixels everywhere.
@@ -43,12 +46,17 @@ def sample_per_class(labels: Labels, n: int, *, seed: int = 0) -> tuple[Labels, 
     >>> np.bincount(train.ravel())[1:], np.bincount(test.ravel())[1:]
     (array([2, 1]), array([2, 1]))
     """
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise InputError(f"n must be a whole number of pixels, at least 1 (got {n!r}).")
-    return _sample(labels, lambda size: min(int(n), size), seed, how=f"per_class n={n} seed={seed}")
+    if not isinstance(n_per_class, int | np.integer) or n_per_class < 1:
+        raise InputError(
+            f"n_per_class must be a whole number of pixels, at least 1 (got {n_per_class!r})."
+        )
+    how = f"per_class n_per_class={n_per_class} seed={seed}"
+    return _sample(labels, lambda size: min(int(n_per_class), size), seed, how=how)
 
 
-def sample_fraction(labels: Labels, fraction: float, *, seed: int = 0) -> tuple[Labels, Labels]:
+def sample_fraction(
+    labels: Labels, fraction: float = 0.1, *, seed: int = 0
+) -> tuple[Labels, Labels]:
     """Draw a fraction of the pixels of each class for training, the others are for testing.
 
     At least one pixel of every class that has two, and at most half of a class.

@@ -1,7 +1,7 @@
 import pytest
 
-from hsreject.config.document import read_document, with_settings
 from hsreject.errors import ConfigError, FileError
+from hsreject.pipeline.config import read_document, with_settings
 
 
 def test_settings_leave_the_original_alone() -> None:

@@ -1,10 +1,10 @@
 from typing import Literal
 
 import pytest
+from hsreject.config.parts import spell
 
-from hsreject.config.parts import build_part, check_keys, fits, spell
 from hsreject.errors import ConfigError, InputError
-from hsreject.registry import Registry
+from hsreject.registry import Registry, build_part, check_keys, fits
 
 
 class Lens:

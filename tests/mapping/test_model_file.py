@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import skops.io
 import xarray as xr
+from hsreject.pipeline.samplers import Sampler
 
 import hsreject as hr
 from hsreject.confidence import Posterior
 from hsreject.context.solvers import PreconditionedADMM
 from hsreject.errors import ConfigError, FileError, InputError
-from hsreject.pipeline.samplers import Sampler
 from hsreject.rejection.goal import Goal
 from tests.mapping.scenes import CONFIG, larger_scene
 

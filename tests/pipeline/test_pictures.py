@@ -1,9 +1,9 @@
 """What the pictures of a run are given to draw."""
 
 import numpy as np
+from hsreject.pipeline.pictures import draw_measures
 
 import hsreject as hr
-from hsreject.pipeline.pictures import draw_measures
 from hsreject.plot import BreakEvenCostDisplay
 
 

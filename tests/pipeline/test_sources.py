@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import rasterio
 import xarray as xr
+from hsreject.pipeline.sources import scene_of
 
-from hsreject.config.parts import build_part
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import ConfigError
 from hsreject.io.map_writer import write_map
-from hsreject.pipeline.samplers import SAMPLERS
-from hsreject.pipeline.sources import SCENES, scene_of
+from hsreject.pipeline.plan import SAMPLERS, SCENES
+from hsreject.registry import build_part
 
 
 def test_a_synthetic_scene_by_name() -> None:

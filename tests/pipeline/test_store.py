@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import xarray as xr
-
 from hsreject.fingerprint import fingerprint
 from hsreject.pipeline.store import StageStore
 

@@ -22,7 +22,7 @@ def scene() -> Scene:
 
 @pytest.fixture(scope="module")
 def sweep(scene) -> xr.Dataset:
-    return JointRejector(CONTEXT, workers=1).sweep(scene.probability)
+    return JointRejector(CONTEXT, n_workers=1).sweep(scene.probability)
 
 
 def test_without_failure_it_is_the_context_itself(scene) -> None:
@@ -138,7 +138,7 @@ def test_sweep_finds_where_the_fraction_changes(sweep) -> None:
 
 def test_sweep_is_the_same_for_any_number_of_workers(sweep, scene) -> None:
     for workers in (2, 5):
-        other = JointRejector(CONTEXT, workers=workers).sweep(scene.probability)
+        other = JointRejector(CONTEXT, n_workers=workers).sweep(scene.probability)
         xr.testing.assert_equal(other, sweep)
     # and every point of it is what a solve by itself gives
     q = sweep.failure_probability.values[6].item()
@@ -271,7 +271,7 @@ def test_impossible_settings_are_refused(scene) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_progress_goes_forward_and_ends(scene, workers) -> None:
     heard: list[tuple[str, float, float | None]] = []
-    JointRejector(CONTEXT, n_points=6, workers=workers).sweep(
+    JointRejector(CONTEXT, n_points=6, n_workers=workers).sweep(
         scene.probability, progress=lambda *news: heard.append(news)
     )
     assert {stage for stage, _, _ in heard} == {"joint sweep"}

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from hsreject.fingerprint import fingerprint
 
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import FileError
-from hsreject.fingerprint import fingerprint
 from hsreject.rejection import JointRejector
 from hsreject.rejection.joint_solution import JointSolution, SolutionStore
 from tests.rejection.scene import make_scene
@@ -26,7 +26,7 @@ def n_solves(rejector: JointRejector, probability: xr.DataArray) -> int:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_interrupted_sweep_goes_on(tmp_path: Path, workers: int) -> None:
     scene = make_scene()
-    rejector = JointRejector(CONTEXT, n_points=10, workers=workers, store=tmp_path / "solves")
+    rejector = JointRejector(CONTEXT, n_points=10, n_workers=workers, store=tmp_path / "solves")
     expected = replace(rejector, store=None).sweep(scene.probability)
 
     def interrupt(stage: str, done: float, total: float | None) -> None:
@@ -54,7 +54,7 @@ def test_finished_solves_are_used_only_for_the_same_problem(tmp_path: Path) -> N
     rejector = JointRejector(CONTEXT, store=tmp_path)
     assert n_solves(rejector, scene.probability) >= 1
     assert n_solves(rejector, scene.probability) == 0
-    assert n_solves(replace(rejector, workers=3, n_points=7), scene.probability) == 0
+    assert n_solves(replace(rejector, n_workers=3, n_points=7), scene.probability) == 0
     assert n_solves(rejector, scene.probability * np.float32(0.9999)) >= 1
     heavier = replace(rejector, context=SegSALSA(VectorTV(weight=0.4)))
     assert n_solves(heavier, scene.probability) >= 1

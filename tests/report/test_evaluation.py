@@ -10,9 +10,8 @@ from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import complete_folder
 from hsreject.io.netcdf import open_dataset
-from hsreject.report.evaluation import Evaluation, evaluate
-from hsreject.report.evaluation_folder import write_evaluation
-from hsreject.report.evaluation_summary import summary_lines
+from hsreject.report.evaluation import Evaluation, evaluate, summary_lines
+from hsreject.report.evaluation_files import write_evaluation
 
 NODATA = 255
 REFERENCE = np.array([[1, 1, 1, 2, 2, 2], [0, 2, 1, 1, 2, 0]])
