@@ -126,7 +126,7 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
     curves = {name: along(system.data, OPERATING_POINT) for name, system in systems.items()}
     maps = context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
     return SeedResult(
-        maps.assign(split.data).assign(reference=labels, **joined_maps(rejections)),
+        maps.assign(split.data).assign({"reference": labels, **joined_maps(rejections)}),
         curves,
         summarise(curves, {name: system.seconds for name, system in systems.items()}),
         tried,

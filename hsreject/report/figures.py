@@ -13,7 +13,7 @@ from hsreject.measures.point import OperatingPoint
 from hsreject.plot.break_even_cost import BreakEvenCostDisplay
 from hsreject.plot.categories import LEGEND_WIDTH
 from hsreject.plot.class_map import ClassMapDisplay, RejectMapDisplay
-from hsreject.plot.confidence_map import COLORBAR_WIDTH, ConfidenceMapDisplay
+from hsreject.plot.confidence_map import ConfidenceMapDisplay
 from hsreject.plot.confusion import RejectionConfusionDisplay
 from hsreject.plot.cost_envelope import CostEnvelopeDisplay
 from hsreject.plot.false_color import FalseColorDisplay
@@ -37,7 +37,7 @@ def false_color(bands: xr.DataArray) -> Figure:
 
 def class_map(labels: xr.DataArray) -> Figure:
     """Draw a label map in the colours of its classes."""
-    return _map(ClassMapDisplay.from_labels(labels), labels, beside=LEGEND_WIDTH)
+    return _map(ClassMapDisplay.from_labels(labels), labels)
 
 
 def reject_map(
@@ -45,24 +45,24 @@ def reject_map(
 ) -> Figure:
     """Draw a label map whose rejected pixels are black."""
     display = RejectMapDisplay.from_maps(label, rejected, classes=classes)
-    return _map(display, label, beside=LEGEND_WIDTH)
+    return _map(display, label)
 
 
 def outcome_map(label: xr.DataArray, reference: xr.DataArray, rejected: xr.DataArray) -> Figure:
     """Draw what was kept and rejected, rightly and wrongly."""
     display = OutcomeMapDisplay.from_maps(label, reference, rejected)
-    return _map(display, label, beside=LEGEND_WIDTH)
+    return _map(display, label)
 
 
 def confidence_map(confidence: xr.DataArray) -> Figure:
     """Draw a confidence with its colour bar."""
     display = ConfidenceMapDisplay.from_confidence(confidence)
-    return _map(display, confidence, beside=COLORBAR_WIDTH)
+    return _map(display, confidence)
 
 
-def _map(display: Any, place: xr.DataArray, *, beside: float = 0.0) -> Figure:
-    """Draw a map with room for its shape and for what stands beside it."""
-    figure, axes = new_row(1, *map_size(place, beside=beside))
+def _map(display: Any, place: xr.DataArray) -> Figure:
+    """Draw a map with room beside it for a legend, used or not: all maps have one scale."""
+    figure, axes = new_row(1, *map_size(place, beside=LEGEND_WIDTH))
     display.plot(axes[0])
     return figure
 
