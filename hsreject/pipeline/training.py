@@ -17,7 +17,6 @@ from hsreject.pipeline.run import planned
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import PixelwiseRejector, RankedRejector, SequentialRejector
-from hsreject.rejection.base import Rejector
 from hsreject.schema import NO_REFERENCE
 
 
@@ -96,9 +95,9 @@ def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
                 "that could be carried to another scene. Choose a sequential or a pixelwise one."
             )
         return cast("RankedRejector", plan.rejectors[name])
+    for part in with_threshold:
+        if part.needs_context:
+            return cast("RankedRejector", part)
     if plan.context is not None:
-        usable = [part for part in with_threshold if part.needs_context]
-        default: Rejector = SequentialRejector(plan.context)
-    else:
-        usable, default = with_threshold, PixelwiseRejector()
-    return cast("RankedRejector", next(iter(usable), default))
+        return SequentialRejector(plan.context)
+    return cast("RankedRejector", next(iter(with_threshold), PixelwiseRejector()))

@@ -260,7 +260,7 @@ def test_impossible_settings_are_refused(scene) -> None:
     for option, value in (
         ("n_points", 1),
         ("tolerance", 0),
-        ("workers", 0),
+        ("n_workers", 0),
         ("rejection_classes", 0),
         ("novelty_exponent", -1),
     ):
