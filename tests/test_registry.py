@@ -46,9 +46,8 @@ def test_a_function_keeps_its_options_until_the_rest_is_supplied() -> None:
         bind_part(CRAFTS, {"name": "grind", "blank": "glass"}, section="craft")
 
 
-@pytest.mark.parametrize(
-    ("table", "word"),
-    [
+def test_mistakes_are_named_with_their_section() -> None:
+    for table, word in (
         ({"power": 2}, "needs a name. There are: convex"),
         ({"name": 3}, "text"),
         ({"name": "convexe"}, "Did you mean 'convex'"),
@@ -58,14 +57,9 @@ def test_a_function_keeps_its_options_until_the_rest_is_supplied() -> None:
         ({"name": "convex", "power": 1, "coats": 1.5}, "a whole number"),
         ({"name": "convex", "power": -1}, "at least 0"),
         ({"name": "convex", "powr": 1}, "Did you mean 'power'"),
-    ],
-)
-def test_mistakes_are_named_with_their_section(table, word) -> None:
-    with pytest.raises(ConfigError, match=rf"\[optics\].*{word}"):
-        build_part(LENSES, table, section="optics")
-
-
-def test_unknown_keys_name_the_nearest() -> None:
+    ):
+        with pytest.raises(ConfigError, match=rf"\[optics\].*{word}"):
+            build_part(LENSES, table, section="optics")
     with pytest.raises(ConfigError, match=r"'contxt'.*Did you mean 'context'"):
         check_keys({"contxt": 1}, ["scene", "context"], section="")
 

@@ -26,19 +26,16 @@ def test_a_list_of_tables_is_addressed_by_name_or_number() -> None:
     assert document["features"] == [{"name": "mnf"}, {"name": "scale"}]
 
 
-@pytest.mark.parametrize(
-    ("setting", "word"),
-    [
+def test_wrong_settings_are_explained() -> None:
+    for setting, word in (
         ("context.weight", "section.key=value"),
         ("=4", "section.key=value"),
         ("features.mfn.n=4", "Did you mean 'mnf'"),
         ("features.mnf=4", "list of tables"),
         ("seed.inner=4", "'seed'"),
-    ],
-)
-def test_wrong_settings_are_explained(setting, word) -> None:
-    with pytest.raises(ConfigError, match=word):
-        with_settings({"seed": 1, "features": [{"name": "mnf"}]}, [setting])
+    ):
+        with pytest.raises(ConfigError, match=word):
+            with_settings({"seed": 1, "features": [{"name": "mnf"}]}, [setting])
 
 
 def test_unreadable_files_are_explained(tmp_path) -> None:

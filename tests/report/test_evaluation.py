@@ -37,19 +37,12 @@ def test_points_by_hand() -> None:
     # the two least confident are errors, the next (0.6) is accurate, then an error at 0.65
     assert points["largest Q"].rejected_fraction == 2 / 8
     assert points["largest Q"].classification_quality == 7 / 8
-
-
-def test_the_cheapest_point_says_what_it_costs() -> None:
     cheapest = everything().points[-1]
-    assert cheapest.rejection_cost == 0.3
     # rejecting 2: 1 error kept + 2 x 0.3 = 1.6; rejecting 4: 4 x 0.3 = 1.2
     assert cheapest.cost == pytest.approx(1.2 / 8)
-    assert cheapest.threshold == 0.7
-
-
-def test_table_is_one_row_a_point() -> None:
+    assert (cheapest.rejection_cost, cheapest.threshold) == (0.3, 0.7)
     table = everything().table()
-    assert table["operating_point"].values.tolist()[1] == "given mask"
+    assert table["operating_point"].values.tolist() == list(points)
     assert np.isnan(table["threshold"][1])
     assert table["rejected_fraction"].values.tolist() == [0, 3 / 8, 2 / 8, 4 / 8]
 
@@ -89,9 +82,8 @@ def test_classes_of_the_labels_alone_are_in_the_matrix() -> None:
     assert len(set(result.classes.colors)) == 3
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_bad_input_is_one_clear_error() -> None:
+    for change, word in (
         ({"confidence": None}, "or both"),
         ({"confidence": None, "rejected": REJECTED, "rejection_cost": [0.3]}, "needs a confidence"),
         ({"rejection_cost": [1.5]}, r"\[0, 1\]"),
@@ -100,13 +92,13 @@ def test_classes_of_the_labels_alone_are_in_the_matrix() -> None:
         ({"label": LABEL[:, :3]}, "shape|columns"),
         ({"label": np.where(LABEL == 1, 0, LABEL)}, "label is 0"),
         ({"rejected": REJECTED.astype(float)}, "must be boolean"),
-    ],
-)
-def test_bad_input_is_one_clear_error(change: dict, message: str) -> None:
-    given = {"reference": REFERENCE, "label": LABEL, "confidence": CONFIDENCE} | change
-    with pytest.raises(InputError, match=message) as caught:
-        hr.evaluate(**given)
-    assert "\n" not in str(caught.value)
+    ):
+        given = {"reference": REFERENCE, "label": LABEL, "confidence": CONFIDENCE} | change
+        with pytest.raises(InputError, match=word) as caught:
+            hr.evaluate(**given)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="confidence"):
+        hr.evaluate(REFERENCE, LABEL, rejected=REJECTED).with_bands(4)
 
 
 def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
@@ -155,11 +147,6 @@ def test_bands_enclose_the_measures_and_are_written(tmp_path: Path) -> None:
     assert {"bands.csv", "bands.nc"} <= names
 
 
-def test_bands_need_a_confidence() -> None:
-    with pytest.raises(InputError, match="give a confidence map"):
-        hr.evaluate(REFERENCE, LABEL, rejected=REJECTED).with_bands(4)
-
-
 def test_a_perfect_classifier_is_drawn_too(tmp_path: Path) -> None:
     label = np.where(REFERENCE == 0, 1, REFERENCE)
     files = hr.evaluate(REFERENCE, label, CONFIDENCE).write(tmp_path / "out")
@@ -173,12 +160,22 @@ def test_a_folder_with_files_needs_permission(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
     everything().write(tmp_path, overwrite=True)
     assert (tmp_path / "mine.txt").read_text() == "keep"
-
-
-def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("a file")
     with pytest.raises(FileError, match="is a file"):
-        everything().write(tmp_path / "out", overwrite=True)
+        everything().write(tmp_path / "mine.txt", overwrite=True)
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
+    def fail(stage: str, done: float, total: float | None) -> None:
+        raise RuntimeError("in the middle")
+
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "points.csv").write_text("whole")
+    for folder in (tmp_path / "new" / "out", tmp_path / "old"):
+        with pytest.raises(RuntimeError):
+            everything().write(folder, overwrite=True, progress=fail)
+    assert not (tmp_path / "new" / "out").exists()
+    assert [file.name for file in (tmp_path / "old").iterdir()] == ["points.csv"]
+    assert (tmp_path / "old" / "points.csv").read_text() == "whole"
 
 
 def test_files_are_maps_too_and_the_reference_may_be_either(tmp_path: Path) -> None:
