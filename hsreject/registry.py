@@ -40,7 +40,7 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
     entries : mapping of str to callable
         The parts that come with hsreject.
     supplied : sequence of str
-        Parameters that are no options, because the caller of the function supplies them.
+        Parameters that are not options: whoever calls the function supplies them.
 
     Examples
     --------

@@ -128,8 +128,7 @@ def summarise(curves: Mapping[str, xr.Dataset], seconds: Mapping[str, float]) ->
 
 
 def _row(curve: xr.Dataset) -> xr.Dataset:
-    # the first point rejects nothing: the overall accuracy of a rejector whose labels change is
-    # that of its labels there
+    # the first point rejects nothing; where labels change from point to point, its labels count
     accuracy = "overall_accuracy" if "overall_accuracy" in curve else "nonrejected_accuracy"
     nothing = {
         "overall_accuracy": float(curve[accuracy][0]),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -26,9 +25,6 @@ from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
 from hsreject.measures.uncertainty import bootstrap_curve
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.evaluation_files import MapOrPath, open_maps, write_evaluation
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ class NamedPoint:
 
     @property
     def cost(self) -> float:
-        """Cost of a sample at `rejection_cost`."""
+        """Mean cost per sample at `rejection_cost`."""
         known = np.isfinite(self.rejection_cost)
         return float(self.point.cost(self.rejection_cost)) if known else np.nan
 
@@ -175,7 +171,7 @@ class Evaluation:
         return write_evaluation(self, Path(folder), overwrite=overwrite, progress=progress)
 
     def table(self) -> xr.Dataset:
-        """Return the points as a Dataset over `operating_point`, one row a point."""
+        """Return the points as a Dataset over `operating_point`, one row per point."""
         columns = ("rejected_fraction", "nonrejected_accuracy", "classification_quality",
                    "rejection_quality", "accurate_kept", "misclassified_kept",
                    "accurate_rejected", "misclassified_rejected")  # fmt: skip

@@ -85,7 +85,9 @@ def test_written_maps_are_those_of_the_dataset(finished) -> None:
     assert names == ("cover 1", "cover 2", "cover 3")
 
 
-def test_a_result_on_disk_is_whole_and_can_be_reported_again(finished, tmp_path) -> None:
+def test_a_result_on_disk_is_whole_and_can_be_reported_again(
+    finished, tmp_path, monkeypatch
+) -> None:
     result, folder = finished
     again = hr.open_dataset(folder / "result.nc").load()
     assert set(again.data_vars) == set(result.data_vars)
@@ -94,7 +96,15 @@ def test_a_result_on_disk_is_whole_and_can_be_reported_again(finished, tmp_path)
             again[name].drop_vars("spatial_ref", errors="ignore"),
             result[name].drop_vars("spatial_ref", errors="ignore"),
         )
+    isolated, plot = [], BreakEvenCostDisplay.plot
+
+    def watched(display, ax):
+        isolated.append(display.isolated)
+        return plot(display, ax)
+
+    monkeypatch.setattr(BreakEvenCostDisplay, "plot", watched)
     run_report(again, tmp_path)
+    assert isolated == [{"joint"}]  # it has no threshold, so nothing is known between its points
     first, second = ((path / "report.html").read_text("utf-8") for path in (folder, tmp_path))
     assert first == second  # pictures included
 
@@ -184,21 +194,6 @@ def test_a_damaged_stage_is_computed_again(finished) -> None:
     xr.testing.assert_equal(
         hr.run(SMALL, out=folder)["label_with_rejection"], result["label_with_rejection"]
     )
-
-
-def test_the_rejector_that_has_no_threshold_is_drawn_as_isolated_points(
-    finished, monkeypatch, tmp_path
-) -> None:
-    seen = []
-    draw = BreakEvenCostDisplay.plot
-
-    def plot(display, ax):
-        seen.append(display.isolated)
-        return draw(display, ax)
-
-    monkeypatch.setattr(BreakEvenCostDisplay, "plot", plot)
-    run_report(finished[0], tmp_path)
-    assert seen == [{"joint"}]
 
 
 def test_objects_stand_for_tables_and_give_the_same() -> None:
