@@ -39,7 +39,7 @@ from hsreject.mapping.map_model import MapModel as MapModel
 from hsreject.mapping.map_scene import map_scene as map_scene
 from hsreject.mapping.model_file import load_map_model as load_map_model
 from hsreject.mapping.model_file import save_map_model as save_map_model
-from hsreject.mapping.train import train as train
+from hsreject.mapping.summary import MapSummary as MapSummary
 from hsreject.measures.choosing import cheapest_operating_point as cheapest_operating_point
 from hsreject.measures.choosing import choose_point as choose_point
 from hsreject.measures.comparison import compare as compare
@@ -64,6 +64,18 @@ from hsreject.measures.uncertainty import Resampling as Resampling
 from hsreject.measures.uncertainty import bootstrap_curve as bootstrap_curve
 from hsreject.measures.uncertainty import bootstrap_difference as bootstrap_difference
 from hsreject.pipeline.run import run as run
+from hsreject.pipeline.training import train as train
+from hsreject.plot.confusion_display import RejectionConfusionDisplay as RejectionConfusionDisplay
+from hsreject.plot.cost_displays import BreakEvenCostDisplay as BreakEvenCostDisplay
+from hsreject.plot.cost_displays import CostEnvelopeDisplay as CostEnvelopeDisplay
+from hsreject.plot.curve_displays import RejectionCurveDisplay as RejectionCurveDisplay
+from hsreject.plot.image_displays import ConfidenceMapDisplay as ConfidenceMapDisplay
+from hsreject.plot.image_displays import FalseColorDisplay as FalseColorDisplay
+from hsreject.plot.map_displays import ClassMapDisplay as ClassMapDisplay
+from hsreject.plot.map_displays import OutcomeMapDisplay as OutcomeMapDisplay
+from hsreject.plot.map_displays import RejectMapDisplay as RejectMapDisplay
+from hsreject.plot.optimality_displays import OperatingSetDisplay as OperatingSetDisplay
+from hsreject.plot.optimality_displays import RelativeOptimalityDisplay as RelativeOptimalityDisplay
 from hsreject.rejection.calibration import Calibration as Calibration
 from hsreject.rejection.joint import JointRejector as JointRejector
 from hsreject.rejection.novelty import Novelty as Novelty
@@ -74,8 +86,6 @@ from hsreject.rejection.rejector import compare_rejectors as compare_rejectors
 from hsreject.rejection.sequential import SequentialRejector as SequentialRejector
 from hsreject.report.evaluation import Evaluation as Evaluation
 from hsreject.report.evaluation import evaluate as evaluate
-from hsreject.report.evaluation_files import evaluate_files as evaluate_files
-from hsreject.report.evaluation_folder import write_evaluation as write_evaluation
 from hsreject.sampling import given_split as given_split
 from hsreject.sampling import sample_blocks as sample_blocks
 from hsreject.sampling import sample_fraction as sample_fraction

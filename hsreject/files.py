@@ -37,8 +37,8 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
         yield work / path.name
         _check_free(family, overwrite=overwrite)
         _put_in_place(work, family)
-    except FileError:
-        raise
+    except FileError as error:  # which may name the hidden folder, unknown to the reader
+        raise FileError(str(error).replace(str(work), str(path.parent))) from error
     except OSError as error:
         raise FileError(f"Could not write {path}: {reason(error)}.") from error
     finally:

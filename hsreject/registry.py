@@ -1,6 +1,6 @@
-"""Registries: the parts that a configuration or a command line may name.
+"""Parts by name: which there are, which options they take, and the object that a table describes.
 
-A registry maps names to the constructors that a Python user would call. The constructor is the only
+A registry maps names to what a Python user would call. That constructor or function is the only
 home of defaults: the registry reads its signature and never repeats it.
 """
 
@@ -9,19 +9,18 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Collection, Iterator, Mapping
+import types
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hsreject.errors import ConfigError, InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 
 
-def nearest(word: str, candidates: list[str]) -> str:
+def nearest(word: str, candidates: Sequence[str]) -> str:
     """Return " Did you mean 'x'?" for the candidate nearest to `word`, or nothing.
 
     Examples
@@ -33,8 +32,8 @@ def nearest(word: str, candidates: list[str]) -> str:
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
-class Registry(Mapping[str, "Callable[..., T]"], Generic[T]):
-    """A read-mostly mapping from names to constructors of one kind of part.
+class Registry(Mapping[str, Callable[..., T]], Generic[T]):
+    """A read-mostly mapping from names to constructors or functions of one kind.
 
     Parameters
     ----------
@@ -42,6 +41,8 @@ class Registry(Mapping[str, "Callable[..., T]"], Generic[T]):
         What the parts are, as error messages call them ("prior", "rejector").
     entries : mapping of str to callable
         The parts that come with hsreject.
+    supplied : sequence of str
+        Parameters that are not options: whoever calls the function supplies them.
 
     Examples
     --------
@@ -54,9 +55,12 @@ class Registry(Mapping[str, "Callable[..., T]"], Generic[T]):
     hsreject.errors.ConfigError: Unknown number 'fractoin'. There are: fraction. Did you mean ...
     """
 
-    def __init__(self, kind: str, entries: Mapping[str, Callable[..., T]]) -> None:
+    def __init__(
+        self, kind: str, entries: Mapping[str, Callable[..., T]], *, supplied: Sequence[str] = ()
+    ) -> None:
         self.kind = kind
         self._entries = dict(entries)
+        self._supplied = supplied
 
     def register(self, name: str, constructor: Callable[..., T]) -> None:
         """Add a part under a name that is still free."""
@@ -68,13 +72,17 @@ class Registry(Mapping[str, "Callable[..., T]"], Generic[T]):
 
     def create(self, name: str, /, **options: object) -> T:
         """Call the constructor registered as `name` with `options`."""
-        constructor = self[name]
+        return self.bind(name, **options)()
+
+    def bind(self, name: str, /, **options: object) -> partial[T]:
+        """Return the constructor or function registered as `name` with `options`, not called."""
         self._check_options(name, options)
-        return constructor(**options)
+        return partial(self[name], **options)
 
     def options(self, name: str) -> dict[str, inspect.Parameter]:
-        """Return the constructor's parameters by name: what a configuration may set."""
-        return dict(inspect.signature(self[name]).parameters)
+        """Return the parameters by name: what a configuration may set."""
+        parameters = inspect.signature(self[name]).parameters
+        return {key: value for key, value in parameters.items() if key not in self._supplied}
 
     def summary(self, name: str) -> str:
         """Return the first line of the part's docstring."""
@@ -88,18 +96,17 @@ class Registry(Mapping[str, "Callable[..., T]"], Generic[T]):
                     f"Unknown option '{option}' for {self.kind} '{name}'. It takes: "
                     f"{', '.join(known) or 'no options'}.{nearest(option, list(known))}"
                 )
+        variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
         missing = [
-            option
+            repr(option)
             for option, parameter in known.items()
             if parameter.default is inspect.Parameter.empty
-            and parameter.kind
-            not in {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+            and parameter.kind not in variadic
             and option not in options
         ]
         if missing:
             raise ConfigError(
-                f"The {self.kind} '{name}' needs {', '.join(repr(m) for m in missing)}: "
-                "give a value for it."
+                f"The {self.kind} '{name}' needs {', '.join(missing)}: give a value for it."
             )
 
     def __getitem__(self, name: str) -> Callable[..., T]:
@@ -144,3 +151,93 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         hint = nearest(value, list(choices)) if isinstance(value, str) else ""
         raise InputError(f"{name} must be one of {', '.join(choices)} (got {value!r}).{hint}")
+
+
+def build_part(registry: Registry[T], given: object, *, section: str) -> T:
+    """Return the part that `given` describes.
+
+    Parameters
+    ----------
+    registry : Registry
+        Where the part's name is looked up.
+    given : str, mapping or object
+        A name, a table with a ``name`` and the constructor's options, or the part itself, which
+        Python users may put in place of a table.
+    section : str
+        Where it stands in the configuration, for messages.
+    """
+    if not isinstance(given, str | Mapping):
+        return given  # type: ignore[return-value]  # an object stands for itself
+    part = bind_part(registry, given, section=section)
+    try:
+        return part()
+    except (ConfigError, InputError) as error:
+        raise ConfigError(f"[{section}] {error}") from None
+
+
+def bind_part(registry: Registry[T], given: object, *, section: str) -> Callable[..., T]:
+    """Return the function that `given` describes, with its options; as :func:`build_part`."""
+    if isinstance(given, str):
+        given = {"name": given}
+    if not isinstance(given, Mapping):
+        return given  # type: ignore[return-value]  # an object stands for itself
+    options = {str(key): value for key, value in given.items() if key != "name"}
+    name = given.get("name")
+    if not isinstance(name, str):
+        wrong = "needs a name" if name is None else f"name must be text (got {name!r})"
+        raise ConfigError(f"[{section}] {wrong}. There are: {', '.join(registry)}.")
+    try:
+        part = registry.bind(name, **options)
+        _check_types(registry, name, options)
+    except ConfigError as error:
+        raise ConfigError(f"[{section}] {error}") from None
+    return part
+
+
+def check_keys(table: Mapping[str, object], known: Sequence[str], *, section: str) -> None:
+    """Raise unless every key of `table` is known; the message names the nearest one that is."""
+    for key in table:
+        if key not in known:
+            where = f"in [{section}]" if section else "at the top of the configuration"
+            raise ConfigError(
+                f"Unknown key '{key}' {where}. There are: {', '.join(known)}.{nearest(key, known)}"
+            )
+
+
+def fits(value: object, annotation: Any) -> bool:
+    """Tell whether a TOML value fits a type annotation; annotations it cannot judge always fit."""
+    origin = get_origin(annotation)
+    if origin in {Union, types.UnionType}:
+        return any(fits(value, choice) for choice in get_args(annotation))
+    if origin is Literal:
+        return value in get_args(annotation)
+    accepted = {float: (int, float)}.get(annotation, annotation)
+    if annotation not in {bool, int, float, str, type(None)}:
+        return True
+    return isinstance(value, accepted) and isinstance(value, bool) <= (annotation is bool)
+
+
+def _check_types(registry: Registry[Any], name: str, options: Mapping[str, object]) -> None:
+    """Raise unless every option has the type that the annotation asks for."""
+    part = registry[name]
+    try:
+        hints = get_type_hints(vars(part).get("__init__", part))
+    except (NameError, TypeError):  # annotations that only a type checker can resolve
+        return
+    for option, value in options.items():
+        if option in hints and not fits(value, hints[option]):
+            raise ConfigError(
+                f"The option '{option}' of {registry.kind} '{name}' must be "
+                f"{_in_words(hints[option])} (got {value!r})."
+            )
+
+
+def _in_words(annotation: Any) -> str:
+    """Return a type annotation as a reader of a configuration would say it."""
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    if get_origin(annotation) in {Union, types.UnionType}:
+        choices = [choice for choice in get_args(annotation) if choice is not type(None)]
+        return " or ".join(dict.fromkeys(_in_words(choice) for choice in choices))
+    if get_origin(annotation) is Literal:
+        return " or ".join(repr(choice) for choice in get_args(annotation))
+    return words.get(annotation, getattr(annotation, "__name__", str(annotation)))

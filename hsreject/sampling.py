@@ -30,7 +30,9 @@ WITHOUT_TRAINING = "classes_without_training"
 WITHOUT_TEST = "classes_without_test"
 
 
-def sample_per_class(labels: Labels, n_per_class: int, *, seed: int = 0) -> tuple[Labels, Labels]:
+def sample_per_class(
+    labels: Labels, n_per_class: int = 10, *, seed: int = 0
+) -> tuple[Labels, Labels]:
     """Draw `n_per_class` training pixels of each class; the other labelled ones are for testing.
 
     A class with fewer than twice as many pixels gives half of them (rounded down). The draw of a
@@ -64,7 +66,9 @@ def sample_per_class(labels: Labels, n_per_class: int, *, seed: int = 0) -> tupl
     return _sample(labels, lambda size: min(int(n_per_class), size), seed, how=how)
 
 
-def sample_fraction(labels: Labels, fraction: float, *, seed: int = 0) -> tuple[Labels, Labels]:
+def sample_fraction(
+    labels: Labels, fraction: float = 0.1, *, seed: int = 0
+) -> tuple[Labels, Labels]:
     """Draw a fraction of the pixels of each class for training; the others are for testing.
 
     At least one pixel of every class that has two, and at most half of a class.

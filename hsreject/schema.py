@@ -29,8 +29,10 @@ from hsreject.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+AT_FRACTION = "at_fraction"
 BAND = "band"
 BORDER = "border"
+CANDIDATE = "candidate"
 CATEGORY = "category"
 DECISION = "decision"
 OPERATING_POINT = "operating_point"
@@ -38,6 +40,9 @@ REFERENCE = "reference"
 REFERENCE_POINT = "reference_point"
 REJECTED_FRACTION = "rejected_fraction"
 REJECTION_COST = "rejection_cost"
+REJECTOR = "rejector"
+SEED = "seed"
+SYSTEM = "system"
 Y = "y"
 X = "x"
 

@@ -91,6 +91,34 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             The training pixels, 0 where there is none. Names and colours of the classes are taken
             from its class table.
         """
+        self._fit(cube, labels)
+        return self
+
+    def fit_predict_proba(
+        self,
+        cube: xr.DataArray,
+        labels: xr.DataArray,
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.DataArray:
+        """Fit to a scene and return its class probabilities; the features are made only once.
+
+        Parameters
+        ----------
+        cube, labels
+            As for :meth:`fit`.
+        progress : callable, optional
+            As for :meth:`predict_proba`.
+
+        Returns
+        -------
+        DataArray (category, y, x) of float32
+            As :meth:`predict_proba` of the same scene.
+        """
+        return self._probability(self._fit(cube, labels), progress)
+
+    def _fit(self, cube: xr.DataArray, labels: xr.DataArray) -> xr.DataArray:
+        """Fit features and classifier, and return the features of the scene."""
         cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
         labels = schema.check_labels(labels)
         schema.check_same_grid(cube, labels, names=("cube", "labels"))
@@ -99,7 +127,8 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         features = cube
         for transformer in self.features_:
             features = transformer.fit(features).transform(features)
-        samples, values = labelled_samples(_good(features), labels)
+        features = _good(features)
+        samples, values = labelled_samples(features, labels)
         with one_blas_thread():
             self.classifier_ = classifier.fit(samples, values)
         self.classes_ = np.asarray(self.classifier_.classes_)
@@ -107,7 +136,7 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         self.band_requirements_ = BandRequirements.of(cube, self._bands_used(cube))
         self.n_training_pixels_ = len(values)
         self.hsreject_version_ = __version__
-        return self
+        return features
 
     def transform(
         self,
@@ -169,6 +198,10 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             computes it decides about threads, on whose number the last digits may then depend.
         """
         features = self.transform(cube, match_bands=match_bands, wavelength_tol=wavelength_tol)
+        return self._probability(features, progress)
+
+    def _probability(self, features: xr.DataArray, progress: ProgressCallback) -> xr.DataArray:
+        """Return the class probabilities of pixels with these features."""
         data = map_pixels(
             features,
             self.classifier_.predict_proba,

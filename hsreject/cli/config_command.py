@@ -20,7 +20,7 @@ config_app = typer.Typer(
 
 def _registries() -> dict[str, Registry[object]]:
     """Return the registries by the section of a configuration that uses them."""
-    from hsreject.pipeline.catalogue import REGISTRIES
+    from hsreject.pipeline.plan import REGISTRIES
 
     return REGISTRIES
 

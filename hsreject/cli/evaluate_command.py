@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Overwrite, check_there, progress_on, result_table
+from hsreject.cli.console import Overwrite, check_there, progress_on
 
 if TYPE_CHECKING:
     from hsreject.report.evaluation import Evaluation
@@ -39,9 +39,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     attribute: Annotated[
         str | None, typer.Option(help="Attribute of polygons or points that holds the class.")
     ] = None,
-    label_nodata: Annotated[
-        int | None, typer.Option(help="One more label that means no data.")
-    ] = None,
+    nodata: Annotated[int | None, typer.Option(help="One more label that means no data.")] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="New folder for tables, curves and pictures."),
@@ -56,18 +54,17 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     """
     check_there(reference, labels, confidence, rejected)
     from hsreject.files import check_folder
-    from hsreject.report.evaluation_files import evaluate_files
-    from hsreject.report.evaluation_folder import write_evaluation
+    from hsreject.report.evaluation import evaluate as evaluate_maps
 
     if out is not None:
         check_folder(out, overwrite=overwrite)  # before the work, not after it
-    evaluation = evaluate_files(
+    evaluation = evaluate_maps(
         reference,
         labels,
-        confidence=confidence,
+        confidence,
         rejected=rejected,
         rejection_cost=rejection_cost or (),
-        label_nodata=label_nodata,
+        nodata=nodata,
         attribute=attribute,
     )
     files = None
@@ -75,7 +72,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
         if block_size is not None:
             evaluation = evaluation.with_bands(block_size, progress=progress)
         if out is not None:
-            files = write_evaluation(evaluation, out, overwrite=overwrite, progress=progress)
+            files = evaluation.write(out, overwrite=overwrite, progress=progress)
     console = Console(highlight=False)
     show_evaluation(evaluation, console)
     if files is not None:
@@ -84,7 +81,8 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
 
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the table of operating points and what people quote besides."""
-    from hsreject.report.evaluation_summary import summary_lines
+    from hsreject.cli.console import result_table
+    from hsreject.report.evaluation import summary_lines
 
     rows = [
         (

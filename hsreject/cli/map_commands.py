@@ -46,13 +46,13 @@ def train_command(
     The test pixels of the configuration tell which threshold a rejection cost or an accuracy asks
     for. The file runs no code when it is opened.
     """
-    from hsreject.config.document import read_document
+    from hsreject.pipeline.config import read_document
 
     read_document(config)  # a mistake in it is told at once, before the long imports
 
     from hsreject.files import check_target
     from hsreject.mapping.model_file import save_map_model
-    from hsreject.mapping.train import train
+    from hsreject.pipeline.training import train
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:

@@ -29,12 +29,12 @@ def run_command(
     Started again, it continues from the stages that are finished and unchanged. 'hsreject config
     list' tells what a configuration may name.
     """
-    from hsreject.config.document import read_document
+    from hsreject.pipeline.config import read_document
 
     read_document(config)  # a mistake in it is told at once, before the long imports
 
     from hsreject.pipeline.run import run
-    from hsreject.pipeline.summary_table import summary_notes, summary_rows
+    from hsreject.report.run_report import summary_notes, summary_rows
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out

@@ -60,7 +60,7 @@ def evaluation_samples(
     confidence: ArrayLike | xr.DataArray | None = None,
     *,
     rejected: ArrayLike | xr.DataArray | None = None,
-    label_nodata: int | None = None,
+    nodata: int | None = None,
 ) -> EvaluationSamples:
     """Return the pixels that have a reference and data, ready for the measures.
 
@@ -75,7 +75,7 @@ def evaluation_samples(
         Larger is surer; NaN where there is no data.
     rejected : (y, x) array of bool, optional
         Where the map rejects.
-    label_nodata : int, optional
+    nodata : int, optional
         The label that means "no data"; the largest value of an unsigned label type when not given.
 
     Returns
@@ -107,7 +107,7 @@ def evaluation_samples(
             "There are no reference pixels: reference is 0 everywhere. Give a reference map with "
             "class values from 1."
         )
-    used = has_reference & _has_data(plain, label_nodata)
+    used = has_reference & _has_data(plain, nodata)
     if not used.any():
         raise InputError(
             f"None of the {np.count_nonzero(has_reference)} reference pixels has data. Check that "
@@ -139,11 +139,11 @@ def _check(plain: dict[str, NDArray[Any]]) -> None:
         inputs.rejected_values(plain["rejected"])
 
 
-def _has_data(plain: dict[str, NDArray[Any]], label_nodata: int | None) -> NDArray[np.bool_]:
+def _has_data(plain: dict[str, NDArray[Any]], nodata: int | None) -> NDArray[np.bool_]:
     label = plain["label"]
-    if label_nodata is None and label.dtype.kind == "u":
-        label_nodata = schema.nodata_label(label.dtype)
-    has_data = np.ones(label.shape, dtype=bool) if label_nodata is None else label != label_nodata
+    if nodata is None and label.dtype.kind == "u":
+        nodata = schema.nodata_label(label.dtype)
+    has_data = np.ones(label.shape, dtype=bool) if nodata is None else label != nodata
     if "confidence" in plain:
         has_data &= ~np.isnan(plain["confidence"])
     return np.asarray(has_data)
@@ -155,5 +155,5 @@ def _check_not_rejected(label: NDArray[Any]) -> None:
         raise InputError(
             f"label is 0 at {n_rejected} reference pixels. If 0 means rejected, give the labels "
             "before rejection and the rejection as 'rejected'; if it means no data, say "
-            "label_nodata=0."
+            "nodata=0."
         )

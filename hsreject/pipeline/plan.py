@@ -1,20 +1,32 @@
-"""What a run does: the objects that a configuration names, ready to work."""
+"""What a run does: the objects that a configuration names, made once and ready to work."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
+import xarray as xr
+
+from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.scene_classifier import SceneClassifier
-from hsreject.config.parts import build_part, check_keys, fits
+from hsreject.confidence import CONFIDENCES
+from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SegSALSA
+from hsreject.context.solvers import SOLVERS
+from hsreject.datasets.indian_pines import load_indian_pines
+from hsreject.datasets.scenes import load_scene
+from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.errors import ConfigError
-from hsreject.pipeline.parts import as_table, make_context, make_model
-from hsreject.pipeline.samplers import SAMPLERS, Sampler
-from hsreject.pipeline.sources import SCENES, SceneSource, scene_of
-from hsreject.pipeline.tuning import Tuning
+from hsreject.features import FEATURES
+from hsreject.io.labels import open_labels
+from hsreject.io.scene import open_scene
+from hsreject.pipeline.config import with_settings
+from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
+from hsreject.registry import Registry, bind_part, build_part, check_keys, fits
 from hsreject.rejection import REJECTORS, Rejector
+from hsreject.sampling import given_split, sample_blocks, sample_fraction, sample_per_class
+from hsreject.schema import check_same_grid
 
 CONTEXT_ROW = "SegSALSA alone"
 """What the table calls the context with nothing rejected."""
@@ -22,7 +34,7 @@ CONTEXT_ROW = "SegSALSA alone"
 SECTIONS = {
     "title": "what the report calls the run",
     "seed": "of the training pixels; 0 by default",
-    "repeat": "how many seeds, from that one on; 1 by default",
+    "n_seeds": "how many seeds, from that one on; 1 by default",
     "fraction": "which part of the pixels the reject maps reject; 0.1 by default",
     "scene": "the scene and its labels: needed",
     "sampling": "which labelled pixels to train on; 10 of each class by default",
@@ -31,9 +43,94 @@ SECTIONS = {
     "context": "what neighbours tell; nothing by default",
     "rejectors": "a list; pixelwise by default",
     "baselines": 'what to compare with: [] by default, or ["coordinates"]',
-    "tuning": 'chosen by cross-validation: folds = 5 and grid = {"context.weight" = [1, 2]}',
+    "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
 }
 """The keys of a configuration, and what they are."""
+
+Pair = tuple[xr.DataArray, xr.DataArray]
+
+
+def _files(
+    path: str,
+    labels: str,
+    *,
+    attribute: str | None = None,
+    variable: str | None = None,
+    labels_variable: str | None = None,
+    band_axis: int | None = None,
+    names: Sequence[str] | None = None,
+    align: Literal["exact", "nearest"] = "exact",
+) -> Pair:
+    """Open a scene file of your own (ENVI, GeoTIFF, .mat, .npy) and a label raster or polygons.
+
+    Parameters
+    ----------
+    path : str
+        The scene.
+    labels : str
+        Reference labels: a raster, an array, or a vector file.
+    attribute : str, optional
+        Of a vector file: the attribute that holds the class.
+    variable, labels_variable : str, optional
+        Of a .mat file: the name of the array.
+    band_axis : int, optional
+        Of a .mat or .npy array: which axis holds the bands, where the file does not say.
+    names : list of str, optional
+        Class names in the order of the label values, where the file has none.
+    align : {"exact", "nearest"}
+        Labels on another grid than the scene are an error, or are reprojected to the nearest
+        pixel.
+    """
+    cube = open_scene(path, variable=variable, band_axis=band_axis)
+    return cube, open_labels(
+        labels, like=cube, attribute=attribute, variable=labels_variable, align=align, names=names
+    )
+
+
+def _fetched(scene: str, *, folder: str | None = None) -> Pair:
+    """Load a well-known scene by its name (see `hsreject fetch`), downloaded on first use."""
+    return load_scene(scene, folder=folder)
+
+
+def _given(labels: xr.DataArray, train: str, test: str, *, seed: int = 0) -> Pair:
+    """Open a split that was published as two label files on the grid of the scene."""
+    del seed  # every sampler gets one; here nothing is drawn
+    return given_split(open_labels(train, like=labels), open_labels(test, like=labels))
+
+
+SCENES: Registry[Pair] = Registry(
+    "scene",
+    {
+        "files": _files,
+        "indian_pines": load_indian_pines,
+        "synthetic": synthetic_scene,
+        "fetched": _fetched,
+    },
+)
+SAMPLERS: Registry[Pair] = Registry(
+    "sampling",
+    {
+        "per_class": sample_per_class,
+        "fraction": sample_fraction,
+        "blocks": sample_blocks,
+        "given": _given,
+    },
+    supplied=("labels", "seed"),
+)
+REGISTRIES: dict[str, Registry[Any]] = {
+    "scene": SCENES,
+    "sampling": SAMPLERS,
+    "features": FEATURES,
+    "classifier": CLASSIFIERS,
+    "context": PRIORS,
+    "context solver": SOLVERS,
+    "rejectors": REJECTORS,
+    "rejectors confidence": CONFIDENCES,
+}
+"""Everything that a configuration may name, by the section that names it."""
+
+_BASELINES = {"coordinates": lambda: SceneClassifier("nearest_neighbour", features=["coordinates"])}
+_CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
 
 
 @dataclass(frozen=True)
@@ -42,10 +139,14 @@ class Plan:
 
     Attributes
     ----------
+    document : mapping
+        The configuration itself.
     title : str
         What the report calls the run.
-    scene : SceneSource
-    sampling : Sampler
+    scene : callable
+        Returns the cube (band, y, x) and the labels (y, x).
+    sampling : callable
+        Called with labels and ``seed=``, returns (train, test): label arrays, 0 where not used.
     model : SceneClassifier
         Features and classifier, not fitted.
     context : SegSALSA or None
@@ -56,105 +157,176 @@ class Plan:
         What the table compares with.
     fraction : float
         Which part of the pixels the reject maps reject.
-    seed, repeat : int
+    seed, n_seeds : int
         First seed, and how many.
     tuning : Tuning or None
         What is chosen by cross-validation on the training pixels.
     """
 
+    document: Mapping[str, Any]
     title: str
-    scene: SceneSource
-    sampling: Sampler
+    scene: Callable[[], Pair]
+    sampling: Callable[..., Pair]
     model: SceneClassifier
     context: SegSALSA | None
     rejectors: Mapping[str, Rejector]
     baselines: Mapping[str, SceneClassifier]
     fraction: float
     seed: int
-    repeat: int
+    n_seeds: int
     tuning: Tuning | None
+
+    def changed(self, settings: Iterable[str]) -> Plan:
+        """Return this plan with other features, classifier or context; the rest stays as it is."""
+        tuned = {name: self.document[name] for name in TUNED_SECTIONS if name in self.document}
+        document = {**self.document, **with_settings(tuned, settings)}
+        return replace(self, document=document, **_varied_parts(document))
+
+    def load(self) -> Pair:
+        """Return the scene and its labels, on one grid."""
+        cube, labels = self.scene()
+        check_same_grid(cube, labels, names=("scene", "labels"))
+        return cube, labels
 
 
 def make_plan(document: Mapping[str, Any]) -> Plan:
     """Return the plan that a configuration describes.
 
-    Parameters
-    ----------
-    document : mapping
-        The sections of a configuration; every table may be replaced by the object it names.
+    Every table of `document` may be replaced by the object it names.
     """
     check_keys(document, tuple(SECTIONS), section="")
     if "scene" not in document:
         raise ConfigError(f"The configuration needs a [scene]. There are: {', '.join(SCENES)}.")
-    context = make_context(document.get("context"))
-    rejectors = _rejectors(document.get("rejectors", ("pixelwise",)), context)
-    baselines = _baselines(document.get("baselines", ()))
-    _check_names(rejectors, baselines)
+    fraction = document.get("fraction", 0.1)
+    if not fits(fraction, float) or not 0 <= fraction <= 1:
+        raise ConfigError(f"'fraction' must be a number between 0 and 1 (got {fraction!r}).")
+    title = document.get("title", "Land cover with rejection")
+    if not isinstance(title, str):
+        raise ConfigError(f"'title' must be text (got {title!r}).")
     tuning = document.get("tuning")
+    varied = _varied_parts(document)
+    baselines = _baselines(document.get("baselines", ()))
+    _check_names(varied["rejectors"], baselines)
     return Plan(
-        title=_text(document, "title", default="Land cover with rejection"),
-        scene=build_part(SCENES, scene_of(document["scene"]), section="scene"),
-        sampling=build_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling"),
-        model=make_model(document.get("features", ()), document.get("classifier", "smlr")),
-        context=context,
-        rejectors=rejectors,
+        document=document,
+        title=title,
+        scene=_scene(document["scene"]),
+        sampling=bind_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling"),
         baselines=baselines,
-        fraction=_share(document),
+        fraction=float(fraction),
         seed=_count(document, "seed", default=0, least=0),
-        repeat=_count(document, "repeat", default=1, least=1),
+        n_seeds=_count(document, "n_seeds", default=1, least=1),
         tuning=None if tuning is None else Tuning.from_table(tuning),
+        **varied,
     )
+
+
+def _varied_parts(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts that tuning may change: model, context, and the rejectors that hold it."""
+    context = _context(document.get("context"))
+    return {
+        "model": _model(document.get("features", ()), document.get("classifier", "smlr")),
+        "context": context,
+        "rejectors": _rejectors(document.get("rejectors", ("pixelwise",)), context),
+    }
+
+
+def _scene(given: object) -> Callable[[], Pair]:
+    """Return what gives cube and labels; both may be given themselves, as a tuple."""
+    if isinstance(given, tuple) and len(given) == 2:
+        return lambda: given
+    if isinstance(given, str | Mapping) or callable(given):
+        return bind_part(SCENES, given, section="scene")
+    raise ConfigError(
+        "[scene] must be a name, a table with a name, or a tuple (cube, labels) "
+        f"(got {type(given).__name__})."
+    )
+
+
+def _model(features: object, classifier: object) -> SceneClassifier:
+    if isinstance(classifier, SceneClassifier):
+        return classifier
+    return SceneClassifier(
+        build_part(CLASSIFIERS, classifier, section="classifier"),
+        features=[
+            build_part(FEATURES, step, section="features") for step in _list(features, "features")
+        ],
+    )
+
+
+def _context(given: object) -> SegSALSA | None:
+    """Return the context, or None where there is none.
+
+    A table with ``prior = "vector_tv"`` takes the options of that prior and those of SegSALSA side
+    by side; ``priors`` is a list of tables, one for each prior.
+    """
+    if given is None or isinstance(given, SegSALSA):
+        return given
+    table = _table(given, "context")
+    options = [name for name in _CONTEXTS.options("segsalsa") if name != "prior"]
+    own = {key: table.pop(key) for key in list(table) if key in options}
+    priors = table.pop("priors", None)
+    name = table.pop("prior", None)
+    if (priors is None) == (name is None):
+        raise ConfigError(
+            '[context] needs either prior = "..." with its options, or a list [[context.priors]]. '
+            f"There are: {', '.join(PRIORS)}."
+        )
+    if priors is not None:
+        check_keys(table, ["priors", *options], section="context")
+        parts = [build_part(PRIORS, prior, section="context.priors") for prior in priors]
+    elif isinstance(name, str):
+        PRIORS[name]  # an unknown name is the first mistake to tell
+        check_keys(table, [*PRIORS.options(name), *options], section="context")
+        parts = [build_part(PRIORS, {"name": name, **table}, section="context")]
+    else:
+        parts = [name]
+    return build_part(_CONTEXTS, {"name": "segsalsa", "prior": parts, **own}, section="context")
 
 
 def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
     if isinstance(given, Mapping) and "name" not in given:
         return {str(name): part for name, part in given.items()}  # objects by name
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise ConfigError(
-            f"[rejectors] must be a list of names or tables (got {given!r}). "
-            "Write [[rejectors]] with double brackets, once a rejector."
-        )
     rejectors: dict[str, Rejector] = {}
-    for entry in given:
-        table: dict[str, Any] = {"name": entry}
-        if not isinstance(entry, str):
-            table = dict(as_table(entry, "rejectors"))
-        name = str(table.get("name"))
-        if name in REJECTORS:  # if not, build_part says so
-            _check_rejector(name, table)
-            if "context" in REJECTORS.options(name):
-                if context is None:
-                    raise ConfigError(f"[rejectors] '{name}' needs a [context].")
-                table["context"] = context
-        label = str(table.pop("label", name))
-        if label in rejectors:
+    for entry in _list(given, "rejectors"):
+        table = {"name": entry} if isinstance(entry, str) else _table(entry, "rejectors")
+        title = str(table.pop("title", table.get("name")))
+        if title in rejectors:
             raise ConfigError(
-                f"[rejectors] '{label}' is there twice. Give one of them another label."
+                f"[rejectors] '{title}' is there twice. Give one of them another title."
             )
-        rejectors[label] = build_part(REJECTORS, table, section="rejectors")
+        rejectors[title] = build_part(REJECTORS, _with_context(table, context), section="rejectors")
     return rejectors
 
 
-def _check_rejector(name: str, table: Mapping[str, Any]) -> None:
-    """Raise where a rejector is asked for what a run cannot give it."""
+def _with_context(table: dict[str, Any], context: SegSALSA | None) -> dict[str, Any]:
+    """Return the table of a rejector with the context it needs, or say why it cannot be."""
+    name = table.get("name")
+    if not isinstance(name, str) or name not in REJECTORS:
+        return table  # build_part says what is wrong
+    options = list(REJECTORS.options(name))
     if "context" in table:
         raise ConfigError(f"[rejectors] '{name}' has the context of [context]: leave it out here.")
+    check_keys(table, ["name", "title", *options], section="rejectors")
     if "novelty_exponent" in table:
         raise ConfigError(
             f"[rejectors] '{name}': novelty_exponent says how novelty counts, and a run measures "
-            "none. Leave it out; 'hsreject novelty' measures it, and so does Python."
+            "none. Leave it out; hsreject.Novelty measures it in Python."
         )
+    if "context" not in options:
+        return table
+    if context is None:
+        raise ConfigError(f"[rejectors] '{name}' needs a [context].")
+    return {**table, "context": context}
 
 
 def _baselines(given: object) -> dict[str, SceneClassifier]:
-    names = given if isinstance(given, Sequence) and not isinstance(given, str) else None
-    if names is None:
+    if not isinstance(given, Sequence) or isinstance(given, str):
         raise ConfigError(f"[baselines] must be a list of names (got {given!r}).")
-    known = {"coordinates": lambda: SceneClassifier("nearest_neighbor", features=["coordinates"])}
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"Unknown baseline '{name}'. There are: {', '.join(known)}.")
-    return {str(name): known[str(name)]() for name in names}
+    for name in given:
+        if name not in _BASELINES:
+            raise ConfigError(f"Unknown baseline '{name}'. There are: {', '.join(_BASELINES)}.")
+    return {str(name): _BASELINES[name]() for name in given}
 
 
 def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, object]) -> None:
@@ -164,21 +336,29 @@ def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, obje
     for name in rejectors:
         if not name or not set(name).isdisjoint('/\\:*?"<>|') or not name.isprintable():
             raise ConfigError(
-                f"[rejectors] '{name}' cannot be part of a file name. Give it a label of letters, "
+                f"[rejectors] '{name}' cannot be part of a file name. Give it a title of letters, "
                 "digits, spaces, - and _."
             )
         if name in baselines or name == CONTEXT_ROW:
             raise ConfigError(
                 f"[rejectors] '{name}' is the name of another row of the table. "
-                "Give it another label."
+                "Give it another title."
             )
 
 
-def _text(document: Mapping[str, Any], key: str, *, default: str) -> str:
-    value = document.get(key, default)
-    if not isinstance(value, str):
-        raise ConfigError(f"'{key}' must be text (got {value!r}).")
-    return value
+def _list(given: object, section: str) -> Sequence[Any]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise ConfigError(
+            f"[{section}] must be a list of names or tables (got {given!r}). "
+            f"Write [[{section}]] with double brackets, once for each."
+        )
+    return given
+
+
+def _table(given: object, section: str) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"[{section}] must be a table (got {given!r}).")
+    return dict(given)
 
 
 def _count(document: Mapping[str, Any], key: str, *, default: int, least: int) -> int:
@@ -186,10 +366,3 @@ def _count(document: Mapping[str, Any], key: str, *, default: int, least: int) -
     if not fits(value, int) or value < least:
         raise ConfigError(f"'{key}' must be a whole number of at least {least} (got {value!r}).")
     return int(value)
-
-
-def _share(document: Mapping[str, Any]) -> float:
-    value = document.get("fraction", 0.1)
-    if not fits(value, float) or not 0 <= value <= 1:
-        raise ConfigError(f"'fraction' must be a number between 0 and 1 (got {value!r}).")
-    return float(value)

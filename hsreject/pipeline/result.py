@@ -1,49 +1,80 @@
-"""One Dataset with everything a run found, and where it came from."""
+"""What a run leaves: one Dataset with everything it found, and a folder of files made from it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tomli_w
 import xarray as xr
 
 from hsreject import __version__
-from hsreject.fingerprint import fingerprint
-from hsreject.pipeline.one_seed import SeedResult
+from hsreject.errors import FileError, HsrejectError
+from hsreject.files import PARTIAL, check_folder, complete_folder, reason
+from hsreject.io.maps import write_map
+from hsreject.io.netcdf import write_dataset
+from hsreject.measures.choosing import choose_point
+from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.pipeline.plan import Plan
-from hsreject.pipeline.summary import SEED
-from hsreject.schema import OPERATING_POINT
+from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
+from hsreject.progress import ProgressCallback
+from hsreject.report.run_report import SYSTEM_OF_POINT, VERSION, along, run_report
+from hsreject.schema import AT_FRACTION, BAND, CANDIDATE, OPERATING_POINT, REJECTOR, SEED, SYSTEM
 
-SYSTEM_OF_POINT = "system_of_point"
+QUOTED_FRACTIONS = (0.1, 0.2)
+CONFIG = "config.toml"
+STAGES = "stages"
+TUNING = "tuning.csv"
+
 _REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "spectral")
 
 
+@dataclass(frozen=True)
+class SeedResult:
+    """What one seed gives.
+
+    Attributes
+    ----------
+    maps : Dataset
+        Everything on the grid of the scene; maps of rejectors along `rejector`.
+    curves : dict of str to Dataset
+        Operating points on the test pixels, by system.
+    summary : Dataset
+        Figures by system.
+    tried : Dataset or None
+        The candidates of the tuning, best first.
+    """
+
+    maps: xr.Dataset
+    curves: dict[str, xr.Dataset]
+    summary: xr.Dataset
+    tried: xr.Dataset | None
+
+
 def result_dataset(
-    document: Mapping[str, Any],
-    plan: Plan,
-    results: Mapping[int, SeedResult],
-    *,
-    inputs: tuple[xr.DataArray, xr.DataArray],
+    plan: Plan, cube: xr.DataArray, results: Mapping[int, SeedResult], hashes: Mapping[str, str]
 ) -> xr.Dataset:
     """Return the maps and operating points of the first seed and the summary of all.
 
     The attributes hold the configuration, versions, the seed and hashes of the inputs.
     """
     first = results[plan.seed]
-    summary = xr.concat(
-        [result.summary for result in results.values()], dim=xr.Variable(SEED, list(results))
-    )
-    attrs = {
-        "title": plan.title,
-        "configuration": config_text(document),
-        "seed": plan.seed,
-        "scene_hash": fingerprint(inputs[0]),
-        "labels_hash": fingerprint(inputs[1]),
-        **{f"version_{name}": text for name, text in versions().items()},
-    }
-    pieces = [first.maps, operating_points(first), summary]
+    colors = FalseColorDisplay.from_cube(cube, wavelengths=INFRARED).bands
+    pieces = [
+        first.maps,
+        operating_points(first.curves),
+        xr.concat([r.summary for r in results.values()], dim=xr.Variable(SEED, list(results))),
+        cube.isel({BAND: list(colors)}).drop_attrs(deep=False).to_dataset(name="false_color"),
+        xr.Dataset(
+            {"has_threshold": (REJECTOR, [r.has_threshold for r in plan.rejectors.values()])}
+        ),
+    ]
     if first.tried is not None:
         pieces.append(first.tried.rename({name: f"tuning_{name}" for name in first.tried}))
         chosen = [str(r.tried["settings"].values[0]) for r in results.values() if r.tried]
@@ -51,11 +82,26 @@ def result_dataset(
     return xr.Dataset(
         {name: array for piece in pieces for name, array in piece.data_vars.items()},
         coords={name: coord for piece in pieces for name, coord in piece.coords.items()},
-        attrs=attrs,
+        attrs={
+            "title": plan.title,
+            "configuration": config_text(plan.document),
+            "seed": plan.seed,
+            "fraction": plan.fraction,
+            **hashes,
+            **{f"{VERSION}{name}": text for name, text in _versions().items()},
+        },
     )
 
 
-def operating_points(result: SeedResult) -> xr.Dataset:
+def joined_maps(rejections: Mapping[str, xr.Dataset]) -> dict[str, xr.DataArray]:
+    """Return the maps (rejector, y, x) of rejectors that gave maps and operating points."""
+    maps = [data.drop_dims(OPERATING_POINT) for data in rejections.values()]
+    along = xr.Variable(REJECTOR, list(rejections))
+    joined = xr.concat(maps, dim=along, combine_attrs="override")
+    return {str(name): joined[name] for name in joined.data_vars}
+
+
+def operating_points(curves: Mapping[str, xr.Dataset]) -> xr.Dataset:
     """Return the operating points of all systems, one after the other.
 
     `system_of_point` says whose a point is; figures that a system does not have are NaN. The
@@ -66,26 +112,48 @@ def operating_points(result: SeedResult) -> xr.Dataset:
         curve.drop_attrs().assign_coords(
             {SYSTEM_OF_POINT: (OPERATING_POINT, [name] * curve.sizes[OPERATING_POINT])}
         )
-        for name, curve in result.curves.items()
+        for name, curve in curves.items()
     ]
     points = xr.concat(pieces, dim=OPERATING_POINT, data_vars="all", join="outer")
     return points.rename(overall_accuracy="accuracy_without_rejection")
 
 
+def summarise(curves: Mapping[str, xr.Dataset], seconds: Mapping[str, float]) -> xr.Dataset:
+    """Return the quoted figures of each system, dims (system,) and (system, at_fraction).
+
+    A curve with one point (nothing rejected) has an overall accuracy and no more.
+    """
+    rows = [_row(curve).assign(seconds=seconds[name]) for name, curve in curves.items()]
+    return xr.concat(rows, dim=xr.Variable(SYSTEM, list(curves)))
+
+
+def _row(curve: xr.Dataset) -> xr.Dataset:
+    # the first point rejects nothing; where labels change from point to point, its labels count
+    accuracy = "overall_accuracy" if "overall_accuracy" in curve else "nonrejected_accuracy"
+    nothing = {
+        "overall_accuracy": float(curve[accuracy][0]),
+        "accuracy_at": (AT_FRACTION, np.full(len(QUOTED_FRACTIONS), np.nan)),
+        "largest_quality": np.nan,
+        "fraction_of_largest_quality": np.nan,
+        "aurc": np.nan,
+    }
+    row = xr.Dataset(nothing, coords={AT_FRACTION: list(QUOTED_FRACTIONS)})
+    if curve.sizes[OPERATING_POINT] == 1:
+        return row
+    best = choose_point(curve)
+    fractions = curve["rejected_fraction"].values
+    whole = fractions.min() == 0 and fractions.max() == 1
+    return row.assign(
+        accuracy_at=(AT_FRACTION, accuracy_at(curve, QUOTED_FRACTIONS).values),
+        largest_quality=float(best["classification_quality"]),
+        fraction_of_largest_quality=float(best["rejected_fraction"]),
+        aurc=aurc(curve) if whole else np.nan,
+    )
+
+
 def config_text(document: Mapping[str, Any]) -> str:
     """Return a configuration as TOML; objects that stand for tables are shown as they print."""
     return tomli_w.dumps(_plain(document))
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of hsreject and of what its numbers depend on."""
-    found = {"hsreject": __version__}
-    for name in _REPORTED:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _plain(value: Any) -> Any:
@@ -96,3 +164,93 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str | int | float | bool):
         return value
     return repr(value) if not isinstance(value, xr.DataArray) else f"<{value.name} in memory>"
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of hsreject and of what its numbers depend on."""
+    found = {"hsreject": __version__}
+    for name in _REPORTED:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@contextmanager
+def run_folder(folder: Path, document: Mapping[str, Any]) -> Iterator[None]:
+    """Hold the folder of a run, marked as such by its configuration.
+
+    A folder that holds something else is refused. One that was made here is taken away again when
+    the run ends in an error before any stage was finished.
+    """
+    made = not folder.exists()
+    _begin(folder, document)
+    try:
+        yield
+    except HsrejectError:
+        if made and not any((folder / STAGES).glob("*.nc")):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _begin(folder: Path, document: Mapping[str, Any]) -> None:
+    check_folder(folder, overwrite=True)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
+        raise FileError(
+            f"The folder {folder} holds files that no run of hsreject has made. "
+            "Choose another folder, or empty it."
+        )
+    try:
+        (folder / STAGES).mkdir(parents=True, exist_ok=True)
+        # what a killed run was writing
+        for left in (*folder.glob(f"{PARTIAL}*"), *(folder / STAGES).glob(".*.partial")):
+            shutil.rmtree(left)
+        if not (folder / CONFIG).exists():  # else it belongs to the maps that are there
+            (folder / CONFIG).write_text(config_text(document), encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
+
+
+def write_outputs(
+    folder: Path, document: Mapping[str, Any], dataset: xr.Dataset, *, progress: ProgressCallback
+) -> None:
+    """Write everything; what an earlier run has left is replaced only when all is complete."""
+    steps = 3
+    progress("writing", 0, steps)
+    with complete_folder(folder, overwrite=True) as work:
+        _write_maps(dataset, work / "maps")
+        progress("writing", 1, steps)
+        write_dataset(dataset, work / "result.nc")
+        for name, text in _tables(document, dataset).items():
+            (work / name).write_text(text, encoding="utf-8")
+        progress("writing", 2, steps)
+        run_report(dataset, work)
+        tuned = (work / TUNING).exists()
+    if not tuned:  # that of an earlier run
+        (folder / TUNING).unlink(missing_ok=True)
+    progress("writing", steps, steps)
+
+
+def _write_maps(dataset: xr.Dataset, folder: Path) -> None:
+    folder.mkdir()
+    write_map(dataset["reference"], folder / "reference.tif")
+    for name in dataset[REJECTOR].values:
+        chosen = dataset.sel({REJECTOR: name}, drop=True)
+        for variable in ("label", "label_with_rejection", "confidence"):
+            write_map(chosen[variable], folder / f"{variable}_{name}.tif")
+
+
+def _tables(document: Mapping[str, Any], dataset: xr.Dataset) -> dict[str, str]:
+    """Return the text files: tables, configuration and versions."""
+    points = along(dataset, OPERATING_POINT).to_dataframe()
+    texts = {
+        CONFIG: config_text(document),
+        "versions.toml": tomli_w.dumps(_versions()),
+        "operating_points.csv": points.to_csv(index_label=OPERATING_POINT),
+        "summary.csv": along(dataset, SYSTEM).to_dataframe().to_csv(),
+    }
+    if CANDIDATE in dataset.dims:
+        tried = along(dataset, CANDIDATE).to_dataframe()
+        texts[TUNING] = tried.rename(columns=lambda name: name.removeprefix("tuning_")).to_csv()
+    return texts

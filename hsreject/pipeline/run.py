@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
+from dask.base import tokenize
 
-from hsreject.config.document import read_document, with_settings
-from hsreject.fingerprint import fingerprint
-from hsreject.pipeline.one_seed import SeedResult, run_seed
-from hsreject.pipeline.output_folder import STAGES, run_folder, write_outputs
-from hsreject.pipeline.plan import Plan, make_plan
-from hsreject.pipeline.result import result_dataset
-from hsreject.pipeline.stages import Stages
-from hsreject.pipeline.store import StageStore
+from hsreject.measures.curve import curve_of_points
+from hsreject.measures.point import operating_point
+from hsreject.pipeline.config import read_document, with_settings
+from hsreject.pipeline.plan import CONTEXT_ROW, Plan, make_plan
+from hsreject.pipeline.result import (
+    STAGES,
+    SeedResult,
+    joined_maps,
+    result_dataset,
+    run_folder,
+    summarise,
+    write_outputs,
+)
+from hsreject.pipeline.stages import Stage, Stages
+from hsreject.pipeline.tuning import best_settings
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import check_same_grid
+from hsreject.rejection import PixelwiseRejector
+from hsreject.report.run_report import along
+from hsreject.schema import BAND, OPERATING_POINT, reference_pixels
 
 
 def run(
@@ -35,7 +47,9 @@ def run(
     ----------
     config : path or mapping
         A TOML file, or its sections as a mapping. In a mapping every table may be replaced by the
-        object it names: ``{"scene": (cube, labels), "classifier": SVC(probability=True)}``.
+        object it names: ``{"scene": (cube, labels), "classifier": SVC(probability=True)}``. A
+        function stands for a scene or a sampling: ``scene()`` returns cube and labels,
+        ``sampling(labels, seed=...)`` the labels of training and test pixels.
     out : path, optional
         A folder for maps, pictures, tables and the report. Finished stages are kept in it, and a
         run that was stopped goes on where it was; stages whose configuration or inputs have
@@ -50,9 +64,9 @@ def run(
     Dataset
         Of the first seed: `reference`, `train`, `test` (y, x); `probability` and `hidden_field`
         (category, y, x); `label`, `confidence`, `rejected` and `label_with_rejection`
-        (rejector, y, x). Of all seeds: the summary by (seed, system). The operating points of the
-        first seed on the test pixels lie along `operating_point`, with the system of each point in
-        `system_of_point`.
+        (rejector, y, x); `false_color`, three bands of the scene (band, y, x). Of all seeds: the
+        summary by (seed, system). The operating points of the first seed on the test pixels lie
+        along `operating_point`, with the system of each point in `system_of_point`.
 
     Examples
     --------
@@ -63,31 +77,63 @@ def run(
     >>> result.label_with_rejection.dims
     ('rejector', 'y', 'x')
     """
-    given = config if isinstance(config, Mapping) else read_document(config)
-    document = with_settings(given, settings)
-    plan = make_plan(document)
+    plan = planned(config, settings)
     folder = None if out is None else Path(out)
-    with nullcontext() if folder is None else run_folder(folder, document):
-        cube, labels = plan.scene.load()
-        check_same_grid(cube, labels, names=("scene", "labels"))
-        results = _run_seeds(document, plan, cube, labels, folder, progress)
-        dataset = result_dataset(document, plan, results, inputs=(cube, labels))
+    with nullcontext() if folder is None else run_folder(folder, plan.document):
+        cube, labels = (array.compute() for array in plan.load())
+        hashes = {"scene_hash": tokenize(cube), "labels_hash": tokenize(labels)}
+        stages = Stages(
+            cube, tokenize(hashes), None if folder is None else folder / STAGES, progress
+        )
+        results: dict[int, SeedResult] = {}
+        for seed in range(plan.seed, plan.seed + plan.n_seeds):
+            found = _run_seed(plan, labels, stages, seed)
+            # the maps of the other seeds are not shown
+            results[seed] = found if seed == plan.seed else replace(found, maps=xr.Dataset())
+        dataset = result_dataset(plan, cube, results, hashes)
         if folder is not None:
-            write_outputs(folder, document, plan, cube, results, dataset, progress=progress)
+            write_outputs(folder, plan.document, dataset, progress=progress)
     return dataset
 
 
-def _run_seeds(
-    document: Mapping[str, Any],
-    plan: Plan,
-    cube: xr.DataArray,
-    labels: xr.DataArray,
-    folder: Path | None,
-    progress: ProgressCallback,
-) -> dict[int, SeedResult]:
-    store = StageStore(None if folder is None else folder / STAGES)
-    stages = Stages(cube, fingerprint(cube, labels), store, progress)
-    results: dict[int, SeedResult] = {}
-    for seed in range(plan.seed, plan.seed + plan.repeat):
-        results[seed] = run_seed(document, labels, stages, seed=seed, with_maps=seed == plan.seed)
-    return results
+def planned(config: str | PathLike[str] | Mapping[str, Any], settings: Iterable[str]) -> Plan:
+    """Return the plan of a configuration, or of the file that holds it, with changes applied."""
+    document = config if isinstance(config, Mapping) else read_document(config)
+    return make_plan(with_settings(document, settings))
+
+
+def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> SeedResult:
+    """Run all stages with one seed: from a split to maps, operating points and the summary."""
+    split = stages.split(plan, labels, seed)
+    tried = None
+    if plan.tuning is not None:
+        tried = stages.tune(plan, split, seed).data
+        plan = plan.changed(best_settings(tried))
+    pixelwise = stages.classify(plan.model, split)
+    context = pixelwise if plan.context is None else stages.solve_context(plan.context, pixelwise)
+    systems: dict[str, Stage] = {}
+    for name, rejector in plan.rejectors.items():
+        evidence = context if rejector.needs_context else pixelwise
+        if rejector.needs_context and plan.context is not None:
+            # before the first one with context, context alone
+            systems.setdefault(CONTEXT_ROW, _nothing_rejected(context, split))
+        systems[name] = stages.reject(name, rejector, evidence, split, plan.fraction)
+    rejections = {name: systems[name].data for name in plan.rejectors}
+    for name, model in plan.baselines.items():
+        baseline = stages.classify(model, split, name=f"baseline-{name}")
+        systems[name] = stages.reject(name, PixelwiseRejector(), baseline, split, plan.fraction)
+    curves = {name: along(system.data, OPERATING_POINT) for name, system in systems.items()}
+    maps = context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
+    return SeedResult(
+        maps.assign(split.data).assign({"reference": labels, **joined_maps(rejections)}),
+        curves,
+        summarise(curves, {name: system.seconds for name, system in systems.items()}),
+        tried,
+    )
+
+
+def _nothing_rejected(context: Stage, split: Stage) -> Stage:
+    """Return the one operating point of the labels with context."""
+    _, correct = reference_pixels(context.data["context_label"], split.data["test"])
+    point = operating_point(correct, np.zeros_like(correct))
+    return replace(context, data=curve_of_points([point]))

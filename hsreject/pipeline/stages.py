@@ -1,74 +1,114 @@
-"""The stages of one run: each takes labelled objects, gives a Dataset and is kept when finished."""
+"""The stages of a run: each takes the stage before, gives a Dataset, and is kept when finished.
+
+The key of a stage is a token of its own options and of the key of the stage before; the first is a
+token of the scene. So a key says all that a result depends on, and every array is hashed once.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
 
 import xarray as xr
+from dask.base import tokenize
+from sklearn.base import clone
 
+from hsreject import __version__
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.fingerprint import fingerprint
-from hsreject.pipeline.store import StageStore
-from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning, tune
+from hsreject.errors import InputError
+from hsreject.files import recall
+from hsreject.io.netcdf import open_dataset, write_dataset
+from hsreject.pipeline.plan import Plan
+from hsreject.pipeline.tuning import TUNED_SECTIONS, tune
 from hsreject.progress import ProgressCallback
-from hsreject.rejection import JointRejector, Rejector
+from hsreject.rejection import Rejector
+from hsreject.schema import NO_REFERENCE
 
-SECONDS = "seconds"
+_SECONDS = "seconds"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A finished stage.
+
+    Attributes
+    ----------
+    data : Dataset
+        What it gives.
+    key : str
+        Token of everything that it depends on.
+    seconds : float
+        What it took, the stages before included.
+    """
+
+    data: xr.Dataset
+    key: str
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages on one scene, their results kept in a store.
+    """The stages on one scene.
 
     Parameters
     ----------
     cube : DataArray (band, y, x)
         The scene.
-    identity : str
-        Fingerprint of the scene and its labels: what every stage depends on.
-    store : StageStore
-        Where finished stages are kept.
+    key : str
+        Token of the scene and its labels.
+    folder : Path or None
+        Where finished stages are kept; None keeps none.
     progress : callable
         Told how far each stage is.
     """
 
     cube: xr.DataArray
-    identity: str
-    store: StageStore
+    key: str
+    folder: Path | None
     progress: ProgressCallback
 
-    def tuning(
-        self, document: Mapping[str, Any], tuning: Tuning, train: xr.DataArray, *, seed: int
-    ) -> xr.Dataset:
+    def split(self, plan: Plan, labels: xr.DataArray, seed: int) -> Stage:
+        """Return `train` and `test`, the labels of the pixels to learn from and to judge by."""
+        train, test = plan.sampling(labels, seed=seed)
+        if not (test != NO_REFERENCE).any():
+            raise InputError(
+                "The sampling leaves no test pixel, so nothing can be evaluated. "
+                "Draw fewer training pixels."
+            )
+        data = xr.Dataset({"train": train, "test": test})
+        return Stage(data, tokenize(__version__, self.key, data))
+
+    def tune(self, plan: Plan, split: Stage, seed: int) -> Stage:
         """Return the candidates of the tuning with their scores, best first."""
+        options = [plan.document.get(name) for name in TUNED_SECTIONS], plan.tuning, seed
+        work = partial(
+            tune, plan, self.cube, split.data["train"], seed=seed, progress=self.progress
+        )
+        return self._kept("choosing", tokenize(split.key, options), work)
 
-        def compute() -> xr.Dataset:
-            return tune(document, tuning, self.cube, train, seed=seed, progress=self.progress)
-
-        tuned = {name: document.get(name) for name in TUNED_SECTIONS}
-        key = fingerprint("tuning", self.identity, tuned, tuning, train, seed)
-        return self._done("choosing", key, compute)
-
-    def probability(self, model: SceneClassifier, train: xr.DataArray, *, stage: str) -> xr.Dataset:
+    def classify(self, model: SceneClassifier, split: Stage, *, name: str = "classifier") -> Stage:
         """Return the class `probability` of a model fitted to the training pixels."""
 
         def compute() -> xr.Dataset:
-            return model.fit(self.cube, train).predict_proba(self.cube).compute().to_dataset()
+            fitted: SceneClassifier = clone(model)
+            return fitted.fit_predict_proba(self.cube, split.data["train"]).compute().to_dataset()
 
-        key = fingerprint(stage, self.identity, model.get_params(), train)
-        return self._done(stage, key, compute)
+        return self._kept(name, tokenize(split.key, clone(model)), compute)
 
-    def hidden_field(self, context: SegSALSA, probability: xr.DataArray) -> xr.Dataset:
-        """Return the `hidden_field` and the `label` of the context."""
+    def solve_context(self, context: SegSALSA, before: Stage) -> Stage:
+        """Return what was known with the `hidden_field` of the context and its `context_label`."""
 
         def compute() -> xr.Dataset:
-            result = context.solve(probability, image=self.cube, progress=self.progress)
+            result = context.solve(
+                before.data["probability"], image=self.cube, progress=self.progress
+            )
             return xr.Dataset(
-                {"hidden_field": result.hidden_field, "label": result.label},
+                {"hidden_field": result.hidden_field, "context_label": result.label},
                 attrs={
                     "objective": result.objective,
                     "gap": result.gap,
@@ -77,59 +117,47 @@ class Stages:
                 },
             )
 
-        return self._done("context", fingerprint(self.identity, context, probability), compute)
+        found = self._kept("context", tokenize(before.key, context), compute, before)
+        return replace(found, data=before.data.assign(found.data).assign(image=self.cube))
 
-    def rejection(
-        self, name: str, rejector: Rejector, evidence: xr.Dataset, test: xr.DataArray
-    ) -> xr.Dataset:
-        """Return the operating points of a rejector on the test pixels."""
-
-        def compute() -> xr.Dataset:
-            return self._keeping(rejector).operating_points(evidence, test, progress=self.progress)
-
-        key = fingerprint(name, self.identity, _rule_of(rejector), evidence, test)
-        return self._done(f"rejection-{name}", key, compute)
-
-    def maps(
-        self,
-        name: str,
-        rejector: Rejector,
-        evidence: xr.Dataset,
-        fraction: float,
-        points: xr.Dataset,
-    ) -> xr.Dataset:
-        """Return the maps of a rejector, its operating points known, at about `fraction`."""
+    def reject(
+        self, name: str, rejector: Rejector, evidence: Stage, split: Stage, fraction: float
+    ) -> Stage:
+        """Return the operating points of a rejector on the test pixels, and maps at `fraction`."""
 
         def compute() -> xr.Dataset:
-            return self._keeping(rejector).reject(
-                evidence, fraction=fraction, progress=self.progress
+            points, maps = self._keeping(rejector).points_and_maps(
+                evidence.data, split.data["test"], fraction=fraction, progress=self.progress
             )
+            return maps.drop_attrs(deep=False).assign(points)
 
-        key = fingerprint(name, self.identity, _rule_of(rejector), evidence, fraction, points)
-        return self._done(f"maps-{name}", key, compute)
+        indifferent = rejector.indifferent_options
+        options = {name: value for name, value in vars(rejector).items() if name not in indifferent}
+        key = tokenize(evidence.key, type(rejector), options, fraction)
+        return self._kept(f"rejection-{name}", key, compute, evidence)
 
     def _keeping(self, rejector: Rejector) -> Rejector:
-        """Return the rejector; joint rejection keeps its solves beside the stages."""
-        if not isinstance(rejector, JointRejector) or self.store.folder is None:
+        """Return the rejector; one that can store its solves does so beside the stages."""
+        if self.folder is None or "store" not in rejector.indifferent_options:
             return rejector
-        return replace(rejector, store=rejector.store or self.store.folder / "joint")
+        storing: Any = rejector
+        return cast("Rejector", replace(storing, store=storing.store or self.folder / "joint"))
 
-    def _done(self, stage: str, key: str, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
-        self.progress(stage, 0, 1)
-        result = self.store.recall(stage, key, lambda: _timed(compute))
-        self.progress(stage, 1, 1)
-        return result
+    def _kept(
+        self,
+        name: str,
+        key: str,
+        compute: Callable[[], xr.Dataset],
+        before: Stage | None = None,
+    ) -> Stage:
+        def timed() -> xr.Dataset:
+            begun = time.perf_counter()
+            result = compute()
+            return result.assign_attrs({_SECONDS: time.perf_counter() - begun})
 
-
-def _rule_of(rejector: Rejector) -> Rejector:
-    """Return the rejector without what changes nothing about its result."""
-    if not isinstance(rejector, JointRejector):
-        return rejector
-    return replace(rejector, store=None, n_workers=None)
-
-
-def _timed(compute: Callable[[], xr.Dataset]) -> xr.Dataset:
-    """Return the result with the seconds it took among its attributes."""
-    begun = time.perf_counter()
-    result = compute()
-    return result.assign_attrs({SECONDS: time.perf_counter() - begun})
+        path = None if self.folder is None else self.folder / f"{name}-{key}.nc"
+        self.progress(name, 0, 1)
+        data = recall(path, timed, read=lambda kept: open_dataset(kept).load(), write=write_dataset)
+        self.progress(name, 1, 1)
+        seconds = float(data.attrs[_SECONDS])
+        return Stage(data, key, seconds + (0.0 if before is None else before.seconds))

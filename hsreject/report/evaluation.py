@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
@@ -19,12 +20,10 @@ from hsreject.measures.curve import rejection_curve
 from hsreject.measures.inputs import cost_values
 from hsreject.measures.point import COUNTS, MEASURES, OperatingPoint, operating_point
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
+from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
 from hsreject.measures.uncertainty import Resampling, bootstrap_curve
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import as_map
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from hsreject.report.evaluation_files import MapOrPath, open_maps, write_evaluation
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class NamedPoint:
 
     @property
     def cost(self) -> float:
-        """Cost of a sample at `rejection_cost`."""
+        """Mean cost per sample at `rejection_cost`."""
         known = np.isfinite(self.rejection_cost)
         return float(self.point.cost(self.rejection_cost)) if known else np.nan
 
@@ -142,6 +141,34 @@ class Evaluation:
         """Accuracy by class and kappa of what the shown point keeps."""
         return kept_agreement(self.confusion)
 
+    def write(
+        self,
+        folder: str | PathLike[str],
+        *,
+        overwrite: bool = False,
+        progress: ProgressCallback = no_progress,
+    ) -> list[Path]:
+        """Write tables, curve and pictures into a folder, all or nothing, and return the files.
+
+        Parameters
+        ----------
+        folder : path
+            A new or empty folder.
+        overwrite : bool
+            Write into a folder that is not empty, replacing files of the same names.
+        progress : ProgressCallback
+            Called after each picture.
+
+        Returns
+        -------
+        list of Path
+            ``points.csv`` (the chosen operating points), ``confusion-matrix.csv``; with a
+            confidence ``curve.nc`` (every operating point) and ``curve.csv`` (the same, or of a
+            longer curve 10,001 points evenly spaced in rejected fraction); with bands ``bands.csv``
+            and ``bands.nc``; pictures as PNG.
+        """
+        return write_evaluation(self, Path(folder), overwrite=overwrite, progress=progress)
+
     def table(self) -> xr.Dataset:
         """Return the points as a Dataset over `operating_point`, one row a point."""
         columns = ("rejected_fraction", *MEASURES, *COUNTS)
@@ -158,31 +185,37 @@ NO_REJECTION, GIVEN_MASK, LARGEST_QUALITY = "no rejection", "given mask", "large
 
 
 def evaluate(
-    reference: xr.DataArray | NDArray[Any],
-    label: xr.DataArray | NDArray[Any],
-    confidence: xr.DataArray | NDArray[Any] | None = None,
+    reference: MapOrPath,
+    label: MapOrPath,
+    confidence: MapOrPath | None = None,
     *,
-    rejected: xr.DataArray | NDArray[np.bool_] | None = None,
+    rejected: MapOrPath | None = None,
     rejection_cost: float | Sequence[float] = (),
-    label_nodata: int | None = None,
+    nodata: int | None = None,
+    attribute: str | None = None,
     classes: ClassTable | None = None,
 ) -> Evaluation:
-    """Evaluate a map with rejection against a reference.
+    """Evaluate a map with rejection against a reference, wherever the maps come from.
 
     Parameters
     ----------
-    reference : map (y, x) of int
-        True classes, 0 where there is no reference.
-    label : map (y, x) of int
-        Assigned classes before rejection, on the same grid.
-    confidence : map (y, x) of float, optional
+    reference : map (y, x) of int, or path
+        True classes, 0 where there is no reference: a raster, or a vector file with polygons or
+        points.
+    label : map (y, x) of int, or path
+        Assigned classes before rejection, on the same grid: a raster of one band, or a .mat or .npy
+        array (y, x), as for the next two. What a file marks as nodata takes no part.
+    confidence : map (y, x) of float, or path, optional
         Larger is surer, NaN where there is no data: gives the whole curve.
-    rejected : map (y, x) of bool, optional
-        What a map rejects: gives one operating point. One of the two is needed.
+    rejected : map (y, x) of bool, or path, optional
+        What a map rejects, in a file not 0: gives one operating point. One of the two is needed.
     rejection_cost : float or sequence of float
         Costs of a rejection, in [0, 1] with an error costing 1: gives the cheapest point of each.
-    label_nodata : int, optional
-        The label that means "no data"; the largest value of an unsigned label type when not given.
+    nodata : int, optional
+        The label that means "no data", besides what a file says; the largest value of an unsigned
+        label type when not given.
+    attribute : str, optional
+        Which attribute of polygons or points holds the class.
     classes : ClassTable, optional
         Names and colours; those that the reference carries when not given.
 
@@ -205,14 +238,17 @@ def evaluate(
             "A rejection cost chooses a threshold, and that needs a confidence map. Give one, or "
             "leave the cost out."
         )
-    given = {"reference": reference, "label": label, "confidence": confidence, "rejected": rejected}
-    maps = {name: as_map(m, name=name) for name, m in given.items() if m is not None}
+    optional = {"confidence": confidence, "rejected": rejected}
+    given = {name: found for name, found in optional.items() if found is not None}
+    maps = open_maps(
+        {"reference": reference, "label": label, **given}, nodata=nodata, attribute=attribute
+    )
     samples = evaluation_samples(
         maps["reference"],
         maps["label"],
         maps.get("confidence"),
         rejected=maps.get("rejected"),
-        label_nodata=label_nodata,
+        nodata=None if isinstance(label, str | PathLike) else nodata,
     )
     curve = None
     if samples.confidence is not None:
@@ -264,3 +300,53 @@ def _table_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTable
         values=[*table.values, *missing],
         colors=[*table.colors, *plain.colors[len(table) :]],
     )
+
+
+def summary_lines(evaluation: Evaluation) -> list[str]:
+    """Return what people quote in words: pixels, area under the curve, agreement of the kept."""
+    samples, kept, curve = evaluation.samples, evaluation.agreement, evaluation.curve
+    lines = [
+        f"{samples.correct.size} pixels with reference and data, "
+        f"{samples.n_without_data} with reference only"
+    ]
+    lines += _strangers(evaluation)
+    if curve is not None:
+        lines += [
+            f"area under the risk-coverage curve {aurc(curve):.4f}, "
+            f"excess {excess_aurc(curve):.4f} (smaller is better)",
+            f"A with 10 % rejected: {float(accuracy_at(curve, 0.1)[0]):.4f}{_band(evaluation)}",
+        ]
+    lines.append(
+        f"kept at '{evaluation.shown.name}': average accuracy {kept.average_accuracy:.4f}, "
+        f"kappa {kept.kappa:.4f}"
+    )
+    if kept.unkept_classes:
+        gone = ", ".join(evaluation.classes.name_of(value) for value in kept.unkept_classes)
+        lines.append(f"rejected completely: {gone}")
+    return lines
+
+
+def _strangers(evaluation: Evaluation) -> list[str]:
+    """Return one line about classes that only the labels, or only the reference, have."""
+    samples, classes = evaluation.samples, evaluation.classes
+    lines = []
+    for own, others, what in (
+        (samples.label, samples.reference, "labels that the reference does not have, all errors"),
+        (samples.reference, samples.label, "reference classes that were never assigned"),
+    ):
+        values, counts = np.unique(own[~np.isin(own, others)], return_counts=True)
+        if values.size:
+            named = ", ".join(
+                f"{classes.name_of(int(value))} ({count} pixels)"
+                for value, count in zip(values, counts, strict=True)
+            )
+            lines.append(f"{what}: {named}")
+    return lines
+
+
+def _band(evaluation: Evaluation) -> str:
+    if evaluation.bands is None:
+        return ""
+    at = evaluation.bands.sel(rejected_fraction=0.1, method="nearest")
+    lower, upper = (float(at[f"nonrejected_accuracy_{end}"]) for end in ("lower", "upper"))
+    return f" ({100 * evaluation.bands.attrs['level']:g} %: {lower:.4f} to {upper:.4f})"

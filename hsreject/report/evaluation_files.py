@@ -1,86 +1,86 @@
-"""Evaluation of raster files from any software: opened, put side by side, checked."""
+"""An evaluation and its files: maps from any software in, a folder of tables and pictures out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+from collections.abc import Iterator, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
+from hsreject import __version__
 from hsreject.errors import FileError, InputError
+from hsreject.files import complete_folder
 from hsreject.io.arrays import choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels, whole_labels
+from hsreject.io.netcdf import write_dataset
 from hsreject.io.scene import open_scene
 from hsreject.io.source import Kind, existing, file_kind
-from hsreject.report.evaluation import Evaluation, evaluate
-from hsreject.schema import BAND, MAP_DIMS, nodata_label
+from hsreject.measures.curve import nearest_points
+from hsreject.plot.style import save_figure
+from hsreject.progress import ProgressCallback
+from hsreject.report import figures
+from hsreject.schema import BAND, MAP_DIMS, OPERATING_POINT, as_map, nodata_label
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from matplotlib.figure import Figure
+
+    from hsreject.report.evaluation import Evaluation
+
+MapOrPath = xr.DataArray | NDArray[Any] | str | PathLike[str]
+
+_LONGEST_TABLE = 10_001
 
 
-def evaluate_files(
-    reference: str | PathLike[str],
-    labels: str | PathLike[str],
-    *,
-    confidence: str | PathLike[str] | None = None,
-    rejected: str | PathLike[str] | None = None,
-    rejection_cost: float | Sequence[float] = (),
-    label_nodata: int | None = None,
-    attribute: str | None = None,
-) -> Evaluation:
-    """Evaluate classified rasters with rejection, from any software.
+def open_maps(
+    given: Mapping[str, MapOrPath], *, nodata: int | None, attribute: str | None
+) -> dict[str, xr.DataArray]:
+    """Return maps of which some are files, all on the grid of `label`.
 
-    All files must lie on one grid. What a file marks as nodata takes no part.
-
-    Parameters
-    ----------
-    reference : path
-        True classes: a raster, 0 where there is no reference, or polygons and points.
-    labels : path
-        Assigned classes before rejection: a raster of one band, or a .mat or .npy array (y, x), as
-        for the next two.
-    confidence : path, optional
-        Larger is surer: a raster of one band.
-    rejected : path, optional
-        Not 0 where the map rejects: a raster of one band.
-    rejection_cost : float or sequence of float
-        As for :func:`hsreject.evaluate`.
-    label_nodata : int, optional
-        One more label that means "no data", besides what the file says.
-    attribute : str, optional
-        Which attribute of polygons or points holds the class.
-
-    Returns
-    -------
-    Evaluation
+    Labels from a file are unsigned, and nodata in them is :func:`hsreject.schema.nodata_label`.
     """
-    label = _open_label_map(labels, label_nodata)
+    judged = {name: found for name, found in given.items() if name != "reference"}
+    files = [name for name, found in judged.items() if isinstance(found, str | PathLike)]
+    if files and len(files) < len(judged):
+        raise InputError(
+            f"{' and '.join(judged)} must all be files, or all be arrays (only {files[0]} is a "
+            f"file). Open it with hsreject.open_map."
+        )
     maps: dict[str, xr.DataArray] = {}
-    for name, path in (("confidence", confidence), ("rejected", rejected)):
-        if path is not None:
-            maps[name] = _open_band(path)
-            _check_grid(maps[name], path, label, labels)
+    for name, found in judged.items():
+        if not isinstance(found, str | PathLike):
+            maps[name] = as_map(found, name=name)
+    if files:
+        maps["label"] = _open_label_map(judged["label"], nodata)
+        for name in files[1:]:
+            maps[name] = _open_band(judged[name])
+            _check_grid(maps[name], judged[name], maps["label"], judged["label"])
+    reference = given["reference"]
+    maps["reference"] = _open_reference(reference, given["label"], maps["label"], attribute)
+    if files and "rejected" in files:
+        maps["label"], maps["rejected"] = _mask(maps["label"], maps["rejected"], judged["rejected"])
+    return maps
+
+
+def _open_reference(
+    reference: MapOrPath, given: MapOrPath, label: xr.DataArray, attribute: str | None
+) -> xr.DataArray:
+    """Return the reference; polygons and points are burnt onto the grid of the labels."""
+    if not isinstance(reference, str | PathLike):
+        return as_map(reference, name="reference")
     if file_kind(existing(reference)) is Kind.VECTOR:
-        truth = open_labels(reference, like=label, attribute=attribute)
-    else:
-        truth = open_labels(reference)
-        _check_grid(truth, reference, label, labels)
-    if rejected is not None:
-        label, maps["rejected"] = _mask(label, maps["rejected"], rejected)
-    return evaluate(
-        truth,
-        label,
-        maps.get("confidence"),
-        rejected=maps.get("rejected"),
-        rejection_cost=rejection_cost,
-    )
+        return open_labels(reference, like=label, attribute=attribute)
+    truth = open_labels(reference)
+    _check_grid(truth, reference, label, given)
+    return truth
 
 
-def _open_band(path: str | PathLike[str]) -> xr.DataArray:
+def _open_band(path: Any) -> xr.DataArray:
     found = existing(path)
     kind = file_kind(found)
     if kind in {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}:
@@ -96,7 +96,7 @@ def _open_band(path: str | PathLike[str]) -> xr.DataArray:
     return cube.isel({BAND: 0}, drop=True)
 
 
-def _open_label_map(path: str | PathLike[str], nodata: int | None) -> xr.DataArray:
+def _open_label_map(path: Any, nodata: int | None) -> xr.DataArray:
     """Return labels in which the file's nodata is told apart from 0, which may mean rejected."""
     band = _open_band(path)
     empty = np.isnan(band.values) if band.dtype.kind == "f" else np.zeros(band.shape, dtype=bool)
@@ -108,7 +108,7 @@ def _open_label_map(path: str | PathLike[str], nodata: int | None) -> xr.DataArr
 
 
 def _mask(
-    label: xr.DataArray, rejected: xr.DataArray, path: str | PathLike[str]
+    label: xr.DataArray, rejected: xr.DataArray, path: Any
 ) -> tuple[xr.DataArray, xr.DataArray]:
     """Return the labels without the pixels where the mask has no data, and the mask as truth."""
     values: Any = rejected.values
@@ -131,16 +131,76 @@ def _mask(
 
 
 def _check_grid(
-    other: xr.DataArray,
-    other_path: str | PathLike[str],
-    first: xr.DataArray,
-    first_path: str | PathLike[str],
+    other: xr.DataArray, other_given: MapOrPath, first: xr.DataArray, first_given: MapOrPath
 ) -> None:
+    """Raise unless two maps lie on one grid; files are called by their paths."""
     grid, wanted = Grid.of(other), Grid.of(first)
     same_size = (grid.height, grid.width) == (wanted.height, wanted.width)
     placed = grid.georeferenced and wanted.georeferenced
     if not same_size or (placed and not grid.same_as(wanted)):
+        named = first_given if isinstance(first_given, str | PathLike) else "label"
         raise InputError(
-            f"{other_path} and {first_path} lie on different grids: {grid}, against {wanted}. "
+            f"{other_given} and {named} lie on different grids: {grid}, against {wanted}. "
             "Resample one of them onto the other first, for example with gdalwarp -r near."
         )
+
+
+def write_evaluation(
+    evaluation: Evaluation, folder: Path, *, overwrite: bool, progress: ProgressCallback
+) -> list[Path]:
+    """Write tables, curve and pictures into a folder, all or nothing, and return the files."""
+    with complete_folder(folder, overwrite=overwrite) as work:
+        evaluation.table().to_dataframe().to_csv(work / "points.csv")
+        _write_confusion(evaluation, work / "confusion-matrix.csv")
+        if evaluation.curve is not None:
+            curve = evaluation.curve.assign_attrs(
+                title="operating points of a classifier with rejection",
+                source=f"hsreject {__version__}",
+            )
+            _spaced(curve).to_dataframe().to_csv(work / "curve.csv", index=False)
+            write_dataset(curve, work / "curve.nc")
+        if evaluation.bands is not None:
+            evaluation.bands.to_dataframe().to_csv(work / "bands.csv")
+            write_dataset(evaluation.bands, work / "bands.nc")
+        for count, (name, figure) in enumerate(_pictures(evaluation), start=1):
+            save_figure(figure, work / name)
+            progress("pictures", count, None)
+        names = sorted(file.name for file in work.iterdir())
+    progress("pictures", len(names), len(names))
+    return [folder / name for name in names]
+
+
+def _spaced(curve: xr.Dataset) -> xr.Dataset:
+    """Return as many points as a table program takes."""
+    if curve.sizes[OPERATING_POINT] <= _LONGEST_TABLE:
+        return curve
+    chosen = nearest_points(curve["rejected_fraction"].values, _LONGEST_TABLE)
+    return curve.isel({OPERATING_POINT: chosen})
+
+
+def _write_confusion(evaluation: Evaluation, path: Path) -> None:
+    names = evaluation.classes.names
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["reference", *names, "rejected"])
+        for name, row in zip(names, evaluation.confusion.values.tolist(), strict=True):
+            writer.writerow([name, *row])
+
+
+def _pictures(evaluation: Evaluation) -> Iterator[tuple[str, Figure]]:
+    """Yield the name and the figure of each picture that the given maps allow."""
+    maps, classes = evaluation.maps, evaluation.classes
+    if evaluation.curve is not None:
+        curves = {"": evaluation.curve}
+        points = {named.name: named.point for named in evaluation.points[1:]}
+        yield "measures", figures.measures(curves, points=points, bands=evaluation.bands)
+        yield "costs", figures.costs(curves)
+        yield "relative-optimality", figures.relative_optimality(curves)
+    if 0 < evaluation.shown.point.overall_accuracy < 1:
+        yield "operating-set", figures.operating_set(evaluation.shown.point)
+    yield "confusion-matrix", figures.confusion(evaluation.confusion, classes)
+    label, rejected = maps["label"], evaluation.rejected
+    yield "reject-map", figures.reject_map(label, rejected, classes=classes)
+    yield "outcome-map", figures.outcome_map(label, maps["reference"], rejected)
+    if "confidence" in maps:
+        yield "confidence-map", figures.confidence_map(maps["confidence"])

@@ -58,16 +58,7 @@ def write_page(
 ) -> None:
     """Write the page to `path`, whole or not at all.
 
-    Parameters
-    ----------
-    path : path
-        The HTML file.
-    title, lead : str
-        The heading and the sentence under it.
-    sections : sequence of Section
-        The parts in their order. All text is escaped: class names and paths are safe to show.
-    overwrite : bool
-        Replace a file that is there.
+    All text is escaped: class names and paths are safe to show.
     """
     environment = Environment(
         loader=PackageLoader("hsreject.report", "."),

@@ -123,7 +123,7 @@ def test_envi_files_and_nodata(tmp_path: Path, run: Run) -> None:
     known = given["reference"] > 0
     assert f"{known[2:].sum()} pixels with reference and data, {known[:2].sum()} with" in told.out
     known[given["labels"] == 1] = False
-    told = run({**paths, "label-nodata": 1})
+    told = run({**paths, "nodata": 1})
     assert f"{known[2:].sum()} pixels with reference and data" in told.out
 
 

@@ -109,7 +109,7 @@ def test_settings_change_the_configuration(own_scene, tmp_path) -> None:
 def test_names_stay_whole_on_a_narrow_terminal(own_scene, tmp_path, capsys, monkeypatch) -> None:
     config, _ = own_scene
     monkeypatch.setenv("COLUMNS", "80")
-    settings = ["--set", "repeat=2", "--set", "rejectors=['pixelwise', 'sequential']"]
+    settings = ["--set", "n_seeds=2", "--set", "rejectors=['pixelwise', 'sequential']"]
     assert call("run", config, "--out", tmp_path / "out", *settings) == 0
     shown = capsys.readouterr().out
     for name in ("pixelwise", "SegSALSA alone", "sequential", "A(0.1)", "seconds", "AURC: mean"):
@@ -171,6 +171,7 @@ def test_parts_are_listed_and_explained(capsys) -> None:
     assert call("config", "list") == 0
     shown = capsys.readouterr().out
     for name in (
+        "n_seeds",
         "baselines",
         "tuning",
         "indian_pines",

@@ -10,7 +10,7 @@ import hsreject as hr
 CONFIG: dict[str, Any] = {
     "title": "Small",
     "scene": {"name": "synthetic", "rows": 64, "columns": 64, "n_bands": 12, "noise": 0.4},
-    "sampling": {"name": "per_class", "n": 15},
+    "sampling": {"name": "per_class", "n_per_class": 15},
     "features": [{"name": "pca", "n_components": 4}],
     "classifier": "lda",
     "context": {"prior": "vector_tv", "weight": 1.0},

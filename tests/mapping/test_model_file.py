@@ -11,7 +11,6 @@ import hsreject as hr
 from hsreject.confidence import Posterior
 from hsreject.context.solvers import PreconditionedADMM
 from hsreject.errors import ConfigError, FileError, InputError
-from hsreject.pipeline.samplers import Sampler
 from hsreject.rejection.rejector import Goal
 from tests.mapping.scenes import CONFIG, larger_scene
 
@@ -72,18 +71,17 @@ def test_thresholds_for_cost_and_accuracy_are_those_of_the_test_pixels(model) ->
 
 
 def test_a_tuned_configuration_is_tuned_before_it_is_trained() -> None:
-    model = hr.train({**CONFIG, "tuning": {"folds": 2, "grid": {"context.weight": [0.0, 1.5]}}})
+    model = hr.train({**CONFIG, "tuning": {"n_folds": 2, "grid": {"context.weight": [0.0, 1.5]}}})
     assert model.rejector.context.priors[0].weight == 1.5
     assert "weight = 1.5" in model.configuration
 
 
 def test_a_model_without_test_pixels_maps_but_has_no_thresholds() -> None:
-    class AllForTraining(Sampler):
-        def split(self, labels, *, seed):
-            return labels, xr.zeros_like(labels)
+    def all_for_training(labels, *, seed):
+        return labels, xr.zeros_like(labels)
 
     cube, _ = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
-    model = hr.train({**CONFIG, "sampling": AllForTraining()})
+    model = hr.train({**CONFIG, "sampling": all_for_training})
     assert not model.calibration
     assert hr.map_scene(cube, model, fraction=0.1).summary.n_rejected > 0
     with pytest.raises(InputError, match="trained without test pixels"):
@@ -154,7 +152,7 @@ def test_the_rejector_of_a_model_can_be_chosen_and_must_have_a_threshold() -> No
     config = {
         **CONFIG,
         "rejectors": [
-            {"name": "pixelwise", "label": "by margin", "confidence": "margin"},
+            {"name": "pixelwise", "title": "by margin", "confidence": "margin"},
             {"name": "joint"},
         ],
     }

@@ -44,7 +44,7 @@ def test_the_fill_value_of_a_reference_is_no_reference() -> None:
 
 
 def test_another_label_may_mean_no_data() -> None:
-    samples = hr.evaluation_samples(REFERENCE, LABEL, label_nodata=1)
+    samples = hr.evaluation_samples(REFERENCE, LABEL, nodata=1)
     assert samples.label.tolist() == [2, 255, 2]
     assert samples.confidence is None
 

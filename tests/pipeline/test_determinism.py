@@ -23,9 +23,8 @@ import hsreject as hr
 config, threads = json.loads(sys.argv[1]), int(sys.argv[2])
 result = hr.run(config, settings=[f"context.n_threads={{threads}}"])
 for name in result["rejector"].values:
-    chosen = result.sel(rejector=name)
     for variable in {MAPS}:
-        hr.write_map(chosen[variable], f"{{variable}}_{{name}}.tif")
+        hr.write_map(result[variable].sel(rejector=name), f"{{variable}}_{{name}}.tif")
 """
 
 # what linear algebra libraries and numba take the number of their threads from

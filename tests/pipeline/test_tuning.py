@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import hsreject as hr
-from hsreject.errors import ConfigError
-from hsreject.pipeline.tuning import Tuning, best_settings, tune
+from hsreject.pipeline.plan import make_plan
+from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import no_progress
 
 DOCUMENT = {
@@ -21,9 +21,9 @@ def scene():
 
 
 def tried(scene, grid, *, seed=0):
-    cube, train, _ = scene
-    tuning = Tuning.from_table({"grid": grid, "folds": 4})
-    return tune(DOCUMENT, tuning, cube, train, seed=seed, progress=no_progress)
+    cube, train, test = scene
+    plan = make_plan(DOCUMENT | {"scene": (cube, test), "tuning": {"grid": grid, "n_folds": 4}})
+    return tune(plan, cube, train, seed=seed, progress=no_progress)
 
 
 def test_every_combination_is_tried_best_first(scene) -> None:
@@ -55,27 +55,11 @@ def test_the_log_score_is_the_held_out_likelihood(scene) -> None:
     assert float(table["log_score"][0]) == pytest.approx(np.log(1 / 3), abs=0.02)
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({}, r"\[tuning\] needs a table \[tuning.grid\]"),
-        ({"grid": {"scene.noise": [1]}}, "'scene.noise' must begin with features"),
-        ({"grid": {"context.weight": 3}}, "'context.weight' needs a list"),
-        ({"grid": {"context.weight": []}}, "'context.weight' needs a list"),
-        ({"grid": {"context.weight": [1]}, "folds": 1}, "folds must be a whole number"),
-        ({"grid": {"context.weight": [1]}, "fold": 3}, r"Did you mean 'folds'\?"),
-    ],
-)
-def test_wrong_tables_are_explained(table, message) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Tuning.from_table(table)
-
-
 def test_a_run_takes_the_best_candidate_and_shows_the_others(tmp_path) -> None:
     grid = {"classifier.sparsity": [1e6, 0.03]}
     config = DOCUMENT | {
         "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "n_bands": 12},
-        "tuning": {"grid": grid, "folds": 3},
+        "tuning": {"grid": grid, "n_folds": 3},
         "rejectors": ["sequential"],
     }
     result = hr.run(config, out=tmp_path / "out")

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hsreject.classes import ClassTable
+import hsreject as hr
 from hsreject.errors import FileError, InputError
-from hsreject.files import complete_folder
-from hsreject.io.netcdf import open_dataset
-from hsreject.report.evaluation import Evaluation, evaluate
-from hsreject.report.evaluation_folder import write_evaluation
-from hsreject.report.evaluation_summary import summary_lines
+from hsreject.report.evaluation import summary_lines
 
 NODATA = 255
 REFERENCE = np.array([[1, 1, 1, 2, 2, 2], [0, 2, 1, 1, 2, 0]])
@@ -21,8 +17,8 @@ CONFIDENCE = np.array([[0.9, 0.8, 0.3, 0.7, 0.6, 0.4], [0.1, 0.5, np.nan, 0.65, 
 REJECTED = np.array([[0, 0, 1, 0, 1, 1], [0, 0, 0, 0, 0, 1]], dtype=bool)
 
 
-def everything() -> Evaluation:
-    return evaluate(REFERENCE, LABEL, CONFIDENCE, rejected=REJECTED, rejection_cost=[0.3])
+def everything() -> hr.Evaluation:
+    return hr.evaluate(REFERENCE, LABEL, CONFIDENCE, rejected=REJECTED, rejection_cost=[0.3])
 
 
 def test_only_pixels_with_reference_and_data_take_part() -> None:
@@ -41,19 +37,12 @@ def test_points_by_hand() -> None:
     # the two least confident are errors, the next (0.6) is accurate, then an error at 0.65
     assert points["largest Q"].rejected_fraction == 2 / 8
     assert points["largest Q"].classification_quality == 7 / 8
-
-
-def test_the_cheapest_point_says_what_it_costs() -> None:
     cheapest = everything().points[-1]
-    assert cheapest.rejection_cost == 0.3
     # rejecting 2: 1 error kept + 2 x 0.3 = 1.6; rejecting 4: 4 x 0.3 = 1.2
     assert cheapest.cost == pytest.approx(1.2 / 8)
-    assert cheapest.threshold == 0.7
-
-
-def test_table_is_one_row_a_point() -> None:
+    assert (cheapest.rejection_cost, cheapest.threshold) == (0.3, 0.7)
     table = everything().table()
-    assert table["operating_point"].values.tolist()[1] == "given mask"
+    assert table["operating_point"].values.tolist() == list(points)
     assert np.isnan(table["threshold"][1])
     assert table["rejected_fraction"].values.tolist() == [0, 3 / 8, 2 / 8, 4 / 8]
 
@@ -68,7 +57,7 @@ def test_table_is_one_row_a_point() -> None:
     ],
 )
 def test_maps_and_matrix_show_the_point_that_was_asked_for(options: dict, shown: str) -> None:
-    result = evaluate(REFERENCE, LABEL, CONFIDENCE, **options)
+    result = hr.evaluate(REFERENCE, LABEL, CONFIDENCE, **options)
     assert result.shown.name == shown
     gone = int(result.confusion.sel(decision=0).sum())
     assert gone == result.shown.point.rejected
@@ -78,50 +67,49 @@ def test_maps_and_matrix_show_the_point_that_was_asked_for(options: dict, shown:
 
 
 def test_a_mask_alone_is_one_point() -> None:
-    result = evaluate(REFERENCE, LABEL, rejected=REJECTED)
+    result = hr.evaluate(REFERENCE, LABEL, rejected=REJECTED)
     assert result.curve is None
     assert [named.name for named in result.points] == ["no rejection", "given mask"]
     assert not any("10 %" in line for line in summary_lines(result))
 
 
 def test_classes_of_the_labels_alone_are_in_the_matrix() -> None:
-    table = ClassTable.from_names(["soil", "water"])
+    table = hr.ClassTable.from_names(["soil", "water"])
     reference = xr.DataArray(REFERENCE, dims=("y", "x"), attrs=table.to_attrs())
     label = np.where(LABEL == 2, 7, LABEL)
-    result = evaluate(reference, label, CONFIDENCE)
+    result = hr.evaluate(reference, label, CONFIDENCE)
     assert result.classes.names == ("soil", "water", "class 7")
     assert len(set(result.classes.colors)) == 3
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"confidence": None}, "confidence map, a map of what is rejected, or both"),
+def test_bad_input_is_one_clear_error() -> None:
+    for change, word in (
+        ({"confidence": None}, "or both"),
         ({"confidence": None, "rejected": REJECTED, "rejection_cost": [0.3]}, "needs a confidence"),
-        ({"rejection_cost": [1.5]}, r"must lie in \[0, 1\]"),
+        ({"rejection_cost": [1.5]}, r"\[0, 1\]"),
         ({"reference": np.zeros_like(REFERENCE)}, "no reference pixels"),
         ({"confidence": np.where(CONFIDENCE > 0.9, np.inf, CONFIDENCE)}, "must be finite"),
         ({"label": LABEL[:, :3]}, "shape|columns"),
-        ({"label": np.where(LABEL == 1, 0, LABEL)}, "label is 0 at"),
+        ({"label": np.where(LABEL == 1, 0, LABEL)}, "label is 0"),
         ({"rejected": REJECTED.astype(float)}, "must be boolean"),
-    ],
-)
-def test_bad_input_is_one_clear_error(change: dict, message: str) -> None:
-    given = {"reference": REFERENCE, "label": LABEL, "confidence": CONFIDENCE} | change
-    with pytest.raises(InputError, match=message) as caught:
-        evaluate(**given)
-    assert "\n" not in str(caught.value)
+    ):
+        given = {"reference": REFERENCE, "label": LABEL, "confidence": CONFIDENCE} | change
+        with pytest.raises(InputError, match=word) as caught:
+            hr.evaluate(**given)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="confidence"):
+        hr.evaluate(REFERENCE, LABEL, rejected=REJECTED).with_bands(4)
 
 
 def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
     result = everything()
-    files = write_evaluation(result, tmp_path / "out")
+    files = result.write(tmp_path / "out")
     names = {file.name for file in files}
     assert names == {file.name for file in (tmp_path / "out").iterdir()}
     assert {"points.csv", "curve.csv", "curve.nc", "confusion-matrix.csv"} <= names
     assert {"measures.png", "costs.png", "relative-optimality.png", "operating-set.png"} <= names
     assert {"reject-map.png", "outcome-map.png", "confidence-map.png"} <= names
-    stored = open_dataset(tmp_path / "out" / "curve.nc")
+    stored = hr.open_dataset(tmp_path / "out" / "curve.nc")
     assert result.curve is not None
     np.testing.assert_array_equal(stored["rejection_quality"], result.curve["rejection_quality"])
     lines = (tmp_path / "out" / "curve.csv").read_text(encoding="utf-8").splitlines()
@@ -136,8 +124,8 @@ def test_long_curves_are_whole_in_netcdf_and_spaced_in_csv(tmp_path: Path) -> No
     shape = (110, 100)
     confidence = generator.uniform(0, 1, shape)
     label = np.where(generator.uniform(0, 1, shape) < confidence, 1, 2).astype(np.uint8)
-    write_evaluation(evaluate(np.ones_like(label), label, confidence), tmp_path / "out")
-    assert open_dataset(tmp_path / "out" / "curve.nc").sizes["operating_point"] == 11_001
+    hr.evaluate(np.ones_like(label), label, confidence).write(tmp_path / "out")
+    assert hr.open_dataset(tmp_path / "out" / "curve.nc").sizes["operating_point"] == 11_001
     lines = (tmp_path / "out" / "curve.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + 10_001
     assert lines[1].startswith("0.0,")
@@ -149,54 +137,58 @@ def test_bands_enclose_the_measures_and_are_written(tmp_path: Path) -> None:
     confidence = generator.uniform(0, 1, (20, 20))
     reference = np.ones((20, 20), dtype=np.uint8)
     label = np.where(generator.uniform(0, 1, (20, 20)) < confidence, 1, 2).astype(np.uint8)
-    result = evaluate(reference, label, confidence).with_bands(4, n_resamples=200)
+    result = hr.evaluate(reference, label, confidence).with_bands(4, n_resamples=200)
     assert result.bands is not None
     at = result.bands.sel(rejected_fraction=0.2)
     assert at.nonrejected_accuracy_lower < at.nonrejected_accuracy < at.nonrejected_accuracy_upper
     assert result.bands.attrs["n_blocks"] == 25
     assert any("(95 %: " in line for line in summary_lines(result))
-    names = {file.name for file in write_evaluation(result, tmp_path / "out")}
+    names = {file.name for file in result.write(tmp_path / "out")}
     assert {"bands.csv", "bands.nc"} <= names
-
-
-def test_bands_need_a_confidence() -> None:
-    with pytest.raises(InputError, match="give a confidence map"):
-        evaluate(REFERENCE, LABEL, rejected=REJECTED).with_bands(4)
 
 
 def test_a_perfect_classifier_is_drawn_too(tmp_path: Path) -> None:
     label = np.where(REFERENCE == 0, 1, REFERENCE)
-    files = write_evaluation(evaluate(REFERENCE, label, CONFIDENCE), tmp_path / "out")
+    files = hr.evaluate(REFERENCE, label, CONFIDENCE).write(tmp_path / "out")
     assert "operating-set.png" not in {file.name for file in files}
 
 
 def test_a_folder_with_files_needs_permission(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(FileError, match="is not empty"):
-        write_evaluation(everything(), tmp_path)
+        everything().write(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.txt"]
-    write_evaluation(everything(), tmp_path, overwrite=True)
+    everything().write(tmp_path, overwrite=True)
     assert (tmp_path / "mine.txt").read_text() == "keep"
+    with pytest.raises(FileError, match="is a file"):
+        everything().write(tmp_path / "mine.txt", overwrite=True)
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
-    def fail(folder: Path) -> None:
-        with complete_folder(folder, overwrite=True) as work:
-            (work / "half.txt").write_text("half")
-            raise RuntimeError("in the middle")
+    def fail(stage: str, done: float, total: float | None) -> None:
+        raise RuntimeError("in the middle")
 
-    with pytest.raises(RuntimeError):
-        fail(tmp_path / "new" / "out")
-    assert not (tmp_path / "new" / "out").exists()
     (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "half.txt").write_text("whole")
-    with pytest.raises(RuntimeError):
-        fail(tmp_path / "old")
-    assert [file.name for file in (tmp_path / "old").iterdir()] == ["half.txt"]
-    assert (tmp_path / "old" / "half.txt").read_text() == "whole"
+    (tmp_path / "old" / "points.csv").write_text("whole")
+    for folder in (tmp_path / "new" / "out", tmp_path / "old"):
+        with pytest.raises(RuntimeError):
+            everything().write(folder, overwrite=True, progress=fail)
+    assert not (tmp_path / "new" / "out").exists()
+    assert [file.name for file in (tmp_path / "old").iterdir()] == ["points.csv"]
+    assert (tmp_path / "old" / "points.csv").read_text() == "whole"
 
 
-def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("a file")
-    with pytest.raises(FileError, match="is a file"):
-        write_evaluation(everything(), tmp_path / "out", overwrite=True)
+def test_files_are_maps_too_and_the_reference_may_be_either(tmp_path: Path) -> None:
+    label = np.where(LABEL == NODATA, 9, LABEL)  # said to be no data, not by the file
+    paths = {name: tmp_path / f"{name}.npy" for name in ("reference", "label", "confidence")}
+    for path, values in zip(paths.values(), (REFERENCE, label, CONFIDENCE), strict=True):
+        np.save(path, values)
+    wanted = hr.evaluate(REFERENCE, LABEL, CONFIDENCE).table()
+    assert hr.evaluate(**paths, nodata=9).table().identical(wanted)
+    assert hr.evaluate(REFERENCE, label, CONFIDENCE, nodata=9).table().identical(wanted)
+    mixed = hr.evaluate(str(paths["reference"]), LABEL, CONFIDENCE)
+    assert mixed.table().identical(wanted)
+    with pytest.raises(InputError, match="only label is a file"):
+        hr.evaluate(REFERENCE, paths["label"], CONFIDENCE)
+    with pytest.raises(InputError, match="different grids"):
+        hr.evaluate(paths["reference"], LABEL[:1], CONFIDENCE[:1])

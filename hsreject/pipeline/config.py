@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,7 @@ Table = dict[str, Any]
 
 
 def read_document(path: str | PathLike[str]) -> Table:
-    """Return the tables of a TOML file.
-
-    Raises
-    ------
-    FileError
-        When the file is missing or is not text.
-    ConfigError
-        When it is not TOML; the message says where.
-    """
+    """Return the tables of a TOML file."""
     path = Path(path)
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -52,7 +43,7 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table
     >>> changed["context"], changed["features"]
     ({'weight': 4}, [{'name': 'mnf', 'n_components': 30}])
     """
-    changed = deepcopy(dict(document))
+    changed: Table = _own(document)
     for setting in settings:
         address, equals, text = setting.partition("=")
         steps = [step.strip() for step in address.split(".")]
@@ -63,6 +54,13 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table
             )
         _set(changed, steps, _value(text.strip()), setting)
     return changed
+
+
+def _own(value: Any) -> Any:
+    """Return copies of tables and lists; objects that stand for tables are shared."""
+    if isinstance(value, Mapping):
+        return {key: _own(entry) for key, entry in value.items()}
+    return [_own(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _set(table: Table, steps: list[str], value: object, setting: str) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import xarray as xr
 from sklearn.base import clone
 
-from hsreject.config.document import read_document, with_settings
 from hsreject.errors import ConfigError
 from hsreject.mapping.map_model import MapModel, calibration_of
-from hsreject.pipeline.plan import Plan, make_plan
+from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.result import config_text
+from hsreject.pipeline.run import planned
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import PixelwiseRejector, RankedRejector, SequentialRejector
-from hsreject.schema import NO_REFERENCE, check_same_grid
+from hsreject.schema import NO_REFERENCE
 
 
 def train(
@@ -55,59 +55,49 @@ def train(
     >>> model.reach, len(model.classes.names)
     (16, 5)
     """
-    given = config if isinstance(config, Mapping) else read_document(config)
-    document = with_settings(given, settings)
-    plan = make_plan(document)
-    chosen = chosen_rejector(plan, rejector)
-    cube, labels = plan.scene.load()
-    check_same_grid(cube, labels, names=("scene", "labels"))
-    training, test = plan.sampling.split(labels, seed=plan.seed)
+    plan = planned(config, settings)
+    _chosen_rejector(plan, rejector)  # says what is wrong before the work
+    cube, labels = plan.load()
+    training, test = plan.sampling(labels, seed=plan.seed)
     if plan.tuning is not None:
-        tried = tune(document, plan.tuning, cube, training, seed=plan.seed, progress=progress)
-        document = with_settings(document, best_settings(tried))
-        plan = make_plan(document)
-        chosen = chosen_rejector(plan, rejector)
+        tried = tune(plan, cube, training, seed=plan.seed, progress=progress)
+        plan = plan.changed(best_settings(tried))
+    chosen = _chosen_rejector(plan, rejector)
     progress("classifier", 0, 1)
-    classifier = clone(plan.model).fit(cube, training)
+    classifier = clone(plan.model)
+    probability = classifier.fit_predict_proba(cube, training, progress=progress)
     progress("classifier", 1, 1)
     calibration = {}
     if (test != NO_REFERENCE).any():
-        probability = classifier.predict_proba(cube, progress=progress).compute()
-        maps = xr.Dataset({"probability": probability, "image": cube})
+        maps = xr.Dataset({"probability": probability.compute(), "image": cube})
         calibration = calibration_of(chosen.operating_points(maps, test, progress=progress))
     return MapModel(
         classifier,
         chosen,
         calibration=calibration,
         title=plan.title,
-        configuration=config_text(document),
+        configuration=config_text(plan.document),
     )
 
 
-def chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
+def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
     """Return the rejector of a plan that a map model uses, or say why it cannot."""
+    with_threshold = [part for part in plan.rejectors.values() if part.has_threshold]
     if name is not None:
         if name not in plan.rejectors:
             raise ConfigError(
                 f"The configuration has no rejector '{name}'. "
                 f"There are: {', '.join(plan.rejectors)}."
             )
-        return _mappable(plan.rejectors[name], name)
-    for label, rejector in plan.rejectors.items():
-        if isinstance(rejector, SequentialRejector):
-            return _mappable(rejector, label)
+        if not plan.rejectors[name].has_threshold:
+            raise ConfigError(
+                f"The rejector '{name}' ({type(plan.rejectors[name]).__name__}) has no threshold "
+                "that could be carried to another scene. Choose a sequential or a pixelwise one."
+            )
+        return cast("RankedRejector", plan.rejectors[name])
+    for part in with_threshold:
+        if part.needs_context:
+            return cast("RankedRejector", part)
     if plan.context is not None:
         return SequentialRejector(plan.context)
-    for label, rejector in plan.rejectors.items():
-        if isinstance(rejector, RankedRejector):
-            return _mappable(rejector, label)
-    return PixelwiseRejector()
-
-
-def _mappable(rejector: object, name: str) -> RankedRejector:
-    if not isinstance(rejector, RankedRejector):
-        raise ConfigError(
-            f"The rejector '{name}' ({type(rejector).__name__}) has no threshold that could be "
-            "carried to another scene. Choose a sequential or a pixelwise one."
-        )
-    return rejector
+    return cast("RankedRejector", next(iter(with_threshold), PixelwiseRejector()))

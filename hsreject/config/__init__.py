@@ -1,1 +1,0 @@
-"""Configurations: TOML in, the objects that a Python user would build out."""

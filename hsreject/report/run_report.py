@@ -1,0 +1,247 @@
+"""The report of a run: a result Dataset as a table and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import tomli_w
+import xarray as xr
+from matplotlib.figure import Figure
+
+from hsreject.plot.style import save_figure
+from hsreject.report import figures
+from hsreject.report.page import Picture, Section, Table, write_page
+from hsreject.schema import (
+    AT_FRACTION,
+    CANDIDATE,
+    OPERATING_POINT,
+    REJECTOR,
+    SEED,
+    SYSTEM,
+)
+
+SYSTEM_OF_POINT = "system_of_point"
+VERSION = "version_"
+"""How the attributes of a result begin that hold versions."""
+
+_LEAD = "A land-cover map that says where it does not know, and the evidence for it."
+_NOTES = (
+    "OA: overall accuracy, nothing rejected. A(r): accuracy of the kept pixels when r is rejected. "
+    "Q: share of right decisions. AURC: mean risk over all coverages, lower is better. "
+    "Seconds: everything the system needs, from the scene on."
+)
+_NOTE_OF_COORDINATES = (
+    " The system 'coordinates' knows where a pixel lies and nothing else: one that is no better "
+    "may owe its accuracy to the place."
+)
+
+
+def run_report(dataset: xr.Dataset, folder: Path) -> None:
+    """Draw the pictures of a result into ``figures`` and write ``report.html`` into `folder`.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Of :func:`hsreject.run`; nothing else is needed, so that a ``result.nc`` can be reported
+        again.
+    folder : Path
+        Has neither of the two yet.
+    """
+    pictures = folder / "figures"
+    pictures.mkdir()
+    curves = rejector_curves(dataset)
+    with_threshold = dataset["has_threshold"].values
+    names = dataset[REJECTOR].values
+    isolated = [str(name) for name in names[~with_threshold]]
+    shown = str((names[with_threshold] if with_threshold.any() else names)[-1])
+    overview = _save(
+        pictures / "overview",
+        figures.overview(dataset, curves, shown, isolated),
+        "In one look",
+        "The scene, what is known on the ground, the map that leaves out what is not sure enough, "
+        "and the accuracy of what is kept; the filled mark is the largest classification quality.",
+    )
+    measures = tuple(_measures(curves, isolated, pictures))
+    headings, rows = summary_rows(dataset)
+    sections = [
+        Section(
+            "What the rejection is worth",
+            "Measured on the test pixels, which no stage has seen.",
+            tables=(Table(headings, rows, summary_notes(dataset)),),
+            pictures=(overview, *measures[:1]),
+            wide=True,
+        ),
+        Section(
+            "Maps",
+            f"The reject maps reject about {100 * dataset.attrs['fraction']:.0f} % of the pixels "
+            "that have data.",
+            pictures=tuple(_maps(dataset, pictures)),
+        ),
+        *_tuning_section(dataset),
+        Section("Choosing an operating point", pictures=measures[1:], wide=True),
+        Section("How it was made", listings=_listings(dataset)),
+    ]
+    write_page(
+        folder / "report.html", title=str(dataset.attrs["title"]), lead=_LEAD, sections=sections
+    )
+
+
+def along(dataset: xr.Dataset, dim: str) -> xr.Dataset:
+    """Return the variables that have a dimension, and no coordinates but along their dimensions."""
+    chosen = dataset[[name for name, array in dataset.data_vars.items() if dim in array.dims]]
+    return chosen.drop_vars([name for name, coord in chosen.coords.items() if not coord.ndim])
+
+
+def rejector_curves(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Return the operating points of each rejector, by its name."""
+    points = along(dataset, OPERATING_POINT)
+    system = points[SYSTEM_OF_POINT].values
+    points = points.drop_vars(SYSTEM_OF_POINT)
+    return {
+        str(name): points.isel({OPERATING_POINT: system == name})
+        for name in dataset[REJECTOR].values
+    }
+
+
+def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the headings and the rows of the summary; several seeds give mean and spread."""
+    fractions = [float(f) for f in dataset[AT_FRACTION].values]
+    shares = (f"A({f:g})" for f in fractions)
+    headings = ("system", "OA", *shares, "max Q", "at r", "AURC", "seconds")
+    rows = []
+    for name in dataset[SYSTEM].values:
+        one = dataset.sel({SYSTEM: name})
+        rows.append(
+            (
+                str(name),
+                _percent(one["overall_accuracy"]),
+                *(_percent(one["accuracy_at"].sel({AT_FRACTION: f})) for f in fractions),
+                _percent(one["largest_quality"]),
+                _number(one["fraction_of_largest_quality"], ".2f"),
+                _number(one["aurc"], ".3f"),
+                _number(one["seconds"], ".2f", spread=False),
+            )
+        )
+    return headings, tuple(rows)
+
+
+def summary_notes(dataset: xr.Dataset) -> str:
+    """Return what the headings of the summary mean, and the row that stands for comparison."""
+    compared = "coordinates" in dataset[SYSTEM].values
+    return _NOTES + _NOTE_OF_COORDINATES * compared
+
+
+def _percent(values: xr.DataArray) -> str:
+    return _number(100 * values, ".1f")
+
+
+def _number(values: xr.DataArray, form: str, *, spread: bool = True) -> str:
+    """Return the mean over the seeds, with the standard deviation when there are several."""
+    numbers = np.atleast_1d(values.values)
+    if np.isnan(numbers).any():
+        return "-"
+    text = format(float(numbers.mean()), form)
+    if not spread or values.sizes.get(SEED, 1) == 1:
+        return text
+    return f"{text} ±{format(float(numbers.std(ddof=1)), form)}"
+
+
+def _save(path: Path, figure: Figure, title: str, caption: str) -> Picture:
+    return Picture(save_figure(figure, path, dpi=200)[0], title, caption)
+
+
+def _maps(dataset: xr.Dataset, folder: Path) -> Iterator[Picture]:
+    """Draw the scene, the reference, the labels and the rejections."""
+    yield _save(
+        folder / "false_color",
+        figures.false_color(dataset["false_color"]),
+        "False colour",
+        "Near infrared, red and green, where the scene knows its wavelengths.",
+    )
+    yield _save(
+        folder / "reference",
+        figures.class_map(dataset["reference"]),
+        "Reference",
+        "What is known on the ground.",
+    )
+    if "context_label" in dataset:
+        yield _save(
+            folder / "label",
+            figures.class_map(dataset["context_label"]),
+            "Labels with context",
+            "SegSALSA: every pixel gets a label.",
+        )
+    for name in dataset[REJECTOR].values:
+        maps = dataset.sel({REJECTOR: name})
+        yield _save(
+            folder / f"rejected_{name}",
+            figures.reject_map(maps["label"], maps["rejected"]),
+            f"Reject map, {name}",
+            "The map to use: rejected pixels are those whose label is not sure enough.",
+        )
+        yield _save(
+            folder / f"confidence_{name}",
+            figures.confidence_map(maps["confidence"]),
+            f"Confidence, {name}",
+            "Larger is surer; the rejector keeps the largest.",
+        )
+        yield _save(
+            folder / f"outcome_{name}",
+            figures.outcome_map(maps["label"], maps["test"], maps["rejected"]),
+            f"Outcome, {name}",
+            "Test pixels only: what was kept and rejected, rightly and wrongly.",
+        )
+
+
+def _measures(
+    curves: Mapping[str, xr.Dataset], isolated: list[str], folder: Path
+) -> Iterator[Picture]:
+    """Draw the measures of the rejectors, their relative optimality and their costs."""
+    yield _save(
+        folder / "measures",
+        figures.measures(curves, isolated=isolated),
+        "The three measures",
+        "Over the rejected fraction of the test pixels. The mark is the largest classification "
+        "quality: the most right decisions.",
+    )
+    yield _save(
+        folder / "relative_optimality",
+        figures.relative_optimality(curves),
+        "Relative optimality",
+        "Of each operating point with respect to each reference: above 0 it makes more right "
+        "decisions.",
+    )
+    yield _save(
+        folder / "costs",
+        figures.costs(curves, isolated=isolated),
+        "What rejection may cost",
+        "The cost of a rejection from which on it is better to reject nothing; and for each cost "
+        "(an error costs 1) the least mean cost per pixel and the fraction to reject.",
+    )
+
+
+def _tuning_section(dataset: xr.Dataset) -> list[Section]:
+    if CANDIDATE not in dataset.dims:
+        return []
+    columns = (dataset[f"tuning_{name}"].values for name in ("settings", "accuracy", "log_score"))
+    rows = tuple(
+        (str(settings), f"{100 * accuracy:.1f}", f"{score:.3f}")
+        for settings, accuracy, score in zip(*columns, strict=True)
+    )
+    headings = ("settings, best first", "accuracy", "log score")
+    text = "Cross-validation on the training pixels alone; the first row was taken."
+    return [Section("Parameters that were tried", text, tables=(Table(headings, rows),))]
+
+
+def _listings(dataset: xr.Dataset) -> tuple[tuple[str, str], ...]:
+    versions = {
+        name.removeprefix(VERSION): str(text)
+        for name, text in dataset.attrs.items()
+        if name.startswith(VERSION)
+    }
+    return (
+        ("Configuration", str(dataset.attrs["configuration"])),
+        ("Versions", tomli_w.dumps(versions)),
+    )

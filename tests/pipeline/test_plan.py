@@ -1,0 +1,123 @@
+"""What configurations make, and what they are told when they name something that is not there."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hsreject as hr
+from hsreject.errors import ConfigError
+from hsreject.pipeline.config import read_document
+from hsreject.pipeline.plan import make_plan
+
+SMALL = {
+    "scene": {"name": "synthetic", "rows": 40, "columns": 36, "n_classes": 3, "n_bands": 12},
+    "features": [{"name": "pca", "n_components": 4}],
+    "context": {"prior": "vector_tv", "weight": 1.0},
+    "rejectors": ["pixelwise", "sequential", {"name": "joint", "n_points": 4}],
+    "baselines": ["coordinates"],
+}
+
+
+def test_the_configurations_that_come_with_hsreject_name_only_what_exists() -> None:
+    paths = sorted((Path(__file__).parents[2] / "configs").glob("*.toml"))
+    plans = [make_plan(read_document(path)) for path in paths]
+    assert len(plans) >= 5
+    assert all(plan.title and plan.rejectors for plan in plans)
+
+
+def test_a_change_remakes_the_context_and_what_holds_it_and_nothing_else() -> None:
+    plan = make_plan(SMALL)
+    changed = plan.changed(["context.weight=3.0", "classifier=lda"])
+    for part in (changed, changed.rejectors["sequential"], changed.rejectors["joint"]):
+        assert part.context.priors[0].weight == 3.0
+    assert changed.document["context"]["weight"] == 3.0
+    assert plan.context.priors[0].weight == 1.0
+    assert changed.scene is plan.scene
+    assert changed.baselines is plan.baselines
+
+
+def test_files_come_back_as_they_were_written(tmp_path) -> None:
+    cube, labels = hr.synthetic_scene(rows=24, columns=20, n_bands=6)
+    cube.rio.to_raster(tmp_path / "scene.tif")
+    hr.write_map(labels, tmp_path / "labels.tif")
+    paths = {"path": str(tmp_path / "scene.tif"), "labels": str(tmp_path / "labels.tif")}
+    again, reference = make_plan({"scene": {"name": "files", **paths}}).load()
+    np.testing.assert_array_equal(again.values, cube.values)
+    np.testing.assert_array_equal(reference.values, labels.values)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "per_class",
+        {"name": "fraction", "fraction": 0.2},
+        {"name": "blocks", "block_size": 8, "buffer": 1},
+    ],
+)
+def test_samplings_by_name_divide_the_labels_by_the_seed(table) -> None:
+    _, labels = hr.synthetic_scene(n_classes=3)
+    sampling = make_plan(SMALL | {"sampling": table}).sampling
+    train, test = sampling(labels, seed=1)
+    assert (train > 0).any()
+    assert (test > 0).any()
+    assert not ((train > 0) & (test > 0)).any()
+    assert train.equals(sampling(labels, seed=1)[0])
+    assert not train.equals(sampling(labels, seed=2)[0])
+
+
+def test_a_given_split_is_read_from_files(tmp_path) -> None:
+    _, labels = hr.synthetic_scene(n_classes=3)
+    parts = dict(zip(("train", "test"), hr.sample_per_class(labels, 5, seed=0), strict=True))
+    for name, part in parts.items():
+        hr.write_map(part, tmp_path / f"{name}.tif")
+    table = {"name": "given", **{name: str(tmp_path / f"{name}.tif") for name in parts}}
+    read = make_plan(SMALL | {"sampling": table}).sampling(labels, seed=0)
+    for found, wanted in zip(read, parts.values(), strict=True):
+        np.testing.assert_array_equal(found.values, wanted.values)
+
+
+MISTAKES = [
+    ({"contxt": {}}, "Did you mean 'context'"),
+    ({"repeat": 3}, "Unknown key 'repeat'.*n_seeds"),
+    ({"scene": {"name": "mars"}}, r"\[scene\] Unknown scene 'mars'"),
+    ({"scene": 3}, r"\[scene\] must be a name"),
+    ({"sampling": {"name": "per_class", "n": 3}}, r"\[sampling\].*'n'.*n_per_class"),
+    ({"sampling": {"name": "per_class", "n_per_class": "ten"}}, "a whole number"),
+    ({"sampling": {"name": "per_class", "seed": 3}}, "Unknown option 'seed'"),
+    ({"context": {"prior": "vector_tv", "wieght": 2}}, "Did you mean 'weight'"),
+    ({"context": {"prior": "vectr_tv"}}, "Did you mean 'vector_tv'"),
+    ({"context": {"weight": 2}}, r"\[context\] needs either prior"),
+    ({"context": {"prior": "vector_tv", "tol": "x"}}, "must be a number"),
+    ({"context": None}, r"'sequential' needs a \[context\]"),
+    ({"rejectors": "joint"}, r"\[\[rejectors\]\]"),
+    ({"rejectors": ["joint", "joint"]}, "'joint' is there twice"),
+    ({"rejectors": [{"name": "pixelwise", "novelty_exponent": 1.0}]}, "novelty_exponent"),
+    ({"rejectors": [{"name": "joint", "context": 1}]}, "leave it out here"),
+    ({"rejectors": [{"name": "joint", "store": 3}]}, "path of a folder"),
+    ({"rejectors": [{"name": "pixelwise", "label": "mine"}]}, "Unknown key 'label'.*title"),
+    ({"rejectors": [{"name": "pixelwse"}]}, "Did you mean 'pixelwise'"),
+    ({"rejectors": []}, "at least one"),
+    ({"rejectors": [{"name": "pixelwise", "title": "a/b"}]}, "'a/b'"),
+    ({"rejectors": [{"name": "pixelwise", "title": "coordinates"}]}, "another row"),
+    ({"features": "mnf"}, r"\[\[features\]\]"),
+    ({"baselines": ["guess"]}, "Unknown baseline 'guess'"),
+    ({"n_seeds": 0}, "'n_seeds'"),
+    ({"fraction": 20}, "'fraction'"),
+    ({"title": 3}, "'title' must be text"),
+    ({"tuning": {}}, "tuning.grid"),
+    ({"tuning": {"grid": {"scene.noise": [1]}}}, "'scene.noise' must begin with features"),
+    ({"tuning": {"grid": {"context.weight": 3}}}, "'context.weight' needs a list"),
+    ({"tuning": {"grid": {"context.weight": []}}}, "'context.weight' needs a list"),
+    ({"tuning": {"grid": {"context.weight": [1]}, "n_folds": 1}}, "n_folds"),
+    ({"tuning": {"grid": {"context.weight": [1]}, "folds": 3}}, "Did you mean 'n_folds'"),
+]
+
+
+def test_mistakes_in_a_configuration_are_one_clear_sentence() -> None:
+    for change, word in MISTAKES:
+        with pytest.raises(ConfigError, match=word) as caught:
+            make_plan(SMALL | change)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ConfigError, match=r"needs a \[scene\]"):
+        make_plan({"seed": 1})
