@@ -129,7 +129,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 """Everything that a configuration may name, by the section that names it."""
 
-_BASELINES = {"coordinates": lambda: SceneClassifier("nearest_neighbour", features=["coordinates"])}
+_BASELINES = {"coordinates": lambda: SceneClassifier("nearest_neighbor", features=["coordinates"])}
 _CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
 
 

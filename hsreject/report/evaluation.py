@@ -349,4 +349,4 @@ def _band(evaluation: Evaluation) -> str:
         return ""
     at = evaluation.bands.sel(rejected_fraction=0.1, method="nearest")
     lower, upper = (float(at[f"nonrejected_accuracy_{end}"]) for end in ("lower", "upper"))
-    return f" ({100 * evaluation.bands.attrs['level']:g} %: {lower:.4f} to {upper:.4f})"
+    return f" ({100 * evaluation.bands.attrs['confidence_level']:g} %: {lower:.4f} to {upper:.4f})"

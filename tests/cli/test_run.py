@@ -125,7 +125,7 @@ def test_bad_input_is_one_line_and_exit_code_2(own_scene, tmp_path, capsys) -> N
         "scene.path=missing.tif": "missing.tif",
         f"scene.labels={tmp_path / 'elsewhere.tif'}": "20 rows",
         "context.wieght=3": "'weight'",
-        "sampling={name='per_class', n=0}": "at least 1",
+        "sampling={name='per_class', n_per_class=0}": "at least 1",
         "classifier.sparsity=much": "must be a number",
         "weight": "section.key=value",
     }.items():

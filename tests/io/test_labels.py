@@ -252,7 +252,7 @@ def test_another_size_without_a_place_cannot_be_aligned(tmp_path: Path, scene) -
         hr.open_labels(tmp_path / "labels.npy", like=scene, align="nearest")
 
 
-def test_nearest_neighbour_onto_a_shifted_crop(tmp_path: Path, scene) -> None:
+def test_nearest_neighbor_onto_a_shifted_crop(tmp_path: Path, scene) -> None:
     """Three columns to the east and twice as fine: every scene pixel has a known label."""
     fine = np.repeat(np.repeat(np.arange(1, 81).reshape(8, 10), 2, axis=0), 2, axis=1)
     transform = Affine(15.0, 0.0, EASTWARDS.c, 0.0, -15.0, EASTWARDS.f)
@@ -265,7 +265,7 @@ def test_nearest_neighbour_onto_a_shifted_crop(tmp_path: Path, scene) -> None:
     np.testing.assert_array_equal(labels.x, scene.x)
 
 
-def test_nearest_neighbour_from_another_reference_system(tmp_path: Path, scene) -> None:
+def test_nearest_neighbor_from_another_reference_system(tmp_path: Path, scene) -> None:
     """A block of one class, 10 pixels wide in degrees, covers the middle of the scene."""
     west, south, east, north = (
         geopandas.GeoSeries([shapely.box(*scene.rio.bounds())], crs=32633).to_crs(4326).total_bounds
