@@ -37,7 +37,7 @@ for row in range({side}):
     probability[:, row] = np.random.default_rng(row).random(({n_classes}, {side}), "float32")
     probability[:, row] /= probability[:, row].sum(axis=0)
 warnings.simplefilter("ignore", NotConvergedWarning)
-result = SegSALSA(hr.VectorTV(1.0), max_iterations=2, n_threads=1).solve(probability)
+result = SegSALSA(hr.VectorTV(1.0), max_iter=2, n_threads=1).solve(probability)
 """
 
 _FIRST_USE = """
@@ -81,7 +81,7 @@ class IndianPines:
 def _against_numpy(probability: NDArray[np.float32]) -> Iterator[Row]:
     probability = np.ascontiguousarray(probability / probability.sum(axis=0))
     prior = hr.VectorTV(1.0)
-    exact = hr.SegSALSA(prior, tol=2e-6, dtype="float64", max_iterations=10_000).solve(probability)
+    exact = hr.SegSALSA(prior, tol=2e-6, dtype="float64", max_iter=10_000).solve(probability)
     optimum = exact.objective - exact.gap / 2
     ours = hr.SegSALSA(prior, n_threads=1).solve(probability)
     wanted = ours.objective - optimum
@@ -152,7 +152,7 @@ def _seconds_an_iteration(prior: hr.Prior, probability: NDArray[np.float32]) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is not meant to converge
         for n_iterations in (1, 10):
-            segsalsa = hr.SegSALSA(prior, max_iterations=n_iterations, tol=1e-12, n_threads=1)
+            segsalsa = hr.SegSALSA(prior, max_iter=n_iterations, tol=1e-12, n_threads=1)
             segsalsa.solve(probability, image=image)
             seconds.append(best_seconds(partial(segsalsa.solve, probability, image=image)))
     return (seconds[1] - seconds[0]) / 9

@@ -8,7 +8,7 @@ from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.features import FEATURES
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
-from hsreject.context.solvers import SOLVERS
+from hsreject.context.segsalsa import SOLVERS
 from hsreject.pipeline.samplers import SAMPLERS
 from hsreject.pipeline.sources import SCENES
 from hsreject.registry import Registry

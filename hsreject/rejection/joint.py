@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.workers import usable_cores
 from hsreject.errors import InputError
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.base import Rejector
@@ -33,6 +32,7 @@ from hsreject.rejection.novelty_weight import DEFAULT_EXPONENT, check_exponent
 from hsreject.rejection.reference import reference_pixels
 from hsreject.rejection.sequential import check_context, default_context
 from hsreject.schema import MAP_DIMS, OPERATING_POINT
+from hsreject.threads import usable_cores
 
 if TYPE_CHECKING:
     from pathlib import Path

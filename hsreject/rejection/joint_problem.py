@@ -13,7 +13,7 @@ from hsreject.confidence import label_map_of_positions
 from hsreject.confidence.field import OF_THE_SCENE
 from hsreject.confidence.label import label_values
 from hsreject.confidence.largest import precision_of
-from hsreject.context.likelihood import checked_prior, valid_probability_pixels
+from hsreject.context.problem import checked_prior, valid_probability_pixels
 from hsreject.errors import InputError
 from hsreject.fingerprint import fingerprint
 from hsreject.progress import ProgressCallback, no_progress
@@ -208,7 +208,7 @@ class JointProblem:
             context = replace(
                 context,
                 tol=min(context.tol, TOLERANCE),
-                max_iterations=max(context.max_iterations, MOST_ITERATIONS),
+                max_iter=max(context.max_iter, MOST_ITERATIONS),
                 class_prior=None if prior is None else (*prior, *[1.0] * self.rejection_classes),
                 n_threads=threads,
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject.confidence.label import whole_categories
-from hsreject.context.likelihood import valid_probability_pixels
+from hsreject.context.problem import valid_probability_pixels
 from hsreject.errors import InputError
 from hsreject.rejection.field_rejector import FieldRejector
 

@@ -81,7 +81,7 @@ class SequentialRejector(FieldRejector):
     @property
     def reach(self) -> int | None:
         """That of the context."""
-        return self.context.reach
+        return self.context.halo
 
     def on_scene(self, scene: SceneImage) -> SequentialRejector:
         """Return this rejector with its context fixed to a scene, solved by one thread a block."""

@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 from hsreject.context.kernels.compilation import announcing
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCE = """
-from hsreject.context.kernels.compilation import kernel
+from hsreject.compilation import kernel
 
 
 @kernel

@@ -9,10 +9,9 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.context.grid import Grid
+from hsreject.context.prior import Grid
 from hsreject.context.priors import GraphTV
-from hsreject.context.priors.partitions import slic_partition
-from hsreject.context.priors.segments import Segments
+from hsreject.context.priors.graph_tv import Segments, slic_partition
 from hsreject.errors import InputError
 from tests.context.scenes import example_image, grid_of, random_probability, regions, with_hole
 

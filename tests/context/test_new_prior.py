@@ -22,7 +22,7 @@ SOURCE = '''
 
 import numpy as np
 
-from hsreject.context.priors.base import Prior, Term, check_weight
+from hsreject.context.prior import Prior, Term, check_weight
 
 
 class ColumnSmoothness(Prior):

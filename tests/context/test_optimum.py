@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from hsreject.context.priors import GraphTV, StructureTensor, VectorTV
-from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.solvers import SOLVERS
+from hsreject.context.segsalsa import SOLVERS, SegSALSA
 from hsreject.errors import NotConvergedWarning
 from tests.context import nuclear_oracle, oracle
 from tests.context.scenes import random_probability
@@ -101,7 +100,7 @@ def reference(name: str) -> float:
 def test_agrees_with_a_conic_solver(name: str, solver: str) -> None:
     # the conic solver's own tolerance is 1e-9
     segsalsa = SegSALSA(
-        PROBLEMS[name][0], solver=solver, tol=1e-7, dtype="float64", max_iterations=20_000
+        PROBLEMS[name][0], solver=solver, tol=1e-7, dtype="float64", max_iter=20_000
     )
     result = segsalsa.solve(random_probability(SHAPE, seed=1))
     assert result.converged
@@ -113,7 +112,7 @@ def test_agrees_with_a_conic_solver(name: str, solver: str) -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_certificate_never_lies(name: str, n_iterations: int, solver: str) -> None:
     segsalsa = SegSALSA(
-        PROBLEMS[name][0], solver=solver, tol=1e-14, dtype="float64", max_iterations=n_iterations
+        PROBLEMS[name][0], solver=solver, tol=1e-14, dtype="float64", max_iter=n_iterations
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)

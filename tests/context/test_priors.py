@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hsreject.context.kernels.compilation import are_loaded
+from hsreject.context.workers import Workers
 from scipy.ndimage import label
 from scipy.optimize import minimize
 
-from hsreject.context.iteration import GeneralIteration
-from hsreject.context.kernels.compilation import are_loaded
-from hsreject.context.kernels.site_row import Steps
+from hsreject.context.preconditioned_admm import GeneralIteration
+from hsreject.context.prior import Term
 from hsreject.context.priors import PRIORS, GraphTV, VectorTV
-from hsreject.context.priors.base import Term
 from hsreject.context.problem import Problem
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.workers import Workers
+from hsreject.context.site_kernels import Steps
 from hsreject.errors import InputError
 from tests.context.scenes import example_image, grid_of, regions, with_hole
 

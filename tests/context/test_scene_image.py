@@ -7,12 +7,12 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.context.grid import Grid
 from hsreject.context.image import principal_components
+from hsreject.context.prior import Grid
 from hsreject.context.priors import PRIORS, Prior, VectorTV
 from hsreject.context.priors.edges import ImageEdges
 from hsreject.context.scene_image import SceneImage
-from hsreject.context.solvers import SOLVERS
+from hsreject.context.segsalsa import SOLVERS
 from hsreject.errors import InputError, NotConvergedWarning
 
 
@@ -127,7 +127,7 @@ def test_solving_takes_no_more_numbers_than_stated(name: str, solver: str) -> No
     """The peak of what NumPy allocates while a scene is solved, without what was given."""
     cube, labels = hr.synthetic_scene(rows=48, columns=48, n_bands=4, noise=1.0)
     probability = hr.SceneClassifier("lda").fit(cube, labels).predict_proba(cube)
-    context = hr.SegSALSA(PRIORS.create(name), solver=solver, n_threads=1, max_iterations=2)
+    context = hr.SegSALSA(PRIORS.create(name), solver=solver, n_threads=1, max_iter=2)
     with pytest.warns(NotConvergedWarning):  # two iterations allocate all there is
         context.solve(probability, image=cube)  # compiles
     tracemalloc.start()

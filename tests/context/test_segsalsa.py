@@ -7,10 +7,10 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
+from hsreject.context.admm import ADMM
+from hsreject.context.preconditioned_admm import PreconditionedADMM
 from hsreject.context.priors import VectorTV
-from hsreject.context.result import SegSALSAResult
-from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.solvers import ADMM, PreconditionedADMM
+from hsreject.context.segsalsa import SegSALSA, SegSALSAResult
 from hsreject.errors import NotConvergedWarning
 from hsreject.schema import attach_classes, class_table, nodata_label
 from tests.context.scenes import example_image, random_probability, regions
@@ -22,7 +22,7 @@ def after_40_iterations(
     probability: np.ndarray, *, solver: str = "preconditioned_admm"
 ) -> SegSALSAResult:
     """Return a result that depends on nothing but the problem: not on where a tolerance is met."""
-    segsalsa = SegSALSA(VectorTV(2.0), solver=solver, tol=1e-15, max_iterations=40, dtype="float64")
+    segsalsa = SegSALSA(VectorTV(2.0), solver=solver, tol=1e-15, max_iter=40, dtype="float64")
     with pytest.warns(NotConvergedWarning):
         return segsalsa.solve(probability)
 
@@ -177,8 +177,8 @@ def test_progress_is_told_at_every_iteration() -> None:
 
 
 def test_out_of_iterations_warns_with_the_gap() -> None:
-    with pytest.warns(NotConvergedWarning, match=r"3 iterations .* gap of .* Raise max_iterations"):
-        result = SegSALSA(VectorTV(2.0), max_iterations=3).solve(SCENE)
+    with pytest.warns(NotConvergedWarning, match=r"3 iterations .* gap of .* Raise max_iter"):
+        result = SegSALSA(VectorTV(2.0), max_iter=3).solve(SCENE)
     assert not result.converged
     assert result.n_iterations == 3
     assert result.history[-1].gap == result.gap

@@ -44,7 +44,7 @@ def test_bad_options_are_refused() -> None:
     prior = VectorTV(1.0)
     for options, message in [
         ({"tol": 0.0}, "tol must be"),
-        ({"max_iterations": 0}, "max_iterations must be"),
+        ({"max_iter": 0}, "max_iter must be"),
         ({"n_threads": 0}, "n_threads must be"),
         ({"dtype": "float16"}, "dtype must be"),
         ({"solver": "amdm"}, "Did you mean 'admm'"),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hsreject.context.kernels import site
+from hsreject.context.kernels.tile import CHUNK
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from hsreject.context.kernels import site
-from hsreject.context.kernels.bracket import bracketed_multipliers
-from hsreject.context.kernels.compilation import kernel
-from hsreject.context.kernels.tile import CHUNK
-from hsreject.context.site_prox import site_prox
+from hsreject.compilation import kernel
+from hsreject.context.admm import site_prox
+from hsreject.context.site_kernels import bracketed_multipliers
 
 
 def solve_one(nu: np.ndarray, p: np.ndarray, step: float, dtype: str = "float64") -> np.ndarray:

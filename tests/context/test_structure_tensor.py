@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hsreject.context.workers import Workers
 
 import hsreject as hr
+from hsreject.context.prior import Term
 from hsreject.context.priors import StructureTensor, VectorTV
-from hsreject.context.priors.base import Term
-from hsreject.context.priors.patches import gaussian_window, patch_coupling
-from hsreject.context.workers import Workers
+from hsreject.context.priors.structure_tensor import gaussian_window, patch_coupling
 from hsreject.errors import InputError
 from tests.context.scenes import grid_of, random_probability, with_hole
 
@@ -76,7 +76,7 @@ def test_a_patch_of_one_pixel_with_the_frobenius_norm_is_vector_tv() -> None:
     probability = random_probability((3, 8, 9), seed=2)
     probability[:, 2:4, 5] = np.nan
     results = [
-        hr.SegSALSA(prior, tol=1e-7, dtype="float64", max_iterations=20_000).solve(probability)
+        hr.SegSALSA(prior, tol=1e-7, dtype="float64", max_iter=20_000).solve(probability)
         for prior in (StructureTensor(0.7, patch=1, schatten=2), VectorTV(0.7))
     ]
     assert results[0].objective == pytest.approx(results[1].objective, rel=1e-7)

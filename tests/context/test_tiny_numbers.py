@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hsreject.context.solvers.base import starting_state
+from hsreject.context.workers import Workers
 
-from hsreject.context.iteration import GeneralIteration, Iteration
+from hsreject.context.preconditioned_admm import TINY_EVERY, GeneralIteration, Iteration
 from hsreject.context.priors import VectorTV
 from hsreject.context.problem import Problem
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.solvers.base import starting_state
-from hsreject.context.solvers.preconditioned_admm import TINY_EVERY
-from hsreject.context.workers import Workers
 from hsreject.errors import NotConvergedWarning
 from tests.context.scenes import grid_of, regions
 
@@ -41,7 +40,7 @@ def test_only_what_is_far_below_rounding(dtype: str, *, fused: bool) -> None:
 def test_a_long_solve_forgets_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(Iteration, "forget_tiny", lambda *_: calls.append(1))
-    segsalsa = SegSALSA(VectorTV(2.0), tol=1e-15, max_iterations=2 * TINY_EVERY + 1)
+    segsalsa = SegSALSA(VectorTV(2.0), tol=1e-15, max_iter=2 * TINY_EVERY + 1)
     with pytest.warns(NotConvergedWarning):
         segsalsa.solve(SCENE)
     assert len(calls) == 2

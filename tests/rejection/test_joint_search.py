@@ -53,7 +53,7 @@ def test_the_objective_is_concave_with_the_rejected_mass_as_slope(
     if novelty:
         p_value = np.random.default_rng(2).uniform(0.2, 1, scene.reference.shape)
         maps["novelty_p_value"] = (("y", "x"), p_value)
-    context = SegSALSA(VectorTV(weight=0.3), tol=1e-7, max_iterations=20_000, dtype="float64")
+    context = SegSALSA(VectorTV(weight=0.3), tol=1e-7, max_iter=20_000, dtype="float64")
     rejector = JointRejector(context, rejection_classes=rejection_classes)
     problem = rejector._problem(maps)
     log_odds = np.array([-1.2, -1.0, -0.999, -0.8, -0.5])

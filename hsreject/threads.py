@@ -8,11 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hsreject.errors import InputError
-
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 PARTS_OF_A_THREAD = 4
 
@@ -24,56 +21,46 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-class Workers:
-    """A fixed number of threads, to be used in a ``with`` block.
-
-    Parameters
-    ----------
-    n_threads : int
-        How many; with 1 everything runs in the caller's thread.
+class Threads:
+    """A fixed number of threads, to be used in a ``with`` block; 1 is the caller's thread alone.
 
     Examples
     --------
     >>> squares = [0] * 5
     >>> def fill(start, stop):
     ...     squares[start:stop] = [number**2 for number in range(start, stop)]
-    >>> with Workers(2) as workers:
-    ...     workers.share(5, fill)
+    >>> with Threads(2) as threads:
+    ...     threads.share(5, fill)
     >>> squares
     [0, 1, 4, 9, 16]
     """
 
     def __init__(self, n_threads: int = 1) -> None:
-        if n_threads < 1:
-            raise InputError(f"n_threads must be at least 1 (got {n_threads}).")
         self.n_threads = n_threads
         self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
 
-    def share(self, count: int, work: Callable[[int, int], object]) -> None:
-        """Call `work(start, stop)` on equal parts of range(count), a few parts a thread.
+    def share(
+        self, count: int, work: Callable[[int, int], object], *, most: int | None = None
+    ) -> None:
+        """Call `work(start, stop)` on equal parts of range(count), each of `most` numbers at most.
 
-        Threads take one part after the other, so that a core which others slow down does fewer.
+        There are a few parts per thread, and threads take one after the other, so that a core
+        which others slow down does fewer. Small parts keep what `work` makes in the cache.
         """
-        n_parts = min(PARTS_OF_A_THREAD * self.n_threads, count)
-        if self._pool is None or n_parts < 2:
-            work(0, count)
-            return
+        n_parts = 1 if self._pool is None else min(PARTS_OF_A_THREAD * self.n_threads, count)
+        n_parts = max(n_parts, 1, -(-count // most) if most else 1)
         edges = [count * part // n_parts for part in range(n_parts + 1)]
         parts = deque(pairwise(edges))
-        others = [self._pool.submit(_work_off, parts, work) for _ in range(self.n_threads - 1)]
+        n_others = min(self.n_threads, n_parts) - 1
+        others = [self._pool.submit(_work_off, parts, work) for _ in range(n_others) if self._pool]
         _work_off(parts, work)
         for other in others:
             other.result()
 
-    def __enter__(self) -> Workers:
+    def __enter__(self) -> Threads:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._pool is not None:
             self._pool.shutdown()
 
@@ -85,11 +72,3 @@ def _work_off(parts: deque[tuple[int, int]], work: Callable[[int, int], object])
         except IndexError:  # nothing is left
             return
         work(start, stop)
-
-
-class Rehearsal(Workers):
-    """Calls all work with no rows to do, which compiles it and changes nothing."""
-
-    def share(self, count: int, work: Callable[[int, int], object]) -> None:
-        """Call `work(0, 0)`."""
-        work(0, 0)
