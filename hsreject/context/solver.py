@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hsreject.progress import ProgressCallback
     from hsreject.threads import Threads
 
-CACHED = 2**15  # numbers that fit into the cache of a core, temporaries included
+CACHED = 2**16  # numbers that fit into the cache of a core, temporaries included
 STAGE = "context"
 FIRST_SLOPE = -3.5  # on Indian Pines -3.5 to -3.7 for weights from 0.5 to 4
 

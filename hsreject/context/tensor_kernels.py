@@ -43,7 +43,6 @@ class PatchScratch(NamedTuple):
     """Room for one thread."""
 
     rows: FloatArray  # (row % side, direction, category, margin + x + margin), differences
-    target: FloatArray  # (2 * CHUNK,)
     tensor: FloatArray  # (3 * CHUNK,)
 
 
@@ -52,7 +51,6 @@ def new_patch_scratch(field: FloatArray, side: int) -> PatchScratch:
     _, n_classes, n_columns = field.shape
     return PatchScratch(
         rows=np.zeros((side, 2, n_classes, n_columns + side - 1), field.dtype),
-        target=np.zeros(2 * CHUNK, field.dtype),
         tensor=np.zeros(3 * CHUNK, field.dtype),
     )
 
@@ -122,7 +120,7 @@ def tensor_dual_row(
     All that the projection needs of a pixel is its structure tensor, so the chunk is passed twice:
     the first pass measures T = Y + sigma H Zbar, the second moves Y.
     """
-    rows, target, tensor = scratch
+    rows, tensor = scratch
     side = patches.side
     sigma = dual.dtype.type(steps.dual)
     keep = dual.dtype.type(1 - steps.relaxation)
@@ -140,30 +138,28 @@ def tensor_dual_row(
                 for k in range(n_classes):
                     right, down = dual[s, 0, k, first:last], dual[s, 1, k, first:last]
                     to_right, to_below = seen[0, k, start:], seen[1, k, start:]
-                    make_target(right, to_right, c, sigma, target)
-                    make_target(down, to_below, c, sigma, target[CHUNK:])
                     if moving:
-                        move_towards(right, down, target, keep, tensor)
+                        move_towards(right, down, to_right, to_below, c, sigma, keep, tensor)
                     else:
-                        add_products(target, len(c), tensor)
+                        add_products(right, down, to_right, to_below, c, sigma, tensor)
             if not moving:
                 projections(tensor, ball, steps.relaxation)
 
 
 @inner
-def make_target(
-    y: FloatArray, difference: FloatArray, coupling: FloatArray, sigma: Number, target: FloatArray
+def add_products(
+    right: FloatArray,
+    down: FloatArray,
+    to_right: FloatArray,
+    to_below: FloatArray,
+    coupling: FloatArray,
+    sigma: Number,
+    tensor: FloatArray,
 ) -> None:
-    """Write T = Y + sigma H Zbar for one direction, class and pixel of all patches."""
+    """Add the products of the columns t and u of T to the structure tensors."""
     for j in range(len(coupling)):
-        target[j] = y[j] + sigma * coupling[j] * difference[j]
-
-
-@inner
-def add_products(target: FloatArray, count: int, tensor: FloatArray) -> None:
-    """Add the products of the two columns of T to the structure tensors."""
-    for j in range(count):
-        t, u = target[j], target[CHUNK + j]
+        t = right[j] + sigma * coupling[j] * to_right[j]
+        u = down[j] + sigma * coupling[j] * to_below[j]
         tensor[ACROSS + j] += t * t
         tensor[MIXED + j] += t * u
         tensor[DOWN + j] += u * u
@@ -171,11 +167,19 @@ def add_products(target: FloatArray, count: int, tensor: FloatArray) -> None:
 
 @inner
 def move_towards(
-    right: FloatArray, down: FloatArray, target: FloatArray, keep: Number, factor: FloatArray
+    right: FloatArray,
+    down: FloatArray,
+    to_right: FloatArray,
+    to_below: FloatArray,
+    coupling: FloatArray,
+    sigma: Number,
+    keep: Number,
+    factor: FloatArray,
 ) -> None:
     """Write keep Y + T factor, `factor` the matrices of :func:`projections`."""
-    for j in range(len(right)):
-        t, u = target[j], target[CHUNK + j]
+    for j in range(len(coupling)):
+        t = right[j] + sigma * coupling[j] * to_right[j]
+        u = down[j] + sigma * coupling[j] * to_below[j]
         right[j] = keep * right[j] + factor[ACROSS + j] * t + factor[MIXED + j] * u
         down[j] = keep * down[j] + factor[MIXED + j] * t + factor[DOWN + j] * u
 

@@ -207,7 +207,7 @@ class Segments:
     have the number after the last; their `inverse_size` is 0.
     """
 
-    index: NDArray[np.int32]
+    index: NDArray[np.intp]
     inverse_size: NDArray[np.float64]  # (segment + 1,)
 
     @classmethod
@@ -222,7 +222,7 @@ class Segments:
         _, label = np.unique(labels[grid.valid], return_inverse=True)
         pairs = region * (label.max(initial=0) + 1) + label
         _, number, size = np.unique(pairs, return_inverse=True, return_counts=True)
-        index = np.full(grid.valid.shape, len(size), np.int32)
+        index = np.full(grid.valid.shape, len(size), np.intp)
         index[grid.valid] = number
         return cls(index, inverse_size=np.append(1.0 / size, 0.0))
 
@@ -240,12 +240,13 @@ class Segments:
 
     def distances(self, field: Array) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """Yield each class k and its plane of (I - M) Z, (y, x), in double precision."""
-        has_data = self.index < self.inverse_size.size - 1
+        nodata = np.nonzero(self.index == self.inverse_size.size - 1)
         numbers = self.index.ravel()
         for k in range(field.shape[1]):
-            plane = field[:, k]
-            total = np.bincount(numbers, plane.ravel(), minlength=self.inverse_size.size)
-            yield k, np.where(has_data, plane - (total * self.inverse_size)[self.index], 0.0)
+            total = np.bincount(numbers, field[:, k].ravel(), minlength=self.inverse_size.size)
+            distance = field[:, k] - np.take(total * self.inverse_size, self.index)
+            distance[nodata] = 0
+            yield k, distance
 
 
 def given_partitions(partitions: object) -> tuple[Labels, ...]:

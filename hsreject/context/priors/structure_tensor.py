@@ -241,7 +241,7 @@ class StructureTensorTerm(Term):
 
     def _dual_norms(self, dual: Array) -> NDArray[np.float64]:
         """Return the norm that the ball bounds, (y, x): the spectral or the Frobenius norm."""
-        tensor = structure_tensor(dual)
+        tensor = structure_tensor(dual.astype(np.float64))
         norms: NDArray[np.float64] = np.sqrt(tensor[0] + tensor[2])
         return singular_values(tensor)[0] if self.nuclear else norms
 
