@@ -20,12 +20,13 @@ from hsreject.classify.smlr import SparseMultinomialRegression as SparseMultinom
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
 from hsreject.classify.support_vector_machine import SupportVectorMachine as SupportVectorMachine
 from hsreject.confidence.base import Confidence as Confidence
+from hsreject.context.check_prior import check_prior as check_prior
 from hsreject.context.prior import Prior as Prior
+from hsreject.context.prior import Term as Term
 from hsreject.context.priors.graph_tv import GraphTV as GraphTV
 from hsreject.context.priors.structure_tensor import StructureTensor as StructureTensor
 from hsreject.context.priors.vector_tv import VectorTV as VectorTV
 from hsreject.context.segsalsa import SegSALSA as SegSALSA
-from hsreject.context.segsalsa import SegSALSAResult as SegSALSAResult
 from hsreject.datasets.indian_pines import load_indian_pines as load_indian_pines
 from hsreject.datasets.scenes import fetch_scene as fetch_scene
 from hsreject.datasets.scenes import load_scene as load_scene

@@ -108,17 +108,16 @@ def test_agrees_with_a_conic_solver(name: str, solver: str) -> None:
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("n_iterations", [1, 2, 5, 20, 100])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_certificate_never_lies(name: str, n_iterations: int, solver: str) -> None:
-    segsalsa = SegSALSA(
-        PROBLEMS[name][0], solver=solver, tol=1e-14, dtype="float64", max_iter=n_iterations
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        result = segsalsa.solve(random_probability(SHAPE, seed=1))
-    true_gap = result.objective - reference(name)
-    assert true_gap > -1e-8 * result.objective
-    assert result.gap >= true_gap - 1e-8 * result.objective
-    for checkpoint in result.history:
-        assert checkpoint.gap >= checkpoint.objective - reference(name) - 1e-8 * result.objective
+def test_the_certificate_never_lies(name: str, solver: str) -> None:
+    for n_iterations in (1, 2, 5, 20, 100):
+        segsalsa = SegSALSA(
+            PROBLEMS[name][0], solver=solver, tol=1e-14, dtype="float64", max_iter=n_iterations
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConvergedWarning)
+            result = segsalsa.solve(random_probability(SHAPE, seed=1))
+        rounding = 1e-8 * result.objective
+        assert result.objective - reference(name) > -rounding
+        for checkpoint in result.history:
+            assert checkpoint.gap >= checkpoint.objective - reference(name) - rounding

@@ -244,7 +244,8 @@ class Segments:
         numbers = self.index.ravel()
         for k in range(field.shape[1]):
             total = np.bincount(numbers, field[:, k].ravel(), minlength=self.inverse_size.size)
-            distance = field[:, k] - np.take(total * self.inverse_size, self.index)
+            mean = np.take(total * self.inverse_size, self.index)
+            distance = np.subtract(field[:, k], mean, dtype=np.float64)
             distance[nodata] = 0
             yield k, distance
 
@@ -283,9 +284,7 @@ def superpixels(
     if n_segments is None:
         n_pixels = int(grid.valid.sum())
         n_segments = [max(1, round(n_pixels / size)) for size in PIXELS_OF_A_SEGMENT]
-    return tuple(
-        slic_partition(components, grid.valid, count, compactness) for count in n_segments
-    )
+    return tuple(slic_partition(components, grid.valid, count, compactness) for count in n_segments)
 
 
 def slic_partition(
