@@ -203,7 +203,7 @@ class _Trial:
         if not _close(conjugate, wanted, 1 + abs(value)):
             raise self.fail(
                 "conjugate",
-                f"is {conjugate:.6g} where it should be {wanted:.6g}, the sup of <V, Y> - value(V). "
+                f"is {conjugate:.6g} where it should be {wanted:.6g}, sup <V, Y> - value(V). "
                 "For a norm it is 0, with room for rounding, up to the dual norm, else infinite.",
             )
         moved = term.prox_conjugate(point, step)

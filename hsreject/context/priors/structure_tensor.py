@@ -165,7 +165,9 @@ class StructureTensorTerm(Term):
 
     def prox(self, coefficients: Array, step: float) -> Array:
         """Shrink the singular values, or the Frobenius norm, by step times weight."""
-        return self._scaled(coefficients, lambda norm: np.maximum(1 - step * self.weight / norm, 0))
+        return self._scaled(
+            coefficients, lambda norm: np.maximum(norm - step * self.weight, 0) / norm
+        )
 
     def conjugate(self, dual: Array) -> float:
         """Return 0 if no dual norm exceeds the weight (but for rounding), else infinity."""
@@ -175,7 +177,7 @@ class StructureTensorTerm(Term):
 
     def prox_conjugate(self, dual: Array, step: float) -> Array:  # a projection, whatever the step
         """Cut the singular values, or the Frobenius norm, at the weight."""
-        return self._scaled(dual, lambda norm: np.minimum(self.weight / norm, 1))
+        return self._scaled(dual, lambda norm: self.weight / np.maximum(norm, self.weight))
 
     def add_adjoint(self, dual: Array, field: Array, threads: Threads) -> None:
         """Add H'Y to `field` in place."""
