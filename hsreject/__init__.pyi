@@ -4,13 +4,16 @@ from hsreject import errors as errors
 from hsreject import plot as plot
 from hsreject import schema as schema
 from hsreject.classes import ClassTable as ClassTable
+from hsreject.classify.classifiers import SupportVectorMachine as SupportVectorMachine
 from hsreject.classify.model_file import load_model as load_model
 from hsreject.classify.model_file import save_model as save_model
 from hsreject.classify.scene_classifier import SceneClassifier as SceneClassifier
 from hsreject.classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
 from hsreject.confidence import Confidence as Confidence
-from hsreject.context.priors.base import Prior as Prior
+from hsreject.context.check_prior import check_prior as check_prior
+from hsreject.context.prior import Prior as Prior
+from hsreject.context.prior import Term as Term
 from hsreject.context.priors.graph_tv import GraphTV as GraphTV
 from hsreject.context.priors.structure_tensor import StructureTensor as StructureTensor
 from hsreject.context.priors.vector_tv import VectorTV as VectorTV

@@ -1,19 +1,87 @@
-"""Linear algebra on one thread: the same bits on every machine, however many cores it has.
+"""Threads: rows of a scene shared among them, and linear algebra on one.
 
-A matrix product that is divided among threads is added up in an order that depends on their number.
-What runs side by side here are blocks of a scene, each on one thread.
+What they compute never depends on how many there are. A matrix product that is divided among
+threads is added up in an order that depends on their number, so linear algebra has one; what runs
+side by side are rows or blocks of a scene.
 """
 
 from __future__ import annotations
 
+import os
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import scipy.linalg  # noqa: F401  # brings a BLAS library of its own, which must be limited as well
 from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
+
+PARTS_OF_A_THREAD = 4
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Threads:
+    """A fixed number of threads, to be used in a ``with`` block; 1 is the caller's thread alone.
+
+    Examples
+    --------
+    >>> squares = [0] * 5
+    >>> def fill(start, stop):
+    ...     squares[start:stop] = [number**2 for number in range(start, stop)]
+    >>> with Threads(2) as threads:
+    ...     threads.share(5, fill)
+    >>> squares
+    [0, 1, 4, 9, 16]
+    """
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self._pool = ThreadPoolExecutor(n_threads - 1) if n_threads > 1 else None
+
+    def share(
+        self, count: int, work: Callable[[int, int], object], *, most: int | None = None
+    ) -> None:
+        """Call `work(start, stop)` on equal parts of range(count), each of `most` numbers at most.
+
+        There are a few parts per thread, and threads take one after the other, so that a core
+        which others slow down does fewer. Small parts keep what `work` makes in the cache.
+        """
+        n_parts = 1 if self._pool is None else min(PARTS_OF_A_THREAD * self.n_threads, count)
+        n_parts = max(n_parts, 1, -(-count // most) if most else 1)
+        edges = [count * part // n_parts for part in range(n_parts + 1)]
+        parts = deque(pairwise(edges))
+        n_others = min(self.n_threads, n_parts) - 1
+        others = [self._pool.submit(_work_off, parts, work) for _ in range(n_others) if self._pool]
+        _work_off(parts, work)
+        for other in others:
+            other.result()
+
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def _work_off(parts: deque[tuple[int, int]], work: Callable[[int, int], object]) -> None:
+    while True:
+        try:
+            start, stop = parts.popleft()  # safe among threads
+        except IndexError:  # nothing is left
+            return
+        work(start, stop)
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:

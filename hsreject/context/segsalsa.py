@@ -4,32 +4,103 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
-from hsreject.context.grid import Grid
-from hsreject.context.likelihood import likelihood, valid_probability_pixels
-from hsreject.context.priors import Prior
-from hsreject.context.problem import Problem, Solution, State
-from hsreject.context.result import ArrayT, SegSALSAResult
-from hsreject.context.solvers import SOLVERS, PreconditionedADMM, Solver
-from hsreject.context.solvers.base import Stop
-from hsreject.context.workers import Workers, usable_cores
+from hsreject.confidence import Confidence, label_map, named_confidence
+from hsreject.context.admm import ADMM
+from hsreject.context.preconditioned_admm import PreconditionedADMM
+from hsreject.context.prior import Grid, Prior
+from hsreject.context.problem import (
+    Checkpoint,
+    Problem,
+    Solution,
+    likelihood,
+    valid_probability_pixels,
+)
+from hsreject.context.solver import Solver, Stop
 from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.features.pixels import total_halo
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.registry import Registry
 from hsreject.schema import CUBE_DIMS, FIELD_DIMS, check_dims, check_same_grid, good_bands
+from hsreject.threads import Threads, usable_cores
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from hsreject.context.scene_image import SceneImage
 
+ArrayT = TypeVar("ArrayT", xr.DataArray, NDArray[Any])
+
 SMALLEST_SHARE = 50_000  # numbers of a field below which a thread costs more than it brings
+
+SOLVERS: Registry[Solver] = Registry(
+    "solver", {"preconditioned_admm": PreconditionedADMM, "admm": ADMM}
+)
+
+
+@dataclass(frozen=True)
+class SegSALSAResult(Generic[ArrayT]):
+    """The hidden field of a scene, and how good it is.
+
+    Arrays are DataArrays if probabilities were given as one, else NumPy arrays.
+
+    Attributes
+    ----------
+    hidden_field : (category, y, x)
+        On the simplex; NaN where there is no data.
+    objective : float
+        Its objective F.
+    gap : float
+        An upper bound of F minus the optimum: the certificate.
+    n_iterations : int
+    converged : bool
+        Whether the gap is within the tolerance.
+    history : tuple of Checkpoint
+        Objective and gap at the certificates on the way; the last is that of this result.
+    probability : (category, y, x)
+        The probabilities that were given.
+    """
+
+    hidden_field: ArrayT
+    objective: float
+    gap: float
+    n_iterations: int
+    converged: bool
+    history: tuple[Checkpoint, ...]
+    probability: ArrayT = field(repr=False)
+
+    @cached_property
+    def label(self) -> ArrayT:
+        """The first class with the largest value of the hidden field, (y, x).
+
+        ``schema.nodata_label`` where there is no data.
+        """
+        if isinstance(self.hidden_field, xr.DataArray):
+            return label_map(self.hidden_field)
+        labels: ArrayT = label_map(xr.DataArray(self.hidden_field, dims=FIELD_DIMS)).values
+        return labels
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a fraction of the objective."""
+        return self.history[-1].relative_gap
+
+    def confidence(self, confidence: str | Confidence = "tie_broken_maximum") -> ArrayT:
+        """Return how sure the label of every pixel is, (y, x), larger is surer.
+
+        Parameters
+        ----------
+        confidence : str or Confidence
+            A name in ``hsreject.confidence.CONFIDENCES``, or an object. By default the largest
+            value of the hidden field with the probability tie-break, because the hidden field
+            saturates.
+        """
+        return named_confidence(confidence)(self.hidden_field, probability=self.probability)
 
 
 @dataclass(frozen=True)
@@ -39,21 +110,21 @@ class SegSALSA:
     .. math:: \min_Z \sum_i -\log(p_i'z_i) + \sum_j g_j(H_j Z), \qquad z_i \ge 0,\ 1'z_i = 1
 
     The problem is convex. It is solved to a certified gap, so the answer does not depend on solver,
-    start or number of threads beyond the tolerance.
+    number of threads or layout beyond the tolerance.
 
     Parameters
     ----------
     prior : Prior or sequence of Prior
-        What is believed about neighbours; several are added up.
+        What is believed about neighbors; several are added up.
     solver : str or Solver
-        A name in ``hsreject.context.solvers.SOLVERS``, or an object with its own options.
+        A name in ``hsreject.context.segsalsa.SOLVERS``, or an object with its own options.
     tol : float, above 0
         The gap to reach, as a fraction of the objective. At 1e-3 over 99.9 % of the labels are
         those of the optimum; take 1e-4 where fractions are read off the field.
-    max_iterations : int
+    max_iter : int
         Where to stop in any case, with a warning that says how far it got.
     class_prior : sequence of float, optional
-        One number a class: turns probabilities into likelihoods, probability / prior.
+        One number per class: turns probabilities into likelihoods, probability / prior.
     n_threads : int, optional
         Threads; by default as many as the scene can use. The answer is the same for any number.
     dtype : {"float32", "float64"}
@@ -68,11 +139,11 @@ class SegSALSA:
     --------
     A pixel that disagrees with all its neighbours:
 
-    >>> from hsreject.context.priors import VectorTV
+    >>> import hsreject as hr
     >>> probability = np.full((2, 5, 5), 0.2)
     >>> probability[0] = 0.8
     >>> probability[:, 2, 2] = [0.4, 0.6]
-    >>> result = SegSALSA(VectorTV(weight=1.0)).solve(probability)
+    >>> result = hr.SegSALSA(hr.VectorTV(weight=1.0)).solve(probability)
     >>> result.label[2]
     array([1, 1, 1, 1, 1], dtype=uint8)
     >>> result.converged, result.gap <= 1e-3 * result.objective
@@ -83,7 +154,7 @@ class SegSALSA:
     _: KW_ONLY
     solver: str | Solver = "preconditioned_admm"
     tol: float = 1e-3
-    max_iterations: int = 2000
+    max_iter: int = 2000
     class_prior: Sequence[float] | None = None
     n_threads: int | None = None
     dtype: Literal["float32", "float64"] = "float32"
@@ -96,8 +167,8 @@ class SegSALSA:
             )
         if not 0 < self.tol < np.inf:
             raise InputError(f"tol must be above 0 (got {self.tol}).")
-        if self.max_iterations < 1:
-            raise InputError(f"max_iterations must be at least 1 (got {self.max_iterations}).")
+        if self.max_iter < 1:
+            raise InputError(f"max_iter must be at least 1 (got {self.max_iter}).")
         if self.dtype not in {"float32", "float64"}:
             raise InputError(f"dtype must be 'float32' or 'float64' (got {self.dtype!r}).")
         if self.n_threads is not None and self.n_threads < 1:
@@ -116,13 +187,13 @@ class SegSALSA:
         return (self.prior,) if isinstance(self.prior, Prior) else tuple(self.prior)
 
     @property
-    def reach(self) -> int | None:
+    def halo(self) -> int | None:
         """How many pixels around a block decide its labels; None: the whole scene does."""
-        return total_halo(prior.reach for prior in self.priors)
+        return total_halo(prior.halo for prior in self.priors)
 
     @property
     def working_size(self) -> int:
-        """How many numbers a pixel and class solving takes, temporaries included.
+        """How many numbers per pixel and class solving takes, temporaries included.
 
         Probabilities, likelihoods and the hidden field, and what each prior needs; the readable
         solver 'admm' keeps copies of every term.
@@ -140,7 +211,6 @@ class SegSALSA:
         probability: xr.DataArray,
         *,
         image: xr.DataArray | NDArray[Any] | None = None,
-        start: SegSALSAResult[xr.DataArray] | SegSALSAResult[NDArray[Any]] | None = None,
         progress: ProgressCallback = no_progress,
     ) -> SegSALSAResult[xr.DataArray]: ...
 
@@ -150,7 +220,6 @@ class SegSALSA:
         probability: NDArray[Any],
         *,
         image: xr.DataArray | NDArray[Any] | None = None,
-        start: SegSALSAResult[xr.DataArray] | SegSALSAResult[NDArray[Any]] | None = None,
         progress: ProgressCallback = no_progress,
     ) -> SegSALSAResult[NDArray[Any]]: ...
 
@@ -159,7 +228,6 @@ class SegSALSA:
         probability: xr.DataArray | NDArray[Any],
         *,
         image: xr.DataArray | NDArray[Any] | None = None,
-        start: SegSALSAResult[xr.DataArray] | SegSALSAResult[NDArray[Any]] | None = None,
         progress: ProgressCallback = no_progress,
     ) -> SegSALSAResult[xr.DataArray] | SegSALSAResult[NDArray[Any]]:
         """Return the hidden field of a scene.
@@ -172,25 +240,22 @@ class SegSALSA:
         image : DataArray or array, (band, y, x), optional
             The image, for priors that look at it. Bands marked bad take no part in its principal
             components.
-        start : SegSALSAResult, optional
-            A result of the same classes, grid and priors to start from.
         progress : ProgressCallback
             Called at every iteration.
         """
         if isinstance(probability, xr.DataArray):
             labelled = check_dims(probability, FIELD_DIMS, name="probability")
-            solution, field = self._solve_array(labelled.values, image, start, progress, labelled)
+            solution, field = self._solve_array(labelled.values, image, progress, labelled)
             hidden_field = labelled.copy(data=field).rename("hidden_field")
             return _result(solution, hidden_field, labelled)
         given = np.asarray(probability)
-        solution, field = self._solve_array(given, image, start, progress, None)
+        solution, field = self._solve_array(given, image, progress, None)
         return _result(solution, field, given)
 
     def _solve_array(
         self,
         probability: NDArray[Any],
         image: xr.DataArray | NDArray[Any] | None,
-        start: SegSALSAResult[Any] | None,
         progress: ProgressCallback,
         labelled: xr.DataArray | None,
     ) -> tuple[Solution, NDArray[Any]]:
@@ -202,18 +267,13 @@ class SegSALSA:
             probability=likelihood(probability, valid, self.class_prior, self.dtype),
             terms=tuple(prior.bind(grid) for prior in self.priors),
         )
-        with Workers(self._threads_for(problem)) as workers:
-            solution = self._solver.solve(
-                problem,
-                stop=Stop(self.tol, self.max_iterations),
-                start=None if start is None else _fitting_start(start.state, problem),
-                workers=workers,
-                progress=progress,
-            )
-            _round_sums(solution.state.field, workers)
+        stop = Stop(self.tol, self.max_iter)
+        with Threads(self._threads_for(problem)) as threads:
+            solution = self._solver.solve(problem, stop=stop, threads=threads, progress=progress)
+            _round_sums(solution.field, threads)
         if not solution.converged:
-            _warn(solution, self.max_iterations)
-        return solution, _hidden_field(solution.state, valid)
+            _warn(solution, self.max_iter)
+        return solution, _hidden_field(solution.field, valid)
 
     def _threads_for(self, problem: Problem) -> int:
         if self.n_threads is not None:
@@ -241,42 +301,29 @@ def _image(
     return image
 
 
-def _fitting_start(state: State, problem: Problem) -> State:
-    wanted = [problem.probability.shape, *(term.new_dual().shape for term in problem.terms)]
-    given = [state.field.shape, *(dual.shape for dual in state.duals)]
-    if wanted != given:
-        raise InputError(
-            f"start does not fit: its arrays have the shapes {given}, this problem needs {wanted}. "
-            "Start from a result of the same classes, grid and priors."
-        )
-    dtype = problem.probability.dtype
-    duals = tuple(dual.astype(dtype, copy=False) for dual in state.duals)
-    return State(state.field.astype(dtype, copy=False), duals)
-
-
-def _round_sums(field: NDArray[Any], workers: Workers) -> None:
+def _round_sums(field: NDArray[Any], threads: Threads) -> None:
     """Divide a field (y, category, x) by its sums, which are 1 but for the prox's rounding."""
 
     def divide(first: int, last: int) -> None:
         rows = field[first:last]
         rows /= rows.sum(axis=1, keepdims=True)
 
-    workers.share(len(field), divide)
+    threads.share(len(field), divide)
 
 
-def _hidden_field(state: State, valid: NDArray[np.bool_]) -> NDArray[Any]:
+def _hidden_field(field: NDArray[Any], valid: NDArray[np.bool_]) -> NDArray[Any]:
     """Return the field as (category, y, x), NaN where there is no data."""
-    hidden = state.field.transpose(1, 0, 2)
+    hidden = field.transpose(1, 0, 2)
     if not valid.all():
         hidden = np.where(valid, hidden, hidden.dtype.type(np.nan))
     return hidden
 
 
-def _warn(solution: Solution, max_iterations: int) -> None:
+def _warn(solution: Solution, max_iter: int) -> None:
     warnings.warn(
-        f"SegSALSA stopped after {max_iterations} iterations at a relative gap of "
+        f"SegSALSA stopped after {max_iter} iterations at a relative gap of "
         f"{solution.history[-1].relative_gap:.2g}: the objective is at most that far above the "
-        "optimum. Raise max_iterations, or tol if this is near enough.",
+        "optimum. Raise max_iter, or tol if this is near enough.",
         NotConvergedWarning,
         stacklevel=4,
     )
@@ -294,5 +341,4 @@ def _result(
         converged=solution.converged,
         history=solution.history,
         probability=probability,
-        state=solution.state,
     )

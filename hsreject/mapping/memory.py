@@ -7,9 +7,9 @@ from math import isqrt
 
 from dask.utils import parse_bytes
 
-from hsreject.context.workers import usable_cores
 from hsreject.errors import InputError
 from hsreject.mapping.blocks import PIXELS_OF_A_PIECE, Blocks
+from hsreject.threads import usable_cores
 
 PROGRAM = 450_000_000
 """Bytes that everything else takes: libraries, GDAL's cache, a piece of the final maps."""

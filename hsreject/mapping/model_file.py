@@ -12,8 +12,7 @@ from hsreject.classify.model_archive import check_format, names_of, read_archive
 from hsreject.classify.model_file import check_fitted, checked_classifier, classifier_types
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
-from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.solvers import SOLVERS
+from hsreject.context.segsalsa import SOLVERS, SegSALSA
 from hsreject.errors import FileError, InputError
 from hsreject.mapping.map_model import MapModel
 from hsreject.rejection import REJECTORS, RankedRejector

@@ -12,8 +12,7 @@ from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
-from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.solvers import SOLVERS
+from hsreject.context.segsalsa import SOLVERS, SegSALSA
 from hsreject.datasets.indian_pines import load_indian_pines
 from hsreject.datasets.scenes import load_scene
 from hsreject.datasets.synthetic import synthetic_scene

@@ -12,7 +12,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.workers import usable_cores
 from hsreject.errors import InputError
 from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
@@ -37,6 +36,7 @@ from hsreject.rejection.rejector import (
 )
 from hsreject.rejection.sequential import check_context, default_context
 from hsreject.schema import MAP_DIMS, OPERATING_POINT, reference_pixels
+from hsreject.threads import usable_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

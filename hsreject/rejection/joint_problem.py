@@ -14,7 +14,7 @@ from dask.base import tokenize
 
 from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
-from hsreject.context.likelihood import checked_prior, valid_probability_pixels
+from hsreject.context.problem import checked_prior, valid_probability_pixels
 from hsreject.errors import InputError
 from hsreject.files import recall
 from hsreject.progress import ProgressCallback, no_progress
@@ -217,7 +217,7 @@ class JointProblem:
             context = replace(
                 context,
                 tol=min(context.tol, TOLERANCE),
-                max_iterations=max(context.max_iterations, MOST_ITERATIONS),
+                max_iter=max(context.max_iter, MOST_ITERATIONS),
                 class_prior=None,  # the likelihoods are divided by it already
             )
             probability = self._extended(q)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hsreject.context.likelihood import valid_probability_pixels
+from hsreject.context.problem import valid_probability_pixels
 from hsreject.rejection.ranked import FieldRejector
 from hsreject.schema import CATEGORY
 

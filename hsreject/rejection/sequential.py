@@ -79,8 +79,8 @@ class SequentialRejector(FieldRejector):
 
     @property
     def halo(self) -> int | None:
-        """How far the context reaches."""
-        return self.context.reach
+        """That of the context."""
+        return self.context.halo
 
     def on_scene(self, scene: SceneImage) -> SequentialRejector:
         """Return this rejector with its context fixed to a scene; one thread solves a block."""

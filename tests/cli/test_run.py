@@ -148,7 +148,7 @@ def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_pat
     out = tmp_path / "out"
     command = [sys.executable, "-c", LISTENING, "run", str(config), "--out", str(out)]
     environment = os.environ | {"PYTHONPATH": str(Path(hr.__file__).parents[1])}
-    endless = [*command, "--set", "context.tol=1e-15", "--set", "context.max_iterations=1000000000"]
+    endless = [*command, "--set", "context.tol=1e-15", "--set", "context.max_iter=1000000000"]
     with subprocess.Popen(endless, env=environment, stderr=subprocess.PIPE) as process:
         while process.poll() is None and not list(out.glob("stages/classifier-*")):
             time.sleep(0.05)

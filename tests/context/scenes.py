@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hsreject.context.grid import Grid
+from hsreject.context.prior import Grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from hsreject.context.priors import GraphTV, StructureTensor, VectorTV
-from hsreject.context.segsalsa import SegSALSA
-from hsreject.context.solvers import SOLVERS
+import hsreject as hr
+from hsreject.context.segsalsa import SOLVERS
 from hsreject.errors import NotConvergedWarning
 from tests.context import nuclear_oracle, oracle
 from tests.context.scenes import random_probability
@@ -36,50 +35,50 @@ def written_out(*priors: Callable[[Any], Any]) -> Callable[[NDArray[np.float64]]
 PROBLEMS = (
     {
         f"vector_tv weight {weight}": (
-            [VectorTV(weight)],
+            [hr.VectorTV(weight)],
             written_out(oracle.vector_tv(GRID, weight)),
         )
         for weight in (0.1, 1.0, 4.0)
     }
     | {
         f"graph_tv weight {weight}": (
-            [GraphTV(weight, partitions=BLOCKS)],
+            [hr.GraphTV(weight, partitions=BLOCKS)],
             written_out(oracle.graph_tv([BLOCKS], weight)),
         )
         for weight in (0.1, 1.0, 10.0)
     }
     | {
         f"structure_tensor weight {weight}": (
-            [StructureTensor(weight, width=0.5)],
+            [hr.StructureTensor(weight, width=0.5)],
             partial(nuclear_oracle.optimum, weight=weight, patch=3, width=0.5),
         )
         for weight in (0.1, 1.0, 4.0)
     }
     | {
         f"structure_tensor with schatten 2, weight {weight}": (
-            [StructureTensor(weight, schatten=2)],
+            [hr.StructureTensor(weight, schatten=2)],
             written_out(oracle.structure_tensor(GRID, weight, patch=3, width=1.0)),
         )
         for weight in (0.3, 1.5)
     }
     | {
         "vector_tv with edges": (
-            [VectorTV(1.5, edges=EDGES)],
+            [hr.VectorTV(1.5, edges=EDGES)],
             written_out(oracle.vector_tv(GRID, 1.5, EDGES)),
         ),
         "two of vector_tv": (
-            [VectorTV(0.7), VectorTV(0.8, edges=EDGES)],
+            [hr.VectorTV(0.7), hr.VectorTV(0.8, edges=EDGES)],
             written_out(oracle.vector_tv(GRID, 0.7), oracle.vector_tv(GRID, 0.8, EDGES)),
         ),
         "graph_tv of two partitions": (
-            [GraphTV(1.2, partitions=[BLOCKS, SCATTERED])],
+            [hr.GraphTV(1.2, partitions=[BLOCKS, SCATTERED])],
             written_out(oracle.graph_tv([BLOCKS, SCATTERED], 1.2)),
         ),
         "all three priors": (
             [
-                GraphTV(0.6, partitions=SCATTERED),
-                VectorTV(0.3),
-                StructureTensor(0.4, schatten=2),
+                hr.GraphTV(0.6, partitions=SCATTERED),
+                hr.VectorTV(0.3),
+                hr.StructureTensor(0.4, schatten=2),
             ],
             written_out(
                 oracle.graph_tv([SCATTERED], 0.6),
@@ -100,8 +99,8 @@ def reference(name: str) -> float:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_agrees_with_a_conic_solver(name: str, solver: str) -> None:
     # the conic solver's own tolerance is 1e-9
-    segsalsa = SegSALSA(
-        PROBLEMS[name][0], solver=solver, tol=1e-7, dtype="float64", max_iterations=20_000
+    segsalsa = hr.SegSALSA(
+        PROBLEMS[name][0], solver=solver, tol=1e-7, dtype="float64", max_iter=20_000
     )
     result = segsalsa.solve(random_probability(SHAPE, seed=1))
     assert result.converged
@@ -109,17 +108,16 @@ def test_agrees_with_a_conic_solver(name: str, solver: str) -> None:
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("n_iterations", [1, 2, 5, 20, 100])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_the_certificate_never_lies(name: str, n_iterations: int, solver: str) -> None:
-    segsalsa = SegSALSA(
-        PROBLEMS[name][0], solver=solver, tol=1e-14, dtype="float64", max_iterations=n_iterations
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotConvergedWarning)
-        result = segsalsa.solve(random_probability(SHAPE, seed=1))
-    true_gap = result.objective - reference(name)
-    assert true_gap > -1e-8 * result.objective
-    assert result.gap >= true_gap - 1e-8 * result.objective
-    for checkpoint in result.history:
-        assert checkpoint.gap >= checkpoint.objective - reference(name) - 1e-8 * result.objective
+def test_the_certificate_never_lies(name: str, solver: str) -> None:
+    for n_iterations in (1, 2, 5, 20, 100):
+        segsalsa = hr.SegSALSA(
+            PROBLEMS[name][0], solver=solver, tol=1e-14, dtype="float64", max_iter=n_iterations
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConvergedWarning)
+            result = segsalsa.solve(random_probability(SHAPE, seed=1))
+        rounding = 1e-8 * result.objective
+        assert result.objective - reference(name) > -rounding
+        for checkpoint in result.history:
+            assert checkpoint.gap >= checkpoint.objective - reference(name) - rounding

@@ -7,11 +7,11 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.context.grid import Grid
+from hsreject.context.prior import Grid
 from hsreject.context.priors import PRIORS, Prior, VectorTV
 from hsreject.context.priors.edges import ImageEdges
 from hsreject.context.scene_image import SceneImage
-from hsreject.context.solvers import SOLVERS
+from hsreject.context.segsalsa import SOLVERS
 from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.features.components import principal_components
 
@@ -90,7 +90,7 @@ def test_several_priors_share_one_image_of_layers(cube) -> None:
     assert plain.edges is None
     assert last.edges.bands == (1, 2)
     assert scene.layers(cube).sizes["band"] == scene.n_layers == 3
-    assert context.reach == 48
+    assert context.halo == 48
 
 
 def test_a_prior_that_does_not_look_at_the_image_asks_for_no_layers(cube) -> None:
@@ -116,18 +116,12 @@ def test_edges_of_one_scene_and_bands_that_are_not_there_are_refused(cube) -> No
 
 
 @pytest.mark.parametrize("name", PRIORS)
-def test_the_reach_of_a_prior_is_a_number_of_pixels_or_unknown(name: str) -> None:
-    reach = PRIORS.create(name).reach
-    assert reach is None or reach >= 0
-
-
-@pytest.mark.parametrize("name", PRIORS)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_solving_takes_no_more_numbers_than_stated(name: str, solver: str) -> None:
     """The peak of what NumPy allocates while a scene is solved, without what was given."""
     cube, labels = hr.synthetic_scene(rows=48, columns=48, n_bands=4, noise=1.0)
     probability = hr.SceneClassifier("lda").fit(cube, labels).predict_proba(cube)
-    context = hr.SegSALSA(PRIORS.create(name), solver=solver, n_threads=1, max_iterations=2)
+    context = hr.SegSALSA(PRIORS.create(name), solver=solver, n_threads=1, max_iter=2)
     with pytest.warns(NotConvergedWarning):  # two iterations allocate all there is
         context.solve(probability, image=cube)  # compiles
     tracemalloc.start()
@@ -139,10 +133,10 @@ def test_solving_takes_no_more_numbers_than_stated(name: str, solver: str) -> No
     assert numbers < context.working_size + 16  # maps and masks, of which there are a few a pixel
 
 
-def test_a_prior_says_nothing_of_its_reach_by_itself() -> None:
+def test_a_prior_says_nothing_of_its_halo_by_itself() -> None:
     class Silent(Prior):
         def bind(self, grid: Grid):
             raise NotImplementedError
 
-    assert Silent().reach is None
-    assert hr.SegSALSA([VectorTV(1.0), Silent()]).reach is None
+    assert Silent().halo is None
+    assert hr.SegSALSA([VectorTV(1.0), Silent()]).halo is None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hsreject.context.priors import VectorTV
-from hsreject.context.segsalsa import SegSALSA
+import hsreject as hr
 from hsreject.errors import ConfigError, InputError
 from tests.context.scenes import example_image, regions
 
@@ -19,58 +18,52 @@ def spoilt(index: tuple[object, ...], value: float) -> np.ndarray:
     return probability
 
 
-@pytest.mark.parametrize(
-    ("probability", "message"),
-    [
-        (SCENE * 1.3, r"sum to 1 .*found sums from 1.3 to 1.3"),
-        (
-            spoilt((0, 2, 3), np.nan),
-            "NaN in some classes but not in all at 1 pixels .*row 2, column 3",
-        ),
+def test_bad_probabilities_are_refused() -> None:
+    for probability, message in (
+        (SCENE * 1.3, "1.3"),
+        (spoilt((0, 2, 3), np.nan), "1 pixels .*row 2, column 3"),
         (spoilt((slice(None), 2, 3), 0.0), "0 in every class at 1 pixels"),
-        (spoilt((0, 2, 3), -0.5), "at least 0 .*found -0.5"),
+        (spoilt((0, 2, 3), -0.5), "-0.5"),
         (spoilt((0, 2, 3), np.inf), "sum to 1"),
-        (SCENE * np.nan, "NaN in every pixel"),
-        (SCENE[0], r"axes \(category, y, x\)"),
+        (SCENE * np.nan, "every pixel"),
+        (SCENE[0], r"\(category, y, x\)"),
         (SCENE[:, :0], "non-empty"),
-    ],
-)
-def test_bad_probabilities_are_refused(probability: np.ndarray, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        SegSALSA(VectorTV(1.0)).solve(probability)
+    ):
+        with pytest.raises(InputError, match=message):
+            hr.SegSALSA(hr.VectorTV(1.0)).solve(probability)
 
 
 def test_bad_options_are_refused() -> None:
-    prior = VectorTV(1.0)
+    prior = hr.VectorTV(1.0)
     for options, message in [
         ({"tol": 0.0}, "tol must be"),
-        ({"max_iterations": 0}, "max_iterations must be"),
+        ({"max_iter": 0}, "max_iter must be"),
         ({"n_threads": 0}, "n_threads must be"),
         ({"dtype": "float16"}, "dtype must be"),
         ({"solver": "amdm"}, "Did you mean 'admm'"),
     ]:
         with pytest.raises((InputError, ConfigError), match=message):
-            SegSALSA(prior, **options)
+            hr.SegSALSA(prior, **options)
     for wrong in ([], "vector_tv", [prior, 3]):
         with pytest.raises(InputError, match="prior must be a Prior"):
-            SegSALSA(wrong)
-    for class_prior, message in [([0.5, 0.5], "one number a class, 3"), ([1, 1, 0], "above 0")]:
+            hr.SegSALSA(wrong)
+    for class_prior, message in [([0.5, 0.5], "per class, 3"), ([1, 1, 0], "above 0")]:
         with pytest.raises(InputError, match=message):
-            SegSALSA(prior, class_prior=class_prior).solve(SCENE)
+            hr.SegSALSA(prior, class_prior=class_prior).solve(SCENE)
 
 
 def test_bad_images_and_edges_are_refused() -> None:
     image = example_image((4, 18, 45), seed=9)
     cases = [
-        (VectorTV(edges="image"), None, "needs the image"),
-        (VectorTV(edges="image"), image[:, 1:], "grid of probability"),
-        (VectorTV(edges=[0, 4]), image, "names band 4 but the image has 4 bands"),
-        (VectorTV(edges=np.ones((18, 2, 44))), image, r"shape \(y, 2, x\)"),
-        (VectorTV(edges=-np.ones((18, 2, 45))), image, "at least 0"),
-        (VectorTV(edges="image"), np.where(image > 1, np.nan, image), "NaN or infinite"),
+        (hr.VectorTV(edges="image"), None, "needs the image"),
+        (hr.VectorTV(edges="image"), image[:, 1:], "grid of probability"),
+        (hr.VectorTV(edges=[0, 4]), image, "names band 4 but the image has 4 bands"),
+        (hr.VectorTV(edges=np.ones((18, 2, 44))), image, r"shape \(y, 2, x\)"),
+        (hr.VectorTV(edges=-np.ones((18, 2, 45))), image, "at least 0"),
+        (hr.VectorTV(edges="image"), np.where(image > 1, np.nan, image), "NaN or infinite"),
     ]
     for prior, given, message in cases:
         with pytest.raises(InputError, match=message):
-            SegSALSA(prior).solve(SCENE, image=given)
+            hr.SegSALSA(prior).solve(SCENE, image=given)
     with pytest.raises(InputError, match="edges must be None"):
-        VectorTV(edges="picture")
+        hr.VectorTV(edges="picture")

@@ -8,17 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from hsreject.context.kernels import site
-from hsreject.context.kernels.bracket import bracketed_multipliers
-from hsreject.context.kernels.compilation import kernel
-from hsreject.context.kernels.tile import CHUNK
-from hsreject.context.site_prox import site_prox
+from hsreject.compilation import kernel
+from hsreject.context.admm import site_prox
+from hsreject.context.site_kernels import CHUNK, bracketed_multipliers, new_site_scratch
+from hsreject.threads import Threads
 
 
 def solve_one(nu: np.ndarray, p: np.ndarray, step: float, dtype: str = "float64") -> np.ndarray:
     """Return the prox of a single pixel."""
     point, likelihood = (np.asarray(a, dtype)[None, :, None] for a in (nu, p))
-    return site_prox(point, likelihood, step)[0, :, 0]
+    return site_prox(point, likelihood, step, Threads())[0, :, 0]
 
 
 def assert_optimal(x: np.ndarray, nu: np.ndarray, p: np.ndarray, step: float) -> None:
@@ -41,10 +40,9 @@ def objective(x: np.ndarray, nu: np.ndarray, p: np.ndarray, step: float) -> floa
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 4, 5, 16, 100])
-@pytest.mark.parametrize("step", [1e-3, 0.1, 1.0, 4.0])
-def test_random_pixels_are_optimal(n_classes: int, step: float) -> None:
+def test_random_pixels_are_optimal(n_classes: int) -> None:
     rng = np.random.default_rng(n_classes)
-    for _ in range(50):
+    for step in np.repeat([1e-3, 0.1, 1.0, 4.0], 50):
         nu = rng.normal(1 / n_classes, 0.5, n_classes)
         p = rng.dirichlet(np.full(n_classes, 0.2))
         assert_optimal(solve_one(nu, p, step), nu, p, step)
@@ -142,7 +140,7 @@ def test_bracketing_alone_is_optimal(n_classes: int) -> None:
         for _ in range(20):
             nu = rng.normal(0, 2, n_classes)
             p = rng.dirichlet(np.full(n_classes, 0.3))
-            tile = site.new_site_scratch(n_classes, np.dtype(float)).tile
+            tile = new_site_scratch(n_classes, np.dtype(float)).tile
             tile.reshape(-1, 2, CHUNK)[:n_classes, :, 0] = np.stack([nu, p], axis=1)
             c, theta = _bracketed(tile, n_classes, step)
             assert_optimal(np.maximum(nu + c * p - theta, 0), nu, p, step)
@@ -153,7 +151,7 @@ def test_bracketing_ends_where_rounding_lets_a_class_come_and_go() -> None:
     for _ in range(300):
         first = rng.uniform(-50, 50)
         nu = np.array([first, np.nextafter(first - 1, np.inf)])  # x is (1, 0) up to rounding
-        tile = site.new_site_scratch(2, np.dtype(float)).tile
+        tile = new_site_scratch(2, np.dtype(float)).tile
         tile.reshape(-1, 2, CHUNK)[:2, 0, 0] = nu
         c, theta = _bracketed(tile, 2, 0.1)
         np.testing.assert_allclose(np.maximum(nu + c - theta, 0), [1, 0], atol=1e-12)
@@ -165,8 +163,8 @@ def test_float32_agrees_with_float64(n_classes: int) -> None:
     shape = (4, n_classes, 45)  # not a multiple of the chunk
     nu = rng.normal(1 / n_classes, 0.3, shape)
     p = rng.dirichlet(np.full(n_classes, 0.3), (4, 45)).transpose(0, 2, 1) + 1e-7
-    exact = site_prox(nu, p, 0.1)
-    single = site_prox(nu.astype("f4"), p.astype("f4"), 0.1)
+    exact = site_prox(nu, p, 0.1, Threads())
+    single = site_prox(nu.astype("f4"), p.astype("f4"), 0.1, Threads())
     np.testing.assert_allclose(single, exact, atol=2e-5)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hsreject.context.grid import Grid
+import hsreject as hr
+from hsreject.context.prior import Grid
 from hsreject.context.priors import PRIORS
-from hsreject.context.result import SegSALSAResult
-from hsreject.context.segsalsa import SegSALSA
+from hsreject.context.segsalsa import SegSALSAResult
 from tests.context.scenes import example_image, random_probability, regions, with_hole
 
 every_prior = pytest.mark.parametrize("name", PRIORS)
@@ -21,7 +21,7 @@ def solved(
 ) -> SegSALSAResult:
     # the optimum to 1e-7, so that answers may be compared to 1e-6
     prior = PRIORS.create(name, weight=weight)
-    segsalsa = SegSALSA(prior, tol=1e-7, dtype="float64", max_iterations=20_000)
+    segsalsa = hr.SegSALSA(prior, tol=1e-7, dtype="float64", max_iter=20_000)
     result = segsalsa.solve(probability, image=image)
     assert result.converged
     return result

@@ -9,7 +9,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.confidence import Posterior
-from hsreject.context.solvers import PreconditionedADMM
+from hsreject.context.preconditioned_admm import PreconditionedADMM
 from hsreject.errors import ConfigError, FileError, InputError
 from hsreject.rejection.rejector import Goal
 from tests.mapping.scenes import CONFIG, larger_scene

@@ -55,7 +55,7 @@ def test_the_objective_is_concave_with_the_rejected_mass_as_slope(
     if novelty:
         p_value = np.random.default_rng(2).uniform(0.2, 1, scene.reference.shape)
         maps["novelty_p_value"] = (("y", "x"), p_value)
-    context = hr.SegSALSA(hr.VectorTV(weight=0.3), tol=1e-7, max_iterations=20_000, dtype="float64")
+    context = hr.SegSALSA(hr.VectorTV(weight=0.3), tol=1e-7, max_iter=20_000, dtype="float64")
     context = replace(context, class_prior=class_prior)
     rejector = hr.JointRejector(context, rejection_classes=rejection_classes)
     problem = rejector._problem(maps)

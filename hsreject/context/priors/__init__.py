@@ -1,6 +1,6 @@
 """Priors by name. A new one is one file beside these and one line here."""
 
-from hsreject.context.priors.base import Prior, Term
+from hsreject.context.prior import Prior
 from hsreject.context.priors.graph_tv import GraphTV
 from hsreject.context.priors.structure_tensor import StructureTensor
 from hsreject.context.priors.vector_tv import VectorTV
@@ -10,4 +10,4 @@ PRIORS: Registry[Prior] = Registry(
     "prior", {"vector_tv": VectorTV, "graph_tv": GraphTV, "structure_tensor": StructureTensor}
 )
 
-__all__ = ["PRIORS", "GraphTV", "Prior", "StructureTensor", "Term", "VectorTV"]
+__all__ = ["PRIORS", "GraphTV", "StructureTensor", "VectorTV"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from hsreject.context.grid import Grid
+    from hsreject.context.prior import Grid
     from hsreject.context.scene_image import SceneImage
 
 
@@ -46,14 +46,8 @@ Edges = str | Sequence[int] | NDArray[np.floating[Any]] | ImageEdges | None
 """What the option `edges` of a prior may be; :class:`hsreject.VectorTV` explains it."""
 
 
-def weight_reach(weight: float) -> int:
-    """Return the reach of a total variation: 16 pixels a unit of weight, and at least 16.
-
-    Examples
-    --------
-    >>> weight_reach(0.1), weight_reach(2.0), weight_reach(2.5)
-    (16, 32, 40)
-    """
+def weight_halo(weight: float) -> int:
+    """Return the halo of a total variation: 16 pixels per unit of weight, and at least 16."""
     return int(np.ceil(PIXELS_PER_WEIGHT * max(weight, 1.0)))
 
 

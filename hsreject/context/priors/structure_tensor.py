@@ -7,40 +7,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hsreject.context.kernels.site_row import Steps
-from hsreject.context.kernels.structure_tensor import (
+from hsreject.context.prior import Grid, Prior, Term, check_weight
+from hsreject.context.priors.edges import existing_edges, weight_halo
+from hsreject.context.priors.vector_tv import VectorTVTerm
+from hsreject.context.site_kernels import Steps
+from hsreject.context.tensor_kernels import (
     Ball,
     Patches,
-    add_pull_rows,
+    add_tensor_pull,
+    move_tensor_dual,
     new_patch_scratch,
-    update_dual_rows,
 )
-from hsreject.context.kernels.tensor_norms import norm_rows, tighten_rows
-from hsreject.context.priors.base import Prior, Term, check_weight
-from hsreject.context.priors.edges import existing_edges, weight_reach
-from hsreject.context.priors.patches import (
-    gaussian_window,
-    padded,
-    patch_coupling,
-    views,
-    without_margin,
-)
-from hsreject.context.priors.tensors import (
-    principal_angle,
-    rotate_columns,
-    singular_values,
-    structure_tensor,
-)
-from hsreject.context.priors.vector_tv import VectorTVTerm
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from hsreject.context.grid import Grid
-    from hsreject.context.workers import Workers
+    from hsreject.threads import Threads
 
     Array = NDArray[np.floating[Any]]
 
@@ -56,7 +41,7 @@ class StructureTensor(Prior):
     two columns. :math:`\omega` is a window whose squares are a Gaussian with sum 1, so that
     :math:`J_i'J_i` is the smoothed structure tensor and its eigenvalues are the squared singular
     values: how much the field changes across and along the border in this patch. Their Schatten-1
-    (nuclear) norm makes the smaller one 0: borders of one direction a patch. With Schatten-2, the
+    (nuclear) norm makes the smaller one 0: borders of one direction per patch. With Schatten-2, the
     Frobenius norm, and a patch of one pixel this is vector TV.
 
     Differences that would cross the border of the scene or a pixel without data are 0, and a
@@ -83,7 +68,7 @@ class StructureTensor(Prior):
 
     Examples
     --------
-    >>> from hsreject.context.grid import Grid
+    >>> from hsreject.context.prior import Grid
     >>> grid = Grid(np.ones((1, 3), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = StructureTensor(weight=2.0, patch=1).bind(grid)
     >>> field = np.array([[[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
@@ -114,13 +99,13 @@ class StructureTensor(Prior):
 
     def bind(self, grid: Grid) -> StructureTensorTerm:
         """Return the term of this prior on `grid`."""
-        coupling = patch_coupling(grid.valid, gaussian_window(self.patch, self.width))
+        coupling = patch_coupling(grid, gaussian_window(self.patch, self.width))
         return StructureTensorTerm(grid, self.weight, coupling, nuclear=self.schatten == 1)
 
     @property
-    def reach(self) -> int:
+    def halo(self) -> int:
         """That of vector TV, and half a patch, which is enough on Indian Pines."""
-        return weight_reach(self.weight) + self.patch // 2
+        return weight_halo(self.weight) + self.patch // 2
 
     @property
     def working_size(self) -> int:
@@ -131,14 +116,8 @@ class StructureTensor(Prior):
 class StructureTensorTerm(Term):
     """The structure tensor on a grid; coefficients are (y, patch, direction, category, x).
 
-    Parameters
-    ----------
-    grid : Grid
-    weight : float
-    coupling : array, (y, patch, x)
-        How much of the differences at each pixel of its patch a pixel sees.
-    nuclear : bool
-        The nuclear norm, else the Frobenius norm.
+    `coupling` (y, patch, x) is how much of the differences at each pixel of its patch a pixel sees;
+    `nuclear` is the nuclear norm, else it is the Frobenius norm.
     """
 
     def __init__(
@@ -186,48 +165,44 @@ class StructureTensorTerm(Term):
 
     def prox(self, coefficients: Array, step: float) -> Array:
         """Shrink the singular values, or the Frobenius norm, by step times weight."""
-        return self._scaled(coefficients, lambda norm: np.maximum(1 - step * self.weight / norm, 0))
+        return self._scaled(
+            coefficients, lambda norm: np.maximum(norm - step * self.weight, 0) / norm
+        )
 
     def conjugate(self, dual: Array) -> float:
         """Return 0 if no dual norm exceeds the weight (but for rounding), else infinity."""
         rounding = 256 * np.finfo(dual.dtype).eps  # some of that of the two columns' large sums
-        rows = np.empty(len(dual))
-        norm_rows(dual, self._ball, np.empty((3, dual.shape[-1])), rows, 0, len(dual))
-        return 0.0 if rows.max(initial=0.0) <= self.weight * (1 + rounding) else np.inf
+        largest = max((self._dual_norms(row).max() for row in dual[:, np.newaxis]), default=0.0)
+        return 0.0 if largest <= self.weight * (1 + rounding) else np.inf
 
     def prox_conjugate(self, dual: Array, step: float) -> Array:  # a projection, whatever the step
         """Cut the singular values, or the Frobenius norm, at the weight."""
-        return self._scaled(dual, lambda norm: np.minimum(self.weight / norm, 1))
+        return self._scaled(dual, lambda norm: self.weight / np.maximum(norm, self.weight))
 
-    @property
-    def kernels(self) -> tuple[Callable[..., Any], ...]:
-        """The compiled functions that the term calls."""
-        return (add_pull_rows, update_dual_rows, norm_rows, tighten_rows)
-
-    def add_adjoint(self, dual: Array, field: Array, workers: Workers) -> None:
+    def add_adjoint(self, dual: Array, field: Array, threads: Threads) -> None:
         """Add H'Y to `field` in place."""
 
         def add(first: int, last: int) -> None:
             gathered = np.zeros((2, 2, *field.shape[1:]), field.dtype)
-            add_pull_rows(dual, self._patches, gathered, field, first, last)
+            add_tensor_pull(dual, self._patches, gathered, field, first, last)
 
-        workers.share(len(field), add)
+        threads.share(len(field), add)
 
     def update_dual(
-        self, dual: Array, field: Array, *, step: float, relaxation: float, workers: Workers
+        self, dual: Array, field: Array, *, step: float, relaxation: float, threads: Threads
     ) -> None:
         """Move Y in place towards the projection of Y + step H Z."""
         steps = Steps(primal=0.0, dual=step, relaxation=relaxation, site_tolerance=0.0)
 
         def update(first: int, last: int) -> None:
             scratch = new_patch_scratch(field, self.side)
-            update_dual_rows(dual, field, self._patches, self._ball, steps, scratch, first, last)
+            move_tensor_dual(dual, field, self._patches, self._ball, steps, scratch, first, last)
             if relaxation == 1:  # what a certificate is asked for must be feasible
-                tighten_rows(dual, self._ball, np.empty((3, dual.shape[-1])), first, last)
+                self._tighten(dual[first:last])
 
-        workers.share(len(field), update)
+        threads.share(len(field), update)
 
-    def value_of_field(self, field: Array, workers: Workers) -> float:
+    def value_of_field(self, field: Array, threads: Threads) -> float:
         """Return g(H Z): the tensors of single pixels, smoothed by the window."""
         single = structure_tensor(self.differences.forward(field)[:, np.newaxis])
         seen = padded(single.transpose(1, 0, 2), self.side)
@@ -259,6 +234,19 @@ class StructureTensorTerm(Term):
         )
         return norms
 
+    def _tighten(self, dual: Array) -> None:
+        """Scale the pixels of some rows of Y that rounding has left outside the ball."""
+        for row in dual[:, np.newaxis]:
+            norm = self._dual_norms(row)
+            outside = norm[0] > self.weight
+            row[..., outside] *= self.weight / norm[0, outside]
+
+    def _dual_norms(self, dual: Array) -> NDArray[np.float64]:
+        """Return the norm that the ball bounds, (y, x): the spectral or the Frobenius norm."""
+        tensor = structure_tensor(dual.astype(np.float64))
+        norms: NDArray[np.float64] = np.sqrt(tensor[0] + tensor[2])
+        return singular_values(tensor)[0] if self.nuclear else norms
+
     @property
     def _patches(self) -> Patches:
         return Patches(self.differences.edge_weight, self.coupling, self.side)
@@ -266,3 +254,101 @@ class StructureTensorTerm(Term):
     @property
     def _ball(self) -> Ball:
         return Ball(self.weight, self.nuclear)
+
+
+# Structure tensors are the 2 x 2 Gram matrices J'J of Jacobians: coefficients (y, patch, direction,
+# category, x) with the two directions as columns. A tensor is kept as its entries (right, right),
+# (right, down), (down, down): (3, y, x), in double precision.
+
+
+def structure_tensor(jacobian: Array) -> NDArray[np.float64]:
+    """Return J'J of each pixel."""
+    right, down = jacobian[:, :, 0], jacobian[:, :, 1]
+    pairs = ((right, right), (right, down), (down, down))
+    axes = "ypkx,ypkx->yx"
+    return np.stack([np.einsum(axes, one, two, dtype=np.float64) for one, two in pairs])
+
+
+def singular_values(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the two singular values of each Jacobian, (2, y, x), the larger first.
+
+    Beside a large one, a small one is known to half the digits only, being the root of a
+    difference; the norms of :func:`rotate_columns` do not lose them.
+    """
+    across, mixed, down = tensor
+    middle, apart = 0.5 * (across + down), 0.5 * np.hypot(across - down, 2 * mixed)
+    return np.sqrt([middle + apart, np.maximum(middle - apart, 0)])
+
+
+def principal_angle(tensor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the angle, (y, x), of the direction in which each Jacobian is largest."""
+    across, mixed, down = tensor
+    angle: NDArray[np.float64] = 0.5 * np.arctan2(2 * mixed, across - down)
+    return angle
+
+
+def rotate_columns(jacobian: Array, angle: NDArray[np.float64]) -> Array:
+    """Return J times the rotation by `angle`.
+
+    By the principal angle, the columns become orthogonal: their norms are the singular values.
+    """
+    cosine, sine = (
+        turn.astype(jacobian.dtype)[:, np.newaxis, np.newaxis]
+        for turn in (np.cos(angle), np.sin(angle))
+    )
+    right, down = jacobian[:, :, 0], jacobian[:, :, 1]
+    return np.stack([cosine * right + sine * down, cosine * down - sine * right], axis=2)
+
+
+# Patches: which pixels a pixel sees around itself, numbered in reading order, and with which
+# weight.
+
+
+def gaussian_window(side: int, width: float) -> NDArray[np.float64]:
+    """Return the weights of the pixels of a patch, (patch,); their squares sum to 1.
+
+    The squares are a Gaussian of standard deviation `width`: they are the kernel with which the
+    structure tensor is smoothed.
+    """
+    offset = np.arange(side) - side // 2
+    profile = np.exp(-(offset**2) / (2 * width**2))
+    kernel = np.outer(profile, profile).ravel()
+    window: NDArray[np.float64] = np.sqrt(kernel / kernel.sum())
+    return window
+
+
+def patch_coupling(grid: Grid, window: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return with which weight each pixel sees those of its patch, (y, patch, x).
+
+    A pixel sees its own connected region only: the weight is 0 beyond the border of the scene,
+    where there is no data, and beyond a gap.
+    """
+    side = round(window.size**0.5)
+    coupling = np.zeros((grid.valid.shape[0], window.size, grid.valid.shape[1]))
+    for s, seen in views(padded(grid.regions, side), side):
+        coupling[:, s] = window[s] * (grid.valid & (seen == grid.regions))
+    return coupling
+
+
+def padded(array: NDArray[Any], side: int) -> NDArray[Any]:
+    """Return an array (y, ..., x) with a margin of zeros that a patch may reach into."""
+    margin = [(0, 0)] * array.ndim
+    margin[0] = margin[-1] = (side // 2, side // 2)
+    return np.pad(array, margin)
+
+
+def without_margin(array: NDArray[Any], side: int) -> NDArray[Any]:
+    """Return the part of a padded array that has no margin."""
+    margin = side // 2
+    return array[margin : array.shape[0] - margin, ..., margin : array.shape[-1] - margin]
+
+
+def views(array: NDArray[Any], side: int) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield, for each pixel of a patch, what all centres see there of a padded array (y, ..., x).
+
+    These are views: adding to them adds to the array.
+    """
+    n_rows, n_columns = array.shape[0] - side + 1, array.shape[-1] - side + 1
+    for s in range(side * side):
+        row, column = divmod(s, side)
+        yield s, array[row : row + n_rows, ..., column : column + n_columns]

@@ -1,39 +1,40 @@
-"""Vector total variation: neighbouring pixels have the same hidden field, but for sharp borders."""
+"""Vector total variation: neighboring pixels have the same hidden field, but for sharp borders."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hsreject.context.kernels.site_row import Steps
-from hsreject.context.kernels.vector_tv import (
+from hsreject.context.preconditioned_admm import Iteration
+from hsreject.context.prior import Grid, Prior, Term, check_weight
+from hsreject.context.priors.edges import Edges, chosen_edge_weights, edges_on_scene, weight_halo
+from hsreject.context.site_kernels import Steps, new_multipliers
+from hsreject.context.solver import cached_rows, data_and_bound
+from hsreject.context.sweep_kernels import (
+    JOINING,
+    SWEEPING,
+    Sweep,
+    SweepScratch,
     add_pull_rows,
+    new_sweep_scratch,
+    sweep_bands,
     update_dual_rows,
-    variation_rows,
 )
-from hsreject.context.priors.base import Prior, Term, check_weight
-from hsreject.context.priors.edges import (
-    Edges,
-    chosen_edge_weights,
-    edges_on_scene,
-    weight_reach,
-)
-from hsreject.context.priors.vector_tv_sweep import VectorTVIteration
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    from hsreject.context.grid import Grid
-    from hsreject.context.iteration import Iteration
     from hsreject.context.scene_image import SceneImage
-    from hsreject.context.workers import Workers
+    from hsreject.threads import Threads
 
     Array = NDArray[np.floating[Any]]
+
+ROWS_OF_A_BAND = 8  # at least; the result does not depend on threads because the bands do not
+MOST_BANDS = 16  # their last rows are done by one thread
 
 
 class VectorTV(Prior):
@@ -54,7 +55,7 @@ class VectorTV(Prior):
         Edge weights. None: all 1. "image": from the first principal component of the image,
         :math:`w = \exp(-d^2 / (2\,\overline{d^2}))` with d the difference across the edge, so that
         borders fall where the image changes. Band indices: the same, d the Euclidean distance over
-        these bands. An array: the weights, ``[:, 0]`` to the right neighbour and ``[:, 1]`` to the
+        these bands. An array: the weights, ``[:, 0]`` to the right neighbor and ``[:, 1]`` to the
         lower one.
 
     References
@@ -64,7 +65,7 @@ class VectorTV(Prior):
 
     Examples
     --------
-    >>> from hsreject.context.grid import Grid
+    >>> from hsreject.context.prior import Grid
     >>> grid = Grid(np.ones((1, 3), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = VectorTV(weight=2.0).bind(grid)
     >>> field = np.array([[[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
@@ -90,9 +91,9 @@ class VectorTV(Prior):
         return VectorTVTerm(grid, self.weight, chosen_edge_weights(self.edges, grid))
 
     @property
-    def reach(self) -> int:
-        """16 pixels a unit of weight, and at least 16."""
-        return weight_reach(self.weight)
+    def halo(self) -> int:
+        """16 pixels per unit of weight, and at least 16."""
+        return weight_halo(self.weight)
 
     @property
     def working_size(self) -> int:
@@ -107,12 +108,8 @@ class VectorTV(Prior):
 class VectorTVTerm(Term):
     """Vector TV on a grid. Coefficients are (y, direction, category, x): to the right, down.
 
-    Parameters
-    ----------
-    grid : Grid
-    weight : float
-    edge_weight : array, (y, direction, x)
-        0 where there is no edge: at the lower and right border and at pixels without data.
+    `edge_weight` (y, direction, x) is 0 where there is no edge: at the lower and right border and
+    at pixels without data.
     """
 
     def __init__(self, grid: Grid, weight: float, edge_weight: NDArray[np.float64]) -> None:
@@ -159,11 +156,7 @@ class VectorTVTerm(Term):
 
     def adjoint(self, coefficients: Array) -> Array:
         """Return minus the weighted divergence."""
-        weighted = coefficients * self.edge_weight[:, :, np.newaxis]
-        field: Array = -weighted[:, 0] - weighted[:, 1]
-        field[..., 1:] += weighted[:, 0, :, :-1]
-        field[1:] += weighted[:-1, 1]
-        return field
+        return _adjoint(coefficients, self.edge_weight)
 
     def value(self, coefficients: Array) -> float:
         """Return weight times the sum of the pixels' norms."""
@@ -194,21 +187,17 @@ class VectorTVTerm(Term):
         spectrum: Array = row[:, np.newaxis] + column
         return spectrum
 
-    @property
-    def kernels(self) -> tuple[Callable[..., Any], ...]:
-        """The compiled functions that the term calls."""
-        return (add_pull_rows, update_dual_rows, variation_rows)
-
-    def add_adjoint(self, dual: Array, field: Array, workers: Workers) -> None:
+    def add_adjoint(self, dual: Array, field: Array, threads: Threads) -> None:
         """Add H'Y to `field` in place."""
 
         def add(first: int, last: int) -> None:
-            add_pull_rows(dual, self.edge_weight, np.empty_like(field[0]), field, first, last)
+            room = np.empty_like(field[0, 0])
+            add_pull_rows(dual, self.edge_weight, room, field, first, last)
 
-        workers.share(len(field), add)
+        threads.share(len(field), add)
 
     def update_dual(
-        self, dual: Array, field: Array, *, step: float, relaxation: float, workers: Workers
+        self, dual: Array, field: Array, *, step: float, relaxation: float, threads: Threads
     ) -> None:
         """Move Y in place towards the projection of Y + step H Z."""
         steps = Steps(primal=0.0, dual=step, relaxation=relaxation, site_tolerance=0.0)
@@ -217,21 +206,47 @@ class VectorTVTerm(Term):
             room = np.empty((3, field.shape[2]), field.dtype)
             update_dual_rows(dual, field, self.edge_weight, self.weight, steps, room, first, last)
 
-        workers.share(len(field), update)
+        threads.share(len(field), update)
 
-    def value_of_field(self, field: Array, workers: Workers) -> float:
-        """Return g(H Z)."""
-        rows = np.empty(len(field))
+    def value_of_field(self, field: Array, threads: Threads) -> float:
+        """Return g(H Z), in double precision and row by row: the same for any threads."""
+        sums = np.empty(len(field))
 
         def write(first: int, last: int) -> None:
-            variation_rows(field, self.edge_weight, np.empty(field.shape[2]), rows, first, last)
+            here = field[first : last + 1].astype(np.float64)  # and the row below
+            right, down = self.edge_weight[first:last].astype(np.float64).swapaxes(0, 1)
+            across = np.diff(here[: last - first], axis=-1)
+            squared = np.square(right)
+            squared[:, :-1] *= np.einsum("ykx,ykx->yx", across, across)
+            squared[:, -1] = 0
+            below = np.diff(here, axis=0)
+            squared[: len(below)] += np.square(down[: len(below)]) * np.einsum(
+                "ykx,ykx->yx", below, below
+            )
+            sums[first:last] = np.sqrt(squared).sum(axis=-1)
 
-        workers.share(len(field), write)
-        return self.weight * float(rows.sum())
+        threads.share(len(field), write, most=cached_rows(field))
+        return self.weight * float(sums.sum())
+
+    def adjoint_rows(self, dual: Array, first: int, last: int) -> Array:
+        """Return some rows of H'Y."""
+        if first == 0:
+            return _adjoint(dual[:last], self.edge_weight[:last])
+        rows = slice(first - 1, last)
+        return _adjoint(dual[rows], self.edge_weight[rows])[1:]
 
     def fuse(self, probability: Array, field: Array, dual: Array) -> Iteration:
         """Return the iteration that passes over the memory once."""
-        return VectorTVIteration(probability, field, dual, self.edge_weight, self.weight)
+        return VectorTVIteration(self, probability, field, dual)
+
+
+def _adjoint(coefficients: Array, edge_weight: Array) -> Array:
+    """Return minus the weighted divergence of rows above which there is nothing."""
+    weighted = coefficients * edge_weight[:, :, np.newaxis]
+    field: Array = -weighted[:, 0] - weighted[:, 1]
+    field[..., 1:] += weighted[:, 0, :, :-1]
+    field[1:] += weighted[:-1, 1]
+    return field
 
 
 def _pixel_norms(coefficients: Array) -> Array:
@@ -246,3 +261,49 @@ def _limit(coefficients: Array, radius: float) -> Array:
     tiny = float(np.finfo(norm.dtype).tiny)  # a radius of 0 must not divide by 0
     limit: Array = radius / np.maximum(norm, max(radius, tiny))
     return limit
+
+
+class VectorTVIteration(Iteration):
+    """Z and Y of a problem whose only prior is vector TV; see the kernels for the order of work."""
+
+    kernel = sweep_bands
+
+    def __init__(self, term: VectorTVTerm, probability: Array, field: Array, dual: Array) -> None:
+        n_rows, n_classes, n_columns = field.shape
+        self.term = term
+        self.n_bands = min(max(n_rows // ROWS_OF_A_BAND, 1), MOST_BANDS)
+        self.scratches: dict[int, SweepScratch] = {}
+        self.arrays = Sweep(
+            field=field,
+            dual=dual,
+            probability=probability,
+            edge_weight=term.edge_weight,
+            multipliers=new_multipliers(field.shape, field.dtype),
+            borders=np.zeros((self.n_bands, 2, n_classes, n_columns), field.dtype),
+            bands=np.arange(self.n_bands + 1) * n_rows // self.n_bands,
+        )
+        self.other_multipliers = new_multipliers(field.shape, field.dtype)
+
+    def step(self, steps: Steps, threads: Threads) -> None:
+        """Update Z and Y in place."""
+        before_last, self.other_multipliers = self.other_multipliers, self.arrays.multipliers
+        self.arrays = self.arrays._replace(multipliers=before_last)
+        threads.share(self.n_bands, partial(self._sweep, steps, SWEEPING))
+        # few rows: not worth a second round of threads
+        self._sweep(steps, JOINING, 0, self.n_bands)
+
+    def certify(self, threads: Threads) -> tuple[float, float]:
+        """Return objective and gap of Z and Y as they are; g* of a projected Y is 0."""
+        field, dual, probability = self.arrays.field, self.arrays.dual, self.arrays.probability
+        data, bound = data_and_bound(
+            probability, field, partial(self.term.adjoint_rows, dual), threads
+        )
+        objective = data + self.term.value_of_field(field, threads)
+        return objective, objective - bound
+
+    def _sweep(self, steps: Steps, phase: int, first: int, last: int) -> None:
+        thread = get_ident()
+        if thread not in self.scratches:
+            self.scratches[thread] = new_sweep_scratch(self.arrays.field)
+        scratch = self.scratches[thread]
+        sweep_bands(self.arrays, self.term.weight, steps, scratch, first, last, phase)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hsreject.context.iteration import GeneralIteration, Iteration
-from hsreject.context.kernels.compilation import announcing, are_loaded
-from hsreject.context.kernels.site_row import Steps
-from hsreject.context.problem import Array, Problem, Solution, State
-from hsreject.context.solvers.base import (
-    COMPILING,
-    FIRST_SLOPE,
-    Journal,
-    Solver,
-    Stop,
-    starting_state,
-)
+from hsreject.context.site_kernels import Steps, new_multipliers, new_site_scratch, site_rows
+from hsreject.context.solver import FIRST_SLOPE, Journal, Solver, Stop, certify
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
-    from hsreject.context.workers import Workers
+    from hsreject.context.problem import Array, Problem, Solution
     from hsreject.progress import ProgressCallback
+    from hsreject.threads import Threads
 
-WARM = 1000  # how many iterations a start counts for
+LOADING = "loading kernels"
+TINY = 0.01  # times the rounding of 1
 TINY_EVERY = 100  # iterations after which tiny numbers are forgotten
+TINY_PART = 2**16  # numbers looked at together: no second copy of a large dual
 
 
 class PreconditionedADMM(Solver):
@@ -69,34 +64,27 @@ class PreconditionedADMM(Solver):
         self.relaxation = relaxation
 
     def solve(
-        self,
-        problem: Problem,
-        *,
-        stop: Stop,
-        start: State | None,
-        workers: Workers,
-        progress: ProgressCallback,
+        self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback
     ) -> Solution:
         """Return a solution whose gap is at most `stop.tol`, or the last one before the limit."""
-        field, duals = starting_state(problem, start)
+        field, duals = problem.start()
         iteration = _iteration(problem, field, duals)
         relaxed, exact = (self._steps(problem, rho) for rho in (self.relaxation, 1.0))
-        first_check = 2 if start is not None else _usual_iterations(problem.strength, stop.tol)
+        first_check = _usual_iterations(problem.strength, stop.tol)
         journal = Journal(problem, stop, progress, next_check=first_check)
-        if not are_loaded(iteration.kernels, field.dtype):
-            with announcing(lambda: progress(COMPILING, 0, None)):
-                iteration.compile(exact, workers)
-        n_before = 0 if start is None else WARM  # a good start must not be blurred
+        if not iteration.kernel.signatures:  # read from disk, or compiled where there are none
+            progress(LOADING, 0, None)
         n_iterations = 0
         while True:
             n_iterations += 1
             due = journal.is_due(n_iterations)
             if n_iterations % TINY_EVERY == 0:
-                iteration.forget_tiny(workers)
-            iteration.step(exact if due else _inexact(relaxed, n_before + n_iterations), workers)
+                for array in (field, *duals):
+                    _forget_tiny(array, threads)
+            iteration.step(exact if due else _inexact(relaxed, n_iterations), threads)
             journal.tick(n_iterations)
-            if due and journal.note(n_iterations, iteration.certify(workers)):
-                return journal.solution(State(field, duals))
+            if due and journal.note(n_iterations, *iteration.certify(threads)):
+                return journal.solution(field)
 
     def _steps(self, problem: Problem, relaxation: float) -> Steps:
         tau = self.step / problem.strength
@@ -123,8 +111,78 @@ def _usual_iterations(strength: float, tol: float) -> int:
     return round(min(max(usual, 8), 128))
 
 
+def _forget_tiny(array: Array, threads: Threads) -> None:
+    """Set unknowns to 0 that are on their way there.
+
+    What over-relaxation leaves of them shrinks by the same factor in every iteration and is never
+    0. After 200 iterations of single precision their squares would be denormal numbers, and an
+    iteration takes three times as long with those.
+    """
+    numbers = array.ravel(order="K")  # a view
+    tiny = TINY * np.finfo(array.dtype).eps
+
+    def forget(first: int, last: int) -> None:
+        part = numbers[first:last]
+        part *= np.abs(part) > tiny
+
+    threads.share(numbers.size, forget, most=TINY_PART)
+
+
+class Iteration(ABC):
+    """Z and Y of a running solver, and the ways to move and to judge them."""
+
+    kernel: Any  # the first compiled function that a step calls
+
+    @abstractmethod
+    def step(self, steps: Steps, threads: Threads) -> None:
+        """Update Z and Y in place."""
+
+    @abstractmethod
+    def certify(self, threads: Threads) -> tuple[float, float]:
+        """Return objective and gap of Z and Y as they are: after a step with relaxation 1."""
+
+
 def _iteration(problem: Problem, field: Array, duals: tuple[Array, ...]) -> Iteration:
     fused = None
     if len(problem.terms) == 1:
         fused = problem.terms[0].fuse(problem.probability, field, duals[0])
     return fused or GeneralIteration(problem, field, duals)
+
+
+class GeneralIteration(Iteration):
+    """The iteration in terms of what every term has."""
+
+    kernel = site_rows
+
+    def __init__(self, problem: Problem, field: Array, duals: tuple[Array, ...]) -> None:
+        self.problem = problem
+        self.field = field
+        self.duals = duals
+        self.multipliers = new_multipliers(field.shape, field.dtype)
+        self.other_multipliers = new_multipliers(field.shape, field.dtype)
+        self.buffer = np.empty_like(field)  # H'Y before the site step, Zbar after it
+
+    def step(self, steps: Steps, threads: Threads) -> None:
+        """Update Z and Y in place."""
+        self.multipliers, self.other_multipliers = self.other_multipliers, self.multipliers
+        self._pull(threads)
+        threads.share(len(self.field), partial(self._site_step, steps))
+        for term, dual in zip(self.problem.terms, self.duals, strict=True):
+            term.update_dual(
+                dual, self.buffer, step=steps.dual, relaxation=steps.relaxation, threads=threads
+            )
+
+    def certify(self, threads: Threads) -> tuple[float, float]:
+        """Return objective and gap of Z and Y as they are."""
+        self._pull(threads)
+        return certify(self.problem, self.field, self.duals, self.buffer, threads)
+
+    def _site_step(self, steps: Steps, first: int, last: int) -> None:
+        scratch = new_site_scratch(self.field.shape[1], self.field.dtype)
+        probability, multipliers = self.problem.probability, self.multipliers
+        site_rows(self.field, probability, self.buffer, multipliers, steps, scratch, first, last)
+
+    def _pull(self, threads: Threads) -> None:
+        self.buffer.fill(0)
+        for term, dual in zip(self.problem.terms, self.duals, strict=True):
+            term.add_adjoint(dual, self.buffer, threads)

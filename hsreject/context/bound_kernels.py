@@ -20,15 +20,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hsreject.context.kernels.compilation import FloatArray, inner, kernel, spliced
-from hsreject.context.kernels.tile import BLOCK, CHUNK, GROUP, RUN, new_tile
+from hsreject.compilation import FloatArray, inner, kernel, spliced
+from hsreject.context.site_kernels import BLOCK, CHUNK, GROUP, RUN, new_tile
 
 Float64Array = NDArray[np.float64]
 
 N_CUTS = 3
 TINY, HUGE = 1e-100, 1e100  # products of numbers outside are turned into a logarithm
 
-# Where the runs of the work array start, one number a pixel of a chunk (constant distances, so
+# Where the runs of the work array start, one number per pixel of a chunk (constant distances, so
 # that the compiler makes vector instructions): u, and the lowest, the left and the right line.
 U, LOWEST, P_LOWEST, Q_LOWEST, P_LEFT, Q_LEFT, P_RIGHT, Q_RIGHT, U_FIRST, FIRST, N_WORK = (
     run * CHUNK for run in range(11)
@@ -36,7 +36,7 @@ U, LOWEST, P_LOWEST, Q_LOWEST, P_LEFT, Q_LEFT, P_RIGHT, Q_RIGHT, U_FIRST, FIRST,
 
 
 class BoundScratch(NamedTuple):
-    """Room for a chunk in double precision: q and p of all classes, and one number a pixel."""
+    """Room for a chunk in double precision: q and p of all classes, and one number per pixel."""
 
     tile: Float64Array
     work: Float64Array
@@ -55,11 +55,9 @@ def site_bounds(
     pull: FloatArray,
     scratch: BoundScratch,
     out: Float64Array,
-    first_row: int,
-    last_row: int,
 ) -> None:
-    """Write sum_i -log(p_i'z_i) and sum_i phi_i of each row."""
-    for row in range(first_row, last_row):
+    """Write sum_i -log(p_i'z_i) and sum_i phi_i of each row of (y, category, x)."""
+    for row in range(field.shape[0]):
         data, bound = row_bounds(field[row], probability[row], pull[row], scratch)
         out[row, 0] = data
         out[row, 1] = bound

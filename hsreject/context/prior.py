@@ -3,47 +3,107 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.base import tokenize
+from scipy.ndimage import label
 
 from hsreject.errors import InputError
+from hsreject.features.components import principal_components
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    from hsreject.context.grid import Grid
-    from hsreject.context.iteration import Iteration
+    from hsreject.context.preconditioned_admm import Iteration
     from hsreject.context.scene_image import SceneImage
-    from hsreject.context.workers import Workers
+    from hsreject.threads import Threads
 
     Array = NDArray[np.floating[Any]]
 
 
-class Prior(ABC):
-    r"""What is believed about neighbouring pixels: a term of the objective, to be bound to a scene.
+@dataclass(frozen=True)
+class Grid:
+    """The pixels on which a problem is solved: what a prior may know when it is bound to a scene.
 
-    A prior holds its parameters; :meth:`bind` makes the :class:`Term` that the solvers work with.
-    A new prior is these two classes, and one line in ``hsreject/context/priors/__init__.py`` (or
-    ``PRIORS.register("smoothness", Smoothness)``) to name it in configurations. As an example,
-    here is the whole of one that penalises squared differences along rows, :math:`weight \sum_{i
-    \sim j} \|z_i - z_j\|^2`:
+    Fields are stored as **(y, category, x)**: rows of one class are contiguous, which is what the
+    compiled loops want. A difference along y is along axis 0, along x along axis -1.
+
+    Parameters
+    ----------
+    valid : array of bool, (y, x)
+        Pixels that have data. A prior must not couple the others with anything.
+    n_classes : int
+        Number of classes of the field.
+    dtype : dtype
+        Type of fields and coefficients: float32 or float64.
+    image : array, (band, y, x), optional
+        The image that the scene's probabilities came from.
+    good_bands : array of bool, (band,), optional
+        Which bands of the image may be used where none are named; by default all.
+    """
+
+    valid: NDArray[np.bool_]
+    n_classes: int
+    dtype: np.dtype[Any]
+    image: NDArray[np.floating[Any]] | None = None
+    good_bands: NDArray[np.bool_] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape of a field: (y, category, x)."""
+        return (self.valid.shape[0], self.n_classes, self.valid.shape[1])
+
+    @cached_property
+    def regions(self) -> NDArray[np.int32]:
+        """The parts of the footprint that nodata keeps apart, (y, x): 1, 2, ..., 0 without data.
+
+        Neighbors are the pixels to the left and right, above and below. What couples pixels of one
+        region only leaves regions on the two sides of a gap independent of each other.
+        """
+        regions, _ = label(self.valid, output=np.int32)
+        numbers: NDArray[np.int32] = regions
+        return numbers
+
+    def required_image(self, *, wanted_by: str) -> NDArray[np.floating[Any]]:
+        """Return the image, or say who needs it."""
+        if self.image is None:
+            raise InputError(
+                f"{wanted_by} needs the image and none was given. "
+                "Pass it: SegSALSA(...).solve(probability, image=cube)."
+            )
+        return self.image
+
+    def components(self, count: int, *, wanted_by: str) -> NDArray[np.float64]:
+        """Return the leading principal components of the good bands, (component, y, x)."""
+        image = self.required_image(wanted_by=wanted_by)
+        good = image if self.good_bands is None else image[self.good_bands]
+        return principal_components(good, self.valid, count)
+
+
+class Prior(ABC):
+    r"""What is believed about neighboring pixels: a term of the objective, to be bound to a scene.
+
+    A prior holds its parameters; :meth:`bind` makes the :class:`~hsreject.Term` that the solvers
+    work with. A new prior is these two classes; :func:`hsreject.check_prior` says what is wrong
+    with them. To be named in configurations it needs one line in
+    ``hsreject/context/priors/__init__.py``. As an example, here is the whole of one that penalises
+    squared differences along rows, :math:`weight \sum_{i \sim j} \|z_i - z_j\|^2`:
 
     >>> import numpy as np
-    >>> class Smoothness(Prior):
-    ...     '''Squared differences between neighbours of a row.'''
+    >>> import hsreject as hr
+    >>> class Smoothness(hr.Prior):
+    ...     '''Squared differences between neighbors of a row.'''
     ...
     ...     def __init__(self, weight=1.0):
-    ...         self.weight = check_weight(weight)
+    ...         self.weight = weight
     ...
     ...     def bind(self, grid):
     ...         return SmoothnessTerm(grid, self.weight)
-    >>> class SmoothnessTerm(Term):
+    >>> class SmoothnessTerm(hr.Term):
     ...     squared_norm = 4.0
     ...
     ...     def __init__(self, grid, weight):
@@ -69,19 +129,23 @@ class Prior(ABC):
 
     It works at once:
 
-    >>> from hsreject.context.segsalsa import SegSALSA
+    >>> hr.check_prior(Smoothness(weight=5.0))
     >>> probability = np.array([0.9, 0.4, 0.9]).reshape(1, 1, 3)
     >>> probability = np.concatenate([probability, 1 - probability])
-    >>> SegSALSA(Smoothness(weight=5.0)).solve(probability).label
+    >>> hr.SegSALSA(Smoothness(weight=5.0)).solve(probability).label
     array([[1, 1, 1]], dtype=uint8)
     """
 
     @abstractmethod
     def bind(self, grid: Grid) -> Term:
-        """Return the term of this prior on `grid`."""
+        """Return the term of this prior on `grid`, which knows the pixels with data and the image.
+
+        ``grid.valid`` (y, x), ``grid.n_classes``, ``grid.shape`` of a field (y, category, x),
+        ``grid.dtype`` and ``grid.image`` (band, y, x) or None.
+        """
 
     @property
-    def reach(self) -> int | None:
+    def halo(self) -> int | None:
         """How many pixels around a block decide its labels; None: the whole scene does.
 
         A scene can be solved in blocks if every prior says how wide a margin they need, so that at
@@ -91,7 +155,7 @@ class Prior(ABC):
 
     @property
     def working_size(self) -> int:
-        """How many numbers a pixel and class a solver keeps for this prior, temporaries included.
+        """How many numbers per pixel and class a solver keeps for this prior, temporaries included.
 
         It bounds the blocks in which a scene is solved; too large a number costs little.
         """
@@ -132,8 +196,13 @@ class Term(ABC):
 
     H is linear, g is convex with :math:`g(0) = 0`. Fields Z are arrays (y, category, x); the
     shape of the coefficients H Z is the term's own affair. Everything a solver knows of a prior
-    is here. How the abstract methods are written is shown in :class:`Prior`; the others follow
-    from them and may be overridden where a faster way exists.
+    is here. How the abstract methods are written is shown in :class:`~hsreject.Prior`; the others
+    follow from them and may be overridden where a faster way exists.
+
+    Parameters
+    ----------
+    grid : Grid
+        What ``bind`` was given.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -188,43 +257,31 @@ class Term(ABC):
 
     def _random_labels(self) -> Array:
         n_rows, n_classes, n_columns = self.grid.shape
-        label = np.random.default_rng(0).integers(n_classes, size=(n_rows, 1, n_columns))
-        one_hot = np.arange(n_classes)[:, None] == label
+        drawn = np.random.default_rng(0).integers(n_classes, size=(n_rows, 1, n_columns))
+        one_hot = np.arange(n_classes)[:, None] == drawn
         return np.where(self.grid.valid[:, None], one_hot, 1 / n_classes).astype(self.grid.dtype)
-
-    def fuse(self, probability: Array, field: Array, dual: Array) -> Iteration | None:
-        """Return a faster whole iteration for a problem with this term alone, if there is one."""
-        return None
-
-    @property
-    def kernels(self) -> tuple[Callable[..., Any], ...]:
-        """The compiled functions that the term calls; it must change arrays through `workers` then.
-
-        On first use they are compiled beforehand, and the user is told.
-        """
-        return ()
-
-    def value_of_field(self, field: Array, workers: Workers) -> float:
-        """Return g(H Z)."""
-        return self.value(self.forward(field))
 
     def new_dual(self) -> Array:
         """Return the dual from which a solver starts: zeros of the shape of H Z."""
-        return np.zeros_like(self.forward(np.zeros(self.grid.shape, self.grid.dtype)))
+        return np.zeros(
+            self.forward(np.zeros(self.grid.shape, self.grid.dtype)).shape, self.grid.dtype
+        )
 
-    def add_adjoint(self, dual: Array, field: Array, workers: Workers) -> None:
+    def value_of_field(self, field: Array, threads: Threads) -> float:
+        """Return g(H Z)."""
+        return self.value(self.forward(field))
+
+    def add_adjoint(self, dual: Array, field: Array, threads: Threads) -> None:
         """Add H'Y to `field` in place."""
         field += self.adjoint(dual)
 
     def update_dual(
-        self,
-        dual: Array,
-        field: Array,
-        *,
-        step: float,
-        relaxation: float,
-        workers: Workers,
+        self, dual: Array, field: Array, *, step: float, relaxation: float, threads: Threads
     ) -> None:
         """Move Y in place towards the prox of g* at Y + step H Z, by `relaxation` of the way."""
         target = self.prox_conjugate(dual + step * self.forward(field), step)
         dual += relaxation * (target - dual)
+
+    def fuse(self, probability: Array, field: Array, dual: Array) -> Iteration | None:
+        """Return a faster whole iteration for a problem with this term alone, if there is one."""
+        return None

@@ -2,25 +2,23 @@
 
 Coefficients and duals are (y, patch, direction, category, x): the differences of the pixels of a
 patch, to the right and down, each times its `coupling` (y, patch, x), 0 where the patch leaves the
-region of its centre. A pixel's Jacobian has the two columns "right" and "down" and a row for each
+region of its center. A pixel's Jacobian has the two columns "right" and "down" and a row for each
 class and pixel of the patch, so all that is needed of it is its 2 x 2 Gram matrix, the structure
 tensor, kept as runs of its entries (right, right), (right, down) and (down, down).
 
-Differences are made for as many rows as a patch is high and shared by all patches that see them;
-a row's duals pass twice, CHUNK columns at a time, so that the second time they are in the cache.
+Differences are made once per row and shared by all patches that see them: a ring of as many rows as
+a patch is high, row r of the scene at r % side. A row's duals pass twice, CHUNK columns at a time,
+so that the second time they are in the cache.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from hsreject.context.kernels.compilation import FloatArray, Number, inner, kernel
-from hsreject.context.kernels.site_row import Steps
-
-if TYPE_CHECKING:
-    pass
+from hsreject.compilation import FloatArray, Number, inner, kernel
+from hsreject.context.site_kernels import Steps
 
 CHUNK = 256
 ACROSS, MIXED, DOWN = 0, CHUNK, 2 * CHUNK  # where the runs of the tensor start
@@ -58,7 +56,7 @@ def new_patch_scratch(field: FloatArray, side: int) -> PatchScratch:
 
 
 @kernel
-def update_dual_rows(
+def move_tensor_dual(
     dual: FloatArray,
     field: FloatArray,
     patches: Patches,
@@ -68,21 +66,21 @@ def update_dual_rows(
     first_row: int,
     last_row: int,
 ) -> None:
-    """Update rows of Y from Zbar."""
+    """Update rows of Y from Zbar: Y <- relaxation proj(Y + sigma H Zbar) + (1 - relaxation) Y."""
     side = patches.side
     reach = side // 2
     for row in range(first_row - reach, last_row + reach):
         rows = scratch.rows[(row + side) % side]
         if 0 <= row < field.shape[0]:
-            _difference_row(field, patches.edge_weight[row], row, reach, rows)
+            difference_row(field, patches.edge_weight[row], row, reach, rows)
         else:
-            _clear(rows)
+            clear(rows)
         if row - reach >= first_row:
-            _dual_row(dual[row - reach], row, patches, ball, steps, scratch)
+            tensor_dual_row(dual[row - reach], row - reach, patches, ball, steps, scratch)
 
 
 @inner
-def _clear(rows: FloatArray) -> None:
+def clear(rows: FloatArray) -> None:
     """Write zeros; loops compile in a fraction of the time that an assignment takes."""
     for direction in range(rows.shape[0]):
         for k in range(rows.shape[1]):
@@ -92,9 +90,10 @@ def _clear(rows: FloatArray) -> None:
 
 
 @inner
-def _difference_row(
+def difference_row(
     field: FloatArray, edge_weight: FloatArray, row: int, reach: int, out: FloatArray
 ) -> None:
+    """Write the differences of a row to the right and down, (direction, category, x)."""
     below = field[row + 1 if row + 1 < field.shape[0] else row]
     right_weight, down_weight = edge_weight[0], edge_weight[1]
     for k in range(field.shape[1]):
@@ -108,55 +107,85 @@ def _difference_row(
 
 
 @inner
-def _dual_row(
+def tensor_dual_row(
     dual: FloatArray,
-    last_seen: int,
+    row: int,
     patches: Patches,
     ball: Ball,
     steps: Steps,
     scratch: PatchScratch,
 ) -> None:
-    """Update a row of Y, (patch, direction, category, x); `last_seen` is the last row it sees."""
+    """Update row `row` of Y, (patch, direction, category, x).
+
+    All that the projection needs of a pixel is its structure tensor, so the chunk is passed twice:
+    the first pass measures T = Y + sigma H Zbar, the second moves Y.
+    """
     rows, tensor = scratch
     side = patches.side
     sigma = dual.dtype.type(steps.dual)
     keep = dual.dtype.type(1 - steps.relaxation)
     n_patch, _, n_classes, n_columns = dual.shape
-    coupling = patches.coupling[last_seen - side // 2]
     for first in range(0, n_columns, CHUNK):
         last = min(first + CHUNK, n_columns)
         for j in range(len(tensor)):
             tensor[j] = 0
-        for s in range(n_patch):
-            seen = rows[(last_seen + 1 + s // side) % side]
-            start = first + s % side
-            c = coupling[s, first:last]
-            for k in range(n_classes):
-                right, down = dual[s, 0, k, first:last], dual[s, 1, k, first:last]
-                to_right, to_below = seen[0, k, start:], seen[1, k, start:]
-                for j in range(len(c)):
-                    t = right[j] + sigma * c[j] * to_right[j]
-                    u = down[j] + sigma * c[j] * to_below[j]
-                    tensor[ACROSS + j] += t * t
-                    tensor[MIXED + j] += t * u
-                    tensor[DOWN + j] += u * u
-        _projections(tensor, ball, steps.relaxation)
-        for s in range(n_patch):
-            seen = rows[(last_seen + 1 + s // side) % side]
-            start = first + s % side
-            c = coupling[s, first:last]
-            for k in range(n_classes):
-                right, down = dual[s, 0, k, first:last], dual[s, 1, k, first:last]
-                to_right, to_below = seen[0, k, start:], seen[1, k, start:]
-                for j in range(len(c)):
-                    t = right[j] + sigma * c[j] * to_right[j]
-                    u = down[j] + sigma * c[j] * to_below[j]
-                    right[j] = keep * right[j] + tensor[ACROSS + j] * t + tensor[MIXED + j] * u
-                    down[j] = keep * down[j] + tensor[MIXED + j] * t + tensor[DOWN + j] * u
+        for moving in range(2):
+            for s in range(n_patch):
+                # patch pixel s lies s // side - side // 2 rows below its center
+                seen = rows[(row + s // side - side // 2 + side) % side]
+                start = first + s % side
+                c = patches.coupling[row, s, first:last]
+                for k in range(n_classes):
+                    right, down = dual[s, 0, k, first:last], dual[s, 1, k, first:last]
+                    to_right, to_below = seen[0, k, start:], seen[1, k, start:]
+                    if moving:
+                        move_towards(right, down, to_right, to_below, c, sigma, keep, tensor)
+                    else:
+                        add_products(right, down, to_right, to_below, c, sigma, tensor)
+            if not moving:
+                projections(tensor, ball, steps.relaxation)
 
 
 @inner
-def _projections(tensor: FloatArray, ball: Ball, relaxation: float) -> None:
+def add_products(
+    right: FloatArray,
+    down: FloatArray,
+    to_right: FloatArray,
+    to_below: FloatArray,
+    coupling: FloatArray,
+    sigma: Number,
+    tensor: FloatArray,
+) -> None:
+    """Add the products of the columns t and u of T to the structure tensors."""
+    for j in range(len(coupling)):
+        t = right[j] + sigma * coupling[j] * to_right[j]
+        u = down[j] + sigma * coupling[j] * to_below[j]
+        tensor[ACROSS + j] += t * t
+        tensor[MIXED + j] += t * u
+        tensor[DOWN + j] += u * u
+
+
+@inner
+def move_towards(
+    right: FloatArray,
+    down: FloatArray,
+    to_right: FloatArray,
+    to_below: FloatArray,
+    coupling: FloatArray,
+    sigma: Number,
+    keep: Number,
+    factor: FloatArray,
+) -> None:
+    """Write keep Y + T factor, `factor` the matrices of :func:`projections`."""
+    for j in range(len(coupling)):
+        t = right[j] + sigma * coupling[j] * to_right[j]
+        u = down[j] + sigma * coupling[j] * to_below[j]
+        right[j] = keep * right[j] + factor[ACROSS + j] * t + factor[MIXED + j] * u
+        down[j] = keep * down[j] + factor[MIXED + j] * t + factor[DOWN + j] * u
+
+
+@inner
+def projections(tensor: FloatArray, ball: Ball, relaxation: float) -> None:
     """Replace each tensor by `relaxation` times the matrix that projects its Jacobian.
 
     The Jacobian J has singular values s1 >= s2 and right singular vectors v1, v2. Its projection
@@ -180,7 +209,7 @@ def _projections(tensor: FloatArray, ball: Ball, relaxation: float) -> None:
 
 
 @kernel
-def add_pull_rows(
+def add_tensor_pull(
     dual: FloatArray,
     patches: Patches,
     gathered: FloatArray,
@@ -190,13 +219,13 @@ def add_pull_rows(
 ) -> None:
     """Add H'Y to rows of a field; `gathered` is room for two rows (direction, category, x)."""
     for row in range(max(first_row - 1, 0), last_row):
-        _gather_row(dual, patches, row, gathered[row % 2])
+        gather_row(dual, patches, row, gathered[row % 2])
         if row >= first_row:
-            _add_pull_row(gathered, patches.edge_weight, row, field[row])
+            add_tensor_pull_row(gathered, patches.edge_weight, row, field[row])
 
 
 @inner
-def _add_pull_row(
+def add_tensor_pull_row(
     gathered: FloatArray, edge_weight: FloatArray, row: int, field: FloatArray
 ) -> None:
     """Add minus the divergence of what was gathered to a row of a field."""
@@ -224,12 +253,12 @@ def _add_pull_row(
 
 
 @inner
-def _gather_row(dual: FloatArray, patches: Patches, row: int, out: FloatArray) -> None:
+def gather_row(dual: FloatArray, patches: Patches, row: int, out: FloatArray) -> None:
     """Write the sum of what all patches say of the differences of a row."""
     side = patches.side
     reach = side // 2
     n_rows, n_patch, n_directions, n_classes, n_columns = dual.shape
-    _clear(out)
+    clear(out)
     for s in range(n_patch):
         centre = row - (s // side - reach)
         if not 0 <= centre < n_rows:

@@ -1,0 +1,155 @@
+"""The reference solver: ADMM as in the papers, short enough to be checked by eye."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.fft import dctn, idctn
+from scipy.sparse.linalg import LinearOperator, cg
+
+from hsreject.context.site_kernels import Steps, new_multipliers, new_site_scratch, site_rows
+from hsreject.context.solver import Journal, Solver, Stop, certify
+from hsreject.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hsreject.context.problem import Array, Problem, Solution
+    from hsreject.progress import ProgressCallback
+    from hsreject.threads import Threads
+
+
+class ADMM(Solver):
+    r"""Alternating direction method of multipliers with one split for each part of the objective.
+
+    The field Z is copied into U (data and simplex) and into :math:`V_j = H_j Z` (priors). With
+    scaled multipliers D, penalty :math:`\mu = penalty \cdot L` (L the summed strengths of the
+    priors) and over-relaxation :math:`\hat A = \rho A + (1 - \rho) B` of a copy A towards its
+    last value B:
+
+    .. math::
+        Z &= (I + \sum_j H_j'H_j)^{-1} (U - D_0 + \sum_j H_j'(V_j - D_j)) \\
+        U &= siteprox(\hat Z + D_0, 1/\mu), & D_0 &\leftarrow D_0 + \hat Z - U \\
+        V_j &= prox_{g_j/\mu}(\widehat{H_j Z} + D_j), & D_j &\leftarrow D_j + \widehat{H_j Z} - V_j
+
+    U is on the simplex and :math:`Y_j = \mu D_j` is a subgradient of :math:`g_j`: both are
+    feasible, so that the certificate of :func:`~hsreject.context.solver.certify` holds at
+    any iteration.
+
+    Parameters
+    ----------
+    penalty : float, above 0
+        Penalty of the splits, in units of L. It changes the speed, not the answer.
+    relaxation : float, 1 to below 2
+        Over-relaxation rho.
+
+    References
+    ----------
+    M. Afonso, J. Bioucas-Dias, M. Figueiredo, "An augmented Lagrangian approach to the
+    constrained optimization formulation of imaging inverse problems", IEEE Trans. Image Process.
+    20, 2011 (SALSA).
+    """
+
+    def __init__(self, *, penalty: float = 2.0, relaxation: float = 1.8) -> None:
+        if not penalty > 0:
+            raise InputError(f"penalty must be above 0 (got {penalty}).")
+        if not 1 <= relaxation < 2:
+            raise InputError(f"relaxation must be at least 1 and below 2 (got {relaxation}).")
+        self.penalty = penalty
+        self.relaxation = relaxation
+
+    def solve(
+        self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback
+    ) -> Solution:
+        """Return a solution whose gap is at most `stop.tol`, or the last one before the limit."""
+        penalty = self.penalty * problem.strength
+        rho = self.relaxation
+        quadratic = quadratic_step(problem)
+        terms = problem.terms
+        field, duals = problem.start()
+        site, site_multiplier = field, np.zeros_like(field)
+        copies = [term.forward(field) for term in terms]
+        multipliers = list(duals)
+        journal = Journal(problem, stop, progress)
+        n_iterations = 0
+        while True:
+            n_iterations += 1
+            right = site - site_multiplier
+            for term, copy, multiplier in zip(terms, copies, multipliers, strict=True):
+                right = right + term.adjoint(copy - multiplier)
+            field = quadratic(right, field)
+
+            relaxed = rho * field + (1 - rho) * site + site_multiplier
+            site = site_prox(relaxed, problem.probability, 1 / penalty, threads)
+            site_multiplier = relaxed - site
+            for j, term in enumerate(terms):
+                relaxed = rho * term.forward(field) + (1 - rho) * copies[j] + multipliers[j]
+                copies[j] = term.prox(relaxed, 1 / penalty)
+                multipliers[j] = relaxed - copies[j]
+
+            journal.tick(n_iterations)
+            if journal.is_due(n_iterations):
+                duals = tuple(penalty * multiplier for multiplier in multipliers)
+                pulls = [term.adjoint(dual) for term, dual in zip(terms, duals, strict=True)]
+                pull = sum(pulls[1:], start=pulls[0])
+                if journal.note(n_iterations, *certify(problem, site, duals, pull, threads)):
+                    return journal.solution(site)
+
+
+def site_prox(point: Array, probability: Array, step: float, threads: Threads) -> Array:
+    r"""Return, for every pixel of (y, category, x), the prox of data term and simplex at a point.
+
+    .. math:: \arg\min_{x \ge 0,\ 1'x = 1} -\log(p'x) + \|x - \nu\|^2 / (2\,step)
+    """
+    solved = point.copy()
+    buffer = np.zeros_like(point)
+    multipliers = new_multipliers(point.shape, point.dtype)
+    rounding = float(np.finfo(point.dtype).eps)
+    steps = Steps(step, 0.0, 1.0, rounding * (32 + 2 * point.shape[1]) * (1 + step))
+
+    def rows(first: int, last: int) -> None:
+        scratch = new_site_scratch(point.shape[1], point.dtype)
+        site_rows(solved, probability, buffer, multipliers, steps, scratch, first, last)
+
+    threads.share(point.shape[0], rows)
+    return solved
+
+
+def quadratic_step(problem: Problem) -> Callable[[Array, Array], Array]:
+    """Return the function (R, first guess) -> Z that solves (I + H'H) Z = R.
+
+    Where the DCT diagonalises H'H (a whole rectangle, Neumann borders) it is one transform forth
+    and back; elsewhere conjugate gradients from the last Z, which need few steps.
+    """
+    spectra = [term.gram_spectrum() for term in problem.terms]
+    known = [spectrum for spectrum in spectra if spectrum is not None]
+    if len(known) < len(spectra):
+        return _by_conjugate_gradients(problem)
+    divisor = (1 + sum(known, start=np.zeros(1)))[:, np.newaxis]
+
+    def by_transform(right: Array, guess: Array) -> Array:
+        coefficients = dctn(right, axes=(0, 2), norm="ortho")
+        solved: Array = idctn(coefficients / divisor, axes=(0, 2), norm="ortho")
+        return solved.astype(guess.dtype)
+
+    return by_transform
+
+
+def _by_conjugate_gradients(problem: Problem) -> Callable[[Array, Array], Array]:
+    shape = problem.probability.shape
+    size = problem.probability.size
+
+    def system(flat: Array) -> Array:
+        field = flat.reshape(shape)
+        return sum((t.adjoint(t.forward(field)) for t in problem.terms), start=field).ravel()
+
+    operator = LinearOperator((size, size), matvec=system, dtype=np.float64)
+
+    def solve(right: Array, guess: Array) -> Array:
+        # a tolerance that falls far below what one iteration changes keeps ADMM's own convergence
+        flat, _ = cg(operator, right.ravel().astype(float), guess.ravel().astype(float), rtol=1e-9)
+        solved: Array = flat.reshape(shape).astype(guess.dtype)
+        return solved
+
+    return solve
