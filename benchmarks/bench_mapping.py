@@ -29,7 +29,7 @@ def rows() -> Iterator[Row]:
     model = hr.train(CONFIG)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        hr.save_map_model(model, folder / "model.skops")
+        hr.save_model(model, folder / "model.skops")
         hr.map_scene(_mosaic(1), model, fraction=0.1)  # compiles what is not compiled yet
         for n_tiles in (3, 6):
             scene = _write_mosaic(folder / f"{n_tiles}.tif", n_tiles)

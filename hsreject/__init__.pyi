@@ -5,8 +5,6 @@ from hsreject import plot as plot
 from hsreject import schema as schema
 from hsreject.classes import ClassTable as ClassTable
 from hsreject.classify.classifiers import SupportVectorMachine as SupportVectorMachine
-from hsreject.classify.model_file import load_model as load_model
-from hsreject.classify.model_file import save_model as save_model
 from hsreject.classify.scene_classifier import SceneClassifier as SceneClassifier
 from hsreject.classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
@@ -40,9 +38,7 @@ from hsreject.io.netcdf import write_dataset as write_dataset
 from hsreject.io.scene import open_scene as open_scene
 from hsreject.mapping.map_model import MapModel as MapModel
 from hsreject.mapping.map_scene import map_scene as map_scene
-from hsreject.mapping.model_file import load_map_model as load_map_model
-from hsreject.mapping.model_file import save_map_model as save_map_model
-from hsreject.mapping.summary import MapSummary as MapSummary
+from hsreject.mapping.map_summary import MapSummary as MapSummary
 from hsreject.measures.choosing import cheapest_operating_point as cheapest_operating_point
 from hsreject.measures.choosing import choose_point as choose_point
 from hsreject.measures.comparison import compare as compare
@@ -95,3 +91,5 @@ from hsreject.sampling import sample_fraction as sample_fraction
 from hsreject.sampling import sample_per_class as sample_per_class
 
 __version__: str
+from hsreject.mapping.model_file import load_model as load_model
+from hsreject.mapping.model_file import save_model as save_model

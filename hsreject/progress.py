@@ -36,5 +36,5 @@ def counting_tasks(stage: str, progress: ProgressCallback) -> Iterator[None]:
         left = sum(len(state[kind]) for kind in ("ready", "waiting", "running"))
         progress(stage, done, done + left)
 
-    with Callback(posttask=count):  # type: ignore[no-untyped-call]
+    with Callback(posttask=count):
         yield

@@ -19,7 +19,7 @@ from hsreject.cli.console import (
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
-    from hsreject.mapping.summary import MapSummary
+    from hsreject.mapping.map_summary import MapSummary
 
 
 def train_command(
@@ -51,13 +51,13 @@ def train_command(
     read_document(config)  # a mistake in it is told at once, before the long imports
 
     from hsreject.files import check_target
-    from hsreject.mapping.model_file import save_map_model
+    from hsreject.mapping.model_file import save_model
     from hsreject.pipeline.training import train
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:
         trained = train(config, settings=settings or (), rejector=rejector, progress=progress)
-    save_map_model(trained, model, overwrite=overwrite)
+    save_model(trained, model, overwrite=overwrite)
     console = Console(highlight=False)
     if trained.calibration:
         show_points(trained, console)
@@ -153,8 +153,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     mapped in blocks.
     """
     check_there(scene, model)
+    from hsreject.mapping.blocks import cluster
     from hsreject.mapping.map_scene import map_scene
-    from hsreject.mapping.tasks import cluster
 
     with progress_on(Console(stderr=True)) as progress, cluster(scheduler):
         made = map_scene(

@@ -16,10 +16,10 @@ from hsreject.errors import InputError
 from hsreject.features.components import principal_components
 
 if TYPE_CHECKING:
+    import xarray as xr
     from numpy.typing import NDArray
 
     from hsreject.context.preconditioned_admm import Iteration
-    from hsreject.context.scene_image import SceneImage
     from hsreject.threads import Threads
 
     Array = NDArray[np.floating[Any]]
@@ -161,11 +161,21 @@ class Prior(ABC):
         """
         return 32
 
-    def on_scene(self, scene: SceneImage) -> Prior:
-        """Return this prior with everything fixed that it takes from the image as a whole.
+    @property
+    def n_layers(self) -> int:
+        """How many layers :meth:`guide` has; 0: the prior does not look at the image."""
+        return 0
 
-        Blocks of one scene then agree on it. A prior that does not look at the image is itself.
+    def guide(self, image: xr.DataArray) -> xr.DataArray:
+        """Return what the prior takes from the image of a whole scene, (layer, y, x).
+
+        Lazy where the image is. A scene that is solved in blocks is guided by the same layers in
+        every block: they are cut as the scene is and given to :meth:`guided`.
         """
+        raise NotImplementedError
+
+    def guided(self, layers: NDArray[np.floating[Any]]) -> Prior:
+        """Return this prior with its part (layer, y, x) of the guide instead of the image."""
         return self
 
     def __eq__(self, other: object) -> bool:

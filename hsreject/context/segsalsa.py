@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import numpy as np
 import xarray as xr
@@ -16,6 +16,7 @@ from hsreject.confidence import Confidence, label_map, named_confidence
 from hsreject.context.admm import ADMM
 from hsreject.context.preconditioned_admm import PreconditionedADMM
 from hsreject.context.prior import Grid, Prior
+from hsreject.context.priors.edges import LAYER
 from hsreject.context.problem import (
     Checkpoint,
     Problem,
@@ -30,9 +31,6 @@ from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import Registry
 from hsreject.schema import CUBE_DIMS, FIELD_DIMS, check_dims, check_same_grid, good_bands
 from hsreject.threads import Threads, usable_cores
-
-if TYPE_CHECKING:
-    from hsreject.context.scene_image import SceneImage
 
 ArrayT = TypeVar("ArrayT", xr.DataArray, NDArray[Any])
 
@@ -201,9 +199,17 @@ class SegSALSA:
         copies = 1 if isinstance(self._solver, PreconditionedADMM) else 9
         return 6 + copies * sum(prior.working_size for prior in self.priors)
 
-    def on_scene(self, scene: SceneImage) -> SegSALSA:
-        """Return this context with everything fixed that its priors take from the whole image."""
-        return replace(self, prior=tuple(prior.on_scene(scene) for prior in self.priors))
+    def guide(self, image: xr.DataArray) -> xr.DataArray | None:
+        """Return what the priors take from the image of a whole scene, (layer, y, x), or None."""
+        guides = [prior.guide(image) for prior in self.priors if prior.n_layers]
+        return xr.concat(guides, dim=LAYER) if guides else None
+
+    def guided(self, layers: NDArray[np.floating[Any]]) -> SegSALSA:
+        """Return this context with its part (layer, y, x) of the guide instead of the image."""
+        ends = np.cumsum([prior.n_layers for prior in self.priors])
+        parts = np.split(layers, ends[:-1])
+        guided = (prior.guided(part) for prior, part in zip(self.priors, parts, strict=True))
+        return replace(self, prior=tuple(guided))
 
     @overload
     def solve(

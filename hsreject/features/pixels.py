@@ -203,7 +203,7 @@ def _gather(cube: xr.DataArray, offsets: list[tuple[int, int]]) -> tuple[Moments
             return tuple(_block_moments(cube.values, offset) for offset in offsets)
         whole_spectra = cube.data.rechunk({0: -1})
         # one computation, so that every chunk is read once for all
-        totals: tuple[Moments, ...] = compute(  # type: ignore[no-untyped-call]  # dask has few types
+        totals: tuple[Moments, ...] = compute(
             *(_lazy_moments(whole_spectra, offset) for offset in offsets)
         )
     return totals
@@ -213,7 +213,7 @@ def _lazy_moments(data: Any, offset: tuple[int, int]) -> Any:
     rows, columns = offset
     if any(offset):
         depth = {0: 0, 1: (0, rows), 2: (max(-columns, 0), max(columns, 0))}
-        data = overlap(data, depth=depth, boundary="none")  # type: ignore[no-untyped-call]
+        data = overlap(data, depth=depth, boundary="none")
     parts = [delayed(_block_moments)(block, offset) for block in data.to_delayed().ravel()]
     while len(parts) > 1:  # a fixed tree: deterministic, and few parts are alive at a time
         pairs = zip(parts[::2], parts[1::2], strict=False)

@@ -186,7 +186,7 @@ def _lazy(array: StoredArray, order: tuple[int, ...], chunks: Any) -> Any:
     meta = np.empty((0, 0, 0), dtype=array.dtype)
     # An old .mat file is compressed as one piece: read once, cut afterwards.
     at_once = array.shape if array.kind is Kind.MATLAB else stored_blocks
-    lazy = da.from_array(array, chunks=at_once, meta=meta)  # type: ignore[no-untyped-call]
+    lazy = da.from_array(array, chunks=at_once, meta=meta)
     return lazy.rechunk(stored_blocks).transpose(order)
 
 

@@ -131,13 +131,13 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
     n_bands = cube.sizes[schema.BAND]
     # fmin and fmax pass over NaN, and are NaN without a warning where a band has nothing else
     low, high = (
-        da.reduction(cube.data, best.reduce, best.reduce, axis=(1, 2), dtype=cube.dtype)  # type: ignore[no-untyped-call]
+        da.reduction(cube.data, best.reduce, best.reduce, axis=(1, 2), dtype=cube.dtype)
         for best in (np.fmin, np.fmax)
     )
     # how many good bands each pixel has data in: as a histogram, which is small
     present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
-    pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]  # type: ignore[no-untyped-call]
-    smallest, largest, counts = compute(low, high, pixels_with)  # type: ignore[no-untyped-call]
+    pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]
+    smallest, largest, counts = compute(low, high, pixels_with)
     good = stated & ~np.isnan(smallest)
     if not good.any():
         raise FileError(

@@ -253,7 +253,7 @@ def block_sizes(
             )
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
     try:
-        sizes: tuple[tuple[int, ...], ...] = normalize_chunks(  # type: ignore[no-untyped-call]
+        sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
             chunks, shape=shape, dtype=np.dtype(dtype), limit=_BLOCK
         )
     except (TypeError, ValueError) as error:

@@ -58,7 +58,7 @@ class MapModel:
         return table
 
     @property
-    def reach(self) -> int | None:
+    def halo(self) -> int | None:
         """How many pixels around a block decide its map; None: the whole scene does."""
         return total_halo([self.classifier.halo, self.rejector.halo])
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import dask.array as da
+import numpy as np
 import rasterio
 import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.files import check_folder, complete_folder
 from hsreject.io.maps import open_map, write_maps
+from hsreject.io.scene import open_scene
+from hsreject.mapping.blocks import BYTES_PER_PIXEL, Blocks, cut_scene, local_threads
 from hsreject.mapping.map_model import MapModel
-from hsreject.mapping.model_file import load_map_model
-from hsreject.mapping.ranked_scene import CutScene, SceneFile, rank_scene, scene_in_blocks
-from hsreject.mapping.summary import MapSummary, Rejection, class_shares, pixel_hectares
-from hsreject.mapping.tasks import local_threads, reading_threads
-from hsreject.progress import ProgressCallback, no_progress
+from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares, pixel_hectares
+from hsreject.mapping.model_file import load_model
+from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.rejector import (
     ACCURACY,
     FRACTION,
@@ -30,11 +34,28 @@ from hsreject.rejection.rejector import (
     rejection_maps,
 )
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import REJECTED
+from hsreject.schema import (
+    BAND,
+    CATEGORY,
+    CUBE_DIMS,
+    FIELD_DIMS,
+    MAP_DIMS,
+    REJECTED,
+    WAVELENGTH,
+    attach_classes,
+    check_dims,
+    label_dtype,
+    nodata_label,
+    valid_pixels,
+)
 
-MAPS = ("label", "label_with_rejection", "confidence")
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.rejection import RankedRejector
+
 SUMMARY = "summary.toml"
-_GDAL_CACHE = 128  # MB; part of memory.PROGRAM
+GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +95,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
 ) -> SceneMap:
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
 
-    Every block is classified and solved in a window that is wider by the reach of the model (16
-    pixels a unit of context weight, and that of its features), and keeps its inside: at least 99.9
-    % of the labels are those of the whole scene solved at once. What priors take from the image as
-    a whole is gathered first. Labels and confidences are kept on disk; the threshold of a wanted
-    fraction is found in them exactly, so that nothing is computed twice.
+    Every pixel is read and classified once. The context of a block is solved with a halo of
+    probabilities around it (16 pixels per unit of context weight), and the block keeps its inside:
+    at least 99.9 % of the labels are those of the whole scene solved at once. Label and confidence
+    go to disk first; the threshold of a wanted fraction is then found exactly in all confidences.
 
-    Blocks are run by dask: on threads of this process, or on the cluster of the active
+    dask runs the blocks: on threads of this process, or on the cluster of the active
     `dask.distributed` client, whose workers must see scene and `out` under the same paths. The
     answer is the same.
 
@@ -107,7 +127,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         What to do with a scene that has other bands than the training scene.
     memory : str or float
         Bound of the memory of this process, like "2GB"; on a cluster, what one worker with one
-        thread needs. :func:`hsreject.mapping.memory.share_memory` has the formula.
+        thread needs. :func:`hsreject.mapping.blocks.cut_scene` has the formula.
     block_size : int, optional
         Side of a block in pixels; by default as large as is useful within `memory`. The map
         depends on it a little, on the number of workers not at all.
@@ -138,54 +158,170 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     )
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
-    named = "a model in memory" if isinstance(model, MapModel) else str(model)
-    model = model if isinstance(model, MapModel) else load_map_model(model)
+    names = {
+        "scene": "a scene in memory" if isinstance(scene, xr.DataArray) else str(scene),
+        "model": "a model in memory" if isinstance(model, MapModel) else str(model),
+    }
+    model = model if isinstance(model, MapModel) else _map_model(model)
     known = None if goal.name == FRACTION else _known_threshold(model, goal)
-    cut = scene_in_blocks(
-        scene if isinstance(scene, xr.DataArray) else SceneFile(scene, variable, band_axis),
-        model,
-        match_bands=match_bands,
+
+    def opened(chunks: object) -> xr.DataArray:
+        if isinstance(scene, xr.DataArray):
+            return scene
+        return open_scene(scene, chunks=chunks, variable=variable, band_axis=band_axis)
+
+    cube = check_dims(opened("auto"), CUBE_DIMS, name="scene")
+    blocks = cut_scene(
+        (cube.sizes[MAP_DIMS[0]], cube.sizes[MAP_DIMS[1]]),
+        n_bands=cube.sizes[BAND],
+        bytes_per_pixel=_bytes_per_pixel(cube, model),
+        bytes_waiting=4 * len(model.classes.values),
+        halo=model.halo,
         memory=memory,
-        block_size=block_size,
+        side=block_size,
         n_workers=n_workers,
     )
-    n_threads = cut.share.n_workers
-    with _folder(out, overwrite=overwrite) as folder, _blocks(folder) as blocks:
-        with local_threads(n_threads):
-            ranking = rank_scene(cut, model, blocks, progress=progress)
-        with reading_threads(n_threads):
-            rejection = known or _for_fraction(ranking["confidence"], goal.value, progress)
-            made = _rejected(ranking, rejection, cut, named)
-            if out is None:
-                return SceneMap(made.maps.load(), made.summary)
-            _write(made, folder, progress)
-    return SceneMap(_written(Path(out), made.maps), made.summary)
-
-
-@contextmanager
-def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Path]:
-    """Give a folder to work in, whose files end up in `out` if there is one."""
-    if out is not None:
-        with complete_folder(Path(out), overwrite=overwrite) as work:
-            yield work
-        return
-    with tempfile.TemporaryDirectory(prefix="hsreject-") as work:
-        yield Path(work)
-
-
-@contextmanager
-def _blocks(folder: Path) -> Iterator[Path]:
-    """Give a folder for finished blocks inside another, and bound what GDAL keeps in memory."""
+    pieces = dict(zip(MAP_DIMS, blocks.pieces, strict=True))
+    cube = check_dims(opened(pieces), CUBE_DIMS, name="scene")
+    cube = cube.chunk(pieces) if cube.chunks is None else cube
     with (
-        rasterio.Env(GDAL_CACHEMAX=_GDAL_CACHE),
-        tempfile.TemporaryDirectory(dir=folder, prefix="blocks-") as blocks,
+        rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE),
+        local_threads(blocks.n_workers),
+        _folder(out, overwrite=overwrite) as folder,
     ):
-        yield Path(blocks)
+        ranking = rank_scene(cube, model, blocks, match_bands=match_bands, progress=progress)
+        ranking = _finished(ranking, folder, progress)
+        rejection = known or _for_fraction(ranking["confidence"], goal.value, progress)
+        attrs = {rejection.asked: rejection.value, "threshold_source": rejection.source}
+        maps = rejection_maps(
+            ranking["label"], ranking["confidence"], threshold=rejection.threshold, attrs=attrs
+        )
+        summary = _summary(maps, rejection, blocks, names)
+        if folder is not None:
+            target = folder / "label_with_rejection.tif"
+            write_maps({target: maps["label_with_rejection"]}, progress=progress)
+            (folder / SUMMARY).write_text(summary.to_toml(), encoding="utf-8")
+    if out is not None:
+        maps = _written(Path(out), maps)
+    return SceneMap(maps, summary)
 
 
-def _write(made: SceneMap, folder: Path, progress: ProgressCallback) -> None:
-    write_maps({folder / f"{name}.tif": made.maps[name] for name in MAPS}, progress=progress)
-    (folder / SUMMARY).write_text(made.summary.to_toml(), encoding="utf-8")
+def rank_scene(
+    cube: xr.DataArray,
+    model: MapModel,
+    blocks: Blocks,
+    *,
+    match_bands: str,
+    progress: ProgressCallback,
+) -> xr.Dataset:
+    """Return lazy `label` and `confidence` (y, x) of a lazy scene.
+
+    The probabilities of the whole scene are one lazy array. It is cut into blocks that overlap by
+    the halo, each block is solved by itself, and the halo is trimmed away.
+    """
+    matched = _with_bands_of(model, cube, match_bands)
+    probability = model.classifier.predict_proba(matched)
+    image = cube if match_bands == "exact" else matched
+    if model.halo is None:  # one block, whose priors see the image itself
+        evidence = Evidence(probability.compute(), image=image.compute())
+        label, confidence = model.rejector.label_and_confidence(evidence, progress)
+        return xr.Dataset({"label": label, "confidence": confidence})
+    field = probability.data
+    guide = model.rejector.guide(image)
+    if guide is not None:
+        field = da.concatenate([field, guide.data.astype(field.dtype)])
+    kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", "f4")])
+    ranked = da.map_overlap(
+        partial(_rank_block, model=model, dtype=kind),
+        field.rechunk((-1, *blocks.sizes)),
+        depth={0: 0, 1: blocks.halo, 2: blocks.halo},
+        boundary="none",
+        drop_axis=0,
+        dtype=kind,
+        meta=np.empty((0, 0), kind),
+    )
+    label = _on_grid(probability, ranked["label"])
+    label.attrs["_FillValue"] = nodata_label(label.dtype)
+    return xr.Dataset(
+        {
+            "label": attach_classes(label, model.classes),
+            "confidence": _on_grid(probability, ranked["confidence"]),
+        }
+    )
+
+
+def _rank_block(
+    layers: NDArray[np.floating[Any]], *, model: MapModel, dtype: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return label and confidence (y, x) of a block: its probabilities, then what guides priors."""
+    ranked = np.empty(layers.shape[1:], dtype)
+    n_classes = len(model.classes.values)
+    probability = xr.DataArray(
+        layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(model.classes.values)}
+    )
+    if not valid_pixels(probability).any():
+        ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
+        return ranked
+    rejector: RankedRejector = model.rejector.in_block(layers[n_classes:])
+    label, confidence = rejector.label_and_confidence(Evidence(probability), no_progress)
+    ranked["label"], ranked["confidence"] = label.values, confidence.values
+    return ranked
+
+
+def _on_grid(field: xr.DataArray, data: Any) -> xr.DataArray:
+    """Return a lazy map on the grid of a field (category, y, x)."""
+    coords = {name: coord for name, coord in field.coords.items() if CATEGORY not in coord.dims}
+    return xr.DataArray(data, dims=MAP_DIMS, coords=coords)
+
+
+def _with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
+    """Return the scene with the bands of the training scene, checked once for all blocks."""
+    wanted = model.classifier.band_requirements_
+    matched: xr.DataArray = wanted.match(cube, how=how)
+    if wanted.wavelength is not None and WAVELENGTH not in matched.coords:
+        matched = matched.assign_coords({WAVELENGTH: (BAND, wanted.wavelength)})
+    return matched
+
+
+def _bytes_per_pixel(cube: xr.DataArray, model: MapModel) -> int:
+    """Return what a pixel of a block takes while it is solved."""
+    per_pixel = BYTES_PER_PIXEL + len(model.classes.values) * model.rejector.bytes_per_class
+    if model.halo is None:  # the image itself is kept, and a copy while it is put together
+        per_pixel += 2 * cube.sizes[BAND] * max(cube.dtype.itemsize, 4)
+    return per_pixel
+
+
+@contextmanager
+def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Path | None]:
+    """Give a folder whose files end up in `out`, or None where nothing is to be written."""
+    if out is None:
+        yield None
+        return
+    with complete_folder(Path(out), overwrite=overwrite) as work:
+        yield work
+
+
+def _finished(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
+    """Compute label and confidence, once: into memory, or into files that are then read lazily."""
+
+    def mapping(stage: str, done: float, total: float | None) -> None:
+        progress(stage.replace("writing", "mapping"), done, total)
+
+    if folder is None:
+        with counting_tasks("mapping", progress):
+            return ranking.load()
+    write_maps({folder / f"{name}.tif": ranking[name] for name in ranking}, progress=mapping)
+    on_disk = {name: open_map(folder / f"{name}.tif", chunks="auto").data for name in ranking}
+    return ranking.copy(data=on_disk)
+
+
+def _map_model(path: str | PathLike[str]) -> MapModel:
+    model = load_model(path)
+    if not isinstance(model, MapModel):
+        raise InputError(
+            f"{path} holds a classifier without a rejector. Make a map model with 'hsreject train'."
+        )
+    return model
 
 
 def _known_threshold(model: MapModel, goal: Goal) -> Rejection:
@@ -210,34 +346,33 @@ def _for_fraction(
     return Rejection(FRACTION, fraction, found.value, source, reachable)
 
 
-def _rejected(ranking: xr.Dataset, rejection: Rejection, cut: CutScene, model: str) -> SceneMap:
-    """Return the lazy maps of a rejection, and what they say in numbers."""
-    attrs = {rejection.asked: rejection.value, "threshold_source": rejection.source}
-    maps = rejection_maps(
-        ranking["label"], ranking["confidence"], threshold=rejection.threshold, attrs=attrs
-    )
+def _summary(
+    maps: xr.Dataset, rejection: Rejection, blocks: Blocks, names: dict[str, str]
+) -> MapSummary:
+    """Return what lazy maps say in numbers."""
     if not maps.attrs["n_pixels"]:
         raise InputError(
             "No pixel of the scene has data in every band that the model needs, so there is "
             "nothing to map."
         )
-    summary = MapSummary(
+    return MapSummary(
         rejection,
         class_shares(maps),
         n_without_data=maps["label"].size - maps.attrs["n_pixels"],
         pixel_hectares=pixel_hectares(maps["label"]),
-        side=cut.share.blocks.side,
-        halo=cut.share.blocks.halo,
-        n_blocks=len(cut.share.blocks),
-        n_workers=cut.share.n_workers,
-        scene=cut.name,
-        model=model,
+        side=blocks.side,
+        halo=blocks.halo,
+        n_blocks=len(blocks),
+        n_workers=blocks.n_workers,
+        **names,
     )
-    return SceneMap(maps, summary)
 
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     """Return the maps as they are on disk, lazily."""
-    opened = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in MAPS}
+    opened = {
+        name: open_map(folder / f"{name}.tif", chunks="auto")
+        for name in ("label", "label_with_rejection", "confidence")
+    }
     rejected = opened["label_with_rejection"] == REJECTED
     return xr.Dataset({**opened, "rejected": rejected.drop_attrs()}, attrs=maps.attrs)

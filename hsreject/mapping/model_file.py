@@ -1,61 +1,107 @@
-"""Map models on disk, in a format that runs no code when it is opened."""
+"""Trained models on disk: files that hold numbers and names, and run no code when opened."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import skops.io
+from sklearn.tree._tree import Tree
+from skops.io.exceptions import UnsupportedTypeException
 
-from hsreject.classify.model_archive import check_format, names_of, read_archive, write_archive
-from hsreject.classify.model_file import check_fitted, checked_classifier, classifier_types
+from hsreject.classes import ClassTable
+from hsreject.classify.classifiers import CLASSIFIERS
+from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SOLVERS, SegSALSA
 from hsreject.errors import FileError, InputError
+from hsreject.features import FEATURES
+from hsreject.features.spectra import BandRequirements
+from hsreject.files import replacing
 from hsreject.mapping.map_model import MapModel
 from hsreject.rejection import REJECTORS, RankedRejector
 
-FORMAT = "hsreject map model"
-FORMAT_VERSION = 1
-_MADE_BY = "'hsreject train'"
+FORMAT = "hsreject model"
+FORMAT_VERSION = 2
+"""Files name the modules of what they hold, so moving a class makes a new version."""
+
+# Plain holders of numbers inside scikit-learn that skops leaves to its callers to trust.
+_SCIKIT_LEARN_PARTS = (
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.multiclass._ConstantPredictor",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.tree._tree.Tree",  # checked after loading
+)
+_LEAF = -1
 
 
-def save_map_model(model: MapModel, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
-    """Write a map model to a file: classifier, context, confidence, classes and calibration.
+def save_model(
+    model: SceneClassifier | MapModel, path: str | PathLike[str], *, overwrite: bool = False
+) -> Path:
+    """Write a trained model to a file that appears complete or not at all.
 
-    The file is a skops archive (a zip of JSON and NumPy arrays). It appears complete or not at all.
+    The file is a skops archive: a zip of JSON and NumPy arrays.
 
     Parameters
     ----------
-    model : MapModel
-        Of :func:`hsreject.train`.
+    model : SceneClassifier or MapModel
+        A fitted classifier, or a map model of :func:`hsreject.train`.
     path : path
         Where to write; ``.skops`` is the usual ending.
-    overwrite : bool
+    overwrite : bool, default False
         Replace a file that is already there.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from hsreject.datasets.synthetic import synthetic_scene
+    >>> cube, labels = synthetic_scene(rows=16, columns=16, n_bands=4)
+    >>> model = SceneClassifier("lda", features=["scale"]).fit(cube, labels)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = load_model(save_model(model, Path(folder, "model.skops")))
+    >>> again.predict_proba(cube).identical(model.predict_proba(cube))
+    True
     """
-    if not isinstance(model, MapModel):
+    path = Path(path)
+    classifier = model.classifier if isinstance(model, MapModel) else model
+    if not isinstance(classifier, SceneClassifier) or not hasattr(classifier, "classifier_"):
         raise InputError(
-            f"Only a MapModel can be saved here (got {type(model).__name__}). "
-            "Train one with hsreject.train, or save a classifier with hsreject.save_model."
+            "Only a fitted SceneClassifier or a MapModel can be saved "
+            f"(got {type(model).__name__}). Call its fit method first, or hsreject.train."
         )
-    check_fitted(model.classifier)
-    content = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "classifier": model.classifier,
-        "rejector": model.rejector,
-        "calibration": dict(model.calibration),
-        "title": model.title,
-        "configuration": model.configuration,
-    }
-    return write_archive(content, Path(path), overwrite=overwrite)
+    content = {"format": FORMAT, "format_version": FORMAT_VERSION, "model": model}
+    try:
+        archive = skops.io.dumps(content, compression=zipfile.ZIP_DEFLATED)
+    except UnsupportedTypeException as error:
+        raise InputError(
+            f"The model holds something that a model file cannot: {error} Fit it with parts that "
+            "are made of numbers, strings and scikit-learn objects."
+        ) from None
+    with replacing(path, overwrite=overwrite) as part:
+        part.write_bytes(archive)
+    return path
 
 
-def load_map_model(path: str | PathLike[str], *, trusted: Sequence[str] = ()) -> MapModel:
-    """Read a map model, running no code that the file brings along.
+def load_model(
+    path: str | PathLike[str], *, trusted: Sequence[str] = ()
+) -> SceneClassifier | MapModel:
+    """Read a model written by :func:`save_model`, running no code that the file brings along.
 
     Only types of hsreject (those in its registries), scikit-learn, SciPy and NumPy are made; a file
     that asks for any other is refused and nothing in it is touched.
@@ -64,40 +110,125 @@ def load_map_model(path: str | PathLike[str], *, trusted: Sequence[str] = ()) ->
     ----------
     path : path
         The file.
-    trusted : sequence of str
+    trusted : sequence of str, default ()
         Names of further types that may be made, such as ``"my_package.MyPrior"``: your own, never
         those that an unknown file asks for.
     """
     path = Path(path)
-    content = read_archive(path, trusted=[*_map_types(), *trusted], made_by=_MADE_BY)
-    check_format(content, path, form=FORMAT, version=FORMAT_VERSION, made_by=_MADE_BY)
-    rejector, calibration = content.get("rejector"), content.get("calibration")
-    texts = [content.get("title"), content.get("configuration")]
-    if (
-        not isinstance(rejector, RankedRejector)
-        or not _is_curve(calibration)
-        or not all(isinstance(text, str) for text in texts)
-    ):
-        raise FileError(f"{path} is damaged: parts of the map model are missing. Train again.")
-    return MapModel(
-        checked_classifier(content.get("classifier"), path, made_by=_MADE_BY),
-        rejector,
-        calibration=calibration,
-        title=content["title"],
-        configuration=content["configuration"],
+    try:
+        archive = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"The model {path} cannot be read: {error.strerror or error}.") from None
+    content = _content(archive, path, {*_SCIKIT_LEARN_PARTS, *_own_types(), *trusted})
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise FileError(f"{path} is not a model of hsreject. Make one with 'hsreject train'.")
+    if content.get("format_version") != FORMAT_VERSION:
+        raise FileError(
+            f"{path} has format version {content.get('format_version')}; this hsreject reads "
+            f"version {FORMAT_VERSION}. Use the version of hsreject that wrote it, or train again."
+        )
+    model: Any = content.get("model")
+    if not _is_whole(model):
+        raise FileError(f"{path} is damaged: parts of the model are missing. Train again.")
+    if not all(map(_is_sound, _trees_in(model, seen=set()))):
+        raise FileError(
+            f"{path} is damaged: a decision tree in it points outside itself. Train again."
+        )
+    whole: SceneClassifier | MapModel = model
+    return whole
+
+
+def _content(archive: bytes, path: Path, known: set[str]) -> Any:
+    """Return what an archive holds if it asks for known types only."""
+    try:
+        foreign = sorted(set(skops.io.get_untrusted_types(data=archive)) - known)
+        if not foreign:
+            return skops.io.loads(archive, trusted=sorted(known))
+    except Exception as error:  # noqa: BLE001  # a damaged archive may raise anything
+        raise FileError(
+            f"{path} is not a model file of hsreject, or it is damaged ({type(error).__name__}). "
+            "Train again, or save the model again with hsreject.save_model."
+        ) from None
+    if all(name.startswith("hsreject.") for name in foreign):
+        raise FileError(
+            f"{path} was made by another version of hsreject (it holds {', '.join(foreign)}). "
+            "Nothing was loaded. Train again."
+        )
+    raise FileError(
+        f"{path} asks for types that are not trusted: {', '.join(foreign)}. Nothing was "
+        "loaded. If they are your own, pass their names as trusted=[...]; if not, do not use "
+        "this file."
     )
+
+
+def _own_types() -> list[str]:
+    """Return the names of the types that models of hsreject are made of."""
+    registries = (FEATURES, CLASSIFIERS, PRIORS, SOLVERS, CONFIDENCES, REJECTORS)
+    parts = [part for registry in registries for part in registry.values()]
+    frame = (MapModel, SceneClassifier, BandRequirements, ClassTable, SegSALSA)
+    return [
+        f"{part.__module__}.{part.__qualname__}"
+        for part in (*frame, *parts)
+        if inspect.isclass(part)
+    ]
+
+
+def _is_whole(model: Any) -> bool:
+    """Return whether a model read from a file has all its parts."""
+    if isinstance(model, MapModel):
+        state = vars(model)
+        texts = (state.get("title"), state.get("configuration"))
+        return (
+            _is_whole(state.get("classifier"))
+            and isinstance(state.get("rejector"), RankedRejector)
+            and _is_curve(state.get("calibration"))
+            and all(isinstance(text, str) for text in texts)
+        )
+    return isinstance(model, SceneClassifier) and hasattr(model, "hsreject_version_")
 
 
 def _is_curve(calibration: object) -> bool:
+    """Return whether something is a table of equally long columns of numbers."""
     if not isinstance(calibration, Mapping):
         return False
-    arrays = list(calibration.values())
-    return all(isinstance(values, np.ndarray) and values.ndim == 1 for values in arrays) and (
-        len({values.size for values in arrays}) <= 1
+    columns = list(calibration.values())
+    return (
+        all(isinstance(column, np.ndarray) and column.ndim == 1 for column in columns)
+        and len({column.size for column in columns}) <= 1
     )
 
 
-def _map_types() -> list[str]:
-    registries = (PRIORS, SOLVERS, CONFIDENCES, REJECTORS)
-    parts = [part for registry in registries for part in registry.values()]
-    return [*classifier_types(), *names_of([SegSALSA, *parts])]
+def _is_sound(tree: Tree) -> bool:
+    """Return whether a decision tree stays within its own table of nodes.
+
+    scikit-learn follows the indices without looking: one outside the table reads foreign memory, a
+    child before its parent runs for ever. Trees that scikit-learn has grown have neither.
+    """
+    inner = tree.children_left != _LEAF
+    children = np.stack([tree.children_left, tree.children_right])
+    feature = tree.feature[inner]
+    return bool(
+        ((children == _LEAF) == ~inner).all()
+        and (children[:, inner] > np.arange(tree.node_count)[inner]).all()
+        and (children[:, inner] < tree.node_count).all()
+        and ((feature >= 0) & (feature < tree.n_features)).all()
+    )
+
+
+def _trees_in(part: Any, *, seen: set[int]) -> Iterator[Tree]:
+    """Yield the decision trees inside a model, however deep."""
+    if isinstance(part, Tree):
+        yield part
+    if id(part) in seen or isinstance(part, str | bytes | int | float | None):
+        return
+    seen.add(id(part))
+    if isinstance(part, dict):
+        inside = list(part.values())
+    elif isinstance(part, list | tuple | set):
+        inside = list(part)
+    elif isinstance(part, np.ndarray):
+        inside = list(part.ravel()) if part.dtype == object else []
+    else:
+        inside = list(getattr(part, "__dict__", {}).values())
+    for inner in inside:
+        yield from _trees_in(inner, seen=seen)

@@ -61,7 +61,7 @@ def _loaded(arrays: Iterable[Any]) -> list[NDArray[Any]]:
     if any(hasattr(array, "__dask_graph__") for array in data):
         from dask.base import compute  # noqa: PLC0415 - slow to import, rarely needed
 
-        data = compute(*data, traverse=False)  # type: ignore[no-untyped-call]
+        data = compute(*data, traverse=False)
     return [np.asarray(array) for array in data]
 
 

@@ -52,7 +52,7 @@ def train(
     >>> model = train({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda",
     ...                "context": {"prior": "vector_tv", "weight": 1.0}})
-    >>> model.reach, len(model.classes.names)
+    >>> model.halo, len(model.classes.names)
     (16, 5)
     """
     plan = planned(config, settings)

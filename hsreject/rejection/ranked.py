@@ -30,7 +30,6 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.context.scene_image import SceneImage
     from hsreject.rejection.calibration import Calibration
 
 
@@ -67,10 +66,22 @@ class RankedRejector(Rejector):
         """
         return None
 
-    def on_scene(self, scene: SceneImage) -> RankedRejector:
-        """Return this rejector for the blocks of one scene; itself, unless it looks at the image.
+    @property
+    def bytes_per_class(self) -> int:
+        """Bytes per pixel and class that ranking a block takes, probabilities included."""
+        return 24
 
-        What it takes from the image as a whole is fixed, and every block is solved by one thread.
+    def guide(self, image: xr.DataArray) -> xr.DataArray | None:
+        """Return what the rejector takes from the image of a whole scene, (layer, y, x), or None.
+
+        Lazy where the image is. It is cut into blocks as the scene is, see :meth:`in_block`.
+        """
+        return None
+
+    def in_block(self, layers: NDArray[np.floating[Any]]) -> RankedRejector:
+        """Return this rejector for one block, with its part (layer, y, x) of the guide.
+
+        Blocks run side by side, so each has one thread.
         """
         return self
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
@@ -12,9 +14,9 @@ from hsreject.rejection.ranked import FieldRejector
 
 if TYPE_CHECKING:
     import xarray as xr
+    from numpy.typing import NDArray
 
     from hsreject.confidence import Confidence
-    from hsreject.context.scene_image import SceneImage
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
 
@@ -82,9 +84,18 @@ class SequentialRejector(FieldRejector):
         """That of the context."""
         return self.context.halo
 
-    def on_scene(self, scene: SceneImage) -> SequentialRejector:
-        """Return this rejector with its context fixed to a scene; one thread solves a block."""
-        return replace(self, context=replace(self.context.on_scene(scene), n_threads=1))
+    @property
+    def bytes_per_class(self) -> int:
+        """Those of the context."""
+        return self.context.working_size * np.dtype(self.context.dtype).itemsize
+
+    def guide(self, image: xr.DataArray) -> xr.DataArray | None:
+        """Return what the priors take from the image."""
+        return self.context.guide(image)
+
+    def in_block(self, layers: NDArray[np.floating[Any]]) -> SequentialRejector:
+        """Return this rejector with its context guided, and solved by one thread."""
+        return replace(self, context=replace(self.context.guided(layers), n_threads=1))
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
         """Return the hidden field: the known one, or the solution of the context."""

@@ -127,7 +127,7 @@ def _lazy_place(
 
     def passed_over(*lazy: Any) -> list[Any]:
         nonlocal n_passes
-        found: list[Any] = list(compute(*lazy))  # type: ignore[no-untyped-call]  # dask has few types
+        found: list[Any] = list(compute(*lazy))
         n_passes += 1
         progress("threshold", n_passes, None)
         return found
@@ -143,7 +143,7 @@ def _lazy_place(
     below, count, rank = 0, int(n_pixels), _rank(fraction, int(n_pixels))
     while count > FEW and low < high:
         edges = np.linspace(low, high, N_BINS + 1)
-        lazy_counts, _ = da.histogram(values, bins=edges)  # type: ignore[no-untyped-call]
+        lazy_counts, _ = da.histogram(values, bins=edges)
         (counts,) = passed_over(lazy_counts)
         ends = below + np.cumsum(counts)
         k = int(np.searchsorted(ends, rank, side="right"))

@@ -78,7 +78,7 @@ def folder(tmp_path_factory) -> Path:
     (folder / "config.toml").write_text(CONFIG)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        hr.save_map_model(hr.train("config.toml"), "model.skops")
+        hr.save_model(hr.train("config.toml"), "model.skops")
     return folder
 
 

@@ -58,7 +58,7 @@ def files(tmp_path_factory, cube) -> dict[str, Path]:
     model = hr.train(CONFIG)
     return {
         "config": folder / "config.toml",
-        "model": hr.save_map_model(model, folder / "model.skops"),
+        "model": hr.save_model(model, folder / "model.skops"),
         "GTiff": write_scene(cube, folder / "scene.tif", "GTiff"),
         "ENVI": write_scene(cube, folder / "scene.img", "ENVI"),
     }
@@ -71,7 +71,7 @@ def test_training_writes_a_model_and_says_what_thresholds_bring(capsys, files, t
     told = capsys.readouterr().out
     for text in ("Small", "--fraction 0.1", "--rejection-cost 0.3", f"wrote {model}"):
         assert text in told
-    assert hr.load_map_model(model).rejector.context.priors[0].weight == 0.5
+    assert hr.load_model(model).rejector.context.priors[0].weight == 0.5
     assert call(*arguments) == 2
     assert "is already there" in capsys.readouterr().err
     assert call(*arguments, "--overwrite") == 0
@@ -160,7 +160,7 @@ def test_a_guess_is_told_in_one_line(capsys, files, cube, tmp_path) -> None:
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:
-    monkeypatch.setattr("hsreject.mapping.tasks.SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr("hsreject.mapping.blocks.SECONDS_TO_CONNECT", 0.5)
     usual = {"--model": files["model"], "--out": tmp_path / "out", "--fraction": 0.1}
     for changes, message in (
         ({"--fraction": None}, "exactly one of fraction, threshold, accuracy"),

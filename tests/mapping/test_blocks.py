@@ -1,66 +1,96 @@
-"""Blocks cover a scene once, and their windows are unions of the chunks that are read."""
+"""How a scene is cut: blocks follow from the memory, and never from the number of workers."""
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hsreject.mapping.blocks import PIXELS_OF_A_PIECE, Blocks
+from hsreject.errors import InputError
+from hsreject.mapping.blocks import PIECE, PROGRAM, Blocks, cut_scene
 
+SCENE = (9000, 7000)
+LOAD = {"n_bands": 200, "bytes_per_pixel": 704, "bytes_waiting": 64}
 REPEATABLE = settings(deadline=None, derandomize=True, max_examples=40)
-CUTS = st.builds(
-    Blocks,
-    st.tuples(st.integers(1, 400), st.integers(1, 400)),
-    side=st.integers(9, 150),
-    halo=st.integers(0, 90),
+
+
+@REPEATABLE
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 150))
+def test_blocks_cover_the_scene_without_slivers(rows: int, columns: int, side: int) -> None:
+    blocks = Blocks((rows, columns), side, halo=0, n_workers=1)
+    for parts, size in zip(blocks.sizes, blocks.shape, strict=True):
+        assert sum(parts) == size
+        assert max(parts) <= side
+        assert max(parts) - min(parts) <= 1
+    assert len(blocks) == len(blocks.sizes[0]) * len(blocks.sizes[1])
+    assert sum(blocks.pieces[0]) == rows
+    assert blocks.pieces[1] == blocks.sizes[1]
+    assert max(blocks.pieces[0]) * max(blocks.pieces[1]) <= PIECE
+
+
+@REPEATABLE
+@given(
+    n_bands=st.integers(1, 400),
+    n_classes=st.integers(2, 60),
+    halo=st.integers(0, 128),
+    memory=st.integers(800_000_000, 16_000_000_000),
+    n_workers=st.integers(1, 64),
 )
+def test_workers_and_their_blocks_stay_within_memory(
+    n_bands: int, n_classes: int, halo: int, memory: int, n_workers: int
+) -> None:
+    load = {
+        "n_bands": n_bands,
+        "bytes_per_pixel": 40 * n_classes + 64,
+        "bytes_waiting": 4 * n_classes,
+        "halo": halo,
+    }
+    try:
+        blocks = cut_scene(SCENE, **load, memory=memory, n_workers=n_workers)
+    except InputError as error:
+        least = int(str(error).split("at least ")[1].split(" MB")[0]) * 1_000_000
+        assert least > memory
+        assert cut_scene(SCENE, **load, memory=least)  # what it asks for is enough
+        return
+    rows, columns = (max(sizes) + 2 * halo for sizes in blocks.sizes)
+    solving = rows * columns * (40 * n_classes + 64)
+    waiting = SCENE[1] * rows * 4 * n_classes
+    reading = 16_384 * n_bands * 16
+    assert PROGRAM + waiting + blocks.n_workers * (solving + reading) <= memory
+    assert 1 <= blocks.n_workers <= n_workers
 
 
 @REPEATABLE
-@given(CUTS)
-def test_blocks_cover_every_pixel_once_and_know_their_number(blocks: Blocks) -> None:
-    covered = np.zeros(blocks.shape, int)
-    for number, block in enumerate(blocks):
-        assert block.number == number
-        assert max(block.shape) <= blocks.side
-        covered[block.y.start : block.y.stop, block.x.start : block.x.stop] += 1
-    assert (covered == 1).all()
-    assert number + 1 == len(blocks)
+@given(st.integers(0, 64), st.integers(1, 64), st.integers(1, 64))
+def test_blocks_do_not_depend_on_the_number_of_workers(halo: int, few: int, many: int) -> None:
+    first, second = (
+        cut_scene(SCENE, **LOAD, halo=halo, memory="3GB", n_workers=n) for n in (few, many)
+    )
+    assert first.sizes == second.sizes
 
 
-@REPEATABLE
-@given(CUTS)
-def test_windows_are_wider_by_the_halo_or_end_with_the_scene(blocks: Blocks) -> None:
-    for block in blocks:
-        for span, size in zip((block.y, block.x), blocks.shape, strict=True):
-            assert span.first == max(span.start - blocks.halo, 0)
-            assert span.last == min(span.stop + blocks.halo, size)
-            window = np.arange(size)[span.window]
-            np.testing.assert_array_equal(window[span.inside], np.arange(span.start, span.stop))
+@pytest.mark.parametrize(("halo", "side"), [(0, 512), (16, 512), (32, 512), (64, 1024)])
+def test_with_memory_to_spare_halos_cost_no_more_than_a_quarter(halo: int, side: int) -> None:
+    assert cut_scene(SCENE, **LOAD, halo=halo, memory="64GB").side == side
+    assert (1 + 2 * halo / side) ** 2 < 1.27
 
 
-@REPEATABLE
-@given(CUTS)
-def test_no_chunk_crosses_the_border_of_a_window(blocks: Blocks) -> None:
-    for axis, dim in enumerate(("y", "x")):
-        edges = {0, *np.cumsum(blocks.chunks[dim]).tolist()}
-        assert max(edges) == blocks.shape[axis]
-        for block in blocks:
-            span = (block.y, block.x)[axis]
-            assert {span.first, span.last} <= edges
+def test_less_memory_makes_smaller_blocks() -> None:
+    large, small = (cut_scene(SCENE, **LOAD, halo=64, memory=m).side for m in ("1GB", "800MB"))
+    assert small < large
 
 
-@REPEATABLE
-@given(CUTS)
-def test_sizes_of_blocks_are_those_of_the_assembled_map(blocks: Blocks) -> None:
-    rows, columns = blocks.sizes
-    assert [block.shape for block in blocks] == [
-        (row, column) for row in rows for column in columns
-    ]
-    assert max(rows) - min(rows) <= 1  # no slivers
+def test_a_chosen_side_is_taken_or_refused_but_not_changed() -> None:
+    assert cut_scene(SCENE, **LOAD, halo=32, memory="2GB", side=700).side == 700
+    with pytest.raises(InputError, match="smaller block"):
+        cut_scene(SCENE, **LOAD, halo=32, memory="2GB", side=3000)
 
 
-@pytest.mark.parametrize("width", [100, 700, 40_000])
-def test_chunks_are_pieces_that_can_be_read_at_a_time(width: int) -> None:
-    chunks = Blocks((3000, width), side=512, halo=32).chunks
-    assert max(chunks["y"]) * max(chunks["x"]) <= PIXELS_OF_A_PIECE
+def test_a_model_without_halo_maps_in_one_block_or_says_what_it_needs() -> None:
+    assert len(cut_scene((300, 200), **LOAD, halo=None, memory="2GB")) == 1
+    with pytest.raises(InputError, match=r"in blocks and needs 4[0-9]{4} MB"):
+        cut_scene(SCENE, **LOAD, halo=None, memory="2GB")
+
+
+@pytest.mark.parametrize("memory", ["much", "0", "-1GB"])
+def test_memory_that_is_none_is_named(memory: str) -> None:
+    with pytest.raises(InputError, match=memory):
+        cut_scene(SCENE, **LOAD, halo=16, memory=memory)

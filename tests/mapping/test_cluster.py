@@ -9,7 +9,7 @@ import rasterio
 from distributed import LocalCluster
 
 import hsreject as hr
-from hsreject.mapping.tasks import cluster
+from hsreject.mapping.blocks import cluster
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
 from tests.mapping.scenes import CONFIG, larger_scene
@@ -31,7 +31,7 @@ def address() -> Iterator[str]:
 
 def test_a_cluster_gives_the_map_of_threads(address: str, tmp_path: Path) -> None:
     context = {"prior": "vector_tv", "weight": 1.0, "edges": "image"}
-    model = hr.save_map_model(hr.train({**CONFIG, "context": context}), tmp_path / "m.skops")
+    model = hr.save_model(hr.train({**CONFIG, "context": context}), tmp_path / "m.skops")
     scene = write_scene(larger_scene(130, 110), tmp_path / "scene.tif", "GTiff")
     threads, workers = tmp_path / "threads", tmp_path / "workers"
     arguments = ("map", scene, "--model", model, "--fraction", 0.1, "--block-size", 45)
@@ -60,7 +60,7 @@ def test_a_cube_in_memory_and_errors_travel_too(address: str) -> None:
         with pytest.raises(hr.HsrejectError, match="this block is refused"):
             hr.map_scene(broken, model, fraction=0.1, block_size=50)
     assert there.maps.equals(here.maps)
-    assert [step for step in steps if step[0] == "mapping"][-1] == ("mapping", 4, 4)
+    assert [step for step in steps if step[0] == "mapping"][-1] == ("mapping", 1, 1)
 
 
 def _refuse(block):

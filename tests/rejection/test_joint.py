@@ -402,7 +402,7 @@ def test_messages_speak_of_the_probabilities_that_were_given(small, change, mess
 
 @pytest.mark.parametrize(
     ("prior", "message"),
-    [((0.5, 0.5), r"one number a class, 3 \(got shape \(2,\)\)"), ((0.5, 0, 0.5), "above 0")],
+    [((0.5, 0.5), r"one number per class, 3 \(got shape \(2,\)\)"), ((0.5, 0, 0.5), "above 0")],
 )
 def test_class_priors_are_those_of_the_classes(small, prior, message) -> None:
     with pytest.raises(InputError, match=message):

@@ -52,7 +52,7 @@ def test_larger_fractions_reject_more_of_the_same() -> None:
 def test_what_it_needs_is_declared() -> None:
     assert hr.SequentialRejector.needs_context
     assert hr.SequentialRejector.has_threshold
-    assert hr.SequentialRejector(CONTEXT).halo == CONTEXT.reach
+    assert hr.SequentialRejector(CONTEXT).halo == CONTEXT.halo
     assert hr.PixelwiseRejector.has_threshold
     assert hr.PixelwiseRejector().halo == 0
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from hsreject.errors import InputError
+from hsreject.features.components import principal_axes
+from hsreject.features.pixels import cube_moments, map_pixels, on_the_grid_of
+from hsreject.schema import BAND, X, Y, good_bands
 
 if TYPE_CHECKING:
     from hsreject.context.prior import Grid
-    from hsreject.context.scene_image import SceneImage
 
+
+LAYER = "layer"
 
 PIXELS_PER_WEIGHT = 16
 """How far, in pixels, a unit of weight carries the influence of a pixel on the labels around it.
@@ -24,25 +28,7 @@ least 99.9 % of the labels of the whole scene, for weights from 0.5 to 8.
 """
 
 
-@dataclass(frozen=True)
-class ImageEdges:
-    r"""Edge weights from bands of an image, on the scale of a larger one: the same in every block.
-
-    .. math:: w = \exp(-d^2 / (2\,mean\_squared))
-
-    Parameters
-    ----------
-    bands : tuple of int
-        Bands of the image over which :math:`d^2` sums.
-    mean_squared : float
-        The mean of :math:`d^2` over all edges of the scene; 0 makes all weights 1.
-    """
-
-    bands: tuple[int, ...]
-    mean_squared: float
-
-
-Edges = str | Sequence[int] | NDArray[np.floating[Any]] | ImageEdges | None
+Edges = str | Sequence[int] | NDArray[np.floating[Any]] | None
 """What the option `edges` of a prior may be; :class:`hsreject.VectorTV` explains it."""
 
 
@@ -62,8 +48,6 @@ def existing_edges(valid: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def image_edge_weights(
     layers: NDArray[np.floating[Any]],
     exists: NDArray[np.bool_],
-    *,
-    mean_squared: float | None = None,
 ) -> NDArray[np.float64]:
     r"""Return :math:`\exp(-d^2 / (2\,\overline{d^2}))` of each edge, d the difference across it.
 
@@ -72,8 +56,6 @@ def image_edge_weights(
     layers : array, (layer, y, x)
         Bands or components; :math:`d^2` sums over them, and the mean is over existing edges.
     exists : array of bool, (y, direction, x)
-    mean_squared : float, optional
-        The mean of a larger scene, to be taken instead.
 
     Returns
     -------
@@ -83,9 +65,7 @@ def image_edge_weights(
     squared = np.zeros(exists.shape)
     squared[:, 0, :-1] = (np.diff(layers, axis=2) ** 2).sum(axis=0)
     squared[:-1, 1] = (np.diff(layers, axis=1) ** 2).sum(axis=0)
-    mean = mean_squared
-    if mean is None:
-        mean = squared[exists].mean() if exists.any() else 0.0
+    mean = squared[exists].mean() if exists.any() else 0.0
     weights = np.exp(-squared / (2 * mean)) if mean > 0 else np.ones(exists.shape)
     return np.where(exists, weights, 0.0)
 
@@ -101,26 +81,39 @@ def chosen_edge_weights(edges: Edges, grid: Grid) -> NDArray[np.float64]:
     if isinstance(edges, str):
         return image_edge_weights(grid.components(1, wanted_by=wanted_by), exists)
     image = grid.required_image(wanted_by=wanted_by)
-    if isinstance(edges, ImageEdges):
-        chosen = image[_band_indices(edges.bands, image.shape[0])]
-        layers = np.where(grid.valid, chosen, 0.0)
-        return image_edge_weights(layers, exists, mean_squared=edges.mean_squared)
     layers = np.where(grid.valid, image[_band_indices(edges, image.shape[0])], 0.0)
     return image_edge_weights(layers.astype(np.float64), exists)
 
 
-def edges_on_scene(edges: Edges, scene: SceneImage) -> Edges:
-    """Return the option `edges` of a prior with the scale of `scene`, to be used in its blocks."""
-    if edges is None or isinstance(edges, ImageEdges):
-        return edges
-    if isinstance(edges, str):
-        return scene.edges_along(scene.first_component())
-    if isinstance(edges, np.ndarray) and edges.ndim > 1:
+def scene_edge_weights(edges: Edges, image: xr.DataArray) -> xr.DataArray:
+    """Return the edge weights (layer, y, x) of a whole scene, lazy where its image is.
+
+    The component and the mean of the squared differences are those of the whole scene; they are
+    gathered now, chunk by chunk, in two passes over the image.
+    """
+    if edges is None or (isinstance(edges, np.ndarray) and edges.ndim > 1):
         raise InputError(
             "A prior whose edge weights are an array belongs to one scene and cannot be used on "
             "another, or in blocks. Take edges='image' or the indices of bands."
         )
-    return scene.edges_along(scene.bands(_band_indices(edges, scene.n_bands)))
+    if isinstance(edges, str):
+        good = image.isel({BAND: np.flatnonzero(good_bands(image))})
+        moments = cube_moments(good)
+        if not moments.count:
+            raise InputError("No pixel of the image has data in all its good bands.")
+        axis = principal_axes(moments)[1][:1]
+        layers = map_pixels(good, lambda spectra: spectra @ axis.T, n_outputs=1, dtype=np.float64)
+    else:
+        used = image.isel({BAND: _band_indices(edges, image.sizes[BAND])})
+        layers = used.data.astype(np.float64)
+    layers = on_the_grid_of(image, layers, dim=LAYER, coords={})
+    squared = xr.concat(
+        [((layers.shift({dim: -1}) - layers) ** 2).sum(LAYER, skipna=False) for dim in (X, Y)],
+        dim=LAYER,
+    )
+    mean = float(squared.mean())
+    weights = xr.ufuncs.exp(-squared / (2 * mean)) if mean > 0 else squared + 1.0
+    return weights.fillna(0.0).astype(np.float32)
 
 
 def _given(edges: NDArray[np.floating[Any]], exists: NDArray[np.bool_]) -> NDArray[np.float64]:

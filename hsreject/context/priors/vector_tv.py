@@ -10,7 +10,12 @@ import numpy as np
 
 from hsreject.context.preconditioned_admm import Iteration
 from hsreject.context.prior import Grid, Prior, Term, check_weight
-from hsreject.context.priors.edges import Edges, chosen_edge_weights, edges_on_scene, weight_halo
+from hsreject.context.priors.edges import (
+    Edges,
+    chosen_edge_weights,
+    scene_edge_weights,
+    weight_halo,
+)
 from hsreject.context.site_kernels import Steps, new_multipliers
 from hsreject.context.solver import cached_rows, data_and_bound
 from hsreject.context.sweep_kernels import (
@@ -26,9 +31,9 @@ from hsreject.context.sweep_kernels import (
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
+    import xarray as xr
     from numpy.typing import NDArray
 
-    from hsreject.context.scene_image import SceneImage
     from hsreject.threads import Threads
 
     Array = NDArray[np.floating[Any]]
@@ -100,9 +105,18 @@ class VectorTV(Prior):
         """Two for the dual, and as many for temporaries."""
         return 4
 
-    def on_scene(self, scene: SceneImage) -> VectorTV:
-        """Return this prior with the edge scale of the whole scene."""
-        return VectorTV(self.weight, edges=edges_on_scene(self.edges, scene))
+    @property
+    def n_layers(self) -> int:
+        """Edge weights to the right and down, if there are any."""
+        return 0 if self.edges is None else 2
+
+    def guide(self, image: xr.DataArray) -> xr.DataArray:
+        """Return the edge weights of a whole scene."""
+        return scene_edge_weights(self.edges, image)
+
+    def guided(self, layers: NDArray[np.floating[Any]]) -> VectorTV:
+        """Return this prior with edge weights (direction, y, x), if it has any."""
+        return self if self.edges is None else VectorTV(self.weight, edges=layers.swapaxes(0, 1))
 
 
 class VectorTVTerm(Term):

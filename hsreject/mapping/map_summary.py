@@ -151,8 +151,8 @@ def class_shares(maps: xr.Dataset) -> tuple[ClassShare, ...]:
         Of :func:`hsreject.rejection.maps.rejection_maps`, in memory or lazy.
     """
     table: ClassTable = class_table(maps["label"])
-    label = da.asanyarray(maps["label"].data)  # type: ignore[no-untyped-call]  # few types
-    rejected = da.asanyarray(maps["rejected"].data)  # type: ignore[no-untyped-call]
+    label = da.asanyarray(maps["label"].data)
+    rejected = da.asanyarray(maps["rejected"].data)
     n_values = int(np.iinfo(label.dtype).max) + 1
     mixed = (label.astype(np.int64) + n_values * rejected).ravel()
     counts = da.bincount(mixed, minlength=2 * n_values).compute()
