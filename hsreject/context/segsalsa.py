@@ -135,7 +135,7 @@ class SegSALSA:
 
     Examples
     --------
-    A pixel that disagrees with all its neighbours:
+    A pixel that disagrees with all its neighbors:
 
     >>> import hsreject as hr
     >>> probability = np.full((2, 5, 5), 0.2)

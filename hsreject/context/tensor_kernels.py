@@ -260,14 +260,14 @@ def gather_row(dual: FloatArray, patches: Patches, row: int, out: FloatArray) ->
     n_rows, n_patch, n_directions, n_classes, n_columns = dual.shape
     clear(out)
     for s in range(n_patch):
-        centre = row - (s // side - reach)
-        if not 0 <= centre < n_rows:
+        center = row - (s // side - reach)
+        if not 0 <= center < n_rows:
             continue
         shift = s % side - reach
         start, stop = max(-shift, 0), max(min(n_columns, n_columns - shift), 0)
-        c = patches.coupling[centre, s, start:stop]
+        c = patches.coupling[center, s, start:stop]
         for direction in range(n_directions):
-            seen = dual[centre, s, direction]
+            seen = dual[center, s, direction]
             for k in range(n_classes):
                 y, total = seen[k, start:stop], out[direction, k, start + shift :]
                 for i in range(len(y)):

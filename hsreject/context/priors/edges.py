@@ -1,4 +1,4 @@
-"""Edge weights: how strongly a pixel is tied to its right and its lower neighbour."""
+"""Edge weights: how strongly a pixel is tied to its right and its lower neighbor."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _given(edges: NDArray[np.floating[Any]], exists: NDArray[np.bool_]) -> NDArr
     if edges.shape != exists.shape:
         raise InputError(
             f"Edge weights must have the shape (y, 2, x) = {exists.shape} (got {edges.shape}): "
-            "[:, 0] to the right neighbour, [:, 1] to the lower one."
+            "[:, 0] to the right neighbor, [:, 1] to the lower one."
         )
     weights = edges.astype(np.float64)
     if not (np.isfinite(weights[exists]).all() and (weights[exists] >= 0).all()):

@@ -344,7 +344,7 @@ def without_margin(array: NDArray[Any], side: int) -> NDArray[Any]:
 
 
 def views(array: NDArray[Any], side: int) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Yield, for each pixel of a patch, what all centres see there of a padded array (y, ..., x).
+    """Yield, for each pixel of a patch, what all centers see there of a padded array (y, ..., x).
 
     These are views: adding to them adds to the array.
     """

@@ -55,7 +55,7 @@ class VectorTV(Prior):
     Parameters
     ----------
     weight : float, at least 0
-        How strongly neighbours are tied. On Indian Pines 1 to 4.
+        How strongly neighbors are tied. On Indian Pines 1 to 4.
     edges : None, "image", sequence of int, or array (y, 2, x), optional
         Edge weights. None: all 1. "image": from the first principal component of the image,
         :math:`w = \exp(-d^2 / (2\,\overline{d^2}))` with d the difference across the edge, so that
