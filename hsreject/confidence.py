@@ -245,9 +245,11 @@ def _decided(
         output_core_dims=[[], []],
         dask="parallelized",
         output_dtypes=[labels.dtype, precision],
-        keep_attrs=False,
+        keep_attrs=True,  # those of coordinates: the reference system is one
     )
-    return label.rename("label"), sure.rename("confidence")
+    return label.drop_attrs(deep=False).rename("label"), sure.drop_attrs(deep=False).rename(
+        "confidence"
+    )
 
 
 def _beside(

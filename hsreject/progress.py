@@ -28,13 +28,18 @@ def no_progress(stage: str, done: float, total: float | None) -> None:
 
 @contextmanager
 def counting_tasks(stage: str, progress: ProgressCallback) -> Iterator[None]:
-    """Tell how many tasks of dask are done while it computes, for the schedulers of one machine."""
+    """Tell how many tasks of dask are done while it computes; a cluster tells begin and end."""
     from dask.callbacks import Callback  # noqa: PLC0415  (whoever counts has imported dask)
 
-    def count(_key: object, _result: object, _graph: Any, state: Any, _worker: Any) -> None:
-        done = len(state["finished"])
-        left = sum(len(state[kind]) for kind in ("ready", "waiting", "running"))
-        progress(stage, done, done + left)
+    total = 1
 
+    def count(_key: object, _result: object, _graph: Any, state: Any, _worker: Any) -> None:
+        nonlocal total
+        done = len(state["finished"])
+        total = done + sum(len(state[kind]) for kind in ("ready", "waiting", "running"))
+        progress(stage, done, total)
+
+    progress(stage, 0, None)
     with Callback(posttask=count):
         yield
+    progress(stage, total, total)
