@@ -14,7 +14,7 @@ demo: $(STAMP)
 	$(BIN)/hsreject run configs/indian_pines.toml --out out/demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
