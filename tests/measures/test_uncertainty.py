@@ -172,7 +172,7 @@ def test_bad_resampling_is_refused() -> None:
         ({"confidence_level": 95}, "confidence_level"),
         ({"coordinates": ([0], [0])}, "block_size"),
         ({"block_size": 3}, "coordinates"),
-        ({"coordinates": ([0], [0]), "block_size": -1}, "block_size must be positive"),
+        ({"coordinates": ([0], [0]), "block_size": -1}, "block_size"),
     ):
         with pytest.raises(InputError, match=word):
             hr.Resampling(**options)
