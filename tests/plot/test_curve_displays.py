@@ -15,8 +15,8 @@ from hsreject.plot import (
     RelativeOptimalityDisplay,
     new_row,
 )
-from hsreject.plot.curve_displays import PANELS
 from hsreject.plot.style import BETTER, WORSE
+from tests.measures import slow
 
 
 def example(n: int = 300, seed: int = 0) -> xr.Dataset:
@@ -39,7 +39,7 @@ def test_curves_are_drawn_as_they_are(three: list[Axes]) -> None:
     curve = example()
     drawn = RejectionCurveDisplay.from_curves({"maximum": curve}).plot(three)
     assert drawn == three
-    for ax, measure in zip(three, PANELS, strict=True):
+    for ax, measure in zip(three, slow.MEASURES, strict=True):
         fraction, values = line(ax, "maximum").T
         expected = curve[measure].values.copy()
         expected[~np.isfinite(expected)] = np.nan
@@ -88,7 +88,7 @@ def test_isolated_points_have_symbols_and_curves_have_none(three: list[Axes]) ->
 def test_bands_are_filled_between_their_limits(three: list[Axes]) -> None:
     curve = example()
     band = xr.Dataset({"rejected_fraction": ("point", [0.1, 0.5])})
-    for measure in PANELS:
+    for measure in slow.MEASURES:
         band[f"{measure}_lower"] = ("point", [0.4, 0.5])
         band[f"{measure}_upper"] = ("point", [0.6, 0.8])
     RejectionCurveDisplay.from_curves({"a": curve}, bands={"a": band}).plot(three)
@@ -159,7 +159,7 @@ REFERENCE = hr.OperatingPoint(50, 30, 5, 15)
 
 def test_borders_meet_in_the_reference_point() -> None:
     borders = OperatingSetDisplay.from_point(REFERENCE).borders.sel(rejected_fraction=0.2)
-    for measure in PANELS:
+    for measure in slow.MEASURES:
         for border in ("worst", "middle", "best"):
             value = borders[measure].sel(border=border)
             assert float(value) == pytest.approx(getattr(REFERENCE, measure))
@@ -186,7 +186,7 @@ def test_regions_are_those_that_no_cost_can_change(three: list[Axes]) -> None:
         )
         gain = REFERENCE.cost(costs) - point.cost(costs)
         verdict = "better" if (gain > 0).all() else "worse" if (gain < 0).all() else "depends"
-        for ax, measure in zip(three, PANELS, strict=True):
+        for ax, measure in zip(three, slow.MEASURES, strict=True):
             place = (r, getattr(point, measure))
             if place[1] > 9.9:
                 continue  # beyond the axis of rejection quality
@@ -199,7 +199,7 @@ def test_regions_are_those_that_no_cost_can_change(three: list[Axes]) -> None:
 
 def test_operating_set_marks_the_reference_in_each_panel(three: list[Axes]) -> None:
     OperatingSetDisplay.from_point(REFERENCE).plot(three)
-    for ax, measure in zip(three, PANELS, strict=True):
+    for ax, measure in zip(three, slow.MEASURES, strict=True):
         ends = [artist.get_xydata().tolist() for artist in ax.get_lines()]
         assert [[0.2, getattr(REFERENCE, measure)]] in ends
     labels = [text.get_text() for text in three[0].figure.legends[0].get_texts()]
