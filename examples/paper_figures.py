@@ -109,7 +109,7 @@ def synthetic_curves(n_per_class: int, seed: int = 0) -> dict[str, xr.Dataset]:
 def figure_3(n_per_class: int = 1000, seed: int = 0) -> PaperFigure:
     """Draw the samples, their labels and what both rejectors reject of them."""
     problem = draw_samples(n_per_class, seed)
-    figure, axes = hr.plot.new_row(4, height=2.07)
+    figure, axes = hr.plot.new_row(4, height=hr.plot.PAGE_WIDTH / 4 + 0.28)
     with hr.plot.print_style():
         scatter(axes[0], problem.samples, problem.reference, "(a) true classes")
         scatter(axes[1], problem.samples, problem.label, "(b) nearest centre")
