@@ -178,7 +178,7 @@ def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
     """
     check_not_empty(curve)
     if schema.REJECTOR in curve.coords:
-        names = np.unique(curve[schema.REJECTOR].values).tolist()
+        names = list(dict.fromkeys(curve[schema.REJECTOR].values.ravel().tolist()))
         if len(names) > 1:
             raise InputError(
                 f"{needed_by} needs the curve of one rejector, but this table holds those of "

@@ -110,9 +110,6 @@ def test_points_that_are_not_one_whole_curve_are_refused() -> None:
     with pytest.raises(InputError, match=r"from 0\.2 to 0\.2"):
         hr.aurc(few)
     curve = hr.rejection_curve([True, False, True], [0.9, 0.5, 0.1])
-    named = [curve.assign_coords(rejector=("operating_point", [n] * 4)) for n in ("a", "b")]
-    with pytest.raises(InputError, match="a, b"):
-        hr.aurc(xr.concat(named, "operating_point"))
     twice = xr.concat([curve, curve], "operating_point")
     empty = curve.isel(operating_point=slice(0, 0))
     for summary in (hr.aurc, hr.excess_aurc, lambda points: hr.accuracy_at(points, 0.5)):
