@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 import hsreject as hr
-from hsreject.plot import PAGE_WIDTH, new_figure, new_row, print_style
 
 CENTERS = np.array([[-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
 CLASS_COLORS = ("#56b4e9", "#e69f00", "#117733", "#aa3377")  # safe for color-blind readers
@@ -43,7 +42,7 @@ def figure_2() -> PaperFigure:
     reference = hr.OperatingPoint.from_measures(
         nonrejected_accuracy=0.625, classification_quality=0.65, rejected_fraction=0.2, n=1.0
     )
-    figure, axes = new_row(3, PAGE_WIDTH, 2.45)
+    figure, axes = hr.plot.new_row(3, height=2.45)
     hr.plot.OperatingSetDisplay.from_point(reference).plot(axes)
     return PaperFigure(
         figure,
@@ -63,7 +62,7 @@ def figure_2() -> PaperFigure:
 
 
 class FourGaussians(NamedTuple):
-    r"""Samples of four unit Gaussians at (+-1, +-1), classified by nearest center (section V-A).
+    """Samples of four unit Gaussians at (+-1, +-1), classified by nearest center (section V-A).
 
     The classes are equally likely and share the identity covariance, so the posteriors are known,
     p(k | s) proportional to exp(-|s - m_k|^2 / 2), and the nearest center is the Bayes label.
@@ -79,8 +78,8 @@ class FourGaussians(NamedTuple):
 def draw_samples(n_per_class: int, seed: int = 0) -> FourGaussians:
     """Draw `n_per_class` samples of each class."""
     noise = np.random.default_rng(seed).standard_normal((len(CENTERS), n_per_class, 2))
-    samples = (CENTERS[:, np.newaxis, :] + noise).reshape(-1, 2)
-    distance = ((samples[np.newaxis] - CENTERS[:, np.newaxis]) ** 2).sum(axis=-1)
+    samples = (CENTERS[:, np.newaxis] + noise).reshape(-1, 2)
+    distance = ((samples - CENTERS[:, np.newaxis]) ** 2).sum(axis=-1)  # squared, (center, sample)
     weight = np.exp(-(distance - distance.min(axis=0)) / 2)
     reference = np.repeat(np.arange(1, 5), n_per_class)
     return FourGaussians(
@@ -110,8 +109,8 @@ def synthetic_curves(n_per_class: int, seed: int = 0) -> dict[str, xr.Dataset]:
 def figure_3(n_per_class: int = 1000, seed: int = 0) -> PaperFigure:
     """Draw the samples, their labels and what both rejectors reject of them."""
     problem = draw_samples(n_per_class, seed)
-    figure, axes = new_row(4, PAGE_WIDTH, PAGE_WIDTH / 4 + 0.28)
-    with print_style():
+    figure, axes = hr.plot.new_row(4, height=hr.plot.PAGE_WIDTH / 4 + 0.28)
+    with hr.plot.print_style():
         scatter(axes[0], problem.samples, problem.reference, "(a) true classes")
         scatter(axes[1], problem.samples, problem.label, "(b) nearest centre")
         for ax, letter, (name, confidence) in zip(
@@ -144,7 +143,7 @@ def scatter(ax: Axes, samples: np.ndarray, classes: np.ndarray, title: str) -> N
 def figure_4(n_per_class: int = 10_000, seed: int = 0) -> PaperFigure:
     """Draw the three measures of both rejectors on the four Gaussians."""
     curves = synthetic_curves(n_per_class, seed)
-    figure, axes = new_row(3, PAGE_WIDTH, 2.2)
+    figure, axes = hr.plot.new_row(3, height=2.2)
     hr.plot.RejectionCurveDisplay.from_curves(curves).plot(axes)
     largest = [
         f"{best.classification_quality:.3f} at r = {best.rejected_fraction:.2f} ({name})"
@@ -164,7 +163,7 @@ def figure_4(n_per_class: int = 10_000, seed: int = 0) -> PaperFigure:
 def figure_5(n_per_class: int = 10_000, seed: int = 0) -> PaperFigure:
     """Draw the relative optimality between all pairs of operating points."""
     curves = synthetic_curves(n_per_class, seed)
-    figure, axes = new_row(2, PAGE_WIDTH, 3.0)
+    figure, axes = hr.plot.new_row(2, height=3.0)
     best = []
     for ax, letter, (name, curve) in zip(axes, "ab", curves.items(), strict=True):
         display = hr.plot.RelativeOptimalityDisplay.from_curve(curve)
@@ -185,8 +184,7 @@ def figure_5(n_per_class: int = 10_000, seed: int = 0) -> PaperFigure:
 def largest_quality(curves: dict[str, xr.Dataset]) -> dict[str, hr.OperatingPoint]:
     """Return the point of largest classification quality of each curve."""
     return {
-        name: hr.OperatingPoint.from_curve(curve, int(curve.classification_quality.values.argmax()))
-        for name, curve in curves.items()
+        name: hr.OperatingPoint.from_curve(hr.choose_point(curve)) for name, curve in curves.items()
     }
 
 
@@ -244,8 +242,22 @@ def figure_6(seed: int = 0) -> PaperFigure:
         name: rejector.reject(learned.evidence, fraction=0.1)
         for name, rejector in rejectors(learned.context).items()
     }
-    figure = new_figure(PAGE_WIDTH, 5.4)
-    with print_style():
+    joint, sequential = (worth(name, maps[name], learned.test) for name in (JOINT, SEQUENTIAL))
+    return PaperFigure(
+        draw_maps(learned, maps),
+        "Indian Pines. (a) Near infrared, red and green as red, green and blue; (b) the reference; "
+        f"labels with context, rejected pixels black: (c) {joint}, and (d) {sequential}. "
+        "Accuracies are those of the kept test pixels. Sequential rejection gives up the borders "
+        "between fields, joint rejection whole regions.",
+        f"The paper does not state the rejected fractions of its maps. {differences(seed)} The "
+        "class colours are other ones.",
+    )
+
+
+def draw_maps(learned: Learned, maps: dict[str, xr.Dataset]) -> Figure:
+    """Draw a picture of the scene, its reference and both reject maps."""
+    figure = hr.plot.new_figure(hr.plot.PAGE_WIDTH, 5.4)
+    with hr.plot.print_style():
         axes = figure.subplots(2, 2).ravel()
         infrared = hr.plot.FalseColorDisplay.from_cube(learned.cube, wavelengths=hr.plot.INFRARED)
         infrared.plot(axes[0])
@@ -259,23 +271,13 @@ def figure_6(seed: int = 0) -> PaperFigure:
             ax.set_title(title, loc="left")
             ax.set_anchor("C")
         write_legend(figure, reference.classes)
-    joint, sequential = (worth(name, maps[name], learned.test) for name in (JOINT, SEQUENTIAL))
-    return PaperFigure(
-        figure,
-        "Indian Pines. (a) Near infrared, red and green as red, green and blue; (b) the reference; "
-        f"labels with context, rejected pixels black: (c) {joint}, and (d) {sequential}. "
-        "Accuracies are those of the kept test pixels. Sequential rejection gives up the borders "
-        "between fields, joint rejection whole regions.",
-        f"The paper does not state the rejected fractions of its maps. {differences(seed)} The "
-        "class colours are other ones.",
-    )
+    return figure
 
 
 def worth(name: str, maps: xr.Dataset, test: xr.DataArray) -> str:
     """Say what a reject map is worth on the test pixels."""
-    known = test.values != 0
-    correct = (maps.label == test).values[known]
-    point = hr.operating_point(correct, maps.rejected.values[known])
+    samples = hr.evaluation_samples(test, maps.label, rejected=maps.rejected)
+    point = hr.operating_point(samples.correct, samples.rejected)
     return (
         f"{name}, {100 * maps.attrs['rejected_fraction']:.1f} % of the scene rejected, accuracy "
         f"{point.nonrejected_accuracy:.3f} (nothing rejected: {point.overall_accuracy:.3f})"
@@ -295,7 +297,7 @@ def write_legend(figure: Figure, classes: hr.ClassTable) -> None:
 def figure_7(n_points: int = N_POINTS, seed: int = 0) -> PaperFigure:
     """Draw the three measures of both rejectors on Indian Pines."""
     curves = scene_curves(n_points, seed)
-    figure, axes = new_row(3, PAGE_WIDTH, 2.2)
+    figure, axes = hr.plot.new_row(3, height=2.2)
     hr.plot.RejectionCurveDisplay.from_curves(curves, isolated=[JOINT]).plot(axes)
     said = [
         f"{name}: {best.classification_quality:.3f} at r = {best.rejected_fraction:.2f}, with A = "
@@ -317,8 +319,8 @@ def figure_7(n_points: int = N_POINTS, seed: int = 0) -> PaperFigure:
 def figure_8(n_points: int = N_POINTS, seed: int = 0) -> PaperFigure:
     """Draw relative optimality, and the cost from which on not rejecting is better."""
     curves = scene_curves(n_points, seed)
-    figure = new_figure(PAGE_WIDTH, 5.4)
-    with print_style():
+    figure = hr.plot.new_figure(hr.plot.PAGE_WIDTH, 5.4)
+    with hr.plot.print_style():
         axes = figure.subplots(2, 2, height_ratios=(1.25, 1))
     best = []
     for (above, below), name, letters in zip(
@@ -358,9 +360,8 @@ def differences(seed: int) -> str:
 
 # --------------------------------------------------------------------------- on the command line
 
-FIGURES = {
-    2: figure_2, 3: figure_3, 4: figure_4, 5: figure_5, 6: figure_6, 7: figure_7, 8: figure_8
-}  # fmt: skip
+MADE_BY = (figure_2, figure_3, figure_4, figure_5, figure_6, figure_7, figure_8)
+FIGURES = dict(enumerate(MADE_BY, start=2))
 
 
 def write(number: int, made: PaperFigure, folder: Path) -> str:

@@ -10,7 +10,7 @@ the kept pixels. Without --scene it takes Indian Pines, which comes with hsrejec
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +19,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import roc_auc_score
 
 import hsreject as hr
-from hsreject.errors import InputError
 
 INDIAN_PINES_HOLD_OUTS = ((14,), (10, 11), (2,), (5, 6), (8,), (11,))
 FEATURES = (hr.MNF(30), hr.Smooth(2.0))
 REGRESSION = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
 CONTEXT = hr.SegSALSA(hr.VectorTV(weight=2.0))
 REJECTED_FRACTION = 0.1  # at which accuracies are compared
-NAMES = ("pixelwise", "sequential")
 
 
 def hold_out_classes(
@@ -69,40 +67,37 @@ def hold_out_classes(
         cube = transformer.fit_transform(cube)
 
     def draws(hold: Sequence[int]) -> Iterator[tuple[xr.Dataset, xr.DataArray]]:
+        """Yield, per seed, the maps of what was learned without `hold`, and the test labels."""
         known = labels.where(~labels.isin(hold), 0).astype(labels.dtype)
         for seed in range(n_seeds):
             training, test = hr.sample_per_class(known, n_per_class, seed=seed)
             yield learn(cube, training, classifier, context), test
 
-    accuracies = [
-        hr.accuracy_at(rejector.operating_points(given, test), REJECTED_FRACTION).item()
-        for maps, test in draws(())
-        for rejector, given in compared(maps, context)
-    ]
-    aurocs, alone = [], []
+    separations = []
     for hold in hold_outs:
-        unknown = labels.isin(hold).values
-        for maps, test in draws(hold):
-            known = test.values != 0
-            for rejector, given in compared(maps, context):
-                confidence = rejector.rank(given)["confidence"].values
-                aurocs.append(told_apart(confidence, known, unknown))
-            alone.append(told_apart(maps["novelty_p_value"].values, known, unknown))
-    shape = (len(hold_outs), n_seeds)
-    over = ("seed", "rejector", "with_novelty")
-    return xr.Dataset(
-        {
-            "auroc": (("hold_out", *over), np.reshape(aurocs, (*shape, 2, 2))),
-            "novelty_auroc": (("hold_out", "seed"), np.reshape(alone, shape)),
-            "accuracy": (over, np.reshape(accuracies, (n_seeds, 2, 2))),
-            "n_unknown": ("hold_out", [int(labels.isin(hold).sum()) for hold in hold_outs]),
-        },
-        coords={
-            "hold_out": [", ".join(map(str, hold)) for hold in hold_outs],
-            "rejector": list(NAMES),
-            "with_novelty": [False, True],
-        },
+        unknown = labels.isin(hold)
+        rows = [separation(maps, test, unknown, context) for maps, test in draws(hold)]
+        separations.append(xr.concat(rows, "seed"))
+    accuracies = [kept_accuracy(maps, test, context) for maps, test in draws(())]
+    return xr.concat(separations, "hold_out").assign(
+        accuracy=xr.concat(accuracies, "seed"),
+        n_unknown=("hold_out", [int(labels.isin(hold).sum()) for hold in hold_outs]),
+        hold_out=[", ".join(map(str, hold)) for hold in hold_outs],
     )
+
+
+def checked(
+    hold_outs: Sequence[Sequence[int]] | None, labels: xr.DataArray
+) -> Sequence[Sequence[int]]:
+    """Return the classes to hold out, or say why a set of them cannot be."""
+    present = set(np.unique(labels.values).tolist()) - {0}
+    for hold in hold_outs or ():
+        if not set(hold) <= present or not hold or len(present - set(hold)) < 2:
+            raise hr.errors.InputError(
+                f"Classes {list(hold)} cannot be held out of {sorted(present)}: they must occur "
+                "there, at pixels with data, and leave two classes to train on."
+            )
+    return hold_outs or [(value,) for value in sorted(present)]
 
 
 def learn(
@@ -122,13 +117,22 @@ def learn(
     )
 
 
-def compared(
-    maps: xr.Dataset, context: hr.SegSALSA
-) -> Iterator[tuple[hr.RankedRejector, xr.Dataset]]:
-    """Yield both rejectors, each with what it is given: first without, then with novelty."""
-    for rejector in (hr.PixelwiseRejector(), hr.SequentialRejector(context)):
-        yield rejector, maps.drop_vars("novelty_p_value")
-        yield rejector, maps
+def separation(
+    maps: xr.Dataset, test: xr.DataArray, unknown: xr.DataArray, context: hr.SegSALSA
+) -> xr.Dataset:
+    """Return how well confidences, and novelty alone, tell unknown from known pixels."""
+
+    def auroc(confidence: xr.DataArray) -> float:
+        return told_apart(confidence.values, test.values != 0, unknown.values)
+
+    return xr.Dataset(
+        {
+            "auroc": compared(
+                maps, context, lambda rejector, given: auroc(rejector.rank(given).confidence)
+            ),
+            "novelty_auroc": auroc(maps.novelty_p_value),
+        }
+    )
 
 
 def told_apart(confidence: np.ndarray, known: np.ndarray, unknown: np.ndarray) -> float:
@@ -137,52 +141,77 @@ def told_apart(confidence: np.ndarray, known: np.ndarray, unknown: np.ndarray) -
     return float(roc_auc_score(unknown[judged], -confidence[judged]))
 
 
-def checked(
-    hold_outs: Sequence[Sequence[int]] | None, labels: xr.DataArray
-) -> Sequence[Sequence[int]]:
-    """Return the classes to hold out, or say why a set of them cannot be."""
-    present = set(np.unique(labels.values).tolist()) - {0}
-    for hold in hold_outs or ():
-        if not set(hold) <= present or not hold or len(present - set(hold)) < 2:
-            raise InputError(
-                f"Classes {list(hold)} cannot be held out of {sorted(present)}: they must occur "
-                "there, at pixels with data, and leave two classes to train on."
-            )
-    return hold_outs or [(value,) for value in sorted(present)]
+def kept_accuracy(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> xr.DataArray:
+    """Return the accuracy of the pixels that each rejector keeps."""
+
+    def accuracy(rejector: hr.RankedRejector, given: xr.Dataset) -> float:
+        return hr.accuracy_at(rejector.operating_points(given, test), REJECTED_FRACTION).item()
+
+    return compared(maps, context, accuracy)
+
+
+def compared(
+    maps: xr.Dataset,
+    context: hr.SegSALSA,
+    number: Callable[[hr.RankedRejector, xr.Dataset], float],
+) -> xr.DataArray:
+    """Return a number about each rejector, first without and then with novelty."""
+    rejectors = {"pixelwise": hr.PixelwiseRejector(), "sequential": hr.SequentialRejector(context)}
+    evidence = {False: maps.drop_vars("novelty_p_value"), True: maps}
+    return xr.DataArray(
+        [
+            [number(rejector, given) for given in evidence.values()]
+            for rejector in rejectors.values()
+        ],
+        coords={"rejector": list(rejectors), "with_novelty": list(evidence)},
+    )
 
 
 def show(result: xr.Dataset) -> None:
     """Print the AUROC of every hold-out, and the accuracy with nothing unknown."""
     table = result.auroc.mean("seed").stack(column=("rejector", "with_novelty")).to_pandas()
-    table.columns = ["pixelwise", "+ novelty", "sequential", "+ novelty"]
+    table.columns = ["+ novelty" if with_novelty else name for name, with_novelty in table.columns]
     table["novelty alone"] = result.novelty_auroc.mean("seed").values
     table.loc["mean"] = table.mean()
     table.insert(0, "pixels", [*map(str, result.n_unknown.values), ""])
     print("AUROC of unknown against known pixels")
     print(table.rename_axis(None).to_string(float_format="{:.3f}".format))
     print(f"\nAccuracy of the kept pixels, {REJECTED_FRACTION:.0%} rejected, nothing unknown")
-    for name in NAMES:
+    for name in result.rejector.values:
         without, aware = 100 * result.accuracy.sel(rejector=name).mean("seed").values
         print(f"{name:<11} {without:.2f} %, with novelty {aware:.2f} % ({aware - without:+.2f})")
 
 
-def main() -> None:
-    """Run what the command line asks for."""
+# --------------------------------------------------------------------------- on the command line
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the options of this script."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scene", type=Path, help="a scene; Indian Pines unless given")
     parser.add_argument("--labels", type=Path, help="its reference labels")
-    parser.add_argument("--hold-out", action="append", help="such as 10,11; repeatable")
+    parser.add_argument(
+        "--hold-out", action="append", type=label_values, help="such as 10,11; repeatable"
+    )
     parser.add_argument("--n-per-class", type=int, default=10, help="training pixels per class")
     parser.add_argument("--n-seeds", type=int, default=5, help="draws of the training pixels")
     parser.add_argument("--n-components", type=int, default=30, help="MNF components")
     parser.add_argument("--out", type=Path, help="write the table to this file, .nc")
+    return parser
+
+
+def label_values(text: str) -> list[int]:
+    """Return label values that are written with commas between them."""
+    return [int(value) for value in text.split(",")]
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = make_parser()
     options = parser.parse_args()
     if (options.scene is None) != (options.labels is None):
         parser.error("give --scene and --labels together, or neither for Indian Pines")
-    try:
-        hold_outs = [[int(value) for value in text.split(",")] for text in options.hold_out or ()]
-    except ValueError:
-        parser.error("--hold-out takes label values with commas between them, such as 10,11")
+    hold_outs = options.hold_out
     try:
         if options.scene is None:
             cube, labels = hr.load_indian_pines()

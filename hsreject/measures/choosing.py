@@ -12,7 +12,7 @@ from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.cost import SAME_COST
-from hsreject.measures.curve import check_not_empty, counts_of
+from hsreject.measures.curve import counts_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -25,11 +25,11 @@ def choose_point(
     accuracy: float | None = None,
     rejection_cost: float | None = None,
 ) -> xr.Dataset:
-    """Return the operating point of a curve that meets what is wanted.
+    """Return the operating point of a curve that meets a wish.
 
-    At most one wish is given. Without any, the point of largest classification quality is chosen,
-    the one with most right decisions: its relative optimality is not negative against any other
-    point of the curve. Among equally good points the one that rejects least is chosen.
+    Give at most one wish. Without any, the point of largest classification quality is chosen, the
+    one with most right decisions: its relative optimality is not negative against any other point
+    of the curve. Among equally good points the one that rejects least is chosen.
 
     Parameters
     ----------
@@ -75,6 +75,7 @@ def choose_point(
             f"One operating point meets one wish, but several are given: {', '.join(given)}. "
             "Give one of them, or none for the largest classification quality."
         )
+    inputs.check_not_empty(curve)
     if rejection_cost is not None:
         return cheapest_operating_point(curve, rejection_cost)
     if accuracy is not None:
@@ -110,6 +111,7 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr
     >>> cheapest_operating_point(curve, [0.2, 0.8]).index.values
     array([2, 0])
     """
+    inputs.check_not_empty(curve)
     rho = inputs.cost_values(rejection_cost)
     counts = counts_of(curve)
     rows = [
@@ -121,8 +123,8 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr
 
 def _for_accuracy(curve: xr.Dataset, wanted: float) -> xr.Dataset:
     accuracy = curve["nonrejected_accuracy"].values
-    reached = accuracy >= wanted  # NaN, everything rejected, reaches nothing
-    if accuracy.size and not reached.any():
+    reached = accuracy >= wanted  # NaN, where everything is rejected, reaches nothing
+    if not reached.any():
         raise InputError(
             f"No operating point keeps an accuracy of {wanted:g}: {_highest(accuracy)}. "
             "Ask for less, or improve the classifier or confidence."
@@ -140,8 +142,10 @@ def _highest(accuracy: NDArray[np.float64]) -> str:
 
 
 def _chosen(curve: xr.Dataset, criterion: NDArray[np.float64], *, sign: int) -> xr.Dataset:
-    """Return the row with the smallest `sign * criterion`, with its margin."""
-    check_not_empty(curve, needed_by="choosing a point")
+    """Return the row with the smallest `sign * criterion`, with its margin.
+
+    Criteria that differ by rounding are equal: of those the row that rejects least is taken.
+    """
     loss = sign * criterion
     best = np.flatnonzero(loss <= loss.min() + SAME_COST)
     index = int(best[np.argmin(curve["rejected_fraction"].values[best])])

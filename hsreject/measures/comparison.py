@@ -94,18 +94,18 @@ def compare(
         point_0.rejected_fraction,
     )
     even = break_even_cost(*measures)
-    saving = None
+    cheaper_between, saving = None, None
+    if verdict is Verdict.OUTPERFORMS:
+        cheaper_between = (0.0, 1.0)
+    elif verdict is Verdict.DEPENDS:
+        cheaper_between = (0.0, even) if rejected > 0 else (even, 1.0)
     if rejection_cost is not None:
         rho = float(inputs.cost_values(rejection_cost))
-        saving = _saving(point_1, point_0, rho)
-        verdict, reason = _verdict_at(saving), f"rejection cost {rho:g}"
+        saving = point_0.cost(rho) - point_1.cost(rho)
+        saving = 0.0 if abs(saving) < SAME_COST else saving
+        verdict, reason = _by_sign(saving), f"rejection cost {rho:g}"
     return Comparison(
-        verdict=verdict,
-        reason=reason,
-        relative_optimality=relative_optimality(*measures),
-        break_even_cost=even,
-        cheaper_between=_cheaper_between(accurate, misclassified, rejected, even),
-        saving=saving,
+        verdict, reason, relative_optimality(*measures), even, cheaper_between, saving
     )
 
 
@@ -121,13 +121,13 @@ def _sign_of_difference(point_1: OperatingPoint, point_0: OperatingPoint, name: 
 
 
 def _verdict(accurate: int, misclassified: int, rejected: int) -> tuple[Verdict, str]:
+    """Return the verdict and its reason, given the signs of what changes from point 0 to 1."""
     if accurate == misclassified == 0:
         return Verdict.EQUAL, "same accurate and misclassified samples kept"
     if accurate * misclassified > 0:
         both = _more(accurate)
         return Verdict.DEPENDS, f"{both} accurate but also {both} misclassified kept"
-    better = accurate > 0 or misclassified < 0
-    verdict = Verdict.OUTPERFORMS if better else Verdict.OUTPERFORMED
+    verdict = _by_sign(accurate - misclassified)
     if rejected == 0:
         return verdict, f"same number rejected, {_more(accurate)} accurate kept"
     if accurate == 0:
@@ -141,25 +141,7 @@ def _more(sign: int) -> str:
     return "more" if sign > 0 else "fewer"
 
 
-def _saving(point_1: OperatingPoint, point_0: OperatingPoint, rho: float) -> float:
-    def exact(point: OperatingPoint) -> Fraction:
-        cost = Fraction(point.misclassified_kept) + Fraction(rho) * Fraction(point.rejected)
-        return cost / Fraction(point.n)
-
-    difference = float(exact(point_0) - exact(point_1))
-    return 0.0 if abs(difference) < SAME_COST else difference
-
-
-def _verdict_at(saving: float) -> Verdict:
-    if saving == 0:
+def _by_sign(gain: float) -> Verdict:
+    if gain == 0:
         return Verdict.EQUAL
-    return Verdict.OUTPERFORMS if saving > 0 else Verdict.OUTPERFORMED
-
-
-def _cheaper_between(
-    accurate: int, misclassified: int, rejected: int, even: float
-) -> tuple[float, float] | None:
-    if accurate * misclassified > 0:
-        return (0.0, even) if rejected > 0 else (even, 1.0)
-    outperforms = accurate > 0 or misclassified < 0
-    return (0.0, 1.0) if outperforms else None
+    return Verdict.OUTPERFORMS if gain > 0 else Verdict.OUTPERFORMED

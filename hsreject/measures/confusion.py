@@ -60,9 +60,7 @@ def confusion_matrix(
     )
     truth = inputs.class_values(plain["reference"], name="reference")
     decision = inputs.class_values(plain["label"], name="label")
-    values = (
-        np.union1d(truth, decision) if classes is None else np.array(classes.values, dtype=np.int64)
-    )
+    values = np.union1d(truth, decision) if classes is None else np.array(classes.values)
     row, column = _places(truth, values, "reference"), _places(decision, values, "label")
     if rejected is not None:
         gone = inputs.rejected_values(plain["rejected"])
@@ -83,6 +81,7 @@ def confusion_matrix(
 
 
 def _places(classes: NDArray[np.int64], values: NDArray[np.int64], name: str) -> NDArray[np.intp]:
+    """Return the place in `values`, which have any order, of each of the `classes`."""
     order = np.argsort(values)
     place = order[np.minimum(np.searchsorted(values, classes, sorter=order), values.size - 1)]
     unknown = np.unique(classes[values[place] != classes])
@@ -208,17 +207,24 @@ def rejection_curve_by_class(
         curve = curve.isel({schema.OPERATING_POINT: chosen})
     threshold = curve["threshold"].values
     classes = np.union1d(truth, decision)
-    groups = {
-        "accurate": (correct, truth),
-        "misclassified": (~correct, truth),
-        "wrongly_assigned": (~correct, decision),
+
+    def kept_and_rejected(members: NDArray[np.bool_], of_class: NDArray[np.int64]) -> Any:
+        """Return both numbers of `members`, each of shape (operating_point, category)."""
+        columns = [np.sort(values[members & (of_class == value)]) for value in classes]
+        rejected = np.stack([np.searchsorted(column, threshold) for column in columns], axis=1)
+        return rejected[-1] - rejected, rejected  # the last threshold rejects everything
+
+    accurate_kept, accurate_rejected = kept_and_rejected(correct, truth)
+    misclassified_kept, misclassified_rejected = kept_and_rejected(~correct, truth)
+    wrongly_assigned_kept, _ = kept_and_rejected(~correct, decision)
+    counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
+    table = {
+        **{name: getattr(counts, name) for name in COUNTS},
+        "wrongly_assigned_kept": wrongly_assigned_kept,
+        "rejected_fraction_of_class": counts.rejected_fraction,
+        "producer_accuracy": counts.nonrejected_accuracy,
+        "user_accuracy": share(accurate_kept, accurate_kept + wrongly_assigned_kept),
     }
-    rejected, kept = {}, {}  # by group, shape (operating_point, category)
-    for name, (belongs, of_class) in groups.items():
-        columns = [values[belongs & (of_class == value)] for value in classes]
-        rejected[name] = np.stack([_rejected(column, threshold) for column in columns], axis=1)
-        kept[name] = rejected[name][-1] - rejected[name]  # the last threshold rejects everything
-    table = _measures(rejected, kept)
     dims = (schema.OPERATING_POINT, schema.CATEGORY)
     return xr.Dataset(
         {
@@ -228,22 +234,3 @@ def rejection_curve_by_class(
         },
         coords={schema.CATEGORY: classes},
     )
-
-
-def _rejected(confidence: NDArray[np.floating], threshold: NDArray[np.float64]) -> NDArray[np.intp]:
-    return np.searchsorted(np.sort(confidence), threshold, side="left")
-
-
-def _measures(
-    rejected: dict[str, NDArray[Any]], kept: dict[str, NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    counts = Counts(
-        kept["accurate"], kept["misclassified"], rejected["accurate"], rejected["misclassified"]
-    )
-    return {
-        **{name: getattr(counts, name) for name in COUNTS},
-        "wrongly_assigned_kept": kept["wrongly_assigned"],
-        "rejected_fraction_of_class": counts.rejected_fraction,
-        "producer_accuracy": counts.nonrejected_accuracy,
-        "user_accuracy": share(kept["accurate"], kept["accurate"] + kept["wrongly_assigned"]),
-    }

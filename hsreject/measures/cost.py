@@ -13,7 +13,8 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.errors import InputError
-from hsreject.measures.curve import ROUNDING, check_not_empty, check_single_curve, counts_of
+from hsreject.measures import inputs
+from hsreject.measures.curve import counts_of
 from hsreject.measures.optimality import gain_and_step, of_two_points
 from hsreject.measures.point import Counts
 
@@ -97,7 +98,7 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
     >>> minimum_cost_without_rejection(curve).values
     array([ nan, 1. , 0.5 , 0.33333333])
     """
-    check_single_curve(curve, needed_by="minimum_cost_without_rejection")
+    inputs.check_single_curve(curve, needed_by="minimum_cost_without_rejection")
     counts = counts_of(curve)
     with np.errstate(divide="ignore", invalid="ignore"):
         break_even = _errors_saved(counts) / counts.rejected
@@ -111,17 +112,16 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
 
 
 def _errors_saved(counts: Counts) -> Any:
-    """Return how many errors each point keeps less than if nothing were rejected."""
+    """Return how many fewer errors each point keeps than if nothing were rejected."""
     share = counts.misclassified / counts.n
-    if np.ptp(share) < ROUNDING:
+    if np.ptp(share) < inputs.ROUNDING:  # all points have the same labels
         return counts.misclassified_rejected
     nothing = np.flatnonzero(counts.rejected == 0)
     if not nothing.size:
         raise InputError(
-            "These points have different labels, so that rejecting nothing must be one of them, "
-            f"but all reject some samples (at least {counts.rejected_fraction.min():.2g} of "
-            "them). Add a point that rejects nothing: for joint rejection that of a failure "
-            "probability of 0."
+            "These points have different labels, so one of them must reject nothing, but all "
+            f"reject a fraction of at least {counts.rejected_fraction.min():.2g}. Add a point that "
+            "rejects nothing: for joint rejection that of failure probability 0."
         )
     return share[nothing[0]] * counts.n - counts.misclassified_kept
 
@@ -153,7 +153,7 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
     >>> envelope.index.values, envelope.lowest_cost.values, envelope.highest_cost.values
     (array([0, 2]), array([0.5, 0. ]), array([1. , 0.5]))
     """
-    check_not_empty(curve, needed_by="cost_envelope")
+    inputs.check_not_empty(curve)
     counts = counts_of(curve)
     rejected, errors, n = counts.rejected, counts.misclassified_kept, counts.n
     if (n != n[0]).any():  # points of different samples: compare shares
@@ -172,18 +172,19 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
 
 
 def lower_hull(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the corners of the lower convex hull of points with ascending `x`.
+    """Return the corners of the lower convex hull of points, x ascending.
 
-    Points on or above the line through their current neighbours are dropped all at once while that
-    removes many, the few that are left one by one. Exact for integers (below about 2**31).
+    A point is a corner of the hull only if the line through its two neighbours turns left there.
+    Dropping all others at once, again and again, thins a long curve to a few points in array
+    operations; the loop then decides about those one by one, going back as it drops some (Andrew's
+    monotone chain). Exact for integers below about 2**31.
     """
     index = np.lexsort((y, x))
-    index = index[np.concatenate([[True], np.diff(x[index]) > 0])]
+    index = index[np.append(True, np.diff(x[index]) > 0)]  # the lowest of each x
     while index.size > 2:
-        left = _is_corner(x[index], y[index])
-        dropped = index.size - np.count_nonzero(left)
-        index = index[left]
-        if dropped * 10 < index.size:
+        turns = _turns_left(x, y, index[:-2], index[1:-1], index[2:])
+        index = index[np.concatenate([[True], turns, [True]])]
+        if 10 * np.count_nonzero(~turns) < index.size:
             break
     hull: list[int] = []
     for point in index.tolist():
@@ -193,10 +194,6 @@ def lower_hull(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.intp]:
     return np.array(hull, dtype=np.intp)
 
 
-def _is_corner(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
-    dx, dy = np.diff(x), np.diff(y)
-    return np.concatenate([[True], dx[:-1] * dy[1:] > dy[:-1] * dx[1:], [True]])
-
-
-def _turns_left(x: NDArray[Any], y: NDArray[Any], a: int, b: int, c: int) -> bool:
-    return bool((x[b] - x[a]) * (y[c] - y[b]) > (y[b] - y[a]) * (x[c] - x[b]))
+def _turns_left(x: NDArray[Any], y: NDArray[Any], a: Any, b: Any, c: Any) -> Any:
+    """Tell whether the way from point a over b to c turns left; for single places or arrays."""
+    return (x[b] - x[a]) * (y[c] - y[b]) > (y[b] - y[a]) * (x[c] - x[b])

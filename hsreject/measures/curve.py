@@ -20,14 +20,10 @@ from hsreject.measures.point import (
     OperatingPoint,
     measures_of,
 )
+from hsreject.registry import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-REJECTOR = "rejector"
-
-ROUNDING = 1e-9
-"""By how much shares of weighted samples, ratios of rounded sums, may differ and be the same."""
 
 
 def rejection_curve(
@@ -122,7 +118,7 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
 def _steps(
     right: NDArray[np.bool_], sure: NDArray[np.floating]
 ) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
-    """Return the distinct confidences, and how many samples of each are accurate and are not."""
+    """Return the distinct confidences, and how many samples of each are right and wrong."""
     order = np.argsort(sure)
     values, starts = distinct(sure[order])
     ends = np.append(starts[1:], right.size)
@@ -162,22 +158,18 @@ def _running_sums(steps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _curve(threshold: NDArray[np.float64], counts: Counts, *, weighted: bool) -> xr.Dataset:
+    """Return the columns of a curve: what `MEASURES` and `COUNTS` list, and the threshold."""
     columns = {
         "rejected_fraction": (counts.rejected_fraction, FRACTION_AXIS.meaning),
         **{name: (v, MEASURES[name].meaning) for name, v in measures_of(counts).items()},
         "threshold": (threshold, "samples with a confidence below it are rejected"),
-        **{name: (getattr(counts, name), _words(name)) for name in COUNTS},
+        **{name: (getattr(counts, name), name.replace("_", " samples ")) for name in COUNTS},
     }
     dim = schema.OPERATING_POINT
     return xr.Dataset(
         {name: (dim, values, {"long_name": words}) for name, (values, words) in columns.items()},
-        attrs={"weighted": int(weighted)},
+        attrs={"weighted": int(weighted)},  # NetCDF has no booleans
     )
-
-
-def _words(count: str) -> str:
-    accuracy, fate = count.split("_")
-    return f"{accuracy} samples {fate}"
 
 
 def counts_of(curve: xr.Dataset) -> Counts:
@@ -187,43 +179,9 @@ def counts_of(curve: xr.Dataset) -> Counts:
 
 def nearest_points(fraction: NDArray[np.float64], n_points: int) -> NDArray[np.intp]:
     """Return the points of an ascending `fraction` nearest to equally spaced fractions."""
-    if n_points < 2:
-        raise InputError(f"n_points must be at least 2, for the two ends (got {n_points}).")
+    check_count("n_points", n_points, least=2)  # the two ends
     wanted = np.linspace(fraction[0], fraction[-1], n_points)
-    above = np.clip(np.searchsorted(fraction, wanted), 1, max(fraction.size - 1, 1))
-    above = np.minimum(above, fraction.size - 1)
+    above = np.minimum(np.searchsorted(fraction, wanted), fraction.size - 1)
     below = np.maximum(above - 1, 0)
     nearer_below = wanted - fraction[below] <= fraction[above] - wanted
     return np.unique(np.where(nearer_below, below, above))
-
-
-def check_not_empty(curve: xr.Dataset, *, needed_by: str) -> None:
-    """Raise unless there is an operating point."""
-    if not curve.sizes[schema.OPERATING_POINT]:
-        raise InputError(f"{needed_by} needs a curve, but this one has no operating point.")
-
-
-def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
-    """Raise unless the points are those of one curve, rejected fraction ascending.
-
-    A table may list the points of several rejectors one after the other.
-    """
-    check_not_empty(curve, needed_by=needed_by)
-    names = []
-    if REJECTOR in curve.coords:
-        names = list(dict.fromkeys(np.atleast_1d(curve[REJECTOR].values).astype(str).tolist()))
-    if len(names) > 1:
-        raise InputError(
-            f"{needed_by} needs the curve of one rejector, but this table holds those of "
-            f"{len(names)} ({', '.join(names)}). Choose one: table.isel({schema.OPERATING_POINT}="
-            f"table.{REJECTOR}.values == {names[0]!r})."
-        )
-    fraction = curve["rejected_fraction"].values
-    falls = np.flatnonzero(np.diff(fraction) < -ROUNDING)
-    if falls.size:
-        before, after = fraction[falls[0] : falls[0] + 2]
-        raise InputError(
-            f"{needed_by} needs the points of one curve, rejected fraction ascending (here it "
-            f"falls from {before:g} to {after:g}). Select the points of one curve, or sort them "
-            "with .sortby('rejected_fraction')."
-        )

@@ -1,4 +1,4 @@
-"""What the measures accept: checks at the boundary, one clear sentence each."""
+"""What the measures accept: samples, fractions, costs and curves, checked at the boundary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hsreject.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-LARGEST_EXACT_INTEGER = 2**53  # beyond it float64 merges neighbouring integers
+ROUNDING = 1e-9
+"""Shares of weighted samples are ratios of rounded sums: closer than this they are the same."""
 
 
 def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray | None]) -> dict[str, NDArray[Any]]:
@@ -24,11 +25,11 @@ def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray | None]) -> dict[s
     """
     given = {name: array for name, array in arrays.items() if array is not None}
     first_name, first = next(iter(given.items()))
+    remedy = "Leave those samples out of all arrays, for example with array[~mask]."
     for name, array in given.items():
+        schema.check_no_mask(array, name=name, remedy=remedy)
         if isinstance(first, xr.DataArray) and isinstance(array, xr.DataArray):
             given[name] = _like(first, array, names=(first_name, name))
-        remedy = "Leave those samples out of all arrays, for example with array[~mask]."
-        schema.check_no_mask(array, name=name, remedy=remedy)
     plain = dict(zip(given, _loaded(given.values()), strict=True))
     shape = plain[first_name].shape
     for name, values in plain.items():
@@ -70,9 +71,9 @@ def correct_values(array: NDArray[Any], *, name: str = "correct") -> NDArray[np.
     return _boolean(array, name=name, remedy="Compare the maps: correct = label == reference.")
 
 
-def rejected_values(array: NDArray[Any], *, name: str = "rejected") -> NDArray[np.bool_]:
+def rejected_values(array: NDArray[Any]) -> NDArray[np.bool_]:
     """Return the rejection vector of the paper, flat, or say how to make one."""
-    return _boolean(array, name=name, remedy="Use rejected = confidence < threshold.")
+    return _boolean(array, name="rejected", remedy="Use rejected = confidence < threshold.")
 
 
 def _boolean(array: NDArray[Any], *, name: str, remedy: str) -> NDArray[np.bool_]:
@@ -98,8 +99,7 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
     """Return confidences as a flat array, all finite: float32 where they are, else float64."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
-    largest = max(int(array.max()), -int(array.min())) if array.dtype.kind in "iu" else 0
-    if largest > LARGEST_EXACT_INTEGER:
+    if array.dtype.kind in "iu" and max(int(array.max()), -int(array.min())) > 2**53:
         raise InputError(
             f"{name} holds integers beyond 2**53, which float64 cannot tell apart. "
             "Replace them by their ranks."
@@ -116,62 +116,81 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
     return values
 
 
-def weight_values(array: NDArray[Any], *, name: str = "weights") -> NDArray[Any]:
+def weight_values(array: NDArray[Any]) -> NDArray[Any]:
     """Return sample weights, flat: int64 if they are integers, else float64."""
     if array.dtype.kind not in "iuf":
-        raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
+        raise InputError(f"weights must hold real numbers (got {array.dtype}).")
     values = array.ravel().astype(np.float64 if array.dtype.kind == "f" else np.int64)
     if not np.isfinite(values).all() or (values < 0).any():
         raise InputError(
-            f"{name} must be finite and not negative (found values from {values.min()} to "
+            f"weights must be finite and not negative (found values from {values.min()} to "
             f"{values.max()}). Give weight 0 to samples that must not count."
         )
     if not values.any():
-        raise InputError(f"{name} are all 0, so there is no sample. Give some sample a weight.")
+        raise InputError("weights are all 0, so there is no sample. Give some sample a weight.")
     return values
 
 
 def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
-    """Return rejection costs as float64, all in [0, 1]."""
-    values = _numbers(rejection_cost, name="rejection_cost")
-    if not _in_unit_interval(values):
-        raise InputError(
-            f"rejection_cost must lie in [0, 1], the cost of a misclassification being 1 "
-            f"(got {_shown(values)}). Divide the cost of a rejection by that of an error."
-        )
-    return values
+    """Return rejection costs, one or several, all in [0, 1]."""
+    remedy = "An error costs 1: divide the cost of a rejection by that of an error."
+    return _unit_interval(rejection_cost, name="rejection_cost", remedy=remedy)
 
 
-def fraction_values(fractions: ArrayLike, *, name: str) -> NDArray[np.float64]:
-    """Return fractions as float64, all in [0, 1]."""
-    values = _numbers(fractions, name=name)
-    if not _in_unit_interval(values):
-        raise InputError(f"{name} must lie in [0, 1] (got {_shown(values)}). Write 10 % as 0.1.")
-    return values
+def fraction_values(rejected_fraction: ArrayLike) -> NDArray[np.float64]:
+    """Return rejected fractions as a list, all in [0, 1]."""
+    values = _unit_interval(rejected_fraction, name="rejected_fraction", remedy=_AS_FRACTION)
+    return np.atleast_1d(values)
 
 
 def one_fraction(fraction: ArrayLike, *, name: str) -> float:
     """Return a single fraction, in [0, 1]."""
-    values = fraction_values(fraction, name=name)
+    values = _unit_interval(fraction, name=name, remedy=_AS_FRACTION)
     if values.ndim:
-        raise InputError(f"{name} must be one number (got {values.size}: {_shown(values)}).")
+        raise InputError(f"{name} must be one number (got {values.size} of them).")
     return float(values)
 
 
-def _numbers(given: ArrayLike, *, name: str) -> NDArray[np.float64]:
+_AS_FRACTION = "Write 10 % as 0.1."
+
+
+def _unit_interval(given: ArrayLike, *, name: str, remedy: str) -> NDArray[np.float64]:
     try:
-        return np.asarray(given, dtype=np.float64)
+        values = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a number or several (got {given!r}).") from None
+    if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
+        shown = np.array2string(values, threshold=10)
+        raise InputError(f"{name} must lie in [0, 1] (got {shown}). {remedy}")
+    return values
 
 
-def _in_unit_interval(values: NDArray[np.float64]) -> bool:
-    return values.size > 0 and bool(((values >= 0) & (values <= 1)).all())
+def check_not_empty(curve: xr.Dataset) -> None:
+    """Raise unless the curve has an operating point."""
+    if not curve.sizes[schema.OPERATING_POINT]:
+        raise InputError("The curve has no operating point. Give one that has at least one.")
 
 
-def _shown(values: NDArray[np.float64]) -> str:
-    if values.size == 0:
-        return "nothing"
-    if values.ndim == 0:
-        return f"{float(values):g}"
-    return f"values from {values.min():g} to {values.max():g}"
+def check_single_curve(curve: xr.Dataset, *, needed_by: str) -> None:
+    """Raise unless the points are those of one curve, rejected fraction ascending.
+
+    A table may list the points of several rejectors one after the other.
+    """
+    check_not_empty(curve)
+    if schema.REJECTOR in curve.coords:
+        names = list(dict.fromkeys(curve[schema.REJECTOR].values.ravel().tolist()))
+        if len(names) > 1:
+            raise InputError(
+                f"{needed_by} needs the curve of one rejector, but this table holds those of "
+                f"{len(names)} ({', '.join(names)}). Choose one: table.isel("
+                f"{schema.OPERATING_POINT}=table.{schema.REJECTOR}.values == {names[0]!r})."
+            )
+    fraction = curve["rejected_fraction"].values
+    falls = np.flatnonzero(np.diff(fraction) < -ROUNDING)
+    if falls.size:
+        before, after = fraction[falls[0] : falls[0] + 2]
+        raise InputError(
+            f"{needed_by} needs the points of one curve, rejected fraction ascending (here it "
+            f"falls from {before:g} to {after:g}). Select the points of one curve, or sort them "
+            "with .sortby('rejected_fraction')."
+        )

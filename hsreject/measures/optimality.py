@@ -4,8 +4,8 @@ For a reference point (A_0, r_0) and another point (A_1, r_1) the paper (section
 
 .. math:: \beta = 2 \frac{A_1 (1-r_1) - A_0 (1-r_0)}{r_1 - r_0} + 1 \quad (r_1 > r_0)
 
-and minus that for :math:`r_1 < r_0`. Of one classifier the numerator and denominator are
-differences of Q and r, so that :math:`\beta = (Q_1 - Q_0) / |r_1 - r_0|` in both cases.
+and minus that for :math:`r_1 < r_0`. For two points of one classifier this is
+:math:`(Q_1 - Q_0) / |r_1 - r_0|` in both cases, because Q and 2 A (1 - r) + r differ by a constant.
 """
 
 from __future__ import annotations
@@ -19,12 +19,7 @@ import xarray as xr
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.curve import (
-    check_not_empty,
-    check_single_curve,
-    counts_of,
-    nearest_points,
-)
+from hsreject.measures.curve import counts_of, nearest_points
 from hsreject.measures.point import Counts, OperatingPoint, measures_of
 
 if TYPE_CHECKING:
@@ -90,7 +85,7 @@ def of_two_points(
         names = ("accuracy_1", "fraction_1", "accuracy_0", "fraction_0")
         shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(names, plain, strict=True))
         raise InputError(
-            f"{name} goes point by point, but the points of the two do not match (got {shapes}). "
+            f"{name} compares point by point, but the numbers of points differ (got {shapes}). "
             "Give as many reference points as points, or one; for all pairs of DataArrays rename "
             f"the dimension: .rename({schema.OPERATING_POINT}='{schema.REFERENCE_POINT}')."
         ) from error
@@ -126,10 +121,10 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
     >>> relative_optimality_pairs(curve).values[1]
     array([1., 0., 1., 1.])
     """
-    check_not_empty(curve, needed_by="relative_optimality_pairs")
+    inputs.check_not_empty(curve)
     index = np.arange(curve.sizes[schema.OPERATING_POINT])
     if n_points is not None:
-        check_single_curve(curve, needed_by="relative_optimality_pairs with n_points")
+        inputs.check_single_curve(curve, needed_by="relative_optimality_pairs with n_points")
         index = nearest_points(curve["rejected_fraction"].values, n_points)
     counts = counts_of(curve.isel({schema.OPERATING_POINT: index}))
     kept, rejected, n = counts.accurate_kept, counts.rejected, counts.n
@@ -224,13 +219,9 @@ def operating_set(
     array([0.25 , 0.5  , 0.667, 0.833, 0.917])
     """
     if rejected_fraction is None:
-        fraction = np.union1d(np.linspace(0, 1, 201), reference.rejected_fraction)
-    else:
-        fraction = np.atleast_1d(
-            inputs.fraction_values(rejected_fraction, name="rejected_fraction")
-        )
+        rejected_fraction = np.union1d(np.linspace(0, 1, 201), reference.rejected_fraction)
+    fraction = inputs.fraction_values(rejected_fraction)
     kept = _borders(reference, fraction)
-    # rounding of 1e-16 in a difference must not turn "nothing accurate rejected" into a huge phi
     accurate_rejected = _clean(reference.overall_accuracy - kept)
     shares = Counts(
         accurate_kept=kept,
@@ -263,4 +254,5 @@ def _borders(reference: OperatingPoint, fraction: NDArray[np.float64]) -> NDArra
 
 
 def _clean(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return shares with 0 for rounding: 1e-16 accurate rejected would give a huge phi."""
     return np.where(np.abs(share) < 1e-12, 0.0, share)

@@ -1,8 +1,8 @@
 r"""Operating points: the four counts, the measures that follow from them, and their one table.
 
-The paper splits the samples into accurate and misclassified, kept and rejected. Written with the
-number of accurate kept AN, misclassified kept MN, accurate rejected AR, misclassified rejected MR
-and :math:`n = AN + MN + AR + MR`:
+The paper splits the samples into accurate and misclassified, kept and rejected. With the numbers
+of accurate kept AN, misclassified kept MN, accurate rejected AR and misclassified rejected MR, and
+:math:`n = AN + MN + AR + MR`:
 
 ====================== ========================================== ============================
 measure                definition                                 where the definition fails
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Counts:
-    """The four counts and all that follows from them; numbers, or arrays that broadcast.
+    """The four counts and all that follows from them: numbers, or arrays that broadcast.
 
-    Shares and weights of samples serve as counts as well.
+    Shares and weights of samples serve as counts, too.
     """
 
     accurate_kept: Any
@@ -109,12 +109,12 @@ class Counts:
         return _plain(np.where(np.equal(self.rejected, 0), 1.0, quality))
 
     def cost(self, rejection_cost: Any) -> Any:
-        """Return the mean cost of a sample: 1 per error kept, `rejection_cost` per rejection."""
+        """Return the mean cost per sample: 1 per error kept, `rejection_cost` per rejection."""
         return _plain((self.misclassified_kept + rejection_cost * self.rejected) / self.n)
 
 
 class Measure(NamedTuple):
-    """How pictures and Datasets call a measure; its formula is the property of `Counts`."""
+    """What pictures and Datasets call a measure; its formula is the property of `Counts`."""
 
     label: str  # of an axis
     meaning: str  # the `long_name` of a column
@@ -279,7 +279,7 @@ class OperatingPoint(Counts):
         return float(self.rejection_quality)
 
     def cost(self, rejection_cost: ArrayLike) -> Any:
-        """Return the mean cost of a sample: 0 accurate, 1 error, `rejection_cost` rejected.
+        """Return the mean cost per sample: 1 per error kept, `rejection_cost` per rejection.
 
         Parameters
         ----------
@@ -334,10 +334,11 @@ def operating_point(
 
 
 def _weight_of(weights: NDArray[Any]) -> float:
-    # fsum is exact, hence the same for every order of the samples
+    """Return the sum of weights; fsum is exact, hence the same for every order of the samples."""
     return int(weights.sum()) if weights.dtype.kind == "i" else math.fsum(weights)
 
 
 def _whole(value: float, *, within: float) -> float:
+    """Return the nearest integer if it is near enough, else the value itself."""
     nearest = round(value)
     return nearest if abs(value - nearest) <= min(max(within, 1e-9), 1e-3) else value

@@ -130,16 +130,13 @@ def _check(plain: dict[str, NDArray[Any]]) -> None:
     if plain["reference"].ndim != 2:
         raise InputError(f"reference must be a map (y, x) (got shape {plain['reference'].shape}).")
     for name in ("reference", "label"):
-        if plain[name].dtype.kind not in "iu":
-            raise InputError(
-                f"{name} must hold integer classes (got {plain[name].dtype}). Convert it, for "
-                "example with .fillna(0).astype('uint8')."
-            )
+        schema.check_label_type(plain[name].dtype, name=name)
     if "rejected" in plain:
         inputs.rejected_values(plain["rejected"])
 
 
 def _has_data(plain: dict[str, NDArray[Any]], nodata: int | None) -> NDArray[np.bool_]:
+    """Tell where the label is not `nodata` and the confidence is not NaN."""
     label = plain["label"]
     if nodata is None and label.dtype.kind == "u":
         nodata = schema.nodata_label(label.dtype)

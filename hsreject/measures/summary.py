@@ -2,8 +2,8 @@ r"""Summaries that people quote: AURC, excess AURC, the accuracy at a given reje
 
 Integration convention. The risk at coverage k/n is the share of errors among the k most confident
 samples, and AURC is its mean over k = 1..n (Geifman and El-Yaniv 2017). Samples of equal confidence
-have no order, so the mean is also taken over all orders of theirs: within a tie the expected number
-of errors grows in a straight line. A tie of g samples with m errors after k samples with e errors
+have no order, so the mean is also taken over all their orders: within a tie the expected number of
+errors grows in a straight line. A tie of g samples with m errors after k samples with e errors
 therefore adds
 
 .. math:: \sum_{j=1}^{g} \frac{e + m j / g}{k + j}
@@ -24,7 +24,7 @@ from scipy.special import digamma
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.curve import check_single_curve, counts_of
+from hsreject.measures.curve import counts_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -104,12 +104,11 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
     >>> accuracy.values.round(3), accuracy.reached.values
     (array([0.75 , 0.833, 1. ]), array([ True, False, True]))
     """
-    check_single_curve(curve, needed_by="accuracy_at")
-    wanted = np.atleast_1d(inputs.fraction_values(rejected_fraction, name="rejected_fraction"))
+    inputs.check_single_curve(curve, needed_by="accuracy_at")
+    wanted = inputs.fraction_values(rejected_fraction)
     fraction = curve["rejected_fraction"].values
     counts = counts_of(curve)
-    kept_share = counts.accurate_kept / counts.n
-    share = np.interp(wanted, fraction, kept_share, left=np.nan, right=np.nan)
+    share = np.interp(wanted, fraction, counts.accurate_kept / counts.n, left=np.nan, right=np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = np.where(wanted < 1, share / (1 - wanted), np.nan)
     reached = np.isin(wanted, fraction)
@@ -128,7 +127,7 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
 
 def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], bool]:
     """Return kept samples and errors among them, ascending from none kept, and if weighted."""
-    check_single_curve(curve, needed_by="AURC")
+    inputs.check_single_curve(curve, needed_by="AURC")
     fraction = curve["rejected_fraction"].values
     if fraction[0] != 0 or fraction[-1] != 1:
         raise InputError(
@@ -141,6 +140,7 @@ def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], boo
 
 
 def _mean_risk(kept: NDArray[Any], errors: NDArray[Any], *, weighted: bool) -> float:
+    """Return the module's sum over all ties; `kept` and `errors` count up to the end of each."""
     new = np.diff(kept) > 0
     before, errors_before = kept[:-1][new], errors[:-1][new]
     size, new_errors = np.diff(kept)[new], np.diff(errors)[new]

@@ -19,6 +19,7 @@ from hsreject.measures import inputs
 from hsreject.measures.curve import distinct
 from hsreject.measures.point import MEASURES, Counts, measures_of
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.registry import check_count, check_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -60,8 +61,7 @@ class Resampling:
     block_size: float | None = None
 
     def __post_init__(self) -> None:
-        if self.n_resamples < 1:
-            raise InputError(f"n_resamples must be at least 1 (got {self.n_resamples}).")
+        check_count("n_resamples", self.n_resamples, least=1)
         if not 0 < self.confidence_level < 1:
             raise InputError(
                 "confidence_level must lie between 0 and 1, like 0.95 "
@@ -72,8 +72,8 @@ class Resampling:
                 "Spatial resampling needs both coordinates and block_size, in one unit. Give the "
                 "distance at which errors stop being alike, for example block_size=16 pixels."
             )
-        if self.block_size is not None and not self.block_size > 0:
-            raise InputError(f"block_size must be positive (got {self.block_size:g}).")
+        if self.block_size is not None:
+            check_number("block_size", self.block_size, above=0)
 
     def blocks(self, n: int) -> NDArray[np.intp] | None:
         """Return the block of each of `n` samples, numbered from 0; None without coordinates."""
@@ -203,21 +203,19 @@ def bootstrap_difference(
     return _bootstrap(rejectors, rejected_fraction, resampling, progress)
 
 
-class _Samples(NamedTuple):
-    correct: NDArray[np.bool_]
-    confidence: NDArray[np.floating]
-
-
-def _samples(plain: dict[str, NDArray[Any]], ending: str) -> _Samples:
+def _samples(
+    plain: dict[str, NDArray[Any]], ending: str
+) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
+    """Return accuracies and confidences of the rejector whose arguments have this ending."""
     right, sure = "correct" + ending, "confidence" + ending
-    return _Samples(
+    return (
         inputs.correct_values(plain[right], name=right),
         inputs.confidence_values(plain[sure], name=sure),
     )
 
 
 def _bootstrap(
-    rejectors: list[_Samples],
+    rejectors: list[tuple[NDArray[np.bool_], NDArray[np.floating]]],
     rejected_fraction: ArrayLike | None,
     resampling: Resampling | None,
     progress: ProgressCallback,
@@ -226,16 +224,17 @@ def _bootstrap(
     draw = resampling or Resampling()
     if rejected_fraction is None:
         rejected_fraction = np.linspace(0, 1, 101)
-    fraction = np.atleast_1d(inputs.fraction_values(rejected_fraction, name="rejected_fraction"))
-    n = rejectors[0].correct.size
+    fraction = inputs.fraction_values(rejected_fraction)
+    n = rejectors[0][0].size
     blocks = draw.blocks(n)
     # draws refer to an order that does not depend on the one in which the samples were given
     keys = [key for samples in reversed(rejectors) for key in samples]
     order = np.lexsort(keys if blocks is None else [blocks, *keys])
     blocks = None if blocks is None else blocks[order]
-    ranked = [_ranked(samples.correct[order], samples.confidence[order]) for samples in rejectors]
+    ranked = [_ranked(correct[order], confidence[order]) for correct, confidence in rejectors]
 
     def measures(weights: NDArray[Any]) -> NDArray[np.float64]:
+        """Return what is measured on one resample, shape (measures, fractions)."""
         first, *other = (_measures(rejector, weights, fraction) for rejector in ranked)
         with np.errstate(invalid="ignore"):  # infinite rejection qualities of both
             return first - other[0] if other else first
@@ -268,7 +267,7 @@ def _bootstrap(
 
 
 class _Ranked(NamedTuple):
-    """A rejector's order of the samples, sorted by confidence, and where each tie ends."""
+    """A rejector's samples by ascending confidence: their order, and the last one of each tie."""
 
     order: NDArray[np.intp]
     accurate: NDArray[np.bool_]

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from hsreject.errors import InputError
 from hsreject.measures.cost import break_even_cost, cost_envelope, minimum_cost_without_rejection
+from hsreject.measures.curve import counts_of
 from hsreject.plot.curve_displays import (
-    ACCURACY,
     draw_series,
     from_zero_to_one,
     label_fraction,
@@ -22,11 +21,10 @@ from hsreject.plot.curve_displays import (
 from hsreject.plot.style import (
     COLUMN_WIDTH,
     PAGE_WIDTH,
-    LineLook,
     line_looks,
     print_style,
+    row_of,
     shown_axes,
-    shown_row,
 )
 from hsreject.schema import OPERATING_POINT, REJECTED_FRACTION
 
@@ -86,18 +84,12 @@ class BreakEvenCostDisplay:
             for look, (name, cost) in zip(looks, self.costs.items(), strict=True):
                 fraction = cost[REJECTED_FRACTION].values
                 drawn = thinned_index(fraction)
-                draw_series(
-                    ax,
-                    fraction[drawn],
-                    cost.values[drawn],
-                    look,
-                    name=name,
-                    isolated=name in self.isolated,
-                )
+                points = fraction[drawn], cost.values[drawn]
+                draw_series(ax, *points, look, name=name, isolated=name in self.isolated)
             label_fraction(ax)
             largest = max((float(cost.max()) for cost in self.costs.values()), default=0.0)
-            ax.set(ylim=(0, 1.03 * largest if largest > 1 else 1))
-            ax.set(ylabel=r"break-even rejection cost $\rho$")
+            top = 1.03 * largest if largest > 1 else 1
+            ax.set(ylim=(0, top), ylabel=r"break-even rejection cost $\rho$")
             ax.text(
                 0.03,
                 0.03,
@@ -116,7 +108,7 @@ def _costs(curve: xr.Dataset, reference: OperatingPoint | None) -> xr.DataArray:
         costs = minimum_cost_without_rejection(curve)
     else:
         costs = break_even_cost(
-            curve[ACCURACY],
+            curve["nonrejected_accuracy"],
             curve[REJECTED_FRACTION],
             reference.nonrejected_accuracy,
             reference.rejected_fraction,
@@ -154,30 +146,28 @@ class CostEnvelopeDisplay:
     def from_curves(cls, curves: Mapping[str, xr.Dataset] | xr.Dataset) -> CostEnvelopeDisplay:
         """Return the display of one curve or of several by name."""
         named = named_curves(curves)
-        accuracy = {
-            name: float((curve["accurate_kept"] + curve["accurate_rejected"])[0])
-            / float(_n(curve)[0])
-            for name, curve in named.items()
-        }
-        return cls({name: cost_envelope(curve) for name, curve in named.items()}, accuracy)
+        envelopes = {name: cost_envelope(curve) for name, curve in named.items()}
+        accuracy = {n: float(counts_of(c).overall_accuracy[0]) for n, c in named.items()}
+        return cls(envelopes, accuracy)
 
     def least_cost(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return rejection costs, ascending, and the least cost of a sample: corners of a line."""
+        """Return rejection costs, ascending, and the least cost per sample: corners of a line."""
         envelope = self.envelopes[name].isel({OPERATING_POINT: slice(None, None, -1)})
         rho = np.stack([envelope["lowest_cost"].values, envelope["highest_cost"].values], axis=1)
-        errors = (envelope["misclassified_kept"] / _n(envelope)).values
-        cost = errors[:, np.newaxis] + rho * envelope[REJECTED_FRACTION].values[:, np.newaxis]
-        return rho.ravel(), cost.ravel()
+        counts = counts_of(envelope)
+        errors, rejected = counts.misclassified_kept / counts.n, counts.rejected_fraction
+        return rho.ravel(), (errors[:, np.newaxis] + rho * rejected[:, np.newaxis]).ravel()
 
     def plot(self, axes: Sequence[Axes] | None = None) -> list[Axes]:
         """Draw cost and rejected fraction on two `axes` (new unless given); return the axes."""
         with print_style():
-            panels = shown_row(2, 0.75 * PAGE_WIDTH, 2.3) if axes is None else list(axes)
-            if len(panels) != 2:
-                raise InputError(f"A cost envelope needs 2 axes (got {len(panels)}).")
-            looks = dict(zip(self.envelopes, line_looks(len(self.envelopes)), strict=True))
-            for name, look in looks.items():
-                self._draw(panels, name, look)
+            panels = row_of(2, axes, 0.75 * PAGE_WIDTH, 2.3)
+            looks = line_looks(len(self.envelopes))
+            for look, (name, envelope) in zip(looks, self.envelopes.items(), strict=True):
+                rho, cost = self.least_cost(name)
+                fraction = np.repeat(envelope[REJECTED_FRACTION].values[::-1], 2)
+                for ax, values in zip(panels, (cost, fraction), strict=True):
+                    ax.plot(rho, values, color=look.color, linestyle=look.dashes, label=name)
             for ax in panels:
                 ax.set_xlabel(r"rejection cost $\rho$ (an error costs 1)")
                 from_zero_to_one(ax)
@@ -187,17 +177,6 @@ class CostEnvelopeDisplay:
             if any(self.envelopes):
                 panels[1].legend(loc="upper right", handlelength=2.6)
         return panels
-
-    def _draw(self, panels: Sequence[Axes], name: str, look: LineLook) -> None:
-        rho, cost = self.least_cost(name)
-        fraction = np.repeat(self.envelopes[name][REJECTED_FRACTION].values[::-1], 2)
-        panels[0].plot(rho, cost, color=look.color, linestyle=look.dashes, label=name)
-        panels[1].plot(rho, fraction, color=look.color, linestyle=look.dashes, label=name)
-
-
-def _n(curve: xr.Dataset) -> xr.DataArray:
-    kept = curve["accurate_kept"] + curve["misclassified_kept"]
-    return kept + curve["accurate_rejected"] + curve["misclassified_rejected"]
 
 
 def _draw_limits(ax: Axes, highest: float) -> None:

@@ -19,7 +19,7 @@ from hsreject.plot.style import (
     legend_above,
     line_looks,
     print_style,
-    shown_row,
+    row_of,
 )
 from hsreject.schema import REJECTED_FRACTION
 
@@ -27,14 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-ACCURACY = "nonrejected_accuracy"
 QUALITY = "classification_quality"
 REJECTION_QUALITY = "rejection_quality"
-PANELS = tuple(MEASURES)
-
-_DRAWN_POINTS = 1000
-_ROOM_FOR_TEXT = 0.09  # share of the axis
-_SETTLED = 0.02
 
 Marks = Sequence[OperatingPoint] | Mapping[str, OperatingPoint]
 
@@ -91,15 +85,15 @@ class RejectionCurveDisplay:
         """Return the display of curves; unless told otherwise the largest Q of each is marked."""
         named = named_curves(curves)
         if marked is None:
-            best = {name: int(choose_point(c)["index"]) for name, c in named.items()}
-            marked = {n: [OperatingPoint.from_curve(c, best[n])] for n, c in named.items()}
+            best = {name: choose_point(curve) for name, curve in named.items()}
+            marked = {name: [OperatingPoint.from_curve(point)] for name, point in best.items()}
         return cls(named, dict(marked), dict(bands or {}), frozenset(isolated))
 
     def plot(
         self,
         axes: Sequence[Axes] | None = None,
         *,
-        measures: Sequence[str] = PANELS,
+        measures: Sequence[str] = tuple(MEASURES),
         legend: bool = True,
     ) -> list[Axes]:
         """Draw one panel per measure, on `axes` (new pyplot axes unless given); return the axes.
@@ -115,10 +109,7 @@ class RejectionCurveDisplay:
         """
         looks = dict(zip(self.curves, line_looks(len(self.curves)), strict=True))
         with print_style():
-            panels = shown_row(len(measures), PAGE_WIDTH, 2.3) if axes is None else list(axes)
-            if len(panels) != len(measures):
-                needed = len(measures)
-                raise InputError(f"{needed} measures need {needed} axes (got {len(panels)}).")
+            panels = row_of(len(measures), axes, PAGE_WIDTH, 2.3)
             for ax, measure in zip(panels, measures, strict=True):
                 self._panel(ax, measure, looks)
             if legend:
@@ -217,9 +208,7 @@ def named_curves(
 
 def thinned_index(fraction: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return which points of a curve to draw: all, or a thousand evenly spaced in r."""
-    if fraction.size <= _DRAWN_POINTS:
-        return np.arange(fraction.size)
-    return nearest_points(fraction, _DRAWN_POINTS)
+    return np.arange(fraction.size) if fraction.size <= 1000 else nearest_points(fraction, 1000)
 
 
 def draw_series(
@@ -266,7 +255,7 @@ def _guide(ax: Axes, height: float, text: str) -> None:
     """Draw the level that a measure is read against; its name stands where the axis has room."""
     ax.axhline(height, color="0.55", linewidth=0.6, linestyle=(0, (2, 2)), zorder=0)
     bottom, top = ax.get_ylim()
-    below = height - bottom > _ROOM_FOR_TEXT * (top - bottom)
+    below = height - bottom > 0.09 * (top - bottom)
     ax.annotate(
         text,
         (0, height),
@@ -283,8 +272,8 @@ def _guide(ax: Axes, height: float, text: str) -> None:
 def _settled_limit(fraction: NDArray[np.floating], quality: NDArray[np.floating]) -> float:
     """Return where the axis of rejection quality ends.
 
-    With a handful of samples rejected the quality jumps between 0 and infinity; those points
-    must not flatten the rest of the curve.
+    With less than 2 % rejected the quality jumps between 0 and infinity; those points must not
+    flatten the rest of the curve.
     """
-    settled = quality[(fraction >= _SETTLED) & np.isfinite(quality)]
+    settled = quality[(fraction >= 0.02) & np.isfinite(quality)]
     return 1.12 * float(settled.max(initial=1.0))

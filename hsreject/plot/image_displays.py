@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.plot.style import COLUMN_WIDTH, print_style, shown_axes
+from hsreject.plot.style import COLUMN_WIDTH, color_bar, print_style, shown_axes
 from hsreject.schema import (
     BAND,
     CUBE_DIMS,
@@ -73,10 +73,10 @@ class ConfidenceMapDisplay:
     ) -> ConfidenceMapDisplay:
         """Return the display of a confidence map; the limits are its smallest and largest value."""
         confidence = thinned(as_map(confidence, name="confidence")).load()
-        finite = confidence.values[np.isfinite(confidence.values)]
-        if limits is None and finite.size == 0:
-            raise InputError("confidence has no finite value: there is nothing to draw.")
         if limits is None:
+            finite = confidence.values[np.isfinite(confidence.values)]
+            if finite.size == 0:
+                raise InputError("confidence has no finite value: there is nothing to draw.")
             limits = float(finite.min()), float(finite.max())
         return cls(confidence, limits, name)
 
@@ -85,17 +85,13 @@ class ConfidenceMapDisplay:
         values = np.ma.masked_invalid(self.confidence.values)
         low, high = self.limits
         below, above = bool((values < low).any()), bool((values > high).any())
-        extend = {(False, False): "neither", (True, False): "min", (False, True): "max"}
+        extend = "both" if below and above else "min" if below else "max" if above else "neither"
         with print_style():
             if ax is None:
                 ax = shown_axes(*map_size(self.confidence, beside=COLORBAR_WIDTH))
             image = draw_raster(ax, values, self.confidence, cmap="cividis", limits=self.limits)
             if colorbar:
-                beside = ax.inset_axes((1.03, 0.0, 0.05, 1.0))  # exactly as high as the map
-                ends = extend.get((below, above), "both")
-                bar = ax.figure.colorbar(image, cax=beside, extend=ends)
-                bar.set_label(self.name)
-                bar.outline.set_linewidth(0.5)
+                color_bar(ax, image, self.name, extend=extend, gap=0.03)
         return ax
 
 
@@ -182,22 +178,20 @@ class FalseColorDisplay:
 
 
 def _choose(cube: xr.DataArray, wanted: Sequence[float]) -> tuple[int, int, int]:
+    """Return the good bands nearest to the wanted wavelengths, or three spread over all of them."""
     good = np.flatnonzero(good_bands(cube))
     if good.size == 0:
         raise InputError("The cube has no good band: all are marked bad in 'good_band'.")
+    centers = np.full(good.size, np.nan)
     if WAVELENGTH in cube.coords:
         centers = np.asarray(cube.coords[WAVELENGTH].values, dtype=float)[good]
-        distance = np.abs(centers[:, np.newaxis] - np.asarray(wanted))
-        if np.isfinite(distance).any() and (np.nanmin(distance, axis=0) <= _NEAR_ENOUGH).all():
-            ranked = [good[np.argsort(column, kind="stable")] for column in distance.T]
-            red, green, blue = (_first_with_data(cube, candidates) for candidates in ranked)
-            return red, green, blue
+    distance = np.abs(centers - np.reshape(wanted, (3, 1)))
+    if (np.nan_to_num(distance, nan=np.inf).min(axis=1) <= _NEAR_ENOUGH).all():
+        ranked = [good[np.argsort(row, kind="stable")] for row in distance]
+    else:  # long waves as red, as the eye has it
         good = good[np.argsort(centers, kind="stable")]
-    # long waves as red, as the eye has it
-    red, green, blue = (
-        _first_with_data(cube, np.roll(good, -round(share * (good.size - 1))))
-        for share in (0.75, 0.45, 0.15)
-    )
+        ranked = [np.roll(good, -round(share * (good.size - 1))) for share in (0.75, 0.45, 0.15)]
+    red, green, blue = (_first_with_data(cube, candidates) for candidates in ranked)
     return red, green, blue
 
 

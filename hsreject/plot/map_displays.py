@@ -12,6 +12,7 @@ from matplotlib.patches import Patch
 from skimage.color import rgb2lab
 
 from hsreject.classes import ClassTable
+from hsreject.measures.point import COUNTS
 from hsreject.plot.image_displays import draw_raster, map_size, thinned
 from hsreject.plot.style import print_style, shown_axes
 from hsreject.schema import (
@@ -38,7 +39,7 @@ _REJECTED_COLORS = ("#000000", "#ff00ff", "#ffffff", "#ff0000", "#00ffff", "#7f7
 _NO_REFERENCE_COLORS = ("#ffffff", "#e0e0e0", "#bfbfbf", "#7f7f7f")
 _CLEARLY_APART = 25.0
 _OUTSIDE_TABLE = "#7f7f7f"
-_OTHER, _NODATA = -1, -2
+_NODATA, _OTHER = -1, -2  # codes besides the labels
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,16 @@ class Category:
     color: str
 
 
-ACCURATE_KEPT, MISCLASSIFIED_KEPT, ACCURATE_REJECTED, MISCLASSIFIED_REJECTED = 1, 2, 3, 4
-WITHOUT_REFERENCE, WITHOUT_DATA = 0, -1
-
-# They differ in lightness too, so that the map survives a gray printer.
+# The four counts have the codes 1 to 4. Their colors differ in lightness too, so that the map
+# survives a gray printer.
 OUTCOMES = (
-    Category(ACCURATE_KEPT, "accurate, kept", "#8ccfb5"),
-    Category(MISCLASSIFIED_KEPT, "misclassified, kept", "#d55e00"),
-    Category(ACCURATE_REJECTED, "accurate, rejected", "#2f5fb3"),
-    Category(MISCLASSIFIED_REJECTED, "misclassified, rejected", "#14142b"),
-    Category(WITHOUT_REFERENCE, "no reference", "#ffffff"),
+    *(
+        Category(code, count.replace("_", ", "), color)
+        for code, count, color in zip(
+            (1, 2, 3, 4), COUNTS, ("#8ccfb5", "#d55e00", "#2f5fb3", "#14142b"), strict=True
+        )
+    ),
+    Category(NO_REFERENCE, "no reference", "#ffffff"),
 )
 
 
@@ -67,8 +68,8 @@ OUTCOMES = (
 class ClassMapDisplay:
     """A map of classes in the colors of its class table.
 
-    What 0 means is said by `schema.zero_meaning`: pixels without reference are white, rejected ones
-    black. Pixels without data are hatched.
+    Label 0 means no reference, drawn white, or rejected, drawn black: `schema.zero_meaning` tells
+    which. Pixels without data are hatched.
 
     Parameters
     ----------
@@ -219,16 +220,12 @@ class OutcomeMapDisplay:
         check_same_grid(label, reference, names=("label", "reference"))
         check_same_grid(label, rejected, names=("label", "rejected"))
         label, reference, rejected = thinned(label), thinned(reference), thinned(rejected)
-        accurate = label.values == reference.values
+        misclassified = label.values != reference.values
         gone = rejected.values.astype(bool)
-        codes = np.select(
-            [accurate & ~gone, ~accurate & ~gone, accurate & gone],
-            [ACCURATE_KEPT, MISCLASSIFIED_KEPT, ACCURATE_REJECTED],
-            MISCLASSIFIED_REJECTED,
-        ).astype(np.int8)
+        codes = (1 + misclassified + 2 * gone).astype(np.int8)  # the places in COUNTS, from 1
         unknown = np.isin(reference.values, [NO_REFERENCE, nodata_label(reference.dtype)])
-        codes[unknown] = WITHOUT_REFERENCE
-        codes[label.values == nodata_label(label.dtype)] = WITHOUT_DATA
+        codes[unknown] = NO_REFERENCE
+        codes[label.values == nodata_label(label.dtype)] = _NODATA
         return cls(xr.DataArray(codes, dims=label.dims, coords=label.coords, name="outcome"))
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:

@@ -12,18 +12,20 @@ from matplotlib.patches import Patch
 from hsreject.errors import InputError
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.curve import nearest_points
-from hsreject.measures.optimality import operating_set, relative_optimality_pairs
-from hsreject.plot.curve_displays import PANELS, REJECTION_QUALITY, label_axes
+from hsreject.measures.optimality import BORDERS, operating_set, relative_optimality_pairs
+from hsreject.measures.point import MEASURES
+from hsreject.plot.curve_displays import REJECTION_QUALITY, label_axes
 from hsreject.plot.style import (
     BETTER,
     COLUMN_WIDTH,
     PAGE_WIDTH,
     REFERENCE,
     WORSE,
+    color_bar,
     legend_above,
     print_style,
+    row_of,
     shown_axes,
-    shown_row,
 )
 from hsreject.schema import BORDER, OPERATING_POINT, REJECTED_FRACTION
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from hsreject.measures.point import OperatingPoint
 
 _OUT_OF_REACH = "0.87"
-_DIVERGING = "PuOr_r"  # purple against orange is safe for every common color blindness
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ class RelativeOptimalityDisplay:
                 self.fraction,
                 self.fraction,
                 self.optimality,
-                cmap=_DIVERGING,
+                cmap="PuOr_r",  # purple against orange is safe for every common color blindness
                 vmin=-1,
                 vmax=1,
                 shading="nearest",
@@ -109,12 +110,9 @@ class RelativeOptimalityDisplay:
                 ylabel="rejected fraction $r_1$",
             )
             if colorbar:
-                beside = ax.inset_axes((1.04, 0.0, 0.05, 1.0))
-                extend = "both" if beyond else "neither"
-                bar = ax.figure.colorbar(mesh, cax=beside, extend=extend)
-                bar.set_label(r"relative optimality $\beta(r_1 | r_0)$")
+                label = r"relative optimality $\beta(r_1 | r_0)$"
+                bar = color_bar(ax, mesh, label, extend="both" if beyond else "neither", gap=0.04)
                 bar.set_ticks([-1, -0.5, 0, 0.5, 1])
-                bar.outline.set_linewidth(0.5)
         return ax
 
     def _mark_best(self, ax: Axes) -> None:
@@ -177,12 +175,12 @@ class OperatingSetDisplay:
         self,
         axes: Sequence[Axes] | None = None,
         *,
-        measures: Sequence[str] = PANELS,
+        measures: Sequence[str] = tuple(MEASURES),
         legend: bool = True,
     ) -> list[Axes]:
         """Draw one panel per measure, on `axes` (new pyplot axes unless given); return the axes."""
         with print_style():
-            panels = shown_row(len(measures), PAGE_WIDTH, 2.4) if axes is None else list(axes)
+            panels = row_of(len(measures), axes, PAGE_WIDTH, 2.4)
             for ax, measure in zip(panels, measures, strict=True):
                 self._panel(ax, measure)
             if legend:
@@ -194,7 +192,7 @@ class OperatingSetDisplay:
         r = self.borders[REJECTED_FRACTION].values
         lowest, worst, middle, best, highest = (
             np.minimum(self.borders[measure].sel({BORDER: border}).values, top)
-            for border in ("lowest", "worst", "middle", "best", "highest")
+            for border in BORDERS
         )
         ax.fill_between(r, highest, top, color=_OUT_OF_REACH, linewidth=0)
         ax.fill_between(r, 0, lowest, color=_OUT_OF_REACH, linewidth=0)

@@ -17,6 +17,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from hsreject.errors import InputError
 from hsreject.files import replacing
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colorbar import Colorbar
 
 COLUMN_WIDTH = 3.5
 PAGE_WIDTH = 7.16
@@ -56,6 +59,13 @@ _PRINT: dict[Any, Any] = {
     "ytick.major.width": 0.6,
 }
 
+# metadata by format: a date would make each file differ
+_WITHOUT_DATE: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None},
+    "ps": {"CreationDate": None},
+    "svg": {"Date": None},
+}
+
 
 @dataclass(frozen=True)
 class LineLook:
@@ -78,13 +88,7 @@ _LOOKS = (
 
 
 def line_looks(count: int) -> list[LineLook]:
-    """Return the looks of `count` series, in a fixed order.
-
-    Examples
-    --------
-    >>> [look.color for look in line_looks(2)]
-    ['#0072b2', '#d55e00']
-    """
+    """Return the looks of `count` series, in a fixed order; after six they begin again."""
     return list(islice(cycle(_LOOKS), count))
 
 
@@ -123,13 +127,17 @@ def new_row(
         return figure, list(figure.subplots(1, count, squeeze=False)[0])
 
 
-def shown_axes(width: float = COLUMN_WIDTH, height: float = 2.6) -> Axes:
+def shown_axes(width: float, height: float) -> Axes:
     """Return new axes of a pyplot figure: what a display without given axes draws on."""
-    return shown_row(1, width, height)[0]
+    return row_of(1, None, width, height)[0]
 
 
-def shown_row(count: int, width: float = PAGE_WIDTH, height: float = 2.6) -> list[Axes]:
-    """Return `count` new axes side by side in a pyplot figure."""
+def row_of(count: int, given: Sequence[Axes] | None, width: float, height: float) -> list[Axes]:
+    """Return the axes that were given, or `count` new ones side by side in a pyplot figure."""
+    if given is not None:
+        if len(given) != count:
+            raise InputError(f"This display draws on {count} axes (got {len(given)}).")
+        return list(given)
     from matplotlib import pyplot as plt  # noqa: PLC0415 (it picks a backend; savers need none)
 
     with print_style():
@@ -152,6 +160,15 @@ def legend_above(ax: Axes, handles: Sequence[Artist]) -> None:
         handlelength=1.8,
         borderaxespad=0.2,
     )
+
+
+def color_bar(ax: Axes, drawn: ScalarMappable, label: str, *, extend: str, gap: float) -> Colorbar:
+    """Draw a color bar exactly as high as the axes, a `gap` (share of their width) beside them."""
+    beside = ax.inset_axes((1 + gap, 0.0, 0.05, 1.0))
+    bar = ax.figure.colorbar(drawn, cax=beside, extend=extend)
+    bar.set_label(label)
+    bar.outline.set_linewidth(0.5)
+    return bar
 
 
 def save_figure(
@@ -180,15 +197,9 @@ def save_figure(
         # drawn completely before the file is opened: drawing can fail, and files come last
         drawn = io.BytesIO()
         with print_style():
-            figure.savefig(drawn, format=name, dpi=dpi, metadata=_timeless(name))
+            figure.savefig(drawn, format=name, dpi=dpi, metadata=_WITHOUT_DATE.get(name))
         file = Path(path).with_suffix(f".{name}")
         with replacing(file, overwrite=True) as work:
             work.write_bytes(drawn.getvalue())
         files.append(file)
     return files
-
-
-def _timeless(format_name: str) -> dict[str, Any]:
-    """Return metadata without the date, which would make each file differ."""
-    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "ps": {"CreationDate": None}}
-    return dates.get(format_name, {})

@@ -13,9 +13,8 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.measures.curve import REJECTOR
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import OPERATING_POINT, REJECTED, nodata_label
+from hsreject.schema import OPERATING_POINT, REJECTED, REJECTOR, nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

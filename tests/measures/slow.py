@@ -1,7 +1,5 @@
 """The definitions of the paper as slow, obviously right loops over exact fractions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple

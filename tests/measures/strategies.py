@@ -1,9 +1,10 @@
 """Random classifications: accuracy vectors, confidences with many ties, pairs of rejectors."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
+
+Samples = tuple[np.ndarray, np.ndarray]
+Rejections = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 # few distinct values, so that ties are the rule; a negative zero, negatives, tiny and huge values
 TIED = st.sampled_from([0.0, -0.0, 0.25, 0.5, 0.5 + 2**-53, 1.0, -0.5, -3.0, 1e-320, 1e300])
@@ -11,9 +12,9 @@ FREE = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @st.composite
-def samples(draw: st.DrawFn, *, smallest: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def samples(draw: st.DrawFn) -> Samples:
     """Return (correct, confidence)."""
-    n = draw(st.integers(smallest, 30))
+    n = draw(st.integers(1, 30))
     correct = draw(st.lists(st.booleans(), min_size=n, max_size=n))
     element = draw(st.sampled_from([TIED, FREE]))
     confidence = draw(st.lists(element, min_size=n, max_size=n))
@@ -21,7 +22,7 @@ def samples(draw: st.DrawFn, *, smallest: int = 1) -> tuple[np.ndarray, np.ndarr
 
 
 @st.composite
-def rejections(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rejections(draw: st.DrawFn) -> Rejections:
     """Return one accuracy vector and two rejection vectors."""
     n = draw(st.integers(1, 16))
     bools = st.lists(st.booleans(), min_size=n, max_size=n)

@@ -1,7 +1,5 @@
 """Comparison of operating points: dominance, the three cases, costs, operating sets."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -10,22 +8,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hsreject as hr
-from hsreject.errors import InputError
 from tests.measures import slow
-from tests.measures.strategies import rejections
+from tests.measures.strategies import Rejections, rejections
 
-Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 COSTS = [Fraction(step, 40) for step in range(41)]
 
 
-def points(drawn: Drawn) -> tuple[slow.Counts, slow.Counts]:
-    correct, rejected_1, rejected_0 = drawn
-    return slow.count(correct, rejected_1), slow.count(correct, rejected_0)
-
-
-def verdict_by_costs(one: slow.Counts, zero: slow.Counts) -> str:
-    """Whatever the cost, by trying many (both lines are straight: the ends decide)."""
-    savings = [slow.cost(zero, rho) - slow.cost(one, rho) for rho in COSTS]
+def verdict_of(savings: list[Fraction]) -> str:
+    """What a point that saves this much at each cost is called."""
     if all(saving == 0 for saving in savings):
         return "is equal"
     if all(saving >= 0 for saving in savings):
@@ -35,43 +25,29 @@ def verdict_by_costs(one: slow.Counts, zero: slow.Counts) -> str:
     return "depends on the cost"
 
 
-@given(rejections())
-def test_verdict_whatever_the_cost(drawn: Drawn) -> None:
-    one, zero = points(drawn)
-    comparison = hr.compare(hr.OperatingPoint(*one), hr.OperatingPoint(*zero))
-    assert comparison.verdict == verdict_by_costs(one, zero)
-    assert comparison.saving is None
-
-
 @given(rejections(), st.sampled_from(COSTS))
-def test_verdict_and_saving_at_a_cost(drawn: Drawn, rho: Fraction) -> None:
-    one, zero = points(drawn)
-    found = hr.compare(hr.OperatingPoint(*one), hr.OperatingPoint(*zero), rejection_cost=float(rho))
-    saving = slow.cost(zero, rho) - slow.cost(one, rho)
-    assert found.saving == pytest.approx(float(saving), abs=1e-15)
-    expected = {
-        1: "outperforms", 0: "is equal", -1: "is outperformed"
-    }[(saving > 0) - (saving < 0)]  # fmt: skip
-    assert found.verdict == expected
-
-
-@given(rejections(), st.sampled_from(COSTS))
-def test_range_of_costs_in_which_the_point_is_cheaper(drawn: Drawn, rho: Fraction) -> None:
-    one, zero = points(drawn)
-    found = hr.compare(hr.OperatingPoint(*one), hr.OperatingPoint(*zero))
-    assume(0 < rho < 1)
-    cheaper = slow.cost(one, rho) < slow.cost(zero, rho)
-    if found.cheaper_between is None:
-        assert not cheaper
-    else:
-        low, high = found.cheaper_between
+def test_verdict_whatever_the_cost_and_at_one(drawn: Rejections, rho: Fraction) -> None:
+    """By trying many costs: both lines are straight, so the ends decide."""
+    one, zero = (slow.count(drawn[0], rejected) for rejected in drawn[1:])
+    savings = {cost: slow.cost(zero, cost) - slow.cost(one, cost) for cost in COSTS}
+    points = hr.OperatingPoint(*one), hr.OperatingPoint(*zero)
+    whatever, at_cost = hr.compare(*points), hr.compare(*points, rejection_cost=float(rho))
+    assert whatever.verdict == verdict_of(list(savings.values()))
+    assert whatever.saving is None
+    assert at_cost.verdict == verdict_of([savings[rho]])
+    assert at_cost.saving == pytest.approx(float(savings[rho]), abs=1e-15)
+    assert at_cost.cheaper_between == whatever.cheaper_between
+    if whatever.cheaper_between is None:
+        assert savings[rho] <= 0
+    elif 0 < rho < 1:
+        low, high = whatever.cheaper_between
         assume(min(abs(float(rho) - low), abs(float(rho) - high)) > 1e-12)  # not on the border
-        assert cheaper == (low < rho < high)
+        assert (savings[rho] > 0) == (low < rho < high)
 
 
 @given(rejections())
-def test_break_even_cost_makes_both_cost_the_same(drawn: Drawn) -> None:
-    one, zero = (hr.OperatingPoint(*counts) for counts in points(drawn))
+def test_break_even_cost_makes_both_cost_the_same(drawn: Rejections) -> None:
+    one, zero = (hr.operating_point(drawn[0], rejected) for rejected in drawn[1:])
     even = hr.break_even_cost(
         one.nonrejected_accuracy,
         one.rejected_fraction,
@@ -105,30 +81,24 @@ def test_the_three_cases_and_the_general_rule() -> None:
         assert hr.compare(one, one).verdict == "is equal"
 
 
-def test_points_of_different_numbers_of_samples_compare_by_share() -> None:
+def test_numbers_of_samples_and_weights_compare_by_share() -> None:
     one = hr.OperatingPoint(50, 30, 5, 15)
     assert hr.compare(one, hr.OperatingPoint(100, 60, 10, 30)).verdict == "is equal"
     assert hr.compare(one, hr.OperatingPoint(99, 61, 11, 29)).verdict == "outperforms"
-
-
-def test_weights_compare_up_to_rounding() -> None:
     correct, rejected = np.array([True] * 10 + [False] * 3), np.array([True, False] * 6 + [True])
-    point = hr.operating_point(correct, rejected, weights=np.full(13, 0.1))
-    same = hr.operating_point(correct, rejected)
-    assert hr.compare(point, same).verdict == "is equal"
+    weighted = hr.operating_point(correct, rejected, weights=np.full(13, 0.1))  # up to rounding
+    assert hr.compare(weighted, hr.operating_point(correct, rejected)).verdict == "is equal"
 
 
 @given(rejections())
-def test_operating_set_separates_the_three_regions(drawn: Drawn) -> None:
+def test_operating_set_separates_the_three_regions(drawn: Rejections) -> None:
     """A point lies beyond a border of the set exactly when it dominates or is dominated."""
-    one, zero = points(drawn)
-    point, reference = hr.OperatingPoint(*one), hr.OperatingPoint(*zero)
-    borders = hr.operating_set(reference, rejected_fraction=[point.rejected_fraction])
+    point, reference = (hr.operating_point(drawn[0], rejected) for rejected in drawn[1:])
+    borders = hr.operating_set(reference, rejected_fraction=point.rejected_fraction)
     comparison = hr.compare(point, reference)
-    for name in ("nonrejected_accuracy", "classification_quality", "rejection_quality"):
+    for name in slow.MEASURES:
         value = getattr(point, name)
-        column = borders[name].isel(rejected_fraction=0)
-        low, worst, _, best, high = column.values
+        low, worst, _, best, high = borders[name].values[:, 0]
         if np.isnan(value):
             assert np.isnan([low, worst, best, high]).all()
             continue
@@ -144,18 +114,13 @@ def test_operating_set_separates_the_three_regions(drawn: Drawn) -> None:
 
 
 def test_middle_of_the_operating_set_has_the_quality_of_the_reference() -> None:
-    reference = hr.OperatingPoint(50, 30, 5, 15)
-    middle = hr.operating_set(reference).sel(border="middle")
-    quality = middle.classification_quality.dropna("rejected_fraction")
+    borders = hr.operating_set(hr.OperatingPoint(50, 30, 5, 15))
+    quality = borders.classification_quality.sel(border="middle").dropna("rejected_fraction")
     assert quality.size > 50
     np.testing.assert_allclose(quality, 0.65, rtol=1e-12)
-    at_reference = hr.operating_set(reference).sel(rejected_fraction=0.2)
     for border in ("worst", "middle", "best"):
-        row = at_reference.sel(border=border)
+        row = borders.sel(rejected_fraction=0.2, border=border)
         assert float(row.nonrejected_accuracy) == pytest.approx(0.625)
         assert float(row.rejection_quality) == pytest.approx(11 / 3)
-
-
-def test_operating_set_refuses_fractions_outside_the_unit_interval() -> None:
-    with pytest.raises(InputError, match=r"Write 10 % as 0\.1"):
+    with pytest.raises(hr.errors.InputError, match=r"0\.1"):  # the remedy
         hr.operating_set(hr.OperatingPoint(1, 1, 1, 1), rejected_fraction=[10])

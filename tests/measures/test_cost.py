@@ -1,7 +1,5 @@
 """Costs of a curve: cheapest points, the envelope, the cost at which rejecting stops paying."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
@@ -13,14 +11,14 @@ from hypothesis import strategies as st
 import hsreject as hr
 from hsreject.errors import InputError
 from tests.measures import slow
-from tests.measures.strategies import rejections, samples
+from tests.measures.strategies import Rejections, Samples, rejections, samples
 
-Samples = tuple[np.ndarray, np.ndarray]
 RHO = st.fractions(0, 1, max_denominator=64)
 
 
 @given(samples(), RHO)
 def test_envelope_answers_every_cost(drawn: Samples, rho: Fraction) -> None:
+    """By ranges that tile the unit interval."""
     exact = [slow.cost(point, rho) for point in slow.curve(*drawn)]
     envelope = hr.cost_envelope(hr.rejection_curve(*drawn))
     covers = (envelope.lowest_cost <= float(rho)) & (float(rho) <= envelope.highest_cost)
@@ -28,11 +26,6 @@ def test_envelope_answers_every_cost(drawn: Samples, rho: Fraction) -> None:
     assert 1 <= winners.size <= 2
     for winner in winners:  # two at a shared end, which is rounded: both as cheap as can be
         assert float(exact[winner]) == pytest.approx(float(min(exact)), abs=1e-15)
-
-
-@given(samples())
-def test_envelope_ranges_tile_the_unit_interval(drawn: Samples) -> None:
-    envelope = hr.cost_envelope(hr.rejection_curve(*drawn))
     assert envelope.highest_cost[0] == 1
     assert envelope.lowest_cost[-1] == 0
     np.testing.assert_array_equal(envelope.highest_cost[1:], envelope.lowest_cost[:-1])
@@ -80,38 +73,22 @@ def test_minimum_cost_without_rejection(drawn: Samples) -> None:
 
 def test_rejecting_nothing_has_the_labels_of_its_own_point() -> None:
     """Labels that become better by themselves pay at any cost, worse ones at none."""
-    points = [
-        hr.OperatingPoint(50, 50, 0, 0),
-        hr.OperatingPoint(51, 49, 0, 0),
-        hr.OperatingPoint(80, 15, 5, 0),
-        hr.OperatingPoint(20, 70, 5, 5),
-        hr.OperatingPoint(45, 45, 5, 5),
-    ]
-    curve = hr.curve_of_points(points)
+    points = [(50, 50, 0, 0), (51, 49, 0, 0), (80, 15, 5, 0), (20, 70, 5, 5), (45, 45, 5, 5)]
+    curve = hr.curve_of_points([hr.OperatingPoint(*counts) for counts in points])
     found = hr.minimum_cost_without_rejection(curve)
     by_errors = dict(zip(curve.misclassified_kept.values, found.values, strict=True))
     assert by_errors[15] == pytest.approx((50 - 15) / 5)
     assert by_errors[70] == pytest.approx((50 - 70) / 10)
     assert by_errors[45] == pytest.approx((50 - 45) / 10)
     assert np.isnan(by_errors[49])
-    nothing = points[0].cost(0.5)
-    assert points[4].cost(by_errors[45]) == pytest.approx(nothing)
     with pytest.raises(InputError, match=r"0\.05"):
         hr.minimum_cost_without_rejection(curve.isel(operating_point=slice(2, None)))
     with pytest.raises(InputError, match="one curve"):
         hr.minimum_cost_without_rejection(xr.concat([curve, curve], "operating_point"))
 
 
-def test_costs_do_not_pass_for_counts() -> None:
-    curve = hr.rejection_curve([True, True, False], [0.9, 0.5, 0.1])
-    meanings = {values.attrs["long_name"] for values in curve.values()}
-    assert hr.minimum_cost_without_rejection(curve).attrs["long_name"] not in meanings
-
-
 @given(st.lists(rejections(), min_size=1, max_size=6), RHO)
-def test_envelope_of_separate_points(
-    drawn: list[tuple[np.ndarray, np.ndarray, np.ndarray]], rho: Fraction
-) -> None:
+def test_envelope_of_separate_points(drawn: list[Rejections], rho: Fraction) -> None:
     """Points of different classifiers and numbers of samples, as joint rejection gives them."""
     points = [slow.count(correct, rejected) for correct, rejected, _ in drawn]
     curve = hr.curve_of_points([hr.OperatingPoint(*point) for point in points])

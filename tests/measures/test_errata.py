@@ -4,8 +4,6 @@ Each test states the printed formula, shows a case in which it contradicts the d
 checks ours on the same case.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

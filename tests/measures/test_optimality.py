@@ -1,7 +1,5 @@
 """Relative optimality: formula, symmetry, cost relation, edges."""
 
-from __future__ import annotations
-
 import tracemalloc
 from fractions import Fraction
 
@@ -14,9 +12,7 @@ from hypothesis import strategies as st
 import hsreject as hr
 from hsreject.errors import InputError
 from tests.measures import slow
-from tests.measures.strategies import rejections, samples
-
-Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
+from tests.measures.strategies import Rejections, Samples, rejections, samples
 
 
 def exact_beta(one: slow.Counts, zero: slow.Counts) -> Fraction:
@@ -39,44 +35,33 @@ def beta_of(one: hr.OperatingPoint, zero: hr.OperatingPoint) -> float:
     return value
 
 
-@given(rejections())
-def test_equation_symmetry_and_sign(drawn: Drawn) -> None:
-    correct, rejected_1, rejected_0 = drawn
-    counts = slow.count(correct, rejected_1), slow.count(correct, rejected_0)
-    assume(slow.fraction(counts[0]) != slow.fraction(counts[1]))
-    one, zero = (hr.OperatingPoint(*c) for c in counts)
-    expected = exact_beta(*counts)
-    # inputs are rounded to 1e-16 and divided by a step of at least 1/16
-    assert beta_of(one, zero) == pytest.approx(float(expected), abs=1e-13)
-    assert beta_of(one, zero) == -beta_of(zero, one)
-    assert (expected >= 0) == (slow.quality(counts[0]) >= slow.quality(counts[1]))
-
-
 @given(rejections(), st.fractions(0, 1, max_denominator=50))
-def test_theorem_1_and_its_mirror(drawn: Drawn, rho: Fraction) -> None:
-    """The sign of the difference of costs, for r1 > r0 and for r1 < r0."""
-    correct, rejected_1, rejected_0 = drawn
-    one, zero = slow.count(correct, rejected_1), slow.count(correct, rejected_0)
+def test_equation_symmetry_sign_and_theorem_1(drawn: Rejections, rho: Fraction) -> None:
+    """Theorem 1 gives the sign of the difference of costs, for r1 > r0 and for r1 < r0."""
+    one, zero = (slow.count(drawn[0], rejected) for rejected in drawn[1:])
     r1, r0 = slow.fraction(one), slow.fraction(zero)
     assume(r1 != r0)
     beta = exact_beta(one, zero)
+    points = hr.OperatingPoint(*one), hr.OperatingPoint(*zero)
+    # inputs are rounded to 1e-16 and divided by a step of at least 1/16
+    assert beta_of(*points) == pytest.approx(float(beta), abs=1e-13)
+    assert beta_of(*points) == -beta_of(*reversed(points))
+    assert (beta >= 0) == (slow.quality(one) >= slow.quality(zero))
     saving = slow.cost(zero, rho) - slow.cost(one, rho)
     relation = (beta + 1) / 2 - rho if r1 > r0 else rho - (1 - beta) / 2
     assert np.sign(saving) == np.sign(relation)
-    # and the function returns that beta
-    assert beta_of(hr.OperatingPoint(*one), hr.OperatingPoint(*zero)) == pytest.approx(float(beta))
 
 
-def test_equal_fractions() -> None:
-    assert hr.relative_optimality(0.8, 0.3, 0.7, 0.3) == np.inf
-    assert hr.relative_optimality(0.7, 0.3, 0.8, 0.3) == -np.inf
-    assert hr.relative_optimality(0.7, 0.3, 0.7, 0.3) == 0
-    assert hr.relative_optimality(np.nan, 1.0, np.nan, 1.0) == 0
-
-
-def test_everything_rejected_needs_no_accuracy() -> None:
-    assert hr.relative_optimality(np.nan, 1.0, 0.75, 0.0) == pytest.approx(1 - 2 * 0.75)
-    assert np.isnan(hr.relative_optimality(np.nan, 0.5, 0.75, 0.0))
+def test_equal_fractions_and_everything_rejected() -> None:
+    for arguments, expected in {
+        (0.8, 0.3, 0.7, 0.3): np.inf,
+        (0.7, 0.3, 0.8, 0.3): -np.inf,
+        (0.7, 0.3, 0.7, 0.3): 0,
+        (np.nan, 1.0, np.nan, 1.0): 0,
+        (np.nan, 1.0, 0.75, 0.0): 1 - 2 * 0.75,  # needs no accuracy
+        (np.nan, 0.5, 0.75, 0.0): np.nan,
+    }.items():
+        assert hr.relative_optimality(*arguments) == pytest.approx(expected, nan_ok=True)
 
 
 def test_broadcasts_over_numpy_and_xarray() -> None:
@@ -104,6 +89,7 @@ def test_labelled_results_say_what_they_are() -> None:
         found = getattr(hr, name)(*points_of(curve), 0.6, 0.0)
         assert found.name == name
         assert found.attrs["long_name"] not in meanings
+    assert hr.minimum_cost_without_rejection(curve).attrs["long_name"] not in meanings
     assert curve.nonrejected_accuracy.attrs["long_name"].endswith("(A)"), "the curve is as it was"
 
 
@@ -120,7 +106,8 @@ def test_curves_of_two_lengths_are_refused() -> None:
 
 
 @given(samples())
-def test_all_pairs_of_a_curve(drawn: tuple[np.ndarray, np.ndarray]) -> None:
+def test_all_pairs_of_a_curve(drawn: Samples) -> None:
+    """The exact value; the largest quality is never relatively worse."""
     curve = hr.rejection_curve(*drawn)
     table = hr.relative_optimality_pairs(curve)
     assert table.dims == ("operating_point", "reference_point")
@@ -130,19 +117,17 @@ def test_all_pairs_of_a_curve(drawn: tuple[np.ndarray, np.ndarray]) -> None:
         for j, zero in enumerate(points):
             expected = Fraction(0) if i == j else exact_beta(one, zero)
             assert values[i][j] == float(expected)  # integers divided once: exact rounding
+    assert (table[int(hr.choose_point(curve).index)] >= 0).all()
 
 
-@given(samples())
-def test_maximum_quality_is_never_relatively_worse(drawn: tuple[np.ndarray, np.ndarray]) -> None:
-    curve = hr.rejection_curve(*drawn)
-    best = int(hr.choose_point(curve).index)
-    assert (hr.relative_optimality_pairs(curve)[best] >= 0).all()
+def long_curve(n: int) -> xr.Dataset:
+    rng = np.random.default_rng(8)
+    confidence = rng.random(n)
+    return hr.rejection_curve(rng.random(n) < confidence, confidence)
 
 
 def test_pairs_on_a_grid_use_the_nearest_points() -> None:
-    rng = np.random.default_rng(8)
-    confidence = rng.random(1000)
-    curve = hr.rejection_curve(rng.random(1000) < confidence, confidence)
+    curve = long_curve(1000)
     grid = hr.relative_optimality_pairs(curve, n_points=11)
     assert grid.shape == (11, 11)
     np.testing.assert_allclose(grid.rejected_fraction, np.linspace(0, 1, 11), atol=5e-4)
@@ -151,14 +136,12 @@ def test_pairs_on_a_grid_use_the_nearest_points() -> None:
     np.testing.assert_array_equal(grid, whole.values[np.ix_(index, index)])
     few = hr.rejection_curve([True, False], [0.5, 0.5])
     assert hr.relative_optimality_pairs(few, n_points=50).shape == (2, 2)
-    with pytest.raises(InputError, match="n_points must be at least 2"):
+    with pytest.raises(InputError, match="n_points"):
         hr.relative_optimality_pairs(few, n_points=1)
 
 
 def test_pairs_allocate_little_more_than_the_answer() -> None:
-    rng = np.random.default_rng(9)
-    confidence = rng.random(2000)
-    curve = hr.rejection_curve(rng.random(2000) < confidence, confidence)
+    curve = long_curve(2000)
     tracemalloc.start()
     answer = hr.relative_optimality_pairs(curve)
     _, peak = tracemalloc.get_traced_memory()

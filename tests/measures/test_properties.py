@@ -4,26 +4,24 @@ Where the paper claims a strict inequality that fails at a degenerate point (not
 nothing misclassified kept, nothing accurate rejected), the property holds with "not worse".
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import hsreject as hr
-from tests.measures.strategies import rejections, samples
+from tests.measures import slow
+from tests.measures.strategies import Rejections, Samples, rejections, samples
 
-Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
-MEASURES = ("nonrejected_accuracy", "classification_quality", "rejection_quality")
+MEASURES = tuple(slow.MEASURES)
 
 
-def both(drawn: Drawn) -> tuple[hr.OperatingPoint, hr.OperatingPoint]:
+def both(drawn: Rejections) -> tuple[hr.OperatingPoint, hr.OperatingPoint]:
     return hr.operating_point(drawn[0], drawn[1]), hr.operating_point(drawn[0], drawn[2])
 
 
 @given(rejections())
-def test_property_1_each_measure_is_a_function_of_the_rejected_fraction(drawn: Drawn) -> None:
+def test_property_1_each_measure_is_a_function_of_the_rejected_fraction(drawn: Rejections) -> None:
     """Through A(r) and A(0): the equations of sections III-B and III-C."""
     point, _ = both(drawn)
     r, overall = point.rejected_fraction, point.overall_accuracy
@@ -49,7 +47,7 @@ def test_property_2_at_the_same_rejected_fraction(name: str, data: st.DataObject
 
 @given(rejections())
 @pytest.mark.parametrize("name", MEASURES)
-def test_property_3_at_different_rejected_fractions(name: str, drawn: Drawn) -> None:
+def test_property_3_at_different_rejected_fractions(name: str, drawn: Rejections) -> None:
     """A rejector that outperforms, by the three cases or the general rule, measures higher."""
     one, two = both(drawn)
     assume(hr.compare(one, two).verdict == "outperforms")
@@ -65,7 +63,7 @@ def test_property_3_at_different_rejected_fractions(name: str, drawn: Drawn) -> 
 
 
 @given(rejections())
-def test_property_4_extremes(drawn: Drawn) -> None:
+def test_property_4_extremes(drawn: Rejections) -> None:
     """Rejecting exactly the errors is best, exactly the accurate worst; only for Q uniquely."""
     correct = drawn[0]
     assume(correct.any() and not correct.all())
@@ -81,9 +79,7 @@ def test_property_4_extremes(drawn: Drawn) -> None:
 
 
 @given(samples(), st.data())
-def test_pairs_of_rejectors_of_one_classifier(
-    drawn: tuple[np.ndarray, np.ndarray], data: st.DataObject
-) -> None:
+def test_pairs_of_rejectors_of_one_classifier(drawn: Samples, data: st.DataObject) -> None:
     """Where two rejectors reach the same fraction all three measures rank them alike."""
     correct, confidence = drawn
     other = np.array(data.draw(st.permutations(confidence.tolist())))

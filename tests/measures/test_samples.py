@@ -1,7 +1,5 @@
 """Evaluation samples: which pixels of which maps take part."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -26,24 +24,18 @@ def test_only_pixels_with_reference_and_data_take_part() -> None:
     areas = np.arange(6).reshape(2, 3)
     assert samples.at(areas).tolist() == [0, 1, 3]
     assert samples.at(xr.DataArray(areas.T, dims=("x", "y"))).tolist() == [0, 1, 3]
-
-
-def test_labelled_maps_in_any_dimension_order() -> None:
     maps = [xr.DataArray(array, dims=("y", "x")) for array in (REFERENCE, LABEL, CONFIDENCE)]
     samples = hr.evaluation_samples(maps[0], maps[1].transpose("x", "y"), maps[2])
     assert samples.label.tolist() == [1, 1, 2]
     assert samples.rejected is None
 
 
-def test_the_fill_value_of_a_reference_is_no_reference() -> None:
+def test_fill_values_of_the_reference_and_no_data_of_the_labels_may_be_others() -> None:
     filled = np.where(REFERENCE == 0, -9, REFERENCE)
     reference = xr.DataArray(filled, dims=("y", "x"), attrs={"_FillValue": -9})
     samples = hr.evaluation_samples(reference, LABEL)
     assert samples.reference.tolist() == [1, 2, 2, 2]
     assert samples.n_without_data == 1
-
-
-def test_another_label_may_mean_no_data() -> None:
     samples = hr.evaluation_samples(REFERENCE, LABEL, nodata=1)
     assert samples.label.tolist() == [2, 255, 2]
     assert samples.confidence is None

@@ -9,37 +9,18 @@ from matplotlib.colors import to_rgb
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.plot import (
-    OperatingSetDisplay,
-    RejectionCurveDisplay,
-    RelativeOptimalityDisplay,
-    new_row,
-)
-from hsreject.plot.curve_displays import PANELS
+from hsreject.plot import OperatingSetDisplay, RejectionCurveDisplay, RelativeOptimalityDisplay
 from hsreject.plot.style import BETTER, WORSE
+from tests.measures.slow import MEASURES
+from tests.plot.drawing import example, legend, line, markers, row
+
+REFERENCE = hr.OperatingPoint(50, 30, 5, 15)
 
 
-def example(n: int = 300, seed: int = 0) -> xr.Dataset:
-    generator = np.random.default_rng(seed)
-    confidence = generator.uniform(0, 1, n)
-    return hr.rejection_curve(generator.uniform(0, 1, n) < 0.4 + 0.5 * confidence, confidence)
-
-
-@pytest.fixture
-def three() -> list[Axes]:
-    return new_row(3)[1]
-
-
-def line(ax: Axes, label: str) -> np.ndarray:
-    (found,) = [artist for artist in ax.get_lines() if artist.get_label() == label]
-    return np.asarray(found.get_xydata())
-
-
-def test_curves_are_drawn_as_they_are(three: list[Axes]) -> None:
-    curve = example()
-    drawn = RejectionCurveDisplay.from_curves({"maximum": curve}).plot(three)
-    assert drawn == three
-    for ax, measure in zip(three, PANELS, strict=True):
+def test_curves_are_drawn_as_they_are() -> None:
+    curve, three = example(), row(3)
+    assert RejectionCurveDisplay.from_curves({"maximum": curve}).plot(three) == three
+    for ax, measure in zip(three, MEASURES, strict=True):
         fraction, values = line(ax, "maximum").T
         expected = curve[measure].values.copy()
         expected[~np.isfinite(expected)] = np.nan
@@ -52,71 +33,57 @@ def test_curves_are_drawn_as_they_are(three: list[Axes]) -> None:
 
 def test_the_largest_quality_or_given_points_are_marked() -> None:
     curve = example()
-    axes = new_row(3)[1]
-    RejectionCurveDisplay.from_curves(curve).plot(axes)
+    axes = RejectionCurveDisplay.from_curves(curve).plot(row(3))
     ((fraction, quality),) = line(axes[1], "_marked")
     assert quality == curve.classification_quality.values.max()
     assert fraction in curve.rejected_fraction.values
-    axes = new_row(3)[1]
-    points = {"a": [hr.OperatingPoint(50, 30, 5, 15)]}
-    RejectionCurveDisplay.from_curves({"a": curve}, marked=points).plot(axes)
+    axes = RejectionCurveDisplay.from_curves({"a": curve}, marked={"a": [REFERENCE]}).plot(row(3))
     assert line(axes[0], "_marked").tolist() == [[0.2, 0.625]]
+    points = {"ours": REFERENCE, "theirs": hr.OperatingPoint(40, 20, 15, 25)}
+    axes = RejectionCurveDisplay.from_curves({"a": curve}, marked={"a": points}).plot(row(3))
+    assert legend(axes[0]) == ["a", "ours", "theirs"]
+    assert len({markers(axes[0])[name] for name in points}) == 2
 
 
-def test_points_given_by_name_are_named_in_the_legend(three: list[Axes]) -> None:
-    points = {"ours": hr.OperatingPoint(50, 30, 5, 15), "theirs": hr.OperatingPoint(40, 20, 15, 25)}
-    RejectionCurveDisplay.from_curves({"a": example()}, marked={"a": points}).plot(three)
-    texts = [text.get_text() for text in three[0].figure.legends[0].get_texts()]
-    assert texts == ["a", "ours", "theirs"]
-    markers = {artist.get_label(): artist.get_marker() for artist in three[0].get_lines()}
-    assert markers["ours"] != markers["theirs"]
-
-
-def test_isolated_points_have_symbols_and_curves_have_none(three: list[Axes]) -> None:
+def test_isolated_points_have_symbols_and_curves_have_none() -> None:
     curves = {"sequential": example(), "joint": example(8, seed=1)}
-    RejectionCurveDisplay.from_curves(curves, marked={}, isolated=["joint"]).plot(three)
-    markers = {artist.get_label(): artist.get_marker() for artist in three[0].get_lines()}
-    assert markers["sequential"] == "None"
-    assert markers["joint"] != "None"
-    first, second = three[0].get_lines()[:2]
+    display = RejectionCurveDisplay.from_curves(curves, marked={}, isolated=["joint"])
+    ax = display.plot(row(3))[0]
+    assert [symbol != "None" for symbol in markers(ax).values()] == [False, True]
+    first, second = ax.get_lines()[:2]
     assert first.get_color() != second.get_color()
     assert first.get_linestyle() != second.get_linestyle()
-    texts = [text.get_text() for text in three[0].get_legend().get_texts()]
-    assert texts == ["sequential", "joint"]
+    assert legend(ax) == ["sequential", "joint"]
 
 
-def test_bands_are_filled_between_their_limits(three: list[Axes]) -> None:
-    curve = example()
+def test_bands_are_filled_between_their_limits() -> None:
     band = xr.Dataset({"rejected_fraction": ("point", [0.1, 0.5])})
-    for measure in PANELS:
+    for measure in MEASURES:
         band[f"{measure}_lower"] = ("point", [0.4, 0.5])
         band[f"{measure}_upper"] = ("point", [0.6, 0.8])
-    RejectionCurveDisplay.from_curves({"a": curve}, bands={"a": band}).plot(three)
-    (filled,) = [c for c in three[0].collections if isinstance(c, PolyCollection)]
+    ax = RejectionCurveDisplay.from_curves({"a": example()}, bands={"a": band}).plot(row(3))[0]
+    (filled,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
     corners = {tuple(corner) for corner in filled.get_paths()[0].vertices.round(6).tolist()}
     assert {(0.1, 0.4), (0.1, 0.6), (0.5, 0.5), (0.5, 0.8)} <= corners
 
 
-def test_long_curves_are_thinned_to_points_of_the_curve(three: list[Axes]) -> None:
+def test_long_curves_are_thinned_to_points_of_the_curve() -> None:
     curve = example(20_000)
-    RejectionCurveDisplay.from_curves({"a": curve}, marked={}).plot(three)
-    drawn = line(three[1], "a")
+    drawn = line(RejectionCurveDisplay.from_curves({"a": curve}, marked={}).plot(row(3))[1], "a")
     assert len(drawn) <= 1000
-    assert drawn[0, 0] == 0
-    assert drawn[-1, 0] == 1
-    points = set(
-        zip(curve.rejected_fraction.values, curve.classification_quality.values, strict=True)
-    )
-    assert {tuple(point) for point in drawn} <= points
+    assert drawn[[0, -1], 0].tolist() == [0, 1]
+    columns = curve.rejected_fraction.values, curve.classification_quality.values
+    assert set(map(tuple, drawn)) <= set(zip(*columns, strict=True))
 
 
 def test_mistakes_in_curves_are_named() -> None:
-    with pytest.raises(InputError, match="no curve"):
-        RejectionCurveDisplay.from_curves({})
-    with pytest.raises(InputError, match="'b'"):
-        RejectionCurveDisplay.from_curves({"a": example()}, isolated=["b"])
-    with pytest.raises(InputError, match="3 axes"):
-        RejectionCurveDisplay.from_curves({"a": example()}).plot(new_row(2)[1])
+    for curves, options, axes, word in (
+        ({}, {}, None, "no curve"),
+        ({"a": example()}, {"isolated": ["b"]}, None, "'b'"),
+        ({"a": example()}, {}, row(2), "3 axes"),
+    ):
+        with pytest.raises(InputError, match=word):
+            RejectionCurveDisplay.from_curves(curves, **options).plot(axes)
 
 
 def test_relative_optimality_against_a_loop() -> None:
@@ -136,33 +103,20 @@ def test_relative_optimality_against_a_loop() -> None:
 
 def test_the_marked_row_is_nowhere_negative() -> None:
     display = RelativeOptimalityDisplay.from_curve(example(5000))
-    row = display.optimality[display.fraction.tolist().index(display.best)]
-    assert row.min() >= 0
+    best = display.optimality[display.fraction.tolist().index(display.best)]
+    assert best.min() >= 0
     assert len(display.fraction) in {250, 251}
 
 
 def test_heat_map_is_centred_on_zero_and_shows_what_it_clips() -> None:
-    _, (ax, other) = new_row(2)
-    RelativeOptimalityDisplay.from_curve(example(100)).plot(ax)
-    mesh = ax.collections[0]
-    assert mesh.get_clim() == (-1, 1)
-    assert mesh.colorbar.extend == "neither", "one rejector never leaves [-1, 1]"
-    beyond = RelativeOptimalityDisplay(
-        np.array([0.1, 0.2]), np.array([[0.0, 3.0], [-3.0, 0.0]]), best=0.1
-    )
-    beyond.plot(other)
-    assert other.collections[0].colorbar.extend == "both"
-
-
-REFERENCE = hr.OperatingPoint(50, 30, 5, 15)
-
-
-def test_borders_meet_in_the_reference_point() -> None:
-    borders = OperatingSetDisplay.from_point(REFERENCE).borders.sel(rejected_fraction=0.2)
-    for measure in PANELS:
-        for border in ("worst", "middle", "best"):
-            value = borders[measure].sel(border=border)
-            assert float(value) == pytest.approx(getattr(REFERENCE, measure))
+    beyond = np.array([[0.0, 3.0], [-3.0, 0.0]])
+    for display, extend in (
+        (RelativeOptimalityDisplay.from_curve(example(100)), "neither"),  # stays within [-1, 1]
+        (RelativeOptimalityDisplay(np.array([0.1, 0.2]), beyond, best=0.1), "both"),
+    ):
+        mesh = display.plot(row(1)[0]).collections[0]
+        assert mesh.get_clim() == (-1, 1)
+        assert mesh.colorbar.extend == extend
 
 
 def filled(ax: Axes, color: str) -> PolyCollection:
@@ -173,8 +127,8 @@ def filled(ax: Axes, color: str) -> PolyCollection:
     return found
 
 
-def test_regions_are_those_that_no_cost_can_change(three: list[Axes]) -> None:
-    OperatingSetDisplay.from_point(REFERENCE).plot(three)
+def test_regions_are_those_that_no_cost_can_change() -> None:
+    three = OperatingSetDisplay.from_point(REFERENCE).plot(row(3))
     generator = np.random.default_rng(0)
     costs = np.linspace(0.001, 0.999, 99)
     seen = set()
@@ -186,7 +140,7 @@ def test_regions_are_those_that_no_cost_can_change(three: list[Axes]) -> None:
         )
         gain = REFERENCE.cost(costs) - point.cost(costs)
         verdict = "better" if (gain > 0).all() else "worse" if (gain < 0).all() else "depends"
-        for ax, measure in zip(three, PANELS, strict=True):
+        for ax, measure in zip(three, MEASURES, strict=True):
             place = (r, getattr(point, measure))
             if place[1] > 9.9:
                 continue  # beyond the axis of rejection quality
@@ -197,12 +151,14 @@ def test_regions_are_those_that_no_cost_can_change(three: list[Axes]) -> None:
     assert len(seen) == 9, "every region of every panel was tried"
 
 
-def test_operating_set_marks_the_reference_in_each_panel(three: list[Axes]) -> None:
-    OperatingSetDisplay.from_point(REFERENCE).plot(three)
-    for ax, measure in zip(three, PANELS, strict=True):
-        ends = [artist.get_xydata().tolist() for artist in ax.get_lines()]
-        assert [[0.2, getattr(REFERENCE, measure)]] in ends
-    labels = [text.get_text() for text in three[0].figure.legends[0].get_texts()]
-    assert "out of reach" in labels
+def test_borders_meet_in_the_reference_point_which_is_marked() -> None:
+    display = OperatingSetDisplay.from_point(REFERENCE)
+    borders = display.borders.sel(rejected_fraction=0.2, border=["worst", "middle", "best"])
+    three = display.plot(row(3))
+    for ax, measure in zip(three, MEASURES, strict=True):
+        value = getattr(REFERENCE, measure)
+        np.testing.assert_allclose(borders[measure], value)
+        assert [[0.2, value]] in [artist.get_xydata().tolist() for artist in ax.get_lines()]
+    assert "out of reach" in legend(three[0])
     with pytest.raises(InputError, match="overall accuracy 1"):
         OperatingSetDisplay.from_point(hr.OperatingPoint(5, 0, 5, 0))

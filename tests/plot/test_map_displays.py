@@ -15,24 +15,20 @@ from hsreject.plot import (
     FalseColorDisplay,
     OutcomeMapDisplay,
     RejectMapDisplay,
-    new_figure,
 )
 from hsreject.plot.map_displays import color_distance
+from tests.plot.drawing import legend, row
 
 NODATA = 255
 
 
 @pytest.fixture
 def ax() -> Axes:
-    return new_figure().add_subplot()
+    return row(1)[0]
 
 
 def pixels(ax: Axes) -> np.ndarray:
     return np.asarray(ax.get_images()[0].get_array())
-
-
-def legend(ax: Axes) -> list[str]:
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def as_bytes(color: str) -> list[int]:
@@ -92,18 +88,15 @@ def color_of(drawn: np.ndarray) -> str:
     return "#" + bytes(drawn[0, 0, :3].tolist()).hex()
 
 
-@pytest.mark.parametrize("number", [2, 16, 40])
-def test_rejected_color_differs_from_every_class(ax: Axes, number: int) -> None:
-    table = hr.ClassTable.plain(range(1, number + 1))
-    chosen = color_of(pixels(RejectMapDisplay.from_labels(np.array([[0]]), classes=table).plot(ax)))
-    assert min(color_distance(chosen, color) for color in table.colors) > 20
-
-
-def test_rejected_and_no_reference_avoid_a_black_and_a_white_class() -> None:
-    table = hr.ClassTable.from_names(["night", "snow"], colors=["#000000", "#ffffff"])
-    for display, least in ((RejectMapDisplay, 25), (ClassMapDisplay, 20)):
+def test_rejected_and_no_reference_have_colors_that_no_class_comes_near() -> None:
+    extremes = hr.ClassTable.from_names(["night", "snow"], colors=["#000000", "#ffffff"])
+    for display, table, least in (
+        *((RejectMapDisplay, hr.ClassTable.plain(range(1, n + 1)), 20) for n in (2, 16, 40)),
+        (RejectMapDisplay, extremes, 25),
+        (ClassMapDisplay, extremes, 20),
+    ):
         shown = display.from_labels(np.array([[0, 1, 2]]), classes=table)
-        chosen = color_of(pixels(shown.plot(new_figure().add_subplot())))
+        chosen = color_of(pixels(shown.plot(row(1)[0])))
         assert min(color_distance(chosen, color) for color in table.colors) > least
 
 
@@ -137,10 +130,8 @@ def test_confidence_map_keeps_nan_transparent_and_marks_clipped_ends(ax: Axes) -
     image = ax.get_images()[0]
     assert np.ma.getmaskarray(image.get_array()).tolist() == [[False, False, False, True]]
     assert image.get_clim() == (0.5, 1.0)
-    bar = image.colorbar
-    assert bar is not None
-    assert bar.extend == "min"
-    assert bar.ax.get_ylabel() == "confidence"
+    assert image.colorbar.extend == "min"
+    assert image.colorbar.ax.get_ylabel() == "confidence"
     with pytest.raises(InputError, match="no finite value"):
         ConfidenceMapDisplay.from_confidence(np.full((2, 2), np.nan))
 
@@ -166,6 +157,8 @@ def test_false_color_chooses_by_wavelength() -> None:
     assert shown.bands == (3, 2, 1)
     assert shown.wavelengths == (860.0, 640.0, 550.0)
     assert len(set(FalseColorDisplay.from_cube(scene().drop_vars("wavelength")).bands)) == 3
+    far = scene().assign_coords(wavelength=("band", [1000.0, 900.0, 1200.0, 1100.0]))
+    assert FalseColorDisplay.from_cube(far).bands == (3, 0, 1), "spread, long waves as red"
 
 
 def test_false_color_passes_over_bad_and_empty_bands() -> None:
@@ -176,24 +169,18 @@ def test_false_color_passes_over_bad_and_empty_bands() -> None:
     assert 2 not in FalseColorDisplay.from_cube(empty).bands
 
 
-def test_false_color_stretch_is_robust_and_keeps_nodata_transparent() -> None:
+def test_false_color_stretch_is_robust_and_keeps_nodata_transparent(ax: Axes) -> None:
     picture = FalseColorDisplay.from_cube(scene()).picture.values
     assert picture[0, 0].tolist() == [0, 0, 0, 0]
     assert picture[1:, :, 3].min() == 255
     assert 100 < np.median(picture[..., 1]) < 155, "the hot pixel took the whole range"
-
-
-def test_false_color_of_integers_and_of_one_value() -> None:
     constant = xr.DataArray(np.full((3, 2, 2), 7, dtype=np.uint16), dims=("band", "y", "x"))
     picture = FalseColorDisplay.from_cube(constant).picture.values
     assert np.unique(picture[..., :3]).tolist() == [128]
     with pytest.raises(InputError, match="4 bands"):
         FalseColorDisplay.from_cube(scene(), bands=(0, 1, 4))
-
-
-def test_maps_are_drawn_where_they_lie(ax: Axes) -> None:
     FalseColorDisplay.from_cube(scene()).plot(ax)
-    assert ax.get_images()[0].get_extent() == [95.0, 395.0, 705.0, 905.0]
+    assert ax.get_images()[0].get_extent() == [95.0, 395.0, 705.0, 905.0], "where it lies"
 
 
 def test_large_maps_are_thinned_before_they_are_drawn() -> None:
