@@ -290,9 +290,9 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_told_without_heavy_imports() -> None:
-    """Commands look for their files with `source`; no reader needs scikit-learn or numba."""
+    """Commands look for their files with `files`; no reader needs scikit-learn or numba."""
     code = (
-        "import sys, hsreject.io.source; print('rasterio' in sys.modules, 'numpy' in sys.modules);"
+        "import sys, hsreject.files; print('rasterio' in sys.modules, 'numpy' in sys.modules);"
         "import hsreject.io.describe; print('sklearn' in sys.modules, 'numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

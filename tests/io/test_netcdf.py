@@ -120,7 +120,7 @@ def test_what_cannot_be_written_is_named(tmp_path, result) -> None:
 
 
 def test_what_cannot_be_read_is_named(tmp_path) -> None:
-    with pytest.raises(FileError, match="There is no file"):
+    with pytest.raises(FileError, match="does not exist"):
         hr.open_dataset(tmp_path / "none.nc")
     (tmp_path / "text.nc").write_text("not a file of this kind")
     with pytest.raises(FileError, match="is not a NetCDF file"):
