@@ -8,14 +8,10 @@ import rasterio
 from rasterio.control import GroundControlPoint
 
 import hsreject as hr
-from tests.io.writers import random_cube, write_envi, write_with_gdal
+from tests.io.writers import guesses, random_cube, write_envi, write_with_gdal
 
 CUBE = random_cube(shape=(3, 4, 5))
 UTM = "{UTM, 1, 1, 500000, 6000000, 30, 30, 33, North, WGS-84}"
-
-
-def guesses(path: Path) -> list[str]:
-    return hr.open_scene(path).attrs.get("guesses", [])
 
 
 @pytest.mark.parametrize(
@@ -27,18 +23,12 @@ def guesses(path: Path) -> list[str]:
             {"map info": UTM, "coordinate system string": '{PROJCS["WGS_19}'},
             "The coordinate system string of the header is not understood",
         ),
-        ({"wavelength": "{0, 500, 600}"}, "1 of 3 bands have the wavelength 0: read as unknown"),
     ],
 )
 def test_header_fields_that_cannot_be_followed(tmp_path: Path, fields, note, capfd) -> None:
     path = write_envi(tmp_path, CUBE, fields=fields)
-    assert any(guess.startswith(note) for guess in guesses(path))
+    assert note in guesses(hr.open_scene(path))
     assert capfd.readouterr().err == ""  # GDAL does not complain on the screen
-
-
-def test_wavelengths_of_zero_are_unknown(tmp_path: Path) -> None:
-    path = write_envi(tmp_path, CUBE, fields={"wavelength": "{0, 0.5, 0.6}"})
-    np.testing.assert_array_equal(hr.open_scene(path).wavelength, [np.nan, 500, 600])
 
 
 def test_ground_control_points_are_told(tmp_path: Path) -> None:
@@ -46,7 +36,7 @@ def test_ground_control_points_are_told(tmp_path: Path) -> None:
     points = [GroundControlPoint(y, x, 5e5 + x, 6e6 - y) for y, x in ((0, 0), (0, 5), (4, 0))]
     with rasterio.open(path, "r+") as dataset:
         dataset.gcps = points, "EPSG:32633"
-    assert any("by 3 ground control points only, which are not used" in g for g in guesses(path))
+    assert "by 3 ground control points only, which are not used" in guesses(hr.open_scene(path))
 
 
 def test_an_arbitrary_map_has_coordinates_and_no_reference_system(tmp_path: Path) -> None:
