@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hsreject.datasets.synthetic import synthetic_scene
+from hsreject import synthetic_scene
 from hsreject.errors import InputError
 from hsreject.schema import class_table, valid_pixels
 

@@ -130,6 +130,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "old NetCDF": (written("scene.nc", b"CDF\1" + bytes(9)), "HDF5 or NetCDF"),
     "HDF5": (written("scene.h5", b"\x89HDF\r\n\x1a\n" + bytes(9)), "open_dataset"),
     "no data file": (only_header, "scene.hdr is missing: looked for scene and"),
+    "no TIFF of a header": (written("scene.hdr", b"ENVI\nfile type = TIFF\n"), "looked for .*.tif"),
     "no header file": (only_data, "looked for scene.img.hdr and scene.hdr"),
     "short data": (short_data, "120 bytes, but .* has 119"),
     "short Esri data": (short_esri, "Esri header dem.hdr .* 400"),
