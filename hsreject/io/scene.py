@@ -191,8 +191,8 @@ def make_cube(stored: StoredScene) -> xr.DataArray:
 def read_raster_scene(path: Path, *, chunks: Any) -> StoredScene:
     """Return the scene in a file that GDAL opens: its values scaled, NaN where it has no data."""
     info = raster_info(raster_source(path))
-    bands = band_info(info)
-    guesses = [*info.source.guesses, *raster_notes(info), *bands.guesses]
+    guesses = [*info.source.guesses, *raster_notes(info)]
+    bands = band_info(info, guesses)
     scale = _stated_scale(info, guesses)
     nodata = info.nodata if info.nodata is not None else _nodata_of_fields(info, guesses)
     pixels = _scale_pixels(read_pixels(info, chunks=chunks, nodata=nodata), scale)

@@ -60,7 +60,6 @@ class BandInfo:
     wavelength: NDArray[np.float64] | None = None  # centre, nm
     fwhm: NDArray[np.float64] | None = None  # full width at half maximum, nm
     good: NDArray[np.bool_] | None = None  # False for the bands that the file calls bad
-    guesses: tuple[str, ...] = ()  # what was decided without the file saying it
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,12 @@ class _Stated:
     width_unit: str | None = None
 
 
-def band_info(info: RasterInfo) -> BandInfo:
-    """Return what a raster says about its bands.
+def band_info(info: RasterInfo, guesses: list[str]) -> BandInfo:
+    """Return what a raster says about its bands, and add what was decided without it saying so.
 
     Wavelengths come from the first place that has them: the ENVI field `wavelength`, tags of each
     band, numbers inside the band names.
     """
-    guesses: list[str] = []
     good = _good_bands(info)
     for read in (_from_fields, _from_tags, _from_names):
         stated = read(info, guesses)
@@ -93,8 +91,8 @@ def band_info(info: RasterInfo) -> BandInfo:
         width = None
         if stated.width is not None:
             width = _width_in_nanometres(stated.width, centre, stated.width_unit or unit)
-        return BandInfo(centre, width, good, tuple(guesses))
-    return BandInfo(good=good, guesses=tuple(guesses))
+        return BandInfo(centre, width, good)
+    return BandInfo(good=good)
 
 
 def _good_bands(info: RasterInfo) -> NDArray[np.bool_] | None:
@@ -131,8 +129,8 @@ def _from_tags(info: RasterInfo, guesses: list[str]) -> _Stated | None:
         )
     width, width_unit = _tag_numbers(info, _WIDTH_TAG)
     if unit is None:
-        words = (_tag(band.tags, _UNITS_TAG) for band in info.bands)
-        unit = next((word[0] for word in words if word is not None), None)
+        stated = (_tag(band.tags, _UNITS_TAG) for band in info.bands)
+        unit = next((tag[0] for tag in stated if tag is not None), None)
     return _Stated(centre, unit, width, _known_unit(width_unit))
 
 
@@ -145,8 +143,9 @@ def _from_names(info: RasterInfo, guesses: list[str]) -> _Stated | None:
     if found is None:
         return None
     guesses.append("Wavelengths were read from numbers inside the band names.")
-    unit = found[1] or info.fields.get("wavelength units")
-    return _Stated(found[0], unit, _field_numbers(info, "fwhm"))
+    centre, unit = found
+    unit = unit or info.fields.get("wavelength units")
+    return _Stated(centre, unit, _field_numbers(info, "fwhm"))
 
 
 def _field_numbers(info: RasterInfo, name: str) -> NDArray[np.float64] | None:
@@ -166,14 +165,14 @@ def _tag_numbers(
         return None, None
     unit = None
     numbers = np.full(info.n_bands, np.nan)
-    for band, word in enumerate(found):
-        if word is None:
+    for band, tag in enumerate(found):
+        if tag is None:
             continue
-        match = _NUMBER_IN_TAG.fullmatch(word[0])
-        numbers[band] = envi.number(
-            match.group(1) if match else word[0], name="band tags", where=info.source.described_in
-        )
-        unit = unit or word[1] or (match.group(2) if match else None) or None
+        text, unit_in_name = tag
+        match = _NUMBER_IN_TAG.fullmatch(text)
+        number, unit_in_value = match.groups() if match else (text, None)
+        numbers[band] = envi.number(number, name="band tags", where=info.source.described_in)
+        unit = unit or unit_in_name or unit_in_value or None
     return numbers, unit
 
 
@@ -190,7 +189,7 @@ def _numbers_in_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | 
     """Return the numbers inside band names and their unit, if every name has one.
 
     A number with a unit counts first, then the last one in brackets, then a name that is a
-    number, then the only decimal number in a name. Running numbers (1, 2, 3) are not wavelengths.
+    number, then the only decimal number in a name.
     """
     with_unit = [_WITH_UNIT.search(name) for name in names]
     if all(with_unit):
@@ -207,9 +206,8 @@ def _numbers_in_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | 
 
 def _could_be_wavelengths(numbers: NDArray[np.float64], pattern: re.Pattern[str]) -> bool:
     whole = bool(np.all(numbers == np.round(numbers)))
-    running = whole and bool(np.all(np.diff(numbers) == 1))
-    if whole and (running or numbers.size == 1) and numbers.min() < 300:
-        return False
+    if whole and np.all(np.diff(numbers) == 1) and numbers.min() < 300:
+        return False  # 1, 2, 3 and a lone 7 count bands
     if _plausible(numbers):
         return True
     # "v1.2" is a version, not 1.2 micrometres
@@ -244,7 +242,7 @@ def _plausible(values: NDArray[np.float64]) -> bool:
 def decide_unit(values: NDArray[np.float64], stated: str | None, guesses: list[str]) -> str | None:
     """Return the unit of wavelengths: the stated one if it makes sense, else the one that does.
 
-    Returns None, with a note, if no unit makes the values wavelengths.
+    If none does, note that and return None.
     """
     unit = _known_unit(stated)
     if unit == "index":
