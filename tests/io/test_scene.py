@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import rasterio
 import rasterio.shutil
+from rasterio.control import GroundControlPoint
 from rasterio.enums import ColorInterp
 from rasterio.transform import Affine
 
@@ -364,3 +365,49 @@ def test_a_virtual_raster(tmp_path: Path) -> None:
     cube = hr.open_scene(tmp_path / "scene.vrt")
     np.testing.assert_array_equal(cube.values, written)
     assert cube.rio.crs.to_epsg() == 32633
+
+
+# What a file says and cannot be followed is told.
+
+UTM_33 = "{UTM, 1, 1, 500000, 6000000, 30, 30, 33, North, WGS-84}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "note"),
+    [
+        ({"map info": "{UTM, 1, 1}"}, "The map info of the header is not understood"),
+        ({"band names": "{a, b}"}, "The header has 2 band names for 5 bands: not used."),
+        (
+            {"map info": UTM_33, "coordinate system string": '{PROJCS["WGS_19}'},
+            "The coordinate system string of the header is not understood",
+        ),
+    ],
+)
+def test_header_fields_that_cannot_be_followed(tmp_path: Path, fields, note, capfd) -> None:
+    path = write_envi(tmp_path, random_cube(), fields=fields)
+    assert note in guesses(hr.open_scene(path))
+    assert capfd.readouterr().err == ""  # GDAL does not complain on the screen
+
+
+def test_ground_control_points_are_told(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "scene.tif", random_cube())
+    points = [GroundControlPoint(y, x, 5e5 + x, 6e6 - y) for y, x in ((0, 0), (0, 5), (4, 0))]
+    with rasterio.open(path, "r+") as dataset:
+        dataset.gcps = points, "EPSG:32633"
+    assert "by 3 ground control points only, which are not used" in guesses(hr.open_scene(path))
+
+
+def test_an_arbitrary_map_has_coordinates_and_no_reference_system(tmp_path: Path) -> None:
+    place = {"map info": "{Arbitrary, 1, 1, 100, 200, 0.5, 0.5, 0, North}"}
+    cube = hr.open_scene(write_envi(tmp_path, random_cube(), fields=place))
+    assert cube.rio.crs is None
+    assert cube.x.values[0] == 100.25
+
+
+def test_a_link_finds_the_header_of_its_target(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    path = write_envi(tmp_path / "store", random_cube())
+    (tmp_path / "link").symlink_to(path)
+    cube = hr.open_scene(tmp_path / "link")
+    np.testing.assert_array_equal(cube, random_cube())
+    assert cube.attrs["guesses"][0] == f"link is a link to {path.resolve()}."
