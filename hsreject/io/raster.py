@@ -198,17 +198,7 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
                 "Export the one you want as a file of its own."
             )
         dtype = _pixel_type(dataset.dtypes, source.path)
-        bands = tuple(
-            RasterBand(
-                nodata=usable_nodata(dataset.nodatavals[index - 1], dtype),
-                scale=dataset.scales[index - 1],
-                offset=dataset.offsets[index - 1],
-                name=dataset.descriptions[index - 1] or "",
-                tags=dataset.tags(index) | dataset.tags(index, ns="IMAGERY"),
-                alpha=dataset.colorinterp[index - 1] is ColorInterp.alpha,
-            )
-            for index in dataset.indexes
-        )
+        bands = _bands(dataset, dtype)
         layout = dataset.profile.get("interleave", "band")
         if dataset.driver == "ENVI":
             layout = source.fields["interleave"]
@@ -225,6 +215,16 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             has_mask=any(MaskFlags.per_dataset in flags for flags in dataset.mask_flag_enums),
             n_control_points=len(dataset.gcps[0]),
         )
+
+
+def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
+    # each of these properties asks GDAL about every band: once is enough
+    nodata = [usable_nodata(value, dtype) for value in dataset.nodatavals]
+    names = [name or "" for name in dataset.descriptions]
+    tags = [dataset.tags(band) | dataset.tags(band, ns="IMAGERY") for band in dataset.indexes]
+    alpha = [color is ColorInterp.alpha for color in dataset.colorinterp]
+    rows = zip(nodata, dataset.scales, dataset.offsets, names, tags, alpha, strict=True)
+    return tuple(RasterBand(*row) for row in rows)
 
 
 def _pixel_type(dtypes: tuple[str, ...], path: Path) -> np.dtype[Any]:
