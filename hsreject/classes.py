@@ -6,7 +6,7 @@ import colorsys
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +27,8 @@ _FIRST_COLORS = (
 
 def _palette() -> Iterator[str]:
     yield from _FIRST_COLORS
-    golden_angle = 0.381966
-    for step in range(10**6):
-        rgb = colorsys.hsv_to_rgb((step * golden_angle) % 1.0, 0.45 + 0.4 * (step % 2), 0.9)
+    for step in count():  # steps of the golden angle spread hues evenly
+        rgb = colorsys.hsv_to_rgb((step * 0.381966) % 1.0, 0.45 + 0.4 * (step % 2), 0.9)
         yield "#" + "".join(f"{round(255 * channel):02x}" for channel in rgb)
 
 

@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all, and results that are kept under a key."""
+"""Files that are there, files and folders that appear whole or not at all, results kept by key."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,8 +15,33 @@ from hsreject.errors import FileError
 
 T = TypeVar("T")
 
-PARTIAL = ".partial."
-"""How the name of a hidden folder begins in which results wait to be complete."""
+PARTIAL = ".partial."  # how the name of a hidden folder begins that is still being filled
+
+
+def existing(path: str | PathLike[str]) -> Path:
+    """Return the path of a file that is there and may be read, or say what is wrong with it."""
+    found = Path(path)
+    if found.is_fifo() or found.is_char_device():  # opening a pipe would wait for ever
+        raise FileError(f"{found} is a pipe or a device. Give a file.")
+    try:
+        str(found.absolute()).encode("utf-8")  # the readers take no other names
+        with found.open("rb"):
+            return found
+    except ValueError:
+        raise FileError(f"The name {str(found)!a} is not in UTF-8. Rename the file.") from None
+    except FileNotFoundError:
+        raise FileError(f"{found} does not exist. Check the path.") from None
+    except IsADirectoryError:
+        raise FileError(f"{found} is a folder. Give the file inside it.") from None
+    except OSError as error:
+        raise FileError(f"{found} cannot be opened: {reason(error)}.") from None
+
+
+def starts_with(path: Path, *marks: bytes, offset: int = 0) -> bool:
+    """Tell whether a file has one of the marks at `offset`."""
+    with path.open("rb") as stream:
+        stream.seek(offset)
+        return stream.read(16).startswith(marks)
 
 
 @contextmanager
@@ -24,8 +50,8 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
 
     The given path has the name of `path` in a new hidden folder beside it. When the block ends
     well, the file and those of `side_files` (names) that were written are renamed into place, and
-    old ones that were not written go; when it fails, nothing is left. Whatever happens, nobody
-    sees half a file under the final name.
+    old side files that were not written are removed; when it fails, nothing is left. Whatever
+    happens, nobody sees half a file under the final name.
     """
     family = [path, *(path.with_name(name) for name in side_files)]
     check_target(path, side_files=side_files, overwrite=overwrite)
@@ -46,7 +72,7 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
 
 
 def check_target(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) -> None:
-    """Raise unless :func:`replacing` could begin: for a look before long work."""
+    """Raise unless :func:`replacing` could begin: to be asked before long work."""
     if not path.parent.is_dir():
         raise FileError(f"Cannot write {path}: there is no folder {path.parent}. Create it first.")
     if path.is_dir():
@@ -59,17 +85,17 @@ def check_target(path: Path, *, side_files: Sequence[str] = (), overwrite: bool)
 
 def reason(error: OSError) -> str:
     """Return why the system refused, in its own words and in one line."""
-    # some libraries put the dump of a whole state into the text of the error
+    # some libraries dump their whole state into the text of the error
     return os.strerror(error.errno) if error.errno else str(error).partition("\n")[0].rstrip(".")
 
 
 def free_space(folder: Path) -> str:
-    """Say how much space a folder has, for errors of libraries that do not tell of a full disk."""
+    """Say how much space a folder has: many libraries do not tell that a disk is full."""
     return f"{shutil.disk_usage(folder).free / 1e6:.1f} MB are free there"
 
 
 def check_space(path: Path, size: int) -> None:
-    """Raise if the disk has less room than the `size` bytes a file may need: before the work."""
+    """Raise if the disk has less room than the `size` bytes that a file may need."""
     if size > shutil.disk_usage(path.parent).free:
         raise FileError(
             f"Cannot write {path}: it may need {size / 1e6:.1f} MB, and only "
@@ -87,8 +113,8 @@ def _check_free(family: Sequence[Path], *, overwrite: bool) -> None:
 
 
 def _put_in_place(work: Path, family: Sequence[Path]) -> None:
-    # Old side files go before the new file comes: between two renames there may be a map without
-    # names, but never a map with the names of another.
+    # Old side files go first: between two renames a map may lack its names, but it never has those
+    # of another map.
     for path in family[1:]:
         path.unlink(missing_ok=True)
     placed: list[Path] = []
@@ -104,10 +130,7 @@ def _put_in_place(work: Path, family: Sequence[Path]) -> None:
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:
-    """Raise unless results may go into `folder`: it is new or empty, or may be overwritten.
-
-    A look before the work, so that nobody waits for results that have no place to go.
-    """
+    """Raise unless results may go into `folder`: it is new or empty, or may be overwritten."""
     family = (folder, *folder.absolute().parents)
     there = next(path for path in family if os.access(path, os.F_OK))
     if not there.is_dir():
@@ -123,10 +146,10 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 
 @contextmanager
 def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Give a hidden folder to write into; at the end what it holds is moved into `folder`.
+    """Give a hidden folder to write into; at the end its content is moved into `folder`.
 
-    A folder inside takes the place of an old one with its name. When the block fails nothing is
-    left behind, and what was in `folder` stays as it was.
+    A folder inside replaces an old one of the same name. When the block fails, nothing is left
+    behind, and what was in `folder` stays as it was.
     """
     check_folder(folder, overwrite=overwrite)
     made = not folder.exists()
@@ -168,17 +191,9 @@ def recall(
 ) -> T:
     """Return the result kept at `path`, or compute it and keep it there.
 
-    Name the file after a token of everything that the result depends on; its folder is made when
-    it is missing, and without a path nothing is kept. Whatever `read` raises means that nothing
-    useful is there. A file is there whole or not at all, so a killed run leaves nothing to be
-    mistrusted.
-
-    Examples
-    --------
-    >>> path = Path(tempfile.mkdtemp()) / "kept" / "answer.txt"
-    >>> keep = {"read": Path.read_text, "write": lambda text, path: path.write_text(text)}
-    >>> recall(path, lambda: "42", **keep), recall(path, lambda: "not asked", **keep)
-    ('42', '42')
+    Name the file after a token of everything that the result depends on. Its folder is made if it
+    is missing; without a path nothing is kept. Whatever `read` raises means that nothing useful is
+    there. The file is there whole or not at all, even if the run is killed.
     """
     if path is None:
         return compute()

@@ -1,4 +1,4 @@
-"""How long work tells how far it is: a callback that the command line turns into a progress bar."""
+"""Progress of long work: a callback, which the command line turns into a progress bar."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def no_progress(stage: str, done: float, total: float | None) -> None:
 
 @contextmanager
 def counting_tasks(stage: str, progress: ProgressCallback) -> Iterator[None]:
-    """Tell how many tasks of dask are done while it computes; a cluster tells begin and end."""
+    """Report how many of dask's tasks are done; a cluster reports begin and end."""
     from dask.callbacks import Callback  # noqa: PLC0415  (whoever counts has imported dask)
 
     total = 1

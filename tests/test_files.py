@@ -22,31 +22,33 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_existing_files_are_replaced_only_when_asked(tmp_path, name) -> None:
     hr.write_map(reject_map(), tmp_path / name)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = content(tmp_path)
     with pytest.raises(FileError, match=f"{name} is already there"):
         hr.write_map(confidence_map(), tmp_path / name)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert content(tmp_path) == before
     hr.write_map(confidence_map(), tmp_path / name, overwrite=True)
     with rasterio.open(tmp_path / name) as file:
         assert file.dtypes == ("float32",)
 
 
-def test_names_of_the_old_map_do_not_outlive_it(tmp_path) -> None:
+def test_side_files_neither_outlive_their_map_nor_are_taken_over(tmp_path) -> None:
     hr.write_map(reject_map(), tmp_path / "map.tif")
     assert names(tmp_path) == ["map.tif", "map.tif.aux.xml"]
     hr.write_map(confidence_map(), tmp_path / "map.tif", overwrite=True)
     assert names(tmp_path) == ["map.tif"]
-
-
-@pytest.mark.parametrize("side", ["map.tif.aux.xml", "map.tif.ovr"])
-def test_a_stray_side_file_is_not_taken_over(tmp_path, side) -> None:
-    (tmp_path / side).write_text("somebody's")
-    with pytest.raises(FileError, match=f"{side} is already there"):
-        hr.write_map(reject_map(), tmp_path / "map.tif")
-    assert (tmp_path / side).read_text() == "somebody's"
+    for side in ("new.tif.aux.xml", "new.tif.ovr"):
+        (tmp_path / side).write_text("somebody's")
+        with pytest.raises(FileError, match=f"{side} is already there"):
+            hr.write_map(reject_map(), tmp_path / "new.tif")
+        assert (tmp_path / side).read_text() == "somebody's"
+        (tmp_path / side).unlink()
 
 
 def failing(labels):
@@ -71,10 +73,10 @@ def test_a_failing_write_leaves_things_as_they_were(tmp_path, name) -> None:
         write(failing(reject_map()))
     assert names(tmp_path) == []
     write(reject_map())
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = content(tmp_path)
     with pytest.raises(InputError, match="cannot be computed"):
         write(failing(reject_map()), overwrite=True)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert content(tmp_path) == before
 
 
 def test_a_killed_process_leaves_no_file_under_the_final_name(tmp_path) -> None:
@@ -157,12 +159,10 @@ def test_a_folder_is_filled_at_the_end_or_not_at_all(tmp_path) -> None:
     assert names(tmp_path / "results") == ["maps"]
 
 
-def _read_number(path: Path) -> int:
-    return int(path.read_text())
-
-
-def _write_number(number: int, path: Path) -> None:
-    path.write_text(str(number))
+KEEP = {
+    "read": lambda path: int(path.read_text()),
+    "write": lambda number, path: path.write_text(str(number)),
+}
 
 
 @pytest.mark.parametrize("kept", [None, "", "4", "damaged"])
@@ -178,21 +178,17 @@ def test_results_are_computed_unless_they_are_kept_whole(tmp_path, kept) -> None
         return 4
 
     for _ in range(2):
-        assert recall(path, compute, read=_read_number, write=_write_number) == 4
+        assert recall(path, compute, **KEEP) == 4
     assert len(asked) == (0 if kept == "4" else 1)
     assert names(path.parent) == ["result"]
 
 
-def test_without_a_place_nothing_is_kept(tmp_path, monkeypatch) -> None:
+def test_without_a_place_or_a_result_nothing_is_kept(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert recall(None, lambda: 4, read=_read_number, write=_write_number) == 4
-    assert names(tmp_path) == []
-
-
-def test_a_failing_computation_keeps_nothing(tmp_path) -> None:
+    assert recall(None, lambda: 4, **KEEP) == 4
     with pytest.raises(ZeroDivisionError):
-        recall(tmp_path / "result", lambda: 1 // 0, read=_read_number, write=_write_number)
+        recall(tmp_path / "result", lambda: 1 // 0, **KEEP)
     assert names(tmp_path) == []
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(FileError, match="Cannot make the folder"):
-        recall(tmp_path / "file" / "result", lambda: 4, read=_read_number, write=_write_number)
+        recall(tmp_path / "file" / "result", lambda: 4, **KEEP)

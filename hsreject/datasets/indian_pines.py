@@ -40,8 +40,6 @@ _COLOR_OF_CLASS = {
 CLASS_NAMES = tuple(_COLOR_OF_CLASS)
 CLASS_COLORS = tuple(_COLOR_OF_CLASS.values())
 
-BAND_NUMBER = "band_number"
-
 # Water absorption and noise: the published 200-band scene leaves these bands of the 220 out.
 _DROPPED = (*range(104, 109), *range(150, 164), 220)
 _SHAPE = (145, 145, 200)
@@ -111,7 +109,7 @@ def corrected_bands() -> dict[str, Any]:
     number, _, wavelength, fwhm = table[~np.isin(table[:, 0], _DROPPED)].T
     return {
         schema.BAND: np.arange(1, number.size + 1),
-        BAND_NUMBER: (schema.BAND, number.astype(int)),
+        "band_number": (schema.BAND, number.astype(int)),
         schema.WAVELENGTH: (schema.BAND, wavelength, {"units": "nm"}),
         schema.FWHM: (schema.BAND, fwhm, {"units": "nm"}),
     }

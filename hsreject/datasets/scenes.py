@@ -117,7 +117,7 @@ def _fetch(file: RemoteFile, folder: Path, progress: ProgressCallback) -> Path:
 
 
 def _check_published(path: Path, file: RemoteFile) -> None:
-    """Raise where a file that is there already is another one than the published."""
+    """Raise unless a file that is there already is the published one."""
     found = pooch.file_hash(str(path))
     if found != file.sha256:
         raise FileError(
@@ -128,12 +128,12 @@ def _check_published(path: Path, file: RemoteFile) -> None:
 
 
 def _download(file: RemoteFile, folder: Path, progress: ProgressCallback) -> str | None:
-    """Download a file, and return what went wrong, if anything did.
+    """Download a file; return in words what went wrong, or None.
 
-    As words, because the errors of requests keep the connection open as long as they live.
+    In words, because an error of requests keeps the connection open as long as it lives.
     """
     progress(file.name, 0, file.size)
-    pooch.get_logger().setLevel("WARNING")  # the callback tells what it would print
+    pooch.get_logger().setLevel("WARNING")  # what it would print goes to the callback
     bar = _ByteCount(file, progress)
     host = urlsplit(file.url).netloc
     try:
@@ -144,20 +144,20 @@ def _download(file: RemoteFile, folder: Path, progress: ProgressCallback) -> str
             path=folder,
             downloader=pooch.HTTPDownloader(progressbar=bar, timeout=_TIMEOUT_SECONDS),
         )
-    except ValueError:  # pooch's word for another checksum
-        return f"what {host} has is another file, with another SHA-256"
+    except ValueError:  # what pooch raises for another checksum
+        return f"{host} has another file under this name, with another SHA-256"
     except OSError as error:  # every error of requests is one
         if error.errno:  # of the disk
             return reason(error)
         if type(error).__name__ == "ChunkedEncodingError":  # requests belongs to pooch, not to us
-            return f"{host} broke off before all {file.size} bytes had come"
+            return f"{host} broke off before all {file.size} bytes had arrived"
         said = str(error).rstrip(".")
         return said if len(said) < 100 else f"{host} cannot be reached ({type(error).__name__})"
     return None
 
 
 class _ByteCount:
-    """What pooch takes for a progress bar."""
+    """The progress bar that pooch asks for: passes bytes on to our callback."""
 
     def __init__(self, file: RemoteFile, progress: ProgressCallback) -> None:
         self.total = file.size

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter, gaussian_filter1d
 
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError
+from hsreject.registry import check_count, check_number
 from hsreject.schema import BAND, CUBE_DIMS, GOOD_BAND, MAP_DIMS, WAVELENGTH, X, Y, attach_classes
 
 _PIXEL_SIZE = 30.0
@@ -59,11 +59,11 @@ def synthetic_scene(
     >>> cube.sizes["x"], int(labels.max()), cube.rio.crs.to_epsg()
     (40, 3, 32633)
     """
-    if min(rows, columns) < 16 or n_classes < 2 or n_bands < 4 or noise < 0:
-        raise InputError(
-            "A synthetic scene needs at least 16 rows and columns, 2 classes, 4 bands and noise "
-            f"of 0 or more (got {rows} x {columns}, {n_classes}, {n_bands}, {noise:g})."
-        )
+    check_count("rows", rows, least=16)
+    check_count("columns", columns, least=16)
+    check_count("n_classes", n_classes, least=2)
+    check_count("n_bands", n_bands, least=4)
+    check_number("noise", noise, least=0)
     random = np.random.default_rng(seed)
     fields = random.standard_normal((n_classes, rows, columns))
     fields = gaussian_filter(fields, (0, min(rows, columns) / 14, min(rows, columns) / 14))
@@ -99,7 +99,7 @@ def _spectra_of(
 def _labelled(
     values: NDArray[np.float32], labels: NDArray[np.uint8], n_classes: int
 ) -> tuple[xr.DataArray, xr.DataArray]:
-    import rioxarray  # noqa: F401, PLC0415  (adds the .rio accessor; slow, so only when needed)
+    import rioxarray  # noqa: F401, PLC0415  (adds the .rio accessor; slow)
 
     n_bands, rows, columns = values.shape
     place = {

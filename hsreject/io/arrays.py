@@ -17,7 +17,7 @@ from scipy.io.matlab import MatReadError
 
 from hsreject.errors import FileError, InputError
 from hsreject.io.raster import block_sizes, no_memory
-from hsreject.io.source import Kind
+from hsreject.io.scene import Kind, StoredScene
 from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ _MATLAB_TYPES |= {
     f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
 _WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
-
-_SAMPLES_PER_AXIS = 16
-# Of the variance of a scene, the mean spectrum explains far more than the mean row or column.
-_CLEAR_EVIDENCE = 2.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,7 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
 
 
 def _holds_numbers(entry: h5py.Dataset) -> bool:
-    """Tell whether an HDF5 entry is an array: MATLAB keeps text and empty arrays as numbers too."""
+    """Tell whether an HDF5 entry is an array: MATLAB stores text and empty ones as numbers, too."""
     kept_as = entry.attrs.get("MATLAB_class", b"")
     return (
         entry.dtype.kind in "iufV"
@@ -139,14 +135,14 @@ def _sides(shape: tuple[int, ...]) -> str:
 
 def read_array_scene(
     path: Path, kind: Kind, *, chunks: Any, variable: str | None, band_axis: int | None
-) -> tuple[Any, BandInfo]:
-    """Return the pixels (band, y, x) of a bare array, and what the file tells of its bands."""
+) -> StoredScene:
+    """Return the scene in a bare array; wavelengths may stand in a list beside it."""
     arrays = stored_arrays(path, kind)
     array = choose_array(arrays, path=path, n_axes=3, what="scene", variable=variable)
     _check_real(array.dtype, path)
     if array.dtype.kind == "b":
-        raise FileError(f"{path} holds true and false, a scene has numbers.")
-    guesses = []
+        raise FileError(f"{path} holds true and false, but a scene holds numbers.")
+    guesses: list[str] = []
     if variable is None and len(arrays) > 1:
         guesses.append(f"The scene is '{array.name}', the only array with three axes.")
     listed = _wavelength_list(arrays)
@@ -168,7 +164,8 @@ def read_array_scene(
         pixels: Any = np.ascontiguousarray(array.read().transpose(order))
     else:
         pixels = _lazy(array, order, chunks)
-    return pixels, BandInfo(wavelength=wavelength, guesses=tuple(guesses))
+    attrs = {"source": path.name, "format": kind.value, "type_in_file": str(pixels.dtype)}
+    return StoredScene(pixels, BandInfo(wavelength), attrs, guesses)
 
 
 def _wavelength_list(arrays: list[StoredArray]) -> StoredArray | None:
@@ -196,10 +193,10 @@ def _band_axis(
     given: int | None,
     guesses: list[str],
 ) -> int:
-    """Return which axis holds the bands: as told, as the wavelengths are many, or as it looks."""
+    """Return which axis holds the bands: as told, by the number of wavelengths, or by its looks."""
     if given is not None:
         if given not in range(-3, 3):
-            raise InputError(f"band_axis must be 0, 1 or 2 (or -1 for the last), got {given}.")
+            raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {given}).")
         return given % 3
     if centres is not None and array.shape.count(centres.size) == 1:
         return array.shape.index(centres.size)
@@ -220,11 +217,11 @@ def _band_axis(
 def _axis_by_profile(array: NDArray[np.generic]) -> tuple[int, str]:
     """Return the band axis of an array on disk, first or last, and why.
 
-    Bands differ in brightness far more than rows do. The share of variance that the mean profile
-    along an axis explains tells them apart; up to 16 x 16 x 16 values are looked at. Without clear
-    evidence the shorter axis is taken.
+    Bands differ in brightness far more than rows do: of the variance of up to 16 x 16 x 16 values,
+    the mean spectrum explains more than the mean row. Without clear evidence the shorter axis is
+    taken.
     """
-    steps = tuple(slice(None, None, -(-size // _SAMPLES_PER_AXIS)) for size in array.shape)
+    steps = tuple(slice(None, None, -(-size // 16)) for size in array.shape)
     sample = np.asarray(array[steps], dtype=np.float64)
     known = np.isfinite(sample)
     mean = sample[known].mean() if known.any() else 0.0
@@ -233,7 +230,7 @@ def _axis_by_profile(array: NDArray[np.generic]) -> tuple[int, str]:
     first, last = (
         float((centred.mean(axis=others) ** 2).mean()) / total for others in ((1, 2), (0, 1))
     )
-    if max(first, last) > 0.05 and max(first, last) > _CLEAR_EVIDENCE * min(first, last):
+    if max(first, last) > max(0.05, 2 * min(first, last)):
         return (0 if first > last else 2), "brightness changes most along it"
     return (0 if array.shape[0] < array.shape[2] else 2), "it is the shorter one"
 
@@ -260,7 +257,7 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @contextmanager
 def _array_errors(path: Path) -> Iterator[None]:
-    """Turn what the array readers have to say into one line about the file."""
+    """Turn errors of the array readers into one line about the file."""
     try:
         yield
     except FileError:

@@ -12,13 +12,13 @@ from dask.base import compute
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError
+from hsreject.files import existing
 from hsreject.io.arrays import stored_arrays
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.maps import open_map
-from hsreject.io.raster import gdal_errors, raster_info, read_pixels
-from hsreject.io.scene import open_scene
-from hsreject.io.source import Kind, existing, file_kind, raster_source
+from hsreject.io.raster import gdal_errors, raster_info, raster_source, read_pixels
+from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import layer_info
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     import xarray as xr
     from numpy.typing import NDArray
-
-# One band of whole numbers with at most so many values is described as labels.
-_MOST_CLASSES = 64
 
 
 @dataclass(frozen=True)
@@ -122,19 +119,19 @@ def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
         return False
     values = np.unique(read_pixels(info))
     values = values[~np.isnan(values)]
-    return values.size <= _MOST_CLASSES and bool(np.all(values >= 0))
+    return values.size <= 64 and bool(np.all(values >= 0))
 
 
 def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str]]]:
-    """Read a lazy scene through, once; return its good bands that have data, and rows about it."""
+    """Read a lazy scene once; return which bands are good and have data, and rows about it."""
     stated = schema.good_bands(cube)
     n_bands = cube.sizes[schema.BAND]
-    # fmin and fmax pass over NaN, and are NaN without a warning where a band has nothing else
+    # fmin and fmax skip NaN, and are NaN without a warning where a band has nothing else
     low, high = (
         da.reduction(cube.data, best.reduce, best.reduce, axis=(1, 2), dtype=cube.dtype)
         for best in (np.fmin, np.fmax)
     )
-    # how many good bands each pixel has data in: as a histogram, which is small
+    # in how many good bands each pixel has data: as a histogram, which is small
     present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
     pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]
     smallest, largest, counts = compute(low, high, pixels_with)

@@ -1,8 +1,8 @@
 """ENVI files: what their headers say, and which data belong to them.
 
-GDAL reads the pixels, and never looks at units; it takes an unknown interleave for bsq, a short
-file for one full of zeros and a word that is not a number for the nodata value 0. So the header is
-read here, too, and what GDAL relies on is checked before it opens a file.
+GDAL reads the pixels, but no units; it reads an unknown interleave as bsq, the missing end of a
+short file as zeros, and a nodata value that is not a number as 0. So the header is read here, too,
+and what GDAL relies on is checked before it opens a file.
 
 Reference: "ENVI Header Files", NV5 Geospatial documentation.
 """
@@ -21,19 +21,13 @@ if TYPE_CHECKING:
 
 # Bytes of a value of each ENVI data type; 6 and 9 are complex.
 _ITEM_SIZES = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 6: 8, 9: 16, 12: 2, 13: 4, 14: 8, 15: 8}
-_COMPLEX_TYPES = (6, 9)
-_INTERLEAVES = ("bil", "bip", "bsq")
 _LARGEST_SIDE = 2**31 - 1
-# A header of a scene with thousands of bands is a few hundred kilobytes.
-_LARGEST_HEADER = 64 * 2**20
-# No deflate stream shrinks by more than 1032 to 1.
-_LARGEST_COMPRESSION = 1032
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|[+-]?inf|nan", re.IGNORECASE)
 # A list may start on the line below its name.
 _FIELD = re.compile(
     r"^ *([^={}\n;]+?)[ \t]*=[ \t]*((?:\n\s*)?\{[^}]*(?:\}|\Z)|[^\n]*)", re.MULTILINE
 )
-# What GDAL reads by itself, and only where it stands on one line under its plain name.
+# What GDAL reads itself, and only if name and value stand on one line, plainly spelled.
 _READ_BY_GDAL = {
     "samples", "lines", "bands", "header offset", "file type", "data type", "interleave",
     "byte order", "data ignore value", "map info", "coordinate system string", "projection info",
@@ -57,7 +51,7 @@ _COMPANIONS = {
 
 def read_text(path: Path) -> str:
     """Return the text of a header file, UTF-8 or Latin-1, with plain line ends."""
-    if path.stat().st_size > _LARGEST_HEADER:
+    if path.stat().st_size > 64 * 2**20:  # that of thousands of bands has a few hundred kilobytes
         raise FileError(
             f"{path} is not a header: it has {path.stat().st_size} bytes. "
             "Give the data file, or the small text file that describes it."
@@ -70,11 +64,15 @@ def read_text(path: Path) -> str:
         )
     if b"\0" in raw:
         raise FileError(f"{path} is not a header: it holds binary data, not text.")
+    return decoded(raw).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def decoded(raw: bytes) -> str:
+    """Return bytes as text: UTF-8, or else Latin-1, which takes anything."""
     try:
-        text = raw.decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError:
-        text = raw.decode("latin-1")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+        return raw.decode("latin-1")
 
 
 def parse_fields(text: str, *, path: Path) -> dict[str, str]:
@@ -100,7 +98,7 @@ def parse_fields(text: str, *, path: Path) -> dict[str, str]:
 
 
 def _check_spelling(name: str, written: str, value: str, *, path: Path) -> None:
-    """Raise if GDAL would pass over a field that it has to read."""
+    """Raise if GDAL would overlook a field that it has to read."""
     plain = written.lower().replace("_", " ") == name and not value.startswith("\n")
     in_braces = name == "data ignore value" and value.startswith("{")
     if name in _READ_BY_GDAL and (not plain or in_braces):
@@ -125,7 +123,7 @@ def fields_from_tags(
     """Return the ENVI fields that another format carries in its tags.
 
     Some software copies them into a metadata domain named ENVI, some into the tags of the file. A
-    list among the latter counts only if it has one item per band: tags survive a choice of bands.
+    list in those counts only if it has one item per band: tags stay when bands are left out.
     """
     fields = {_field_name(name): _plain_value(value) for name, value in envi.items()}
     for name, value in tags.items():
@@ -164,7 +162,7 @@ def _check_count(count: int, n_bands: str, *, name: str, where: object) -> None:
 
 
 def number(word: str, *, name: str, where: str) -> float:
-    """Return a word as a number, or say where it stands."""
+    """Return a word as a number; the error says where it stands."""
     try:
         return float(word)
     except ValueError:
@@ -175,12 +173,7 @@ def number(word: str, *, name: str, where: str) -> float:
 
 
 def _whole_number(
-    fields: Mapping[str, str],
-    name: str,
-    *,
-    path: Path,
-    default: int | None = None,
-    smallest: int = 0,
+    fields: Mapping[str, str], name: str, *, path: Path, default: int | None = None, least: int = 0
 ) -> int:
     text = fields.get(name)
     if text is None:
@@ -190,17 +183,17 @@ def _whole_number(
                 "data type and interleave."
             )
         return default
-    if not re.fullmatch(r"[+-]?\d{1,18}", text) or not smallest <= int(text) <= _LARGEST_SIDE:
+    if not re.fullmatch(r"[+-]?\d{1,18}", text) or not least <= int(text) <= _LARGEST_SIDE:
         raise FileError(
             f"{path}: '{name} = {text[:40]}' must be a whole number "
-            f"from {smallest} to {_LARGEST_SIDE}."
+            f"from {least} to {_LARGEST_SIDE}."
         )
     return int(text)
 
 
 def data_length(fields: Mapping[str, str], *, path: Path) -> int:
     """Return how many bytes the data file must have, after checking the fields that say so."""
-    sides = [_whole_number(fields, n, path=path, smallest=1) for n in ("samples", "lines", "bands")]
+    sides = [_whole_number(fields, n, path=path, least=1) for n in ("samples", "lines", "bands")]
     offset = _whole_number(fields, "header offset", path=path, default=0)
     data_type = _whole_number(fields, "data type", path=path)
     if data_type not in _ITEM_SIZES:
@@ -208,7 +201,7 @@ def data_length(fields: Mapping[str, str], *, path: Path) -> int:
             f"{path}: unknown data type {data_type}. "
             f"ENVI knows {', '.join(str(known) for known in _ITEM_SIZES)}."
         )
-    if data_type in _COMPLEX_TYPES:
+    if data_type in {6, 9}:
         raise FileError(
             f"{path} describes complex numbers (data type {data_type}). "
             "Write their amplitude (data type 4) and open that."
@@ -219,7 +212,7 @@ def data_length(fields: Mapping[str, str], *, path: Path) -> int:
 
 
 def _check_layout(fields: Mapping[str, str], *, path: Path) -> None:
-    if (interleave := fields.get("interleave", "nothing").lower()) not in _INTERLEAVES:
+    if (interleave := fields.get("interleave", "nothing").lower()) not in {"bil", "bip", "bsq"}:
         raise FileError(
             f"{path}: unknown interleave '{interleave[:40]}'. It must be bil, bip or bsq."
         )
@@ -251,11 +244,12 @@ def _check_values(fields: Mapping[str, str], *, path: Path) -> None:
 
 
 def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list[str]:
-    """Raise if the data file is shorter than its header says; return what was noted."""
+    """Raise if the data file is shorter than its header says; note if it is longer."""
     wanted = data_length(fields, path=header)
     found = data.stat().st_size
     compressed = _whole_number(fields, "file compression", path=header, default=0) != 0
-    if found * (_LARGEST_COMPRESSION if compressed else 1) < wanted:
+    most = 1032 if compressed else 1  # no deflate stream shrinks by more than 1032 to 1
+    if found * most < wanted:
         raise FileError(
             f"{data} is shorter than its header says: {header.name} describes "
             f"{fields['lines']} lines x {fields['samples']} samples x {fields['bands']} bands, "

@@ -29,21 +29,15 @@ if TYPE_CHECKING:
     from hsreject.io.maps import Raster
 
 TILE = 512
-_REJECTED_COLOR = "#000000"
-_NO_REFERENCE_COLOR = "#ffffff"
 # Column name, GDAL field type (0 integer, 2 string) and usage of a thematic attribute table.
 _COLUMNS = (
-    ("Value", 0, 5),
-    ("Class", 2, 2),
-    ("Red", 0, 6),
-    ("Green", 0, 7),
-    ("Blue", 0, 8),
-    ("Alpha", 0, 9),
-)
+    ("Value", 0, 5), ("Class", 2, 2),
+    ("Red", 0, 6), ("Green", 0, 7), ("Blue", 0, 8), ("Alpha", 0, 9),
+)  # fmt: skip
 
 
 def unused_name(value: int) -> str:
-    """Return what a list of names without gaps calls a value that is not a class."""
+    """Return the name of a value that is not a class, in formats that name every value."""
     return f"unused {value}"
 
 
@@ -76,7 +70,7 @@ class CategoryTable:
     @property
     def colors(self) -> dict[int, tuple[int, ...]]:
         """The colour of each value (red, green, blue), ascending, 0 included, no data not."""
-        zero = _REJECTED_COLOR if self.zero == "rejected" else _NO_REFERENCE_COLOR
+        zero = "#000000" if self.zero == "rejected" else "#ffffff"
         chosen = {0: zero, **dict(zip(self.classes.values, self.classes.colors, strict=True))}
         return {value: tuple(bytes.fromhex(text[1:])) for value, text in sorted(chosen.items())}
 
@@ -94,9 +88,9 @@ class CategoryTable:
     def to_pam(self) -> bytes:
         """Return the text of GDAL's side file (.aux.xml).
 
-        GDAL keeps names of categories nowhere else for a GeoTIFF. The list of category names is
-        what every QGIS shows in the legend; the attribute table lets newer ones (3.30 and up) list
-        only the classes instead of all 256 entries of the palette.
+        For a GeoTIFF, GDAL keeps names of categories nowhere else. Every QGIS shows the list of
+        category names in the legend; the attribute table lets newer ones (3.30 and up) show only
+        the classes instead of all 256 entries of the palette.
         """
         root = ET.Element("PAMDataset")
         band = ET.SubElement(root, "PAMRasterBand", band="1")
@@ -115,7 +109,7 @@ class CategoryTable:
             for cell in (value, name, *colors[value], 255):
                 ET.SubElement(row, "F").text = str(cell)
         ET.indent(root)
-        # No XML declaration: GDAL passes over a side file whose first node is not PAMDataset.
+        # No XML declaration: GDAL ignores a side file whose first node is not PAMDataset.
         return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))
 
 
@@ -124,8 +118,8 @@ def store(
 ) -> None:
     """Write each raster to a plain tiled GeoTIFF at its path.
 
-    Lazy rasters are computed together, so that work they share is done once, and no more of them is
-    in memory than the blocks at hand. Any dask scheduler will do.
+    Lazy rasters are computed together, block by block, so that work they share is done once. Any
+    dask scheduler will do.
     """
     lazy: list[tuple[Any, _GeoTiffBlocks]] = []
     for raster, path in zip(rasters, paths, strict=True):
@@ -153,7 +147,7 @@ def stored_size(raster: Raster) -> int:
 
 @dataclass(frozen=True)
 class _GeoTiffBlocks:
-    """A GeoTIFF that takes blocks by assignment; it holds a path only, so it can travel."""
+    """A GeoTIFF that takes blocks by assignment; it is only a path, so that dask can send it."""
 
     path: Path
 
@@ -164,7 +158,7 @@ class _GeoTiffBlocks:
         with quiet_without_place():
             with rasterio.open(self.path, "r+", driver="GTiff") as file:
                 file.write(block, indexes=indexes, window=window)
-            # Most is written when the file is closed, and rasterio keeps silent if that fails.
+            # Most is written when the file is closed, and rasterio does not tell if that fails.
             with rasterio.open(self.path, driver="GTiff") as file:
                 back = file.read(indexes, window=window)
         if not np.array_equal(back, block, equal_nan=block.dtype.kind == "f"):
@@ -206,8 +200,8 @@ def side_files(path: Path) -> list[str]:
 def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
     """Write the tiled, compressed file with overviews at `path`, and the names beside it.
 
-    Overviews of label maps take the most frequent value, those of float maps the mean: an overview
-    never shows a class that is not there.
+    Overviews of label maps take the most frequent value, so that they never show a class that is
+    not there; those of float maps take the mean.
     """
     labels = raster.categories is not None
     with quiet_without_place():
@@ -229,7 +223,7 @@ def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
 def _check_end(path: Path) -> None:
     """Raise if a tile lies behind the end of the file: the disk was full when GDAL closed it.
 
-    GDAL writes the tiles of the full size last, and rasterio keeps silent if that fails.
+    GDAL writes the tiles of the full size last, and rasterio does not tell if that fails.
     """
     length = path.stat().st_size
     with rasterio.open(path) as file:

@@ -30,34 +30,24 @@ _ROTATED_X, _ROTATED_Y = "xc", "yc"
 
 @dataclass(frozen=True)
 class Grid:
-    """Where the pixels of a map lie.
-
-    Parameters
-    ----------
-    height, width : int
-        Rows and columns.
-    transform : Affine
-        From (column, row) of a pixel's corner to map coordinates; may be rotated.
-    crs : rasterio CRS or None
-        Coordinate reference system, if known.
-    """
+    """Where the pixels of a map lie."""
 
     height: int
     width: int
-    transform: Affine
-    crs: CRS | None = None
+    transform: Affine  # from (column, row) of a pixel's corner to map coordinates; may be rotated
+    crs: CRS | None = None  # coordinate reference system, if known
 
     @classmethod
     def of(cls, array: xr.DataArray) -> Grid:
         """Return the grid of an array with the dims y and x; the identity if it says nothing.
 
-        The transform that the file gave is used as it is, down to the last bit, as long as the
-        coordinates agree with it; that of a cropped array is moved by whole pixels.
+        The transform of the file is used to the last bit as long as the coordinates agree with
+        it; that of a cropped array is moved by whole pixels.
         """
         if not isinstance(array, xr.DataArray) or not set(MAP_DIMS) <= set(array.dims):
             raise InputError(
-                "A grid is that of an xarray.DataArray with the dims y and x, such as a scene "
-                f"(got {type(array).__name__}). Open the scene with open_scene first."
+                "The grid must come from an xarray.DataArray with the dims y and x, such as a "
+                f"scene (got {type(array).__name__}). Open the scene with open_scene first."
             )
         height, width = (array.sizes[dim] for dim in MAP_DIMS)
         transform = _stored_transform(array)
@@ -72,7 +62,7 @@ class Grid:
 
     @property
     def rotated(self) -> bool:
-        """Whether rows and columns run askew to the map axes, so that x and y have no one line."""
+        """Whether rows and columns run askew to the map axes."""
         a, b, _, d, e, _ = self.transform[:6]
         drift = max(abs(b) * self.height, abs(d) * self.width)
         return bool(drift > _TOLERANCE * max(abs(a), abs(e)))
@@ -90,13 +80,13 @@ class Grid:
     def attach(self, array: xr.DataArray) -> xr.DataArray:
         """Return `array` with this grid: x and y of pixel centres, transform and CRS.
 
-        A grid without a place on a map gets no coordinates, so that it fits any map of its size. On
-        a rotated one x and y differ from pixel to pixel: it gets the two-dimensional `xc` and
-        `yc` of rioxarray instead, lazy ones if `array` is lazy.
+        Without a place on a map there are no coordinates, so that the array fits any map of its
+        size. On a rotated grid x and y differ from pixel to pixel: the array gets rioxarray's
+        two-dimensional `xc` and `yc` instead, lazy if `array` is lazy.
         """
         if not self.georeferenced:
             return array
-        # rioxarray copies what it writes on: so it writes on nothing, and the cube takes that over
+        # rioxarray copies the array it writes on: so it gets an empty one, and ours the coordinates
         place = xr.DataArray(0)
         if self.crs is not None:
             place = place.rio.write_crs(self.crs)
@@ -140,14 +130,20 @@ class Grid:
 
 
 def _stored_transform(array: xr.DataArray) -> Affine | None:
-    """Return the transform that an array carries, moved to its first pixel, if it is still true."""
+    """Return the transform that an array carries, moved to its first pixel; None if outdated.
+
+    The array may have been cropped (moved by whole pixels) or thinned (then it is outdated): the
+    centres of the first and the last pixel tell.
+    """
     if "GeoTransform" not in array.coords.get(array.rio.grid_mapping, array).attrs:
         return None
     stored: Affine = array.rio.transform(recalc=False)
     names = (X, Y) if X in array.coords else (_ROTATED_X, _ROTATED_Y)
     if not all(name in array.coords for name in names):
         return stored
-    first, last = (_centre(array, names, end) for end in (0, -1))
+    places = array.coords.to_dataset()[list(names)]
+    ends = [places.isel({X: end, Y: end}) for end in (0, -1)]
+    first, last = ((float(end[names[0]]), float(end[names[1]])) for end in ends)
     column, row = transformed(~stored, first)
     corner = transformed(stored, (round(column - 0.5), round(row - 0.5)))
     moved = Affine(stored.a, stored.b, corner[0], stored.d, stored.e, corner[1])
@@ -159,17 +155,8 @@ def _stored_transform(array: xr.DataArray) -> Affine | None:
     return moved if np.abs(off).max() < _SAME_PIXEL else None
 
 
-def _centre(array: xr.DataArray, names: tuple[str, str], end: int) -> tuple[float, float]:
-    """Return the coordinates of the first (0) or the last (-1) pixel."""
-    x, y = (array.coords[name] for name in names)
-    return (
-        float(x.isel(dict.fromkeys(x.dims, end)).values),
-        float(y.isel(dict.fromkeys(y.dims, end)).values),
-    )
-
-
 def transformed(transform: Affine, point: tuple[float, float]) -> tuple[float, float]:
-    """Return where a transform takes a point: affine 2 writes it with `*`, affine 3 with `@`."""
+    """Return where a transform takes a point; affine 2 has `*` for it and affine 3 `@`."""
     x, y = point
     return (
         x * transform.a + y * transform.b + transform.c,
@@ -197,7 +184,7 @@ def crs_name(crs: CRS | None) -> str:
 
 @contextmanager
 def quiet_without_place() -> Iterator[None]:
-    """Silence rasterio's remark on files that lie nowhere: such scenes are common and fine."""
+    """Silence rasterio's warning about files without a place: such scenes are common and fine."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
         yield

@@ -17,18 +17,18 @@ from rasterio.warp import reproject
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
+from hsreject.files import existing
 from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid
-from hsreject.io.raster import raster_info, raster_notes, read_pixels, virtual_raster
-from hsreject.io.source import Kind, existing, file_kind, raster_source
+from hsreject.io.raster import raster_info, raster_notes, raster_source, read_pixels, virtual_raster
+from hsreject.io.scene import Kind, file_kind
+from hsreject.registry import check_choice
 
 if TYPE_CHECKING:
     import os
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-Names = Mapping[int, str] | Sequence[str]
 
 # Names of the value 0 that say what it means here: no reference.
 _NOT_A_CLASS = {
@@ -47,7 +47,7 @@ def open_labels(
     like: xr.DataArray | None = None,
     align: Literal["exact", "nearest"] = "exact",
     attribute: str | None = None,
-    names: Names | None = None,
+    names: Mapping[int, str] | Sequence[str] | None = None,
     variable: str | None = None,
     nodata: int | None = None,
 ) -> xr.DataArray:
@@ -88,11 +88,10 @@ def open_labels(
     >>> schema.class_table(labels).names
     ('soil', 'water')
     """
-    if align not in {"exact", "nearest"}:
-        raise InputError(f"align must be 'exact' or 'nearest' (got '{align}').")
+    check_choice("align", align, ("exact", "nearest"))
     found = existing(path)
     kind = file_kind(found)
-    given = _names_by_value(names)
+    given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
     guesses: list[str] = []
     if kind is Kind.VECTOR:
         stored = _read_features(found, like, attribute, variable, given, guesses)
@@ -102,8 +101,7 @@ def open_labels(
         stored = _read_array(found, kind, variable, guesses)
     values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
     if like is not None:
-        wanted = Grid.of(like)
-        values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
+        values, grid = _on_grid(values, grid, Grid.of(like), how=align, path=found, guesses=guesses)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
     table = _class_table(values, stored.classes, given, path=found, guesses=guesses)
     labels = schema.attach_classes(labels, table).assign_attrs(
@@ -118,7 +116,7 @@ def open_labels(
 
 @dataclass(frozen=True)
 class StatedClasses:
-    """What a file says about its classes: name and colour (``#rrggbb``) by value, if any."""
+    """What a file says about its classes: name and colour (``#rrggbb``) by value, or nothing."""
 
     names: dict[int, str] = field(default_factory=dict)
     colors: dict[int, str] = field(default_factory=dict)
@@ -161,7 +159,7 @@ def _read_raster(path: Path, guesses: list[str]) -> _StoredLabels:
 
 
 def _read_array(path: Path, kind: Kind, variable: str | None, guesses: list[str]) -> _StoredLabels:
-    from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (as in scene)
+    from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (slow)
 
     arrays = stored_arrays(path, kind)
     array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
@@ -180,11 +178,11 @@ def _read_features(
     names: dict[int, str],
     guesses: list[str],
 ) -> _StoredLabels:
-    from hsreject.io.vector import burn, number_classes, read_features  # noqa: PLC0415  (shapely)
+    from hsreject.io.vector import burn, number_classes, read_features  # noqa: PLC0415  (slow)
 
     if like is None:
         raise InputError(
-            f"{path} holds features, which need a grid to be burnt onto. "
+            f"{path} holds polygons or points, which are burnt onto the grid of a scene. "
             "Pass like=scene, the scene that they belong to."
         )
     grid = Grid.of(like)
@@ -238,9 +236,9 @@ def _on_grid(
     fits = same_size and (not placed or grid.same_as(wanted))
     if not fits and not placed:
         raise InputError(
-            f"The labels {path} ({grid}) do not fit the scene ({wanted}), and without a place on "
-            "a map for both they cannot be aligned. Crop the labels to the rows and columns of "
-            "the scene."
+            f"The labels {path} ({grid}) do not fit the scene ({wanted}), and cannot be aligned "
+            "unless both have a place on a map. Crop the labels to the rows and columns of the "
+            "scene."
         )
     if not fits and how == "exact":
         raise InputError(
@@ -263,7 +261,7 @@ def _on_grid(
 
 
 def _nearest(values: NDArray[Any], grid: Grid, wanted: Grid) -> NDArray[Any]:
-    """Return labels on the wanted grid by nearest neighbour, no reference outside them."""
+    """Return labels on the wanted grid by nearest neighbour; outside them there is no reference."""
     aligned = np.full((wanted.height, wanted.width), schema.NO_REFERENCE, dtype=values.dtype)
     crs = grid.crs or wanted.crs
     reproject(
@@ -280,13 +278,6 @@ def _nearest(values: NDArray[Any], grid: Grid, wanted: Grid) -> NDArray[Any]:
 
 
 # Names and colours of the classes.
-
-
-def _names_by_value(names: Names | None) -> dict[int, str]:
-    """Return the names that a user gave by value; a sequence names the values 1, 2, 3, ..."""
-    if names is None:
-        return {}
-    return dict(names) if isinstance(names, Mapping) else dict(enumerate(names, start=1))
 
 
 def _class_table(
@@ -326,8 +317,8 @@ def _listed(values: list[int]) -> str:
 def stated_classes(path: Path, *, nodata: float | None = None) -> StatedClasses:
     """Return the class names and colours of a raster's first band; `nodata` is not a class.
 
-    GDAL describes every format's names in the same words when it writes a virtual raster, so
-    that is what is read: ENVI `class names`, GeoTIFF category names, attribute tables.
+    GDAL has them in many forms (ENVI `class names`, GeoTIFF category names, attribute tables), but
+    writes all of them in the same words into a virtual raster: that is what is read here.
     """
     root = ET.fromstring(virtual_raster(path))  # noqa: S314  written by GDAL
     band = root.find("VRTRasterBand")
@@ -390,7 +381,7 @@ def _attribute_table(table: ET.Element) -> StatedClasses:
 
 
 def _whole(text: str) -> int | None:
-    """Return the whole number that a cell means, or None if it means none."""
+    """Return the whole number in a cell, or None."""
     try:
         number = float(text)
     except ValueError:

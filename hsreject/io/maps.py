@@ -20,23 +20,18 @@ from rasterio.errors import RasterioError, RasterioIOError
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_space, free_space, replacing
+from hsreject.files import check_space, existing, free_space, replacing
 from hsreject.io import geotiff
 from hsreject.io.envi import HEADER
 from hsreject.io.geotiff import CategoryTable, unused_name
 from hsreject.io.grid import Grid, quiet_without_place, transformed
 from hsreject.io.labels import stated_classes
-from hsreject.io.raster import RasterInfo, raster_info, read_pixels
-from hsreject.io.source import existing, raster_source
+from hsreject.io.raster import RasterInfo, raster_info, raster_source, read_pixels
 from hsreject.progress import ProgressCallback, no_progress
 
 if TYPE_CHECKING:
     from affine import Affine
     from numpy.typing import NDArray
-
-# What rasterio lets out when GDAL cannot write: the last where GDAL has not even said so.
-_OF_GDAL = (RasterioError, CPLE_BaseError, SystemError)
-_EXACT_ENOUGH = 1e-6  # of a pixel, at the far corner: what the angle of a rotated grid can hold
 
 
 def write_map(
@@ -115,10 +110,10 @@ def write_maps(
 
 @contextmanager
 def _failures_of_gdal(path: Path) -> Iterator[None]:
-    """Say in our words that GDAL could not write; it does not say why, but a full disk shows."""
+    """Say in our words that GDAL could not write; it does not say why, so tell the free space."""
     try:
         yield
-    except _OF_GDAL as error:
+    except (RasterioError, CPLE_BaseError, SystemError) as error:  # all come through rasterio
         said = str(error.__cause__ or error).partition(". ")[0]
         raise FileError(
             f"Could not write {path}: GDAL gave up ({said}; {free_space(path.parent)})."
@@ -154,10 +149,9 @@ class Raster:
                 f"Cannot write {array.dtype} values as a map. Label maps hold integers, "
                 "confidences and probabilities floats."
             )
-        truth = array.dtype.kind == "b"
-        labels = _truth_map(array) if truth else array
+        labels = _truth_map(array) if array.dtype.kind == "b" else array
         if ClassTable.from_attrs(labels.attrs) is None:
-            labels = labels.compute()  # its classes are read off its values, so it is needed twice
+            labels = labels.compute()  # the classes are those that occur: values are needed twice
         categories = _categories(labels)
         encoded = _encode(labels, categories)
         return cls(_stack(encoded), categories.nodata, (str(array.name or ""),), categories, grid)
@@ -186,11 +180,11 @@ def _categories(labels: xr.DataArray) -> CategoryTable:
 def _encode(labels: xr.DataArray, categories: CategoryTable) -> xr.DataArray:
     """Return the labels in the type on disk; refuse values that have no name, block by block."""
     missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
-    known = np.array(sorted(categories.names))  # a value that has a meaning is not missing
+    known = np.array(sorted(categories.names))
 
     def encode(block: NDArray[Any]) -> NDArray[Any]:
         named = np.isin(block, known)
-        without_data = (block == missing) & ~named
+        without_data = (block == missing) & ~named  # a value that has a name is not missing
         strange = block[~without_data & ~named]
         if strange.size:
             raise InputError(
@@ -232,7 +226,7 @@ def _finish_envi(raster: Raster, plain: Path, path: Path) -> None:
     """
     with quiet_without_place():
         rasterio.shutil.copy(plain, path, driver="ENVI", interleave="BSQ")
-    if path.stat().st_size < raster.bands.nbytes:  # rasterio keeps silent if closing fails
+    if path.stat().st_size < raster.bands.nbytes:  # rasterio does not tell if closing fails
         raise RasterioIOError("the file is shorter than its pixels")
     path.with_name(f"{path.name}.aux.xml").unlink(missing_ok=True)  # says nothing the header lacks
     header = path.with_suffix(HEADER)
@@ -273,7 +267,7 @@ def _check_place(transform: Affine, path: Path) -> None:
         np.subtract(transformed(~transform, transformed(back, corner)), corner)
         for corner in ((0, 0), (width, 0), (0, height), (width, height))
     ]
-    if np.abs(apart).max() > _EXACT_ENOUGH:
+    if np.abs(apart).max() > 1e-6:  # of a pixel: the digits that the angle of a rotated grid has
         raise InputError(
             "An ENVI header cannot hold the transform of this map (pixels that are sheared or "
             f"flipped: {tuple(transform)[:6]}). Write a GeoTIFF (.tif) instead."
@@ -282,7 +276,7 @@ def _check_place(transform: Affine, path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Format:
-    """What a format adds to a plain GeoTIFF: its side files, its last step, what it cannot hold."""
+    """How a plain GeoTIFF becomes the file: side files, last step, check of what it cannot hold."""
 
     side_files: Callable[[Path], list[str]]
     finish: Callable[[Raster, Path, Path], None]

@@ -16,10 +16,8 @@ from xarray.backends import H5NetCDFStore
 
 from hsreject import schema
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_target, replacing
+from hsreject.files import existing, replacing
 from hsreject.io.grid import Grid
-
-SUFFIXES = (".nc", ".nc4")
 
 _GRID_MAPPING = "spatial_ref"
 
@@ -57,7 +55,8 @@ def write_dataset(
             f"write_dataset takes an xarray.Dataset (got {type(dataset).__name__}). "
             "Make one with .to_dataset(name=...)."
         )
-    check_dataset_path(target, overwrite=overwrite)
+    if target.suffix.lower() not in {".nc", ".nc4"}:
+        raise InputError(f"A dataset is written as NetCDF: '{target.name}' must end in .nc.")
     ready = _with_grid_mapping(dataset)
     ready = ready.assign({name: _with_flags(array) for name, array in ready.data_vars.items()})
     ready.attrs = {"Conventions": "CF-1.11", **_plain(dataset.attrs, "the dataset")}
@@ -66,24 +65,17 @@ def write_dataset(
         if is_dask_collection(ready):
             ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
             return
-        # HDF5 that meets a full disk takes the process down: what is in memory is made a file there
+        # On a full disk HDF5 crashes the process, so the file is made in memory and then written.
         made = io.BytesIO()
         with h5netcdf.File(made, "w") as file:
             ready.dump_to_store(H5NetCDFStore(file), encoding=encoding)
         work.write_bytes(made.getbuffer())
 
 
-def check_dataset_path(path: Path, *, overwrite: bool) -> None:
-    """Raise unless :func:`write_dataset` could begin: for a look before long work."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"A dataset is written as NetCDF: '{path.name}' must end in .nc.")
-    check_target(path, overwrite=overwrite)
-
-
 def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:
     """Open a dataset that :func:`write_dataset` wrote, as it was.
 
-    Labels stay integers with their nodata value, which xarray's own reader would turn into floats.
+    Labels stay integers with their nodata value; xarray's own reader would turn them into floats.
 
     Parameters
     ----------
@@ -93,11 +85,10 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
         As for :func:`xarray.open_dataset`: None loads nothing until it is used; ``"auto"`` or sizes
         by dimension make lazy dask arrays.
     """
-    if not Path(path).is_file():
-        raise FileError(f"There is no file {path}.")
+    found = existing(path)
     try:
         dataset = xr.open_dataset(
-            path, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
+            found, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
         )
     except (OSError, ValueError) as error:
         raise FileError(f"{path} is not a NetCDF file that can be read: {error}") from error

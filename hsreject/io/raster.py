@@ -1,11 +1,15 @@
-"""The one raster reader: GDAL through rasterio and rioxarray, for ENVI, GeoTIFF and their kin."""
+"""Rasters: which file and header belong together, what GDAL says about them, and their pixels.
+
+GDAL reads ENVI files, GeoTIFFs and their kin through rasterio and rioxarray. A path becomes a
+:class:`RasterSource` (file, header, driver), a :class:`RasterInfo` (what it says), then pixels.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,17 +25,122 @@ from rasterio.errors import CRSError, RasterioError
 from rasterio.io import MemoryFile
 
 from hsreject.errors import FileError, InputError
+from hsreject.files import starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid, crs_name, quiet_without_place
-from hsreject.io.source import RasterSource
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import DTypeLike
+HDF5 = b"\x89HDF\r\n\x1a\n"
+_CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
+_TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
+_PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
-_BLOCK = "64MiB"
+
+# Which files belong together.
+
+
+@dataclass(frozen=True)
+class RasterSource:
+    """A raster file, the GDAL driver that reads it, and the header beside it."""
+
+    path: Path
+    driver: str
+    header: Path | None = None
+    fields: dict[str, str] = field(default_factory=dict)  # of an ENVI header
+    guesses: tuple[str, ...] = ()  # what was decided without the user saying it
+
+    @property
+    def described_in(self) -> str:
+        """The file that says what the bands are, for messages."""
+        return str(self.header or self.path)
+
+
+def raster_source(path: Path) -> RasterSource:
+    """Return how to open a raster, after checking what can be checked before GDAL opens it."""
+    suffix = path.suffix.lower()
+    if suffix == envi.HEADER:
+        return _from_header(path)
+    if suffix == ".vrt":
+        return RasterSource(path, "VRT")
+    header = envi.header_of(path)
+    # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
+    if starts_with(path, *_TIFF) and (suffix in _TIFF_SUFFIXES or header is None):
+        return _tiff(path, header)
+    if header is not None:
+        return _pair(path, header, f"The header is {header.name}, found beside {path.name}.")
+    target = path.resolve()  # the header may stand beside the file that a link leads to
+    if not path.is_symlink() or envi.header_of(target) is None:
+        raise _unknown_file(path)
+    source = raster_source(target)
+    return replace(source, guesses=(f"{path.name} is a link to {target}.", *source.guesses))
+
+
+def _from_header(header: Path) -> RasterSource:
+    text = envi.read_text(header)
+    length = None
+    if text.startswith("ENVI"):
+        fields = envi.parse_fields(text, path=header)
+        if _describes_tiff(fields):
+            return _tiff(envi.tiff_of(header, _TIFF_SUFFIXES), header)
+        length = envi.data_length(fields, path=header)
+    data = envi.data_of(header, length=length)
+    used = envi.header_of(data)
+    if used is not None and used != header:
+        raise FileError(
+            f"{data} has two headers, {header.name} and {used.name}, and the second comes first. "
+            "Remove one of them."
+        )
+    return _pair(data, header, f"The data file is {data.name}, found beside {header.name}.")
+
+
+def _pair(data: Path, header: Path, guess: str) -> RasterSource:
+    """Return the source of a data file and its header, which must fit each other."""
+    text = envi.read_text(header)
+    if not text.startswith("ENVI") and envi.is_esri_header(text):
+        envi.check_esri_length(text, header=header, data=data)
+        return RasterSource(data, "EHdr", header, guesses=(guess,))
+    fields = envi.parse_fields(text, path=header)
+    noted = envi.check_length(fields, header=header, data=data)
+    return RasterSource(data, "ENVI", header, fields, (guess, *noted))
+
+
+def _tiff(path: Path, header: Path | None) -> RasterSource:
+    """Return a TIFF as it is, or with the header that ENVI wrote beside it."""
+    text = "" if header is None else envi.read_text(header)
+    if header is None or not text.startswith("ENVI"):
+        return RasterSource(path, "GTiff")
+    fields = envi.parse_fields(text, path=header)
+    if not _describes_tiff(fields):
+        return RasterSource(path, "GTiff")
+    guess = f"Bands are described by {header.name}, found beside {path.name}."
+    return RasterSource(path, "GTiff", header, fields, (guess,))
+
+
+def _describes_tiff(fields: Mapping[str, str]) -> bool:
+    return "tif" in fields.get("file type", "").lower()
+
+
+def _unknown_file(path: Path) -> FileError:
+    for mark, name in _PACKED.items():
+        if starts_with(path, mark):
+            return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
+    if starts_with(path, HDF5, *_CLASSIC_NETCDF):
+        return FileError(
+            f"{path} is an HDF5 or NetCDF file. Open one that hsreject wrote with open_dataset, "
+            "and convert others to GeoTIFF or ENVI, for example with gdal_translate."
+        )
+    looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
+    return FileError(
+        f"{path} is neither a GeoTIFF nor a .mat or .npy file, and has no header beside it: "
+        f"looked for {looked}."
+    )
+
+
+# What a file says before its pixels are read.
 
 
 class RasterBand(NamedTuple):
@@ -47,12 +156,12 @@ class RasterBand(NamedTuple):
 
 @dataclass(frozen=True)
 class RasterInfo:
-    """What a raster file says before any pixel is read; what follows is for others to decide."""
+    """What a raster file says before any pixel is read; others decide what follows from it."""
 
     source: RasterSource
     name: str  # what GDAL opens: the path, or the text of a virtual raster over it
     driver: str
-    interleave: str  # how bands follow each other: "band", "line", "pixel"
+    layout: str  # how bands follow each other: "band", "line", "pixel"; of ENVI "bsq", "bil", "bip"
     dtype: np.dtype[Any]  # of the pixels in the file
     grid: Grid
     bands: tuple[RasterBand, ...]
@@ -77,7 +186,7 @@ def raster_info(source: RasterSource) -> RasterInfo:
         try:
             return _info(source, str(source.path.absolute()), source.driver)
         except UnicodeDecodeError:
-            # rasterio takes every text for UTF-8; Latin-1 headers are common.
+            # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
             return _info(source, virtual_raster(source.path), "VRT")
 
 
@@ -89,22 +198,15 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
                 "Export the one you want as a file of its own."
             )
         dtype = _pixel_type(dataset.dtypes, source.path)
-        bands = tuple(
-            RasterBand(
-                nodata=usable_nodata(dataset.nodatavals[index - 1], dtype),
-                scale=dataset.scales[index - 1],
-                offset=dataset.offsets[index - 1],
-                name=dataset.descriptions[index - 1] or "",
-                tags=dataset.tags(index) | dataset.tags(index, ns="IMAGERY"),
-                alpha=dataset.colorinterp[index - 1] is ColorInterp.alpha,
-            )
-            for index in dataset.indexes
-        )
+        bands = _bands(dataset, dtype)
+        layout = dataset.profile.get("interleave", "band")
+        if dataset.driver == "ENVI":
+            layout = source.fields["interleave"]
         return RasterInfo(
             source=source,
             name=name,
             driver=dataset.driver,
-            interleave=str(dataset.profile.get("interleave", "band")),
+            layout=layout.lower(),
             dtype=dtype,
             grid=_grid(dataset, source.path),
             bands=bands,
@@ -113,6 +215,16 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             has_mask=any(MaskFlags.per_dataset in flags for flags in dataset.mask_flag_enums),
             n_control_points=len(dataset.gcps[0]),
         )
+
+
+def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
+    # each of these properties asks GDAL about every band: once is enough
+    nodata = [usable_nodata(value, dtype) for value in dataset.nodatavals]
+    names = [name or "" for name in dataset.descriptions]
+    tags = [dataset.tags(band) | dataset.tags(band, ns="IMAGERY") for band in dataset.indexes]
+    alpha = [color is ColorInterp.alpha for color in dataset.colorinterp]
+    rows = zip(nodata, dataset.scales, dataset.offsets, names, tags, alpha, strict=True)
+    return tuple(RasterBand(*row) for row in rows)
 
 
 def _pixel_type(dtypes: tuple[str, ...], path: Path) -> np.dtype[Any]:
@@ -190,14 +302,10 @@ def virtual_raster(path: Path) -> str:
     with MemoryFile(ext=".vrt") as target, gdal_errors(path), _quiet():
         rasterio.shutil.copy(str(path.absolute()), target.name, driver="VRT")
         lines = target.read().splitlines(keepends=True)
-    return "".join(_decoded(line) for line in lines)
+    return "".join(envi.decoded(line) for line in lines)
 
 
-def _decoded(raw: bytes) -> str:
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
+# Pixels.
 
 
 def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = None) -> Any:
@@ -207,16 +315,15 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
     `chunks` is anything dask takes for (band, y, x): then no pixel is read yet. `nodata` is a value
     that GDAL does not know of.
     """
-    # GDAL leaves its nodata value out of its mask beside a mask in the file and in 64-bit integers.
+    # GDAL masks its nodata value, but not in 64-bit integers nor beside a mask in the file.
     wide = info.dtype.kind in "iu" and info.dtype.itemsize == 8
-    masked_by_value = info.nodata is not None and not wide
-    overlooked = info.nodata if info.has_mask or wide else None
+    overlooked = info.nodata if wide or info.has_mask else None
     if info.nodata is None:
         overlooked = nodata
     with gdal_errors(info.source.path), _quiet():
         opened: Any = rioxarray.open_rasterio(
             info.name,
-            masked=info.has_mask or masked_by_value,
+            masked=info.has_mask or (info.nodata is not None and not wide),
             cache=False,
             parse_coordinates=False,
             decode_times=False,
@@ -235,7 +342,7 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
 
 
 def block_sizes(
-    chunks: Any, *, shape: tuple[int, ...], dtype: DTypeLike
+    chunks: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the blocks along (band, y, x).
 
@@ -254,7 +361,7 @@ def block_sizes(
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
     try:
         sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
-            chunks, shape=shape, dtype=np.dtype(dtype), limit=_BLOCK
+            chunks, shape=shape, dtype=dtype, limit="64MiB"
         )
     except (TypeError, ValueError) as error:
         raise InputError(
@@ -265,7 +372,7 @@ def block_sizes(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the warnings about things that are welcome here or handled here."""
+    """Silence warnings about what is fine here or handled here."""
     with quiet_without_place():
         warnings.filterwarnings("ignore", r"\w+ differ across bands", UserWarning)
         yield
@@ -273,12 +380,12 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def gdal_errors(path: Path) -> Iterator[None]:
-    """Turn what GDAL has to say, and a lack of memory, into one line about the file."""
+    """Turn GDAL's errors, and a lack of memory, into one line about the file."""
     try:
         yield
     except MemoryError as error:
         raise no_memory(path, error) from error
-    except (RasterioError, rasterio.errors.RasterioIOError) as error:
+    except RasterioError as error:
         cause = error.__cause__ or error
         said = " ".join(str(cause).split()) or type(error).__name__
         said = said.replace(f"'{path.absolute()}' not", "not")

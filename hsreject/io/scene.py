@@ -1,23 +1,32 @@
 """Scenes: any ENVI, GeoTIFF, .mat or .npy file becomes a labelled cube.
 
-`source` recognises a file, a reader of its format describes it as a :class:`StoredScene`, and
-:func:`make_cube` makes that a cube. A new format is a new reader.
+:func:`file_kind` recognises a file, the reader of its kind describes it as a :class:`StoredScene`,
+and :func:`make_cube` makes the cube. A new format is a new kind and a reader.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from hsreject.errors import FileError
+from hsreject.files import existing, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid
-from hsreject.io.raster import RasterInfo, raster_info, raster_notes, read_pixels, usable_nodata
-from hsreject.io.source import Kind, RasterSource, existing, file_kind, raster_source
-from hsreject.io.wavelengths import BandInfo, BandSources, band_info
+from hsreject.io.raster import (
+    HDF5,
+    RasterInfo,
+    raster_info,
+    raster_notes,
+    raster_source,
+    read_pixels,
+    usable_nodata,
+)
+from hsreject.io.wavelengths import BandInfo, band_info
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
 
 if TYPE_CHECKING:
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"}
 _SCALE_FACTOR = "reflectance scale factor"
 
 
@@ -81,9 +91,14 @@ def open_scene(
     if kind is Kind.VECTOR:
         raise FileError(f"{found} holds vector features, not a scene. Open it with open_labels.")
     if kind is Kind.RASTER:
-        stored = _describe_raster(raster_source(found), chunks=chunks)
+        stored = read_raster_scene(found, chunks=chunks)
     else:
-        stored = _describe_array(found, kind, chunks=chunks, variable=variable, band_axis=band_axis)
+        # imported here: h5py and scipy take half a second
+        from hsreject.io.arrays import read_array_scene  # noqa: PLC0415
+
+        stored = read_array_scene(
+            found, kind, chunks=chunks, variable=variable, band_axis=band_axis
+        )
     cube = make_cube(stored)
     if chunks is not None:
         return cube
@@ -96,28 +111,36 @@ def open_scene(
 def mark_empty_bands(cube: xr.DataArray) -> xr.DataArray:
     """Return the cube with the bands that have no data at all marked bad.
 
-    This reads every pixel of a lazily opened cube, once.
-
-    Parameters
-    ----------
-    cube : DataArray, dims (band, y, x)
-        NaN where there is no data. An integer cube has data everywhere and is returned as it is.
-
-    Returns
-    -------
-    DataArray
-        With the coord `good_band`, if there are bad bands.
-
-    Examples
-    --------
-    >>> cube = xr.DataArray([[[1.0, 2.0]], [[np.nan, np.nan]]], dims=("band", "y", "x"))
-    >>> mark_empty_bands(cube).good_band.values
-    array([ True, False])
+    This reads every pixel of a lazily opened cube. Integers have data everywhere.
     """
     if cube.dtype.kind != "f":
         return cube
     good = good_bands(cube) & cube.notnull().any(MAP_DIMS).values
     return cube if good.all() else cube.assign_coords({GOOD_BAND: (BAND, good)})
+
+
+class Kind(Enum):
+    """The kinds of files that hsreject opens."""
+
+    RASTER = "raster"
+    NUMPY = "numpy"
+    MATLAB = "matlab"
+    MATLAB_HDF5 = "matlab-hdf5"
+    VECTOR = "vector"
+
+
+def file_kind(path: Path) -> Kind:
+    """Return the kind of an existing file, by its name and its first bytes."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        if starts_with(path, b"\x93NUMPY"):
+            return Kind.NUMPY
+        raise FileError(f"{path} is not a NumPy file: it does not start with '\\x93NUMPY'.")
+    if suffix == ".mat":
+        # HDF5 files by MATLAB start with 512 bytes of their own.
+        new = any(starts_with(path, HDF5, offset=offset) for offset in (0, 512))
+        return Kind.MATLAB_HDF5 if new else Kind.MATLAB
+    return Kind.VECTOR if suffix in _VECTOR_SUFFIXES else Kind.RASTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,11 +152,12 @@ class StoredScene:
     pixels : NumPy or dask array, (band, y, x)
         The true values, NaN where there is no data.
     bands : BandInfo
-        What the file says of its bands.
+        What the file says of its bands: one value per band, in nm.
     attrs : dict
-        Attributes of the cube: `source`, `format`, `type_in_file` and what else `info` prints.
+        Attributes of the cube: `source`, `format`, `type_in_file` and, where the file has them,
+        `nodata_in_file` and `scaling`; ``hsreject info`` prints them.
     guesses : list of str
-        Whatever was decided without the file saying it.
+        Whatever was decided without the file saying it, in sentences.
     grid : Grid or None
         The place of the pixels, if the format can tell it.
     """
@@ -161,25 +185,20 @@ def make_cube(stored: StoredScene) -> xr.DataArray:
     return cube if stored.grid is None else stored.grid.attach(cube)
 
 
-def _describe_array(path: Path, kind: Kind, **options: Any) -> StoredScene:
-    from hsreject.io.arrays import read_array_scene  # noqa: PLC0415  (h5py and scipy: half a second)
-
-    pixels, bands = read_array_scene(path, kind, **options)
-    attrs = {"source": path.name, "format": kind.value, "type_in_file": str(pixels.dtype)}
-    return StoredScene(pixels, bands, attrs, list(bands.guesses))
+# The reader of rasters.
 
 
-def _describe_raster(source: RasterSource, *, chunks: Any) -> StoredScene:
-    info = raster_info(source)
-    bands = band_info(_band_sources(info))
-    guesses = [*source.guesses, *raster_notes(info), *bands.guesses]
+def read_raster_scene(path: Path, *, chunks: Any) -> StoredScene:
+    """Return the scene in a file that GDAL opens: its values scaled, NaN where it has no data."""
+    info = raster_info(raster_source(path))
+    guesses = [*info.source.guesses, *raster_notes(info)]
+    bands = band_info(info, guesses)
     scale = _stated_scale(info, guesses)
     nodata = info.nodata if info.nodata is not None else _nodata_of_fields(info, guesses)
     pixels = _scale_pixels(read_pixels(info, chunks=chunks, nodata=nodata), scale)
-    layout = info.interleave if info.driver != "ENVI" else info.fields["interleave"].lower()
     attrs: dict[str, Any] = {
-        "source": source.path.name,
-        "format": f"{info.driver} {layout}",
+        "source": info.source.path.name,
+        "format": f"{info.driver} {info.layout}",
         "type_in_file": str(info.dtype),
     }
     if nodata is not None:
@@ -187,22 +206,6 @@ def _describe_raster(source: RasterSource, *, chunks: Any) -> StoredScene:
     if not scale.trivial:
         attrs["scaling"] = str(scale)
     return StoredScene(pixels, bands, attrs, guesses, info.grid)
-
-
-def _band_sources(info: RasterInfo) -> BandSources:
-    """Return where to look for wavelengths; what GDAL makes of an ENVI header adds nothing."""
-    alpha = tuple(band.alpha for band in info.bands)
-    header = info.source.fields
-    if not header:
-        tags, names = [band.tags for band in info.bands], [band.name for band in info.bands]
-    else:
-        tags, names = [], envi.items(header, "band names")
-        names = names if len(names) == info.n_bands else []
-    return BandSources(_where(info), info.n_bands, info.fields, tags, names, alpha)
-
-
-def _where(info: RasterInfo) -> str:
-    return str(info.source.header or info.source.path)
 
 
 def _nodata_of_fields(info: RasterInfo, guesses: list[str]) -> float | None:
@@ -245,10 +248,10 @@ class _Scale:
 def _stated_scale(info: RasterInfo, guesses: list[str]) -> _Scale:
     """Return the scale that a file states: in its bands, or in the header beside it.
 
-    A file with band gains and a `reflectance scale factor` says the same thing twice: the factor
-    counts and the gains are left out, so that nothing is scaled two times.
+    Where a file has band gains and a `reflectance scale factor`, both say the same: only the factor
+    counts, so that nothing is scaled twice.
     """
-    where = _where(info)
+    where = info.source.described_in
     scale = _Scale(*np.array([(band.scale, band.offset) for band in info.bands], dtype=float).T)
     if scale.trivial:  # GDAL reads the header of an ENVI file, not the one beside a TIFF
         gain, offset = (
@@ -287,6 +290,6 @@ def _scale_pixels(pixels: Any, scale: _Scale) -> Any:
     if not isinstance(pixels, np.ndarray):
         return ((pixels * gain + offset) / scale.divisor).astype(wanted)
     scaled = np.empty(pixels.shape, dtype=wanted)
-    for band in range(pixels.shape[0]):  # band by band: double precision for one band at a time
+    for band in range(pixels.shape[0]):  # one by one, because double precision takes more memory
         scaled[band] = (pixels[band] * gain[band] + offset[band]) / scale.divisor
     return scaled

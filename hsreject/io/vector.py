@@ -35,8 +35,8 @@ _WHOLE = re.compile(r"\d{1,9}")
 class Features:
     """The features of a layer and their classes."""
 
-    geometries: NDArray[Any]  # of shapely, without missing and empty ones
-    classes: NDArray[Any]  # of each, as the attribute says it: whole numbers or text
+    geometries: NDArray[Any]  # of shapely, none missing or empty
+    classes: NDArray[Any]  # one per feature, as its attribute says: whole numbers or text
     crs: CRS | None  # of the coordinates
 
 
@@ -78,7 +78,7 @@ def read_features(
     attributes = list(info.attributes)
     if attribute is None:
         raise InputError(
-            f"{path} holds features; name the attribute with their class: attribute=NAME, one of "
+            f"{path} holds features. Pass the attribute with their class: attribute=NAME, one of "
             f"{', '.join(attributes) or 'none'}."
         )
     if attribute not in attributes:
@@ -113,8 +113,8 @@ def number_classes(
 ) -> tuple[NDArray[np.int64], dict[int, str]]:
     """Return the class of each feature as a number, and the names of the numbers.
 
-    Whole numbers stay what they are, also those that are written as text. Other text is numbered as
-    in `names`, or else alphabetically from 1.
+    Whole numbers stay what they are, even if written as text. Other text is numbered as in `names`,
+    or else alphabetically from 1.
     """
     if classes.dtype.kind in "iufb":
         numbers = classes.astype(np.int64)
@@ -150,9 +150,9 @@ def burn(
     path: Path,
     guesses: list[str],
 ) -> NDArray[np.int64]:
-    """Return the map of class numbers on a grid: of each pixel, the polygon that has its centre.
+    """Return the map of class numbers on a grid: a polygon fills the pixels whose centre it holds.
 
-    Points count for the pixel they lie in. Where features overlap, the last one in the file counts.
+    A point fills the pixel it lies in. Where features overlap, the last one in the file counts.
     """
     geometries = _onto(features, grid, path=path, guesses=guesses)
     shape = (grid.height, grid.width)
@@ -175,8 +175,8 @@ def burn(
 def _onto(features: Features, grid: Grid, *, path: Path, guesses: list[str]) -> NDArray[Any]:
     if not grid.georeferenced:
         raise InputError(
-            f"{path} cannot be put onto a scene without a place on a map. "
-            "Give it a reference system and a transform (.rio.write_crs, .rio.write_transform)."
+            f"{path} cannot be put onto a scene without a place on a map. Give the scene a "
+            "reference system and a transform (.rio.write_crs, .rio.write_transform)."
         )
     if features.crs is None or grid.crs is None:
         if features.crs is not None:
@@ -241,7 +241,7 @@ def _crs(text: str | None, path: Path) -> CRS | None:
 
 @contextmanager
 def _vector_errors(path: Path) -> Iterator[None]:
-    """Turn what OGR has to say into one line about the file."""
+    """Turn OGR's errors into one line about the file."""
     try:
         yield
     except FileError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,14 +12,14 @@ from hsreject.errors import FileError
 from hsreject.io import envi
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from hsreject.io.raster import RasterInfo
+
 _NANOMETRES, _MICROMETRES = "nm", "um"
 _LIGHT_NM = {"GHz": 299_792_458.0, "MHz": 299_792_458e3}  # speed of light, in nm times that
-# Imaging spectrometers see from the ultraviolet to the thermal infrared.
-_SHORTEST, _LONGEST = 100.0, 100_000.0
 _PER_UNIT = {_NANOMETRES: 1.0, _MICROMETRES: 1e3, "mm": 1e6, "m": 1e9, "angstrom": 0.1}
 _UNIT_WORDS = {
     _NANOMETRES: r"nm|nanomet(?:er|re)s?",
@@ -60,19 +60,6 @@ class BandInfo:
     wavelength: NDArray[np.float64] | None = None  # centre, nm
     fwhm: NDArray[np.float64] | None = None  # full width at half maximum, nm
     good: NDArray[np.bool_] | None = None  # False for the bands that the file calls bad
-    guesses: tuple[str, ...] = ()  # what was decided without the file saying it
-
-
-@dataclass(frozen=True)
-class BandSources:
-    """The places of a file that may speak of its bands, and the words found there."""
-
-    where: str  # what error messages call the file
-    n_bands: int
-    fields: Mapping[str, str] = field(default_factory=dict)  # of ENVI
-    band_tags: Sequence[Mapping[str, str]] = ()
-    names: Sequence[str] = ()
-    alpha: Sequence[bool] = ()  # which bands are an alpha channel
 
 
 @dataclass(frozen=True)
@@ -85,21 +72,15 @@ class _Stated:
     width_unit: str | None = None
 
 
-def band_info(sources: BandSources) -> BandInfo:
-    """Return what a file says about its bands.
+def band_info(info: RasterInfo, guesses: list[str]) -> BandInfo:
+    """Return what a raster says about its bands, and add what was decided without it saying so.
 
     Wavelengths come from the first place that has them: the ENVI field `wavelength`, tags of each
     band, numbers inside the band names.
     """
-    guesses: list[str] = []
-    good = _good_bands(sources)
-    readers: tuple[Callable[[BandSources, list[str]], _Stated | None], ...] = (
-        _from_fields,
-        _from_tags,
-        _from_names,
-    )
-    for read in readers:
-        stated = read(sources, guesses)
+    good = _good_bands(info)
+    for read in (_from_fields, _from_tags, _from_names):
+        stated = read(info, guesses)
         if stated is None:
             continue
         known = _without_zeros(stated.centre, guesses)
@@ -110,80 +91,88 @@ def band_info(sources: BandSources) -> BandInfo:
         width = None
         if stated.width is not None:
             width = _width_in_nanometres(stated.width, centre, stated.width_unit or unit)
-        return BandInfo(centre, width, good, tuple(guesses))
-    return BandInfo(good=good, guesses=tuple(guesses))
+        return BandInfo(centre, width, good)
+    return BandInfo(good=good)
 
 
-def _good_bands(sources: BandSources) -> NDArray[np.bool_] | None:
-    flags = _field_numbers(sources, "bbl")
+def _good_bands(info: RasterInfo) -> NDArray[np.bool_] | None:
+    flags = _field_numbers(info, "bbl")
     if flags is None:
-        flags = _tag_numbers(sources, _GOOD_TAG)[0]
+        flags = _tag_numbers(info, _GOOD_TAG)[0]
     good = None if flags is None else ~(flags <= 0)
     if good is not None and not good.any():
         raise FileError(
-            f"{sources.where} calls every band bad (bbl is 0 in all). Correct it, or remove it."
+            f"{info.source.described_in} calls every band bad (bbl is 0 in all). "
+            "Correct it, or remove it."
         )
-    if any(sources.alpha):
-        light = ~np.array(sources.alpha)
+    light = np.array([not band.alpha for band in info.bands])
+    if not light.all():
         good = light if good is None else good & light
     return good
 
 
-def _from_fields(sources: BandSources, guesses: list[str]) -> _Stated | None:
-    centre = _field_numbers(sources, "wavelength")
+def _from_fields(info: RasterInfo, guesses: list[str]) -> _Stated | None:
+    centre = _field_numbers(info, "wavelength")
     if centre is None:
         return None
-    return _Stated(centre, sources.fields.get("wavelength units"), _field_numbers(sources, "fwhm"))
+    return _Stated(centre, info.fields.get("wavelength units"), _field_numbers(info, "fwhm"))
 
 
-def _from_tags(sources: BandSources, guesses: list[str]) -> _Stated | None:
-    centre, unit = _tag_numbers(sources, _WAVELENGTH_TAG)
+def _from_tags(info: RasterInfo, guesses: list[str]) -> _Stated | None:
+    centre, unit = _tag_numbers(info, _WAVELENGTH_TAG)
     if centre is None:
         return None
     if np.isnan(centre).any():
         guesses.append(
-            f"{int(np.isnan(centre).sum())} of {sources.n_bands} bands have no wavelength tag: "
+            f"{int(np.isnan(centre).sum())} of {info.n_bands} bands have no wavelength tag: "
             "their wavelength is NaN."
         )
-    width, width_unit = _tag_numbers(sources, _WIDTH_TAG)
+    width, width_unit = _tag_numbers(info, _WIDTH_TAG)
     if unit is None:
-        words = (_tag(tags, _UNITS_TAG) for tags in sources.band_tags)
-        unit = next((word[0] for word in words if word is not None), None)
+        stated = (_tag(band.tags, _UNITS_TAG) for band in info.bands)
+        unit = next((tag[0] for tag in stated if tag is not None), None)
     return _Stated(centre, unit, width, _known_unit(width_unit))
 
 
-def _from_names(sources: BandSources, guesses: list[str]) -> _Stated | None:
-    found = _numbers_in_names(sources.names)
+def _from_names(info: RasterInfo, guesses: list[str]) -> _Stated | None:
+    if info.source.fields:  # GDAL puts more than the name into the descriptions of an ENVI file
+        names = envi.items(info.source.fields, "band names")
+    else:
+        names = [band.name for band in info.bands]
+    found = _numbers_in_names(names) if len(names) == info.n_bands else None
     if found is None:
         return None
     guesses.append("Wavelengths were read from numbers inside the band names.")
-    unit = found[1] or sources.fields.get("wavelength units")
-    return _Stated(found[0], unit, _field_numbers(sources, "fwhm"))
+    centre, unit = found
+    unit = unit or info.fields.get("wavelength units")
+    return _Stated(centre, unit, _field_numbers(info, "fwhm"))
 
 
-def _field_numbers(sources: BandSources, name: str) -> NDArray[np.float64] | None:
+def _field_numbers(info: RasterInfo, name: str) -> NDArray[np.float64] | None:
     """Return the numbers of an ENVI list field, which must be one per band."""
-    numbers = envi.band_numbers(sources.fields, name, n_bands=sources.n_bands, where=sources.where)
+    numbers = envi.band_numbers(
+        info.fields, name, n_bands=info.n_bands, where=info.source.described_in
+    )
     return None if numbers is None else np.array(numbers)
 
 
 def _tag_numbers(
-    sources: BandSources, pattern: re.Pattern[str]
+    info: RasterInfo, pattern: re.Pattern[str]
 ) -> tuple[NDArray[np.float64] | None, str | None]:
-    """Return a number per band from tags named like `pattern` (NaN where missing), and its unit."""
-    found = [_tag(tags, pattern) for tags in sources.band_tags]
-    if not any(found):
+    """Return one number per band, NaN where it has no tag named like `pattern`, and the unit."""
+    found = [_tag(band.tags, pattern) for band in info.bands]
+    if info.source.fields or not any(found):  # beside a header, tags are GDAL's copy of it
         return None, None
     unit = None
-    numbers = np.full(sources.n_bands, np.nan)
-    for band, word in enumerate(found):
-        if word is None:
+    numbers = np.full(info.n_bands, np.nan)
+    for band, tag in enumerate(found):
+        if tag is None:
             continue
-        match = _NUMBER_IN_TAG.fullmatch(word[0])
-        numbers[band] = envi.number(
-            match.group(1) if match else word[0], name="band tags", where=sources.where
-        )
-        unit = unit or word[1] or (match.group(2) if match else None) or None
+        text, unit_in_name = tag
+        match = _NUMBER_IN_TAG.fullmatch(text)
+        number, unit_in_value = match.groups() if match else (text, None)
+        numbers[band] = envi.number(number, name="band tags", where=info.source.described_in)
+        unit = unit or unit_in_name or unit_in_value or None
     return numbers, unit
 
 
@@ -200,10 +189,8 @@ def _numbers_in_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | 
     """Return the numbers inside band names and their unit, if every name has one.
 
     A number with a unit counts first, then the last one in brackets, then a name that is a
-    number, then the only decimal number in a name. Running numbers (1, 2, 3) are not wavelengths.
+    number, then the only decimal number in a name.
     """
-    if not names:
-        return None
     with_unit = [_WITH_UNIT.search(name) for name in names]
     if all(with_unit):
         units = {_known_unit(match.group(2)) for match in with_unit if match}
@@ -219,9 +206,8 @@ def _numbers_in_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | 
 
 def _could_be_wavelengths(numbers: NDArray[np.float64], pattern: re.Pattern[str]) -> bool:
     whole = bool(np.all(numbers == np.round(numbers)))
-    running = whole and bool(np.all(np.diff(numbers) == 1))
-    if whole and (running or numbers.size == 1) and numbers.min() < 300:
-        return False
+    if whole and np.all(np.diff(numbers) == 1) and numbers.min() < 300:
+        return False  # 1, 2, 3 and a lone 7 count bands
     if _plausible(numbers):
         return True
     # "v1.2" is a version, not 1.2 micrometres
@@ -229,7 +215,7 @@ def _could_be_wavelengths(numbers: NDArray[np.float64], pattern: re.Pattern[str]
 
 
 def _without_zeros(centre: NDArray[np.float64], guesses: list[str]) -> NDArray[np.float64]:
-    """Return wavelengths, unknown (NaN) where they are 0: some sensors leave out bands that way."""
+    """Return wavelengths, unknown (NaN) where they are 0: some files mark missing ones that way."""
     zero = centre <= 0
     if not zero.any() or zero.all():
         return centre
@@ -240,7 +226,7 @@ def _without_zeros(centre: NDArray[np.float64], guesses: list[str]) -> NDArray[n
 
 
 def _known_unit(text: str | None) -> str | None:
-    """Return the unit that a word means, or None if it means none."""
+    """Return the unit that a word stands for, or None."""
     word = (text or "").strip().lower()
     matching = (unit for unit, words in _UNIT_WORDS.items() if re.fullmatch(words, word))
     return next(matching, None)
@@ -249,13 +235,14 @@ def _known_unit(text: str | None) -> str | None:
 def _plausible(values: NDArray[np.float64]) -> bool:
     """Tell whether an imaging spectrometer could have these wavelengths (nm)."""
     known = values[np.isfinite(values)]
-    return known.size > 0 and bool(np.all((known >= _SHORTEST) & (known <= _LONGEST)))
+    # from the ultraviolet to the thermal infrared
+    return known.size > 0 and bool(np.all((known >= 100) & (known <= 100_000)))
 
 
 def decide_unit(values: NDArray[np.float64], stated: str | None, guesses: list[str]) -> str | None:
     """Return the unit of wavelengths: the stated one if it makes sense, else the one that does.
 
-    Returns None, with a note, if no unit makes the values wavelengths.
+    If none does, note that and return None.
     """
     unit = _known_unit(stated)
     if unit == "index":
@@ -273,7 +260,7 @@ def decide_unit(values: NDArray[np.float64], stated: str | None, guesses: list[s
                 else f"{said}; {span} were read as {likely}."
             )
             return likely
-    guesses.append("The wavelengths in the file are in no range of light: ignored.")
+    guesses.append("The wavelengths in the file are not those of light in any unit: ignored.")
     return None
 
 
@@ -292,7 +279,7 @@ def to_nanometres(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]
 def _width_in_nanometres(
     width: NDArray[np.float64], centre: NDArray[np.float64], unit: str
 ) -> NDArray[np.float64]:
-    """Return band widths in nm; `centre` in nm matters where the unit is a frequency."""
+    """Return band widths in nm; for a frequency f at `centre`, the width is centre * (df / f)."""
     if unit == "1/cm":
         return width * centre**2 / 1e7
     if unit in _LIGHT_NM:

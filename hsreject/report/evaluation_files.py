@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from hsreject import __version__
 from hsreject.errors import FileError, InputError
-from hsreject.files import complete_folder
+from hsreject.files import complete_folder, existing
 from hsreject.io.arrays import choose_array, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels, whole_labels
 from hsreject.io.netcdf import write_dataset
-from hsreject.io.scene import open_scene
-from hsreject.io.source import Kind, existing, file_kind
+from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.measures.curve import nearest_points
 from hsreject.plot.style import save_figure
 from hsreject.progress import ProgressCallback

@@ -22,12 +22,10 @@ def scene():
 
 def test_size_type_and_order(scene) -> None:
     cube, labels = scene
-    assert cube.dims == schema.CUBE_DIMS
-    assert cube.shape == (200, 145, 145)
-    assert cube.dtype == np.uint16
+    assert (cube.dims, cube.shape) == (schema.CUBE_DIMS, (200, 145, 145))
+    assert (cube.dtype, labels.dtype) == (np.uint16, np.uint8)
     assert cube.values.flags.c_contiguous
     assert labels.dims == schema.MAP_DIMS
-    assert labels.dtype == np.uint8
 
 
 def test_every_class_has_its_published_count(scene) -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from hsreject.datasets.synthetic import synthetic_scene
+from hsreject import synthetic_scene
 from hsreject.errors import InputError
 from hsreject.schema import class_table, valid_pixels
 
@@ -36,5 +36,5 @@ def test_noise_makes_classes_overlap() -> None:
 
 
 def test_impossible_scenes_are_refused() -> None:
-    with pytest.raises(InputError, match="at least 16 rows and columns"):
+    with pytest.raises(InputError, match="rows must be a whole number, at least 16"):
         synthetic_scene(rows=4)

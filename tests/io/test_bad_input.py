@@ -5,8 +5,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
-import h5py
 import numpy as np
 import pytest
 import rasterio
@@ -15,7 +15,7 @@ import scipy.io
 import hsreject as hr
 from hsreject.cli import main
 from hsreject.errors import HsrejectError
-from tests.io.writers import UTM, random_cube, write_envi, write_with_gdal
+from tests.io.writers import UTM, random_cube, save_hdf5, write_envi, write_with_gdal
 
 CUBE = random_cube(shape=(3, 4, 5))
 
@@ -26,10 +26,14 @@ def envi(**fields) -> Callable[[Path], Path]:
     return lambda folder: write_envi(folder, CUBE, fields=named)
 
 
-def text_header(text: str | bytes) -> Callable[[Path], Path]:
+def saved(name: str, save: Callable[[Path], object]) -> Callable[[Path], Path]:
+    """Return a maker of a file by a function that takes its path."""
+    return lambda folder: (save(folder / name), folder / name)[1]
+
+
+def text_header(raw: bytes) -> Callable[[Path], Path]:
     def make(folder: Path) -> Path:
         path = write_envi(folder, CUBE)
-        raw = text if isinstance(text, bytes) else text.encode()
         (folder / "scene.hdr").write_bytes(raw)
         return path
 
@@ -37,27 +41,15 @@ def text_header(text: str | bytes) -> Callable[[Path], Path]:
 
 
 def written(name: str, raw: bytes) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        (folder / name).write_bytes(raw)
-        return folder / name
-
-    return make
+    return saved(name, lambda path: path.write_bytes(raw))
 
 
 def mat(**arrays) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        scipy.io.savemat(folder / "scene.mat", arrays)
-        return folder / "scene.mat"
-
-    return make
+    return saved("scene.mat", lambda path: scipy.io.savemat(path, arrays))
 
 
 def npy(array: np.ndarray) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        np.save(folder / "scene.npy", array)
-        return folder / "scene.npy"
-
-    return make
+    return saved("scene.npy", lambda path: np.save(path, array))
 
 
 def tif(array: np.ndarray, **profile) -> Callable[[Path], Path]:
@@ -94,12 +86,11 @@ def short_tiff(folder: Path) -> Path:
 
 
 def absurd_tiff(folder: Path) -> Path:
-    path = folder / "scene.tif"
-    side = {"width": 2_000_000, "height": 2_000_000, "count": 3, "dtype": "uint16"}
-    side |= {"crs": "EPSG:32633", "transform": UTM}
-    options = {"SPARSE_OK": True, "tiled": True, "blockxsize": 8192, "blockysize": 8192}
-    with rasterio.open(path, "w", driver="GTiff", BIGTIFF="YES", **side, **options):
-        return path
+    size = {"width": 2_000_000, "height": 2_000_000, "count": 3, "dtype": "uint16"}
+    options = {"driver": "GTiff", "BIGTIFF": "YES", "SPARSE_OK": True, "transform": UTM}
+    options |= {"tiled": True, "blockxsize": 8192, "blockysize": 8192}
+    with rasterio.open(folder / "scene.tif", "w", **size, **options):
+        return folder / "scene.tif"
 
 
 def pages(folder: Path) -> Path:
@@ -107,18 +98,11 @@ def pages(folder: Path) -> Path:
     return write_with_gdal(path, CUBE, APPEND_SUBDATASET="YES")
 
 
-def huge_npy(folder: Path) -> Path:
-    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (100000, 100000, 1000), }"
-    header = header.ljust(117) + "\n"
-    raw = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
-    (folder / "scene.npy").write_bytes(raw)
-    return folder / "scene.npy"
-
-
-def several_in_hdf5(folder: Path) -> Path:
-    with h5py.File(folder / "scene.mat", "w", userblock_size=512) as file:
-        file["first"], file["second"] = CUBE, CUBE
-    return folder / "scene.mat"
+HUGE_NPY = (
+    b"\x93NUMPY\x01\x00\x76\x00"
+    + b"{'descr': '<f8', 'fortran_order': False, 'shape': (100000, 100000, 1000), }".ljust(117)
+    + b"\n"
+)
 
 
 def nan(*shape: int) -> np.ndarray:
@@ -146,6 +130,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "old NetCDF": (written("scene.nc", b"CDF\1" + bytes(9)), "HDF5 or NetCDF"),
     "HDF5": (written("scene.h5", b"\x89HDF\r\n\x1a\n" + bytes(9)), "open_dataset"),
     "no data file": (only_header, "scene.hdr is missing: looked for scene and"),
+    "no TIFF of a header": (written("scene.hdr", b"ENVI\nfile type = TIFF\n"), "looked for .*.tif"),
     "no header file": (only_data, "looked for scene.img.hdr and scene.hdr"),
     "short data": (short_data, "120 bytes, but .* has 119"),
     "short Esri data": (short_esri, "Esri header dem.hdr .* 400"),
@@ -160,7 +145,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         "shorter",
     ),
     "absurd GeoTIFF": (absurd_tiff, "memory .*chunks='auto'"),
-    "absurd .npy": (huge_npy, "cannot be read"),
+    "absurd .npy": (written("scene.npy", HUGE_NPY), "cannot be read"),
     "negative size": (envi(lines=-4), "lines = -4"),
     "no size": (envi(lines=0), "lines = 0"),
     "size as text": (envi(bands="three"), "bands = three"),
@@ -185,12 +170,12 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "negative NaN": (envi(data_ignore_value="-nan"), "data ignore value = -nan"),
     "pixels of size 0": (envi(map_info=UTM_33.replace("30", "0")), "size 0"),
     "place as text": (envi(map_info="{UTM, a, b, c, d, e, f, 33, North}"), "size 0"),
-    "no header text": (text_header("Dear reader,\nthis is no header."), "must be 'ENVI'"),
-    "an open list": (text_header("ENVI\nbands = 3\nbbl = {1,\n1"), "'bbl' is opened"),
+    "no header text": (text_header(b"Dear reader,\nthis is no header."), "must be 'ENVI'"),
+    "an open list": (text_header(b"ENVI\nbands = 3\nbbl = {1,\n1"), "'bbl' is opened"),
     "UTF-16 header": (text_header("ENVI\nbands = 3".encode("utf-16")), "byte-order mark"),
     "marked header": (text_header(b"\xef\xbb\xbfENVI\nbands = 3"), "byte-order mark"),
     "binary header": (text_header(bytes(range(256))), "binary"),
-    "empty header": (text_header(""), "must be 'ENVI'"),
+    "empty header": (text_header(b""), "must be 'ENVI'"),
     "text alone": (written("notes.txt", b"no scene"), "neither a GeoTIFF nor"),
     "text as header": (written("notes.hdr", b"no scene"), "is missing|must be"),
     "empty file": (written("scene", b""), "looked for scene.hdr.$"),
@@ -206,7 +191,10 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "objects in .npy": (npy(np.array([None, {}], dtype=object)), "cannot be read"),
     "four axes": (npy(np.ones((2, 3, 4, 5))), "3 axes .*2 x 3 x 4 x 5"),
     "several arrays": (mat(first=CUBE, second=CUBE), r"first \(3 x 4 x 5\), second"),
-    "several arrays in HDF5": (several_in_hdf5, r"first \(5 x 4 x 3\), second"),
+    "several arrays in HDF5": (
+        lambda folder: save_hdf5(folder / "scene.mat", first=CUBE, second=CUBE),
+        r"first \(3 x 4 x 5\), second",
+    ),
     "no array": (mat(note="only text"), "no array of numbers"),
     "an array in a struct": (mat(scene={"cube": CUBE}), "structs"),
     "broken .mat": (
@@ -253,24 +241,22 @@ def test_opening_lazily_checks_the_same(tmp_path: Path) -> None:
 
 
 def test_wrong_options_are_named(tmp_path: Path) -> None:
-    np.save(tmp_path / "scene.npy", np.ones((3, 4, 5)))
-    with pytest.raises(HsrejectError, match="band_axis"):
-        hr.open_scene(tmp_path / "scene.npy", band_axis=3)
-    with pytest.raises(HsrejectError, match="lines"):
-        hr.open_scene(tmp_path / "scene.npy", chunks={"lines": 2})
-    np.save(tmp_path / "labels.npy", np.ones((3, 4)))
-    with pytest.raises(HsrejectError, match="got str"):
-        hr.open_labels(tmp_path / "labels.npy", like="scene.npy")
-    with pytest.raises(HsrejectError, match="align"):
-        hr.open_labels(tmp_path / "scene.npy", align="cubic")
+    scene, labels = tmp_path / "scene.npy", tmp_path / "labels.npy"
+    np.save(scene, np.ones((3, 4, 5)))
+    np.save(labels, np.ones((3, 4)))
+    for read, path, options, message in (
+        (hr.open_scene, scene, {"band_axis": 3}, "band_axis"),
+        (hr.open_scene, scene, {"chunks": {"lines": 2}}, "lines"),
+        (hr.open_labels, labels, {"like": "scene.npy"}, "got str"),
+        (hr.open_labels, labels, {"align": "cubic"}, "align"),
+    ):
+        with pytest.raises(HsrejectError, match=message):
+            read(path, **options)
 
 
 def test_an_unreadable_file(tmp_path: Path, monkeypatch) -> None:
     path = write_envi(tmp_path, CUBE)
-
-    def refuse(*_args, **_options):
-        raise PermissionError(13, "Permission denied")
-
+    refuse = Mock(side_effect=PermissionError(13, "Permission denied"))
     monkeypatch.setattr(Path, "open", refuse)  # root may read everything
     with pytest.raises(HsrejectError, match="Permission denied"):
         hr.open_scene(path)
@@ -290,9 +276,9 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_told_without_heavy_imports() -> None:
-    """Commands look for their files with `source`; no reader needs scikit-learn or numba."""
+    """Commands look for their files with `files`; no reader needs scikit-learn or numba."""
     code = (
-        "import sys, hsreject.io.source; print('rasterio' in sys.modules, 'numpy' in sys.modules);"
+        "import sys, hsreject.files; print('rasterio' in sys.modules, 'numpy' in sys.modules);"
         "import hsreject.io.describe; print('sklearn' in sys.modules, 'numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

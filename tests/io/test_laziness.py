@@ -4,25 +4,18 @@ import pickle
 from pathlib import Path
 
 import dask
-import h5py
 import numpy as np
 import pytest
 import scipy.io
 
 import hsreject as hr
-from tests.io.writers import random_cube, write_envi, write_with_gdal
+from tests.io.writers import random_cube, save_hdf5, write_envi, write_with_gdal
 
 FIRST, SECOND = (random_cube("int16", (6, 90, 200), seed=seed) for seed in (1, 2))
 
 
 def save_mat(path: Path, cube: np.ndarray) -> Path:
     scipy.io.savemat(path, {"cube": cube.transpose(1, 2, 0)})
-    return path
-
-
-def save_hdf5(path: Path, cube: np.ndarray) -> Path:
-    with h5py.File(path, "w", userblock_size=512) as file:
-        file["cube"] = cube.transpose(0, 2, 1)  # MATLAB writes (y, x, band) in reverse
     return path
 
 
@@ -40,7 +33,7 @@ WRITERS = {
     "GeoTIFF": lambda folder, cube: write_with_gdal(folder / "scene.tif", cube, interleave="pixel"),
     "npy": lambda folder, cube: save_npy(folder / "scene.npy", cube),
     "mat": lambda folder, cube: save_mat(folder / "scene.mat", cube),
-    "hdf5": lambda folder, cube: save_hdf5(folder / "scene.mat", cube),
+    "hdf5": lambda folder, cube: save_hdf5(folder / "scene.mat", cube=cube.transpose(1, 2, 0)),
 }
 
 

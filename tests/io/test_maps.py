@@ -1,5 +1,7 @@
 """Maps: read back by rasterio, spectral and GDAL's side-file parser, and as they were by us."""
 
+from xml.etree import ElementTree as ET
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -9,11 +11,11 @@ import xarray as xr
 from rio_cogeo.cogeo import cog_validate
 
 import hsreject as hr
-from hsreject import schema
-from hsreject.classes import ClassTable
+from hsreject import ClassTable, schema
 from hsreject.errors import FileError, InputError
 from hsreject.io.grid import Grid
 from hsreject.io.maps import write_maps
+from tests.io.writers import write_with_gdal
 from tests.io.written_maps import (
     CLASSES,
     NORTH_UP,
@@ -85,21 +87,9 @@ def test_gdal_finds_names_and_colours(tmp_path) -> None:
 
 def gdal_categories(path, folder) -> list[str]:
     """Return the category names as GDAL understood them: it writes them into a VRT."""
-    from xml.etree import ElementTree as ET  # noqa: PLC0415
-
     rasterio.shutil.copy(path, folder / "copy.vrt", driver="VRT")
     band = ET.parse(folder / "copy.vrt").getroot().find("VRTRasterBand")
     return [category.text for category in band.find("CategoryNames")]
-
-
-def test_zero_is_named_by_what_the_map_is(tmp_path) -> None:
-    reference = reject_map().rename("labels")
-    reference.values[reference.values == 255] = 0
-    hr.write_map(reference, tmp_path / "reference.tif")
-    assert gdal_categories(tmp_path / "reference.tif", tmp_path)[0] == "no reference"
-    with rasterio.open(tmp_path / "reference.tif") as file:
-        assert file.colormap(1)[0] == (255, 255, 255, 255)
-        assert file.nodata == 255  # no reference is not the same as no data
 
 
 @pytest.mark.parametrize("suffix", [".tif", ".img"])
@@ -153,25 +143,15 @@ def test_envi_classification_is_read_by_spectral_and_gdal(tmp_path, transform) -
 
 
 def test_envi_says_what_it_cannot_hold(tmp_path) -> None:
-    with pytest.raises(InputError, match=r"sheared or flipped.*GeoTIFF"):
-        hr.write_map(placed(reject_map(), SHEARED), tmp_path / "map.img")
-    named = schema.attach_classes(reject_map(), ClassTable.from_names(["wood, wet", "water"]))
-    with pytest.raises(InputError, match="the name 'wood, wet'"):
-        hr.write_map(named, tmp_path / "map.img")
-    names = ClassTable.from_names(["wood {wet}", "water"])
-    with pytest.raises(InputError, match=r"the name 'wood \{wet\}'"):
-        hr.write_map(schema.attach_classes(probability_field(), names), tmp_path / "field.img")
+    listed, braced = (ClassTable.from_names([name, "ice"]) for name in ("wood, wet", "wood {wet}"))
+    for array, message in (
+        (placed(reject_map(), SHEARED), r"sheared or flipped.*GeoTIFF"),
+        (schema.attach_classes(reject_map(), listed), "the name 'wood, wet'"),
+        (schema.attach_classes(probability_field(), braced), r"the name 'wood \{wet\}'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            hr.write_map(array, tmp_path / "map.img")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
-@pytest.mark.parametrize("suffix", [".tif", ".img"])
-def test_scenes_that_lie_nowhere_can_be_written(tmp_path, suffix) -> None:
-    _, labels = hr.load_indian_pines()
-    hr.write_map(labels, tmp_path / f"labels{suffix}")
-    with rasterio.open(tmp_path / f"labels{suffix}") as file:
-        assert file.crs is None
-        np.testing.assert_array_equal(file.read(1), labels.values)
 
 
 @pytest.mark.parametrize("fill", [-9, np.iinfo(np.int64).max])
@@ -185,16 +165,11 @@ def test_wide_integers_shrink_and_their_nodata_follows(tmp_path, fill) -> None:
         np.testing.assert_array_equal(file.read(1), reject_map().values)
 
 
-def test_values_without_a_name_are_refused(tmp_path) -> None:
-    labels = reject_map()
-    labels.values[5, 5] = 7
-    with pytest.raises(InputError, match="holds the value 7, which its class table does not name"):
-        hr.write_map(labels, tmp_path / "map.tif")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_what_is_not_a_map_is_refused(tmp_path) -> None:
+    strange = reject_map()
+    strange.values[5, 5] = 7
     for array, name, message in (
+        (strange, "map.tif", "the value 7, which its class table does not name"),
         (reject_map(), "map.jpg", ".tif"),
         (reject_map(), "map", "format"),
         (reject_map().astype(complex), "map.tif", "complex128"),
@@ -255,15 +230,21 @@ def test_reject_maps_come_back(tmp_path, suffix, transform) -> None:
             assert Grid.of(back).crs.to_epsg() == 32633
 
 
-def test_a_reference_says_that_zero_is_no_reference(tmp_path) -> None:
+@pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
+@pytest.mark.parametrize("suffix", [".tif", ".img"])
+def test_a_reference_that_lies_nowhere_comes_back(tmp_path, suffix) -> None:
     _, labels = hr.load_indian_pines()
-    hr.write_map(labels, tmp_path / "labels.tif")
-    back = hr.open_map(tmp_path / "labels.tif")
-    assert schema.zero_meaning(back) == "no reference"
-    assert schema.class_table(back) == schema.class_table(labels)
-    reference = hr.open_labels(tmp_path / "labels.tif")
-    np.testing.assert_array_equal(reference, labels)
-    assert schema.class_table(reference) == schema.class_table(labels)
+    path = tmp_path / f"labels{suffix}"
+    hr.write_map(labels, path)
+    with rasterio.open(path) as file:
+        assert file.crs is None
+        assert file.colormap(1)[0] == (255, 255, 255, 255)
+        assert file.nodata == 255  # no reference is not the same as no data
+    assert gdal_categories(path, tmp_path)[0] == "no reference"
+    assert schema.zero_meaning(hr.open_map(path)) == "no reference"
+    for back in (hr.open_map(path), hr.open_labels(path)):
+        np.testing.assert_array_equal(back, labels)
+        assert schema.class_table(back) == schema.class_table(labels)
 
 
 @pytest.mark.parametrize("suffix", [".tif", ".img"])
@@ -276,28 +257,23 @@ def test_names_outlive_a_lost_side_file(tmp_path, suffix) -> None:
 
 
 def test_a_file_of_others_without_names_is_read(tmp_path) -> None:
-    profile = {"driver": "GTiff", "width": 3, "height": 1, "count": 1, "dtype": "int16"}
-    place = {"crs": "EPSG:32633", "transform": NORTH_UP, "nodata": -1}
-    with rasterio.open(tmp_path / "map.tif", "w", **profile, **place) as file:
-        file.write(np.array([[[0, 7, -1]]], dtype=np.int16))
-    back = hr.open_map(tmp_path / "map.tif")
+    values = np.array([[[0, 7, -1]]], dtype=np.int16)
+    path = write_with_gdal(tmp_path / "map.tif", values, nodata=-1)
+    back = hr.open_map(path)
     assert back.values.tolist() == [[0, 7, 255]]
     assert schema.class_table(back) == ClassTable.plain([7])
-    assert hr.open_map(tmp_path / "map.tif", chunks="auto").name is None
+    assert hr.open_map(path, chunks="auto").name is None
 
 
 def test_what_is_not_a_map_is_not_opened(tmp_path) -> None:
     with pytest.raises(FileError, match="nothing"):
         hr.open_map(tmp_path / "nothing.tif")
-    profile = {"driver": "GTiff", "width": 2, "height": 1, "count": 2, "dtype": "int32"}
-    with rasterio.open(tmp_path / "cube.tif", "w", transform=NORTH_UP, **profile) as file:
-        file.write(np.zeros((2, 1, 2), dtype=np.int32))
-    with pytest.raises(FileError, match="2 bands of integers"):
-        hr.open_map(tmp_path / "cube.tif")
-    labels = xr.DataArray(np.full((1, 2), -5, dtype=np.int32), dims=("y", "x"))
-    placed(labels).rio.to_raster(tmp_path / "low.tif")
-    with pytest.raises(FileError, match="between 0 and 65534"):
-        hr.open_map(tmp_path / "low.tif")
+    for values, message in (
+        (np.zeros((2, 1, 2)), "2 bands of integers"),
+        (np.full((1, 1, 2), -5), "between 0 and 65534"),
+    ):
+        with pytest.raises(FileError, match=message):
+            hr.open_map(write_with_gdal(tmp_path / "map.tif", values.astype(np.int32)))
 
 
 @pytest.mark.parametrize("suffix", [".tif", ".img"])

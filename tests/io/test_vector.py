@@ -6,14 +6,12 @@ import geopandas
 import numpy as np
 import pytest
 import shapely
-from rasterio.transform import Affine
 
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import FileError, HsrejectError, InputError
 from tests.io.writers import UTM, guesses, random_cube, write_with_gdal
-
-ROTATED = Affine(26.0, 15.0, 364095.0, 15.0, -26.0, 5809965.0)
+from tests.io.written_maps import ROTATED
 
 
 @pytest.fixture
@@ -26,6 +24,16 @@ def features(**columns) -> geopandas.GeoDataFrame:
     x, y = UTM.c, UTM.f
     boxes = [shapely.box(x, y - 60, x + 150, y), shapely.box(x + 150, y - 240, x + 300, y - 120)]
     return geopandas.GeoDataFrame(columns, geometry=boxes, crs=32633)
+
+
+CENTRES = [shapely.Point(UTM.c + 15 + 30 * column, UTM.f - 45) for column in range(3)]
+
+
+def points(folder: Path, kinds: list, *, epsg: int = 32633, places: list = CENTRES) -> Path:
+    """Write points whose attribute `kind` is given: in row 1, columns 0 to 2, unless told."""
+    frame = geopandas.GeoDataFrame({"kind": kinds}, geometry=places, crs=epsg)
+    frame.to_file(folder / "points.gpkg")
+    return folder / "points.gpkg"
 
 
 BURNT = np.zeros((8, 10), dtype=int)
@@ -50,12 +58,9 @@ def test_polygons_are_burnt(tmp_path: Path, scene, name, driver) -> None:
 
 
 def test_points_count_for_their_pixel(tmp_path: Path, scene) -> None:
-    points = [shapely.Point(UTM.c + 29, UTM.f - 1), shapely.Point(UTM.c + 271, UTM.f - 239)]
-    table = geopandas.GeoDataFrame({"code": [4, 9]}, geometry=points, crs=32633)
-    table.to_file(tmp_path / "points.gpkg")
-    labels = hr.open_labels(
-        tmp_path / "points.gpkg", like=scene, attribute="code", names={4: "oak", 9: "elm"}
-    )
+    places = [shapely.Point(UTM.c + 29, UTM.f - 1), shapely.Point(UTM.c + 271, UTM.f - 239)]
+    path = points(tmp_path, [4, 9], places=places)
+    labels = hr.open_labels(path, like=scene, attribute="kind", names={4: "oak", 9: "elm"})
     assert labels.values[0, 0] == 4
     assert labels.values[7, 9] == 9
     assert np.count_nonzero(labels) == 2
@@ -67,10 +72,10 @@ def test_a_rotated_scene_keeps_its_features(tmp_path: Path) -> None:
     scene = hr.open_scene(path)
     a, b, c, d, e, f = ROTATED[:6]
     centre = shapely.Point(c + a * 6.5 + b * 2.5, f + d * 6.5 + e * 2.5)
-    geopandas.GeoDataFrame({"code": [1]}, geometry=[centre], crs=32633).to_file(tmp_path / "p.gpkg")
-    labels = hr.open_labels(tmp_path / "p.gpkg", like=scene, attribute="code")
+    path = points(tmp_path, [1], places=[centre])
+    labels = hr.open_labels(path, like=scene, attribute="kind")
     assert np.argwhere(labels.values).tolist() == [[2, 6]]
-    crop = hr.open_labels(tmp_path / "p.gpkg", like=scene[:, 2:, 4:], attribute="code")
+    crop = hr.open_labels(path, like=scene[:, 2:, 4:], attribute="kind")
     assert np.argwhere(crop.values).tolist() == [[0, 2]]
 
 
@@ -93,10 +98,9 @@ def test_what_is_lost_is_noted(tmp_path: Path, scene) -> None:
     table.to_file(tmp_path / "f.gpkg")
     labels = hr.open_labels(tmp_path / "f.gpkg", like=scene, attribute="code")
     assert (labels.values[:2, :2] == 2).all()
-    noted = " ".join(labels.guesses)
-    assert "1 features without a value of 'code' were left out." in noted
-    assert "4 pixels lie in features of several classes" in noted
-    assert "The features of class 3 have no pixel centre" in noted
+    assert "1 features without a value of 'code' were left out." in guesses(labels)
+    assert "4 pixels lie in features of several classes" in guesses(labels)
+    assert "The features of class 3 have no pixel centre" in guesses(labels)
 
 
 def test_features_need_their_attribute(tmp_path: Path, scene) -> None:
@@ -112,16 +116,14 @@ def test_features_need_their_attribute(tmp_path: Path, scene) -> None:
 
 def test_features_need_a_scene_they_meet(tmp_path: Path, scene) -> None:
     features(code=[1, 2]).to_file(tmp_path / "f.gpkg")
-    with pytest.raises(InputError, match="Pass like=scene"):
-        hr.open_labels(tmp_path / "f.gpkg", attribute="code")
-    far = scene.assign_coords(x=scene.x + 1e5)
-    with pytest.raises(InputError, match=r"No feature of .* meets a pixel of the scene"):
-        hr.open_labels(tmp_path / "f.gpkg", like=far, attribute="code")
-    np.save(tmp_path / "scene.npy", np.ones((8, 10, 30)))
-    with pytest.raises(InputError, match="without a place on a map"):
-        hr.open_labels(
-            tmp_path / "f.gpkg", like=hr.open_scene(tmp_path / "scene.npy"), attribute="code"
-        )
+    nowhere = scene.drop_vars(["x", "y", "spatial_ref"])
+    for like, message in (
+        (None, "Pass like=scene"),
+        (scene.assign_coords(x=scene.x + 1e5), "No feature of .* meets a pixel of the scene"),
+        (nowhere, "without a place on a map"),
+    ):
+        with pytest.raises(InputError, match=message):
+            hr.open_labels(tmp_path / "f.gpkg", like=like, attribute="code")
 
 
 def test_layers_must_be_chosen(tmp_path: Path, scene) -> None:
@@ -137,19 +139,6 @@ def test_a_broken_vector_file(tmp_path: Path, scene) -> None:
     (tmp_path / "f.geojson").write_text("no features here")
     with pytest.raises(FileError, match="cannot be read"):
         hr.open_labels(tmp_path / "f.geojson", like=scene, attribute="code")
-
-
-# Classes as people write them.
-
-CENTRES = [shapely.Point(UTM.c + 15 + 30 * column, UTM.f - 45) for column in range(3)]
-
-
-def points(folder: Path, kinds: list, *, epsg: int = 32633, places: list | None = None) -> Path:
-    frame = geopandas.GeoDataFrame(
-        {"kind": kinds}, geometry=CENTRES if places is None else places, crs=f"EPSG:{epsg}"
-    )
-    frame.to_file(folder / "points.gpkg")
-    return folder / "points.gpkg"
 
 
 @pytest.mark.parametrize(

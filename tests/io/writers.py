@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 import rasterio
 import spectral.io.envi
@@ -71,20 +72,24 @@ def write_with_spectral(
 
 def write_with_gdal(path: Path, cube: np.ndarray, *, driver: str = "GTiff", **profile) -> Path:
     """Write a georeferenced raster with GDAL."""
-    settings = {"crs": "EPSG:32633", "transform": UTM} | profile
-    n_bands, height, width = cube.shape
-    with rasterio.open(
-        path,
-        "w",
-        driver=driver,
-        width=width,
-        height=height,
-        count=n_bands,
-        dtype=cube.dtype,
-        **settings,
-    ) as dataset:
+    size = dict(zip(("count", "height", "width"), cube.shape, strict=True))
+    settings = {"crs": "EPSG:32633", "transform": UTM, "dtype": cube.dtype} | size | profile
+    with rasterio.open(path, "w", driver=driver, **settings) as dataset:
         dataset.write(cube)
     return path
+
+
+def save_hdf5(path: Path, **arrays: np.ndarray) -> Path:
+    """Write arrays as new versions of MATLAB do: HDF5 behind 512 bytes, axes in reverse."""
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, array in arrays.items():
+            file[name] = array.T
+    return path
+
+
+def both_ways(path: Path) -> list:
+    """Return a scene opened at once and lazily."""
+    return [hr.open_scene(path, chunks=chunks) for chunks in (None, "auto")]
 
 
 def guesses(cube) -> str:

@@ -7,8 +7,7 @@ import rioxarray  # noqa: F401 - registers the .rio accessor
 import xarray as xr
 from affine import Affine
 
-from hsreject import schema
-from hsreject.classes import ClassTable
+from hsreject import ClassTable, schema
 
 NORTH_UP = Affine(30.1, 0.0, 500000.123456789, 0.0, -1 / 3, 5800000.987654321)
 _COSINE, _SINE = math.cos(math.radians(17)), math.sin(math.radians(17))
