@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.rejection.joint_search import Probe, crossing
+from hsreject.rejection.joint_search import Bracket, Probe, crossing
 from tests.rejection.scene import make_scene
 
 BLOCKS = np.add.outer(np.arange(36) // 12, np.arange(36) // 12) % 4  # nine of them
@@ -84,9 +84,9 @@ def test_tangents_meet_at_a_jump() -> None:
         mass = 0.1 if log_odds < -0.3 else 0.3
         return Probe(1 / (1 + np.exp(-log_odds)), mass, 0.5 - mass * (log_odds + 0.3), mass)
 
-    assert crossing(probe(-1.0), probe(-0.1)) == pytest.approx(-0.3)
-    assert np.isnan(crossing(probe(-1.0), probe(-0.5)))
-    assert np.isnan(crossing(Probe(0.1, 0.1), probe(-0.1)))
+    assert crossing(Bracket(probe(-1.0), probe(-0.1))) == pytest.approx(-0.3)
+    assert np.isnan(crossing(Bracket(probe(-1.0), probe(-0.5))))
+    assert np.isnan(crossing(Bracket(Probe(0.1, 0.1), probe(-0.1))))
 
 
 def test_one_calibration_pixel_is_looked_for_all_the_way() -> None:
