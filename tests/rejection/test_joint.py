@@ -247,7 +247,7 @@ def test_impossible_failure_probabilities_are_refused(scene, wrong) -> None:
 
 
 def test_impossible_settings_are_refused(scene) -> None:
-    with pytest.raises(InputError, match="30, 33"):
+    with pytest.raises(InputError, match="30 rows x 33"):
         hr.JointRejector(CONTEXT).reject(scene.probability, failure_probability=np.zeros((3, 3)))
     with pytest.raises(InputError, match="fraction and failure_probability"):
         hr.JointRejector(CONTEXT).reject(scene.probability, failure_probability=0.1, fraction=0.1)
@@ -306,7 +306,7 @@ def test_maps_of_another_place_are_refused(small) -> None:
         (q.assign_coords(y=q.y + 1000), "different grids"),
         (q.rename(y="row"), "dims"),
         (q[:3], "3 rows"),
-        (q.values[:3], "14, 15"),
+        (q.values[:3], "14 rows x 15"),
         ("0.2", "'0.2'"),
         (q.where(q > 0.5), "NaN"),
     ):
