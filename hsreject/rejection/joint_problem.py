@@ -165,10 +165,7 @@ class JointProblem:
     def everything(self) -> Probe:
         """The end of the scale: everything is rejected, at -log of the odds of failure."""
         q, _ = self._failure_and_sum(self.rejects_all)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where there is no data
-            costs = np.broadcast_to(np.log((1 - q) / q), self.has_data.shape)
-        objective = float(costs[self.has_data].mean())
-        return Probe(self.rejects_all, 1.0, objective, 1.0)
+        return Probe(self.rejects_all, 1.0, self._mean_log_ratio(1 - q, q), 1.0)
 
     def solve(
         self,
@@ -211,10 +208,13 @@ class JointProblem:
             probability = self._extended(q)
         self.n_solves += 1
         result = context.solve(probability, image=self.evidence.image, progress=progress)
+        # the likelihoods of a pixel are s [p, odds of failure, ...] with s = (1 - q) / sum
+        q, total = self._failure_and_sum(q)
+        log_scale = self._mean_log_ratio(1 - q, total)
         return JointSolution.of_field(
             result.hidden_field,
             self.n_classes,
-            objective=(result.objective - result.gap) / self.has_data.sum() + self._log_scale(q),
+            objective=(result.objective - result.gap) / self.has_data.sum() + log_scale,
             rejected_mass=rejected_mass(result.hidden_field, probability, self.n_classes),
         )
 
@@ -227,12 +227,11 @@ class JointProblem:
         extended[self.n_classes :] = np.where(self.has_data, q / total, np.nan)
         return extended
 
-    def _log_scale(self, q: NDArray[np.float64]) -> float:
-        """Return the mean of log s, where the likelihoods of a pixel are s [p, odds of q, ...]."""
-        q, total = self._failure_and_sum(q)
+    def _mean_log_ratio(self, above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
+        """Return the mean log(above / below) over the pixels with data, of numbers or maps."""
         with np.errstate(divide="ignore", invalid="ignore"):  # where there is no data
-            scale = np.broadcast_to(np.log((1 - q) / total), self.has_data.shape)
-        return float(scale[self.has_data].mean())
+            logs = np.broadcast_to(np.log(above / below), self.has_data.shape)
+        return float(logs[self.has_data].mean())
 
     def _failure_and_sum(
         self, q: float | NDArray[np.float64]

@@ -123,7 +123,7 @@ def search_fraction(
         bracket = bracket_of(probes, wanted)
         brackets.append(bracket)
         nearest = min(probes, key=lambda probe: (abs(probe.fraction - wanted), probe.fraction))
-        ended = _why_it_ends(nearest, wanted, fraction_tol, brackets)
+        ended = _why_it_ends(nearest, wanted, fraction_tol, bracket, n_solves=len(brackets))
         if ended is not None:
             break
         q = next_try(bracket, wanted, n_in_vain=_tries_in_vain(brackets))
@@ -140,15 +140,15 @@ def search_fraction(
 
 
 def _why_it_ends(
-    nearest: Probe, wanted: float, fraction_tol: float, brackets: list[Bracket]
+    nearest: Probe, wanted: float, fraction_tol: float, bracket: Bracket, *, n_solves: int
 ) -> str | None:
     """Return why a search ends here, or None. Nothing and everything must be met exactly."""
     near = 0 < nearest.fraction < 1 and abs(nearest.fraction - wanted) <= fraction_tol
     if near or nearest.fraction == wanted:
         return "near enough"
-    if brackets[-1].width < NARROWEST:
+    if bracket.width < NARROWEST:
         return "jump"
-    return "out of solves" if len(brackets) == MOST_SOLVES else None
+    return "out of solves" if n_solves == MOST_SOLVES else None
 
 
 def _tries_in_vain(brackets: list[Bracket]) -> int:

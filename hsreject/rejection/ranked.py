@@ -203,14 +203,8 @@ def _check_ranking(
 class FieldRejector(RankedRejector):
     """Rejects the pixels whose field is least decided; subclasses say which field.
 
-    Parameters
-    ----------
-    confidence : str or Confidence
-        How decided a pixel of the field is: a name in ``hsreject.confidence.CONFIDENCES``, or an
-        object.
-    novelty_exponent : float
-        The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
-        novelty p-values: 0 ignores them, 1 is the plain product.
+    `confidence` says how decided a pixel is, by a name in ``hsreject.confidence.CONFIDENCES`` or an
+    object; novelty p-values to the power of `novelty_exponent` lower it.
     """
 
     _: KW_ONLY
