@@ -39,7 +39,7 @@ LAYOUTS = {
 
 @pytest.fixture(params=[np.float32, np.float64])
 def fields(request) -> tuple[np.ndarray, np.ndarray]:
-    """Return a hidden field and probabilities, (category, y, x), with two pixels without data."""
+    """A hidden field and probabilities, (category, y, x), with two pixels without data."""
     rng = np.random.default_rng(0)
     pair = rng.dirichlet(np.full(N_CLASSES, 0.4), size=(2, 6, 7)).transpose(0, 3, 1, 2)
     pair = np.ascontiguousarray(pair, dtype=request.param)
@@ -58,12 +58,11 @@ def test_nodata_stays_nodata_and_precision_stays(confidence, fields) -> None:
     np.testing.assert_array_equal(np.isnan(found), np.isnan(field[0]))
 
 
-def test_nodata_of_the_probability_counts(fields) -> None:
-    field, probability = fields
-    probability = probability.copy()
+def test_nodata_of_the_probability_counts(confidence, fields) -> None:
+    field, probability = fields[0], fields[1].copy()
     probability[:, 5, 5] = np.nan
-    assert np.isnan(named_confidence("posterior")(field, probability=probability)[5, 5])
-    assert not np.isnan(named_confidence("maximum")(field, probability=probability)[5, 5])
+    found = confidence(field, probability=probability)
+    assert np.isnan(found[5, 5]) == confidence.needs_probability
 
 
 def test_xarray_equals_numpy(confidence, fields) -> None:
@@ -176,16 +175,15 @@ def test_margin_is_right_for_any_numbers() -> None:
 
 
 def test_masked_fields_are_refused(confidence, fields) -> None:
-    for position, name in enumerate(("field", "probability")):
-        given: list = list(fields)
-        given[position] = np.ma.masked_less(given[position], 0.01)
-        if name == "probability" and not confidence.needs_probability:
-            continue
-        with pytest.raises(InputError, match=rf"{name}.filled"):
-            confidence(given[0], probability=given[1])
-    without = np.ma.masked_array(fields[0])
+    field, probability = fields
+    with pytest.raises(InputError, match=r"field\.filled"):
+        confidence(np.ma.masked_less(field, 0.01), probability=probability)
+    if confidence.needs_probability:
+        with pytest.raises(InputError, match=r"probability\.filled"):
+            confidence(field, probability=np.ma.masked_less(probability, 0.01))
     np.testing.assert_array_equal(
-        confidence(without, probability=fields[1]), confidence(*fields[:1], probability=fields[1])
+        confidence(np.ma.masked_array(field), probability=probability),
+        confidence(field, probability=probability),
     )
 
 
@@ -280,12 +278,9 @@ def test_categories_that_cannot_be_labels_are_refused(category) -> None:
         np.full((3, 1, 2), 1 / 3), dims=schema.FIELD_DIMS, coords={"category": category}
     )
     shown = ", ".join(map(str, np.asarray(category).tolist()))
-    message = rf"1 to 65534, all different.*\(got {shown}\).*range\(1, 4\)"
     for given in (field, field.chunk()):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=rf"65534.*\(got {shown}\).*range\(1, 4\)"):
             label_map(given)
-        with pytest.raises(InputError, match=message):
-            decide(given, named_confidence("margin"))
 
 
 def test_categories_up_to_the_last_label_and_whole_floats_are_labels() -> None:

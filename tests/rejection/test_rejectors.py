@@ -171,12 +171,6 @@ def test_unreachable_accuracy_says_the_best(rejector) -> None:
         )
 
 
-def test_masked_probabilities_are_refused(rejector) -> None:
-    masked = np.ma.masked_less(SCENE.probability.values, 0.1)
-    with pytest.raises(InputError, match="masked"):
-        rejector.reject(masked, fraction=0.1)
-
-
 def test_categories_that_cannot_be_labels_are_refused(rejector) -> None:
     wrong = xr.Dataset({"probability": SCENE.probability.assign_coords(category=[0, 1, 2])})
     for maps in (wrong["probability"], wrong, wrong.assign(hidden_field=wrong["probability"])):
@@ -200,6 +194,10 @@ def test_chunks_along_the_categories_give_the_same(rejector) -> None:
 def test_what_is_no_evidence_is_refused(rejector) -> None:
     with pytest.raises(InputError, match="'probability'"):
         rejector.reject(SCENE.test.to_dataset(name="label"), fraction=0.1)
+    with pytest.raises(InputError, match="masked"):
+        rejector.reject(np.ma.masked_less(SCENE.probability.values, 0.1), fraction=0.1)
+    with pytest.raises(InputError, match="complex128"):
+        rejector.reject(SCENE.probability.astype(complex), fraction=0.1)
     with pytest.raises(InputError, match=r"\(3, 14\)"):
         rejector.reject(SCENE.probability.values[:, :, 0], fraction=0.1)
     p_value = SCENE.probability.isel(category=0, drop=True) * 0 + 2
@@ -258,8 +256,3 @@ def test_lazy_probabilities_are_checked_when_they_are_computed(place, value) -> 
         hr.PixelwiseRejector().reject(lazy, fraction=0.1)
     with pytest.raises(InputError):
         hr.PixelwiseRejector().operating_points(lazy, np.ones((6, 7), int))
-
-
-def test_only_real_numbers_are_probabilities() -> None:
-    with pytest.raises(InputError, match="complex128"):
-        hr.PixelwiseRejector().reject(np.ones((1, 2, 2), complex), fraction=0.1)

@@ -1,5 +1,3 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -33,15 +31,6 @@ def test_a_known_hidden_field_is_not_solved_again() -> None:
         rejector.reject(known, fraction=0.1, progress=refuse),
         rejector.reject(SMALL.probability, fraction=0.1),
     )
-
-
-def test_larger_fractions_reject_more_of_the_same() -> None:
-    points = [
-        hr.SequentialRejector(CONTEXT).reject(SMALL.probability, fraction=fraction).rejected.values
-        for fraction in np.linspace(0, 1, 9)
-    ]
-    for fewer, more in pairwise(points):
-        assert (more | ~fewer).all()
 
 
 def test_a_prior_is_not_a_context() -> None:
