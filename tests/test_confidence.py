@@ -26,6 +26,15 @@ def confidence(request) -> Confidence:
     return CONFIDENCES.create(request.param)
 
 
+class Agreement(Confidence):
+    """One where context and classifier agree: a number even where there are no probabilities."""
+
+    needs_probability = True
+
+    def kernel(self, field, probability):
+        return (field.argmax(axis=0) == probability.argmax(axis=0)).astype(field.dtype)
+
+
 LAYOUTS = {
     "category, y, x": lambda field: field,
     "y, category, x": lambda field: np.ascontiguousarray(field.swapaxes(0, 1)).swapaxes(0, 1),
@@ -63,6 +72,7 @@ def test_nodata_of_the_probability_counts(confidence, fields) -> None:
     probability[:, 5, 5] = np.nan
     found = confidence(field, probability=probability)
     assert np.isnan(found[5, 5]) == confidence.needs_probability
+    assert np.isnan(Agreement()(field, probability=probability)[5, 5])
 
 
 def test_xarray_equals_numpy(confidence, fields) -> None:

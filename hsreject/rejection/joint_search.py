@@ -205,19 +205,12 @@ def crossing(bracket: Bracket) -> float:
 
 
 def bracket_of(probes: list[Probe], wanted: float) -> Bracket:
-    """Return the first neighbours of which the second rejects more than wanted, or the last."""
-    brackets = [Bracket(*pair) for pair in pairwise(monotone(probes))]
-    return next((one for one in brackets if one.high.fraction > wanted), brackets[-1])
+    """Return the first neighbours of which the second rejects more than wanted, or the last.
 
-
-def monotone(probes: list[Probe]) -> list[Probe]:
-    """Return the probes by failure probability, each fraction raised to the largest before it.
-
-    Solves end within their tolerance, so a larger failure probability may reject a pixel less.
+    The first: solves end within their tolerance, so a larger q may reject a pixel less.
     """
-    ordered = sorted(probes)
-    raised = np.maximum.accumulate([probe.fraction for probe in ordered])
-    return [p._replace(fraction=float(f)) for p, f in zip(ordered, raised, strict=True)]
+    brackets = [Bracket(*pair) for pair in pairwise(sorted(probes))]
+    return next((one for one in brackets if one.high.fraction > wanted), brackets[-1])
 
 
 def everything_rejected(problem: JointProblem) -> Found:
@@ -260,7 +253,7 @@ def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[flo
     One after the other goes into the bracket whose change, divided by the points placed in it, is
     still the largest, unless that is smaller than `resolution`.
     """
-    brackets = [Bracket(*pair) for pair in pairwise(monotone(probes))]
+    brackets = [Bracket(*pair) for pair in pairwise(sorted(probes))]
     brackets = [bracket for bracket in brackets if bracket.width > NARROWEST]
     changes = np.array([bracket.change for bracket in brackets])
     counts = np.zeros(len(brackets), dtype=int)
