@@ -1,7 +1,7 @@
 """Rejection: what operating points cost, and what they keep on Indian Pines.
 
-Accuracies are means over five draws of ten training pixels per class; speeds are of one draw, best of
-several.
+Accuracies are means over five draws of ten training pixels per class; speeds are the best of some
+runs on one draw.
 """
 
 from __future__ import annotations

@@ -119,7 +119,9 @@ def as_map(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
     if isinstance(values, xr.DataArray):
         return check_dims(values, MAP_DIMS, name=name)
     if np.ndim(values) != len(MAP_DIMS):
-        raise InputError(f"{name} must be a map (y, x) (got the shape {np.shape(values)}).")
+        raise InputError(
+            f"{name} must be a map (y, x), of two dimensions (got the shape {np.shape(values)})."
+        )
     return xr.DataArray(values, dims=MAP_DIMS, name=name)
 
 
