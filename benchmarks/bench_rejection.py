@@ -1,7 +1,7 @@
 """Rejection: what operating points cost, and what they keep on Indian Pines.
 
-Accuracies are means over five draws of ten training pixels a class; speeds are of one draw, best of
-several.
+Accuracies are means over five draws of ten training pixels per class; speeds are the best of some
+runs on one draw.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import xarray as xr
 import hsreject as hr
 from benchmarks.timing import Row, best_in_turns
 from examples.unknown_classes import INDIAN_PINES_HOLD_OUTS, hold_out_classes
-from hsreject.rejection import Rejector
 
 N_SEEDS = 5
 WEIGHT = 1.0
@@ -161,7 +160,7 @@ def strong_context() -> Iterator[Row]:
 
 
 def mean_accuracies(
-    rejectors: Mapping[str, Rejector], context: hr.SegSALSA
+    rejectors: Mapping[str, hr.Rejector], context: hr.SegSALSA
 ) -> dict[str, np.ndarray]:
     """Return the kept accuracy of each rejector at `FRACTIONS` in percent, mean over the draws."""
     kept: dict[str, list[np.ndarray]] = {name: [] for name in rejectors}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -106,27 +106,8 @@ def decide(
 ) -> tuple[ArrayT, ArrayT]:
     """Return the label and the confidence of every pixel: what every threshold works on.
 
-    Parameters
-    ----------
-    field : DataArray with a dimension `category`, or array (category, ...)
-        Class probabilities or a hidden field, NaN where there is no data. The coordinate
-        `category` holds the label values; without it they are 1..K.
-    confidence : Confidence
-    probability : the same, optional
-        The class probabilities, for confidences that look at them.
-
-    Returns
-    -------
-    label : uint8 or uint16 (y, x)
-        The first category with the largest value; ``schema.nodata_label`` where there is no data.
-    confidence : float (y, x)
-        In the precision of the field, NaN where there is no data. Lazy where the input is.
-
-    Examples
-    --------
-    >>> label, confidence = decide(np.array([[0.75, 0.375], [0.25, 0.625]]), Margin())
-    >>> label, confidence
-    (array([1, 2], dtype=uint8), array([0.5 , 0.25]))
+    The label is that of the first category with the largest value, ``schema.nodata_label`` without
+    data. The confidence has the precision of the field. Both are lazy where the field is.
     """
     named = _with_dims(field)
     values = label_values(named)
@@ -137,29 +118,7 @@ def decide(
 
 
 def label_map(field: xr.DataArray) -> xr.DataArray:
-    """Return the label of every pixel of a field.
-
-    Parameters
-    ----------
-    field : DataArray (category, y, x)
-        Class probabilities or a hidden field, NaN where there is no data. The coordinate
-        `category` holds the label values; without it they are 1..K.
-
-    Returns
-    -------
-    DataArray of uint8 or uint16 (y, x)
-        The value of the first category with the largest value; ``schema.nodata_label`` where there
-        is no data. The class table and the coordinates of the map are kept.
-
-    Examples
-    --------
-    >>> field = xr.DataArray(
-    ...     [[[0.9, 0.2, np.nan]], [[0.1, 0.8, np.nan]]], dims=("category", "y", "x"),
-    ...     coords={"category": [3, 7]},
-    ... )
-    >>> label_map(field).values
-    array([[  3,   7, 255]], dtype=uint8)
-    """
+    """Return the label map (y, x) of a field (category, y, x), with its class table."""
     return decide(check_dims(field, FIELD_DIMS, name="field"), Maximum())[0]
 
 
@@ -174,29 +133,10 @@ def label_map_of_positions(position: NDArray[np.integer], field: xr.DataArray) -
     return label.drop_attrs().assign_attrs(_label_attrs(field, values))
 
 
-class FirstLargest(NamedTuple):
-    """The first largest value of every pixel (...), and where it stands along the categories.
-
-    Where any value is not finite, the position is the number of categories and the value NaN.
-    """
-
-    position: NDArray[np.intp]
-    value: Floats
-
-
-def first_largest(field: Floats) -> FirstLargest:
-    """Return the first largest value along the first axis, and its position."""
-    largest, smallest = field.max(axis=0), field.min(axis=0)
-    finite = np.isfinite(largest) & np.isfinite(smallest)  # NaN and infinity show in the extremes
-    return FirstLargest(
-        np.where(finite, field.argmax(axis=0), len(field)),
-        np.where(finite, largest, field.dtype.type(np.nan)),
-    )
-
-
-def precision_of(dtype: np.dtype[Any]) -> np.dtype[np.floating]:
-    """Return float32 for float32 and float16, float64 for everything else."""
-    return np.dtype(np.float32 if dtype.itemsize <= 4 and dtype.kind == "f" else np.float64)
+def _label_attrs(field: xr.DataArray, values: NDArray[Any]) -> dict[str, Any]:
+    """Return the attributes of a label map: its nodata and the class table of the field."""
+    table = ClassTable.from_attrs(field.attrs) or ClassTable.plain(values[:-1].tolist())
+    return {"_FillValue": nodata_label(values.dtype), **table.to_attrs()}
 
 
 def _with_dims(field: xr.DataArray | NDArray[Any]) -> xr.DataArray:
@@ -210,6 +150,8 @@ def _with_dims(field: xr.DataArray | NDArray[Any]) -> xr.DataArray:
             f"(got {', '.join(map(str, field.dims))}). "
             "Pass class probabilities or a hidden field with dims (category, y, x)."
         )
+    if field.sizes[CATEGORY] == 0:
+        raise InputError(f"field must have at least one category (got the shape {field.shape}).")
     return field
 
 
@@ -220,39 +162,60 @@ def _decided(
     labels: NDArray[Any],
 ) -> tuple[xr.DataArray, xr.DataArray]:
     """Return label and confidence; `labels` has one entry per category and one for no data."""
-    if field.sizes[CATEGORY] == 0:
-        raise InputError(f"field must have at least one category (shape {field.shape}).")
     arrays = [field]
     if confidence.needs_probability:
-        arrays.append(_beside(field, probability, confidence))
-    precision = precision_of(field.dtype)
-
-    def kernel(*given: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
-        # apply_ufunc has put the categories last
-        planes, *beside = (np.moveaxis(a, -1, 0).astype(precision, copy=False) for a in given)
-        position = first_largest(planes).position
-        with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
-            sure = confidence.kernel(planes, beside[0] if beside else None)
-        missing = position == len(planes)
-        for other in beside:
-            missing = missing | np.isnan(other[0])
-        return labels[position], np.where(missing, np.nan, sure).astype(precision, copy=False)
-
+        arrays.append(_on_grid_of(field, probability, confidence))
+    single = field.dtype.kind == "f" and field.dtype.itemsize <= 4
+    precision = np.dtype(np.float32 if single else np.float64)
     label, sure = xr.apply_ufunc(
-        kernel,
+        _decide_arrays,
         *(array if array.chunks is None else array.chunk({CATEGORY: -1}) for array in arrays),
+        kwargs={"confidence": confidence, "labels": labels, "precision": precision},
         input_core_dims=[[CATEGORY]] * len(arrays),
         output_core_dims=[[], []],
         dask="parallelized",
         output_dtypes=[labels.dtype, precision],
         keep_attrs=True,  # those of coordinates: the reference system is one
     )
-    return label.drop_attrs(deep=False).rename("label"), sure.drop_attrs(deep=False).rename(
-        "confidence"
-    )
+    label, sure = (found.drop_attrs(deep=False) for found in (label, sure))
+    return label.rename("label"), sure.rename("confidence")
 
 
-def _beside(
+def _decide_arrays(
+    field: NDArray[Any],
+    probability: NDArray[Any] | None = None,
+    *,
+    confidence: Confidence,
+    labels: NDArray[Any],
+    precision: np.dtype[np.floating],
+) -> tuple[NDArray[Any], Floats]:
+    """Return label and confidence of arrays (..., category): xarray puts the categories last."""
+    field = np.moveaxis(field, -1, 0).astype(precision, copy=False)
+    # NaN and infinity show in the extremes
+    usable = np.isfinite(field.max(axis=0)) & np.isfinite(field.min(axis=0))
+    label = np.where(usable, _at_label(field, labels[:-1]), labels[-1])
+    if probability is not None:
+        probability = np.moveaxis(probability, -1, 0).astype(precision, copy=False)
+        usable &= ~np.isnan(probability[0])
+    with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
+        sure = confidence.kernel(field, probability)
+    return label, np.where(usable, sure, np.nan).astype(precision, copy=False)
+
+
+def _at_label(field: Floats, values: NDArray[Any]) -> NDArray[Any]:
+    """Return what `values` hold at the label; they are (category, ...), or one per category.
+
+    From the last category to the first, so that the first of equal ones stays. np.argmax along the
+    first axis takes twice as long, because it copies the field.
+    """
+    largest = field.max(axis=0)
+    found = np.zeros(largest.shape, values.dtype)
+    for plane, value in zip(field[::-1], values[::-1], strict=True):
+        np.copyto(found, value, where=plane == largest)
+    return found
+
+
+def _on_grid_of(
     field: xr.DataArray,
     probability: xr.DataArray | NDArray[Any] | None,
     confidence: Confidence,
@@ -273,12 +236,6 @@ def _beside(
             f"{field.shape}). Pass the probabilities from which this hidden field was computed."
         )
     return field.copy(data=probability)
-
-
-def _label_attrs(field: xr.DataArray, values: NDArray[Any]) -> dict[str, Any]:
-    """Return the attributes of a label map: its nodata and the class table of the field."""
-    table = ClassTable.from_attrs(field.attrs) or ClassTable.plain(values[:-1].tolist())
-    return {"_FillValue": nodata_label(values.dtype), **table.to_attrs()}
 
 
 @dataclass(frozen=True)
@@ -422,11 +379,6 @@ class Posterior(Confidence):
         return safe
 
 
-def _at_label(field: Floats, values: NDArray[Any]) -> NDArray[Any]:
-    """Return what `values` (category, ...) hold at the first largest category of a field."""
-    return np.asarray(np.take_along_axis(values, field.argmax(axis=0)[np.newaxis], axis=0)[0])
-
-
 CONFIDENCES: Registry[Confidence] = Registry(
     "confidence",
     {
@@ -440,13 +392,7 @@ CONFIDENCES: Registry[Confidence] = Registry(
 
 
 def named_confidence(confidence: str | Confidence) -> Confidence:
-    """Return the confidence of that name with its defaults, or the object itself.
-
-    Examples
-    --------
-    >>> named_confidence("margin")
-    Margin()
-    """
+    """Return the confidence of that name with its defaults, or the object itself."""
     if isinstance(confidence, str):
         return CONFIDENCES.create(confidence)
     if not isinstance(confidence, Confidence):

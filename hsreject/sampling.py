@@ -16,6 +16,7 @@ from scipy.ndimage import maximum_filter
 
 from hsreject.classes import ClassTable
 from hsreject.errors import EmptyClassWarning, InputError
+from hsreject.registry import check_count
 from hsreject.schema import check_labels, check_same_grid, reference_labels
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 Labels = TypeVar("Labels", bound="NDArray[Any] | xr.DataArray")
 
-SAMPLING = "sampling"
 WITHOUT_TRAINING = "classes_without_training"
 WITHOUT_TEST = "classes_without_test"
 
@@ -61,9 +61,9 @@ def sample_per_class(
     >>> np.bincount(train.ravel())[1:], np.bincount(test.ravel())[1:]
     (array([2, 1]), array([2, 1]))
     """
-    _check_count("n_per_class", n_per_class, least=1)
+    check_count("n_per_class", n_per_class, least=1)
     how = f"per_class n_per_class={n_per_class} seed={seed}"
-    return _sample(labels, lambda size: min(int(n_per_class), size), seed, how=how)
+    return _sample(labels, lambda _size: int(n_per_class), seed, how=how)
 
 
 def sample_fraction(
@@ -149,11 +149,11 @@ def sample_blocks(
     values = reference_labels(labels)
     if values.ndim != 2:
         raise InputError(f"labels must have the dims (y, x) (got {values.ndim} dimensions).")
-    _check_count("block_size", block_size, least=1)
-    _check_count("buffer", buffer, least=0)
+    check_count("block_size", block_size, least=1)
+    check_count("buffer", buffer, least=0)
     _check_fraction(fraction)
     if n_per_class is not None:
-        _check_count("n_per_class", n_per_class, least=1)
+        check_count("n_per_class", n_per_class, least=1)
     block = _block_of_each_pixel(values.shape, block_size)
     in_train = _choose_blocks(values, block, fraction, seed)[block] & (values > 0)
     # at most `buffer` rows and columns away from a labelled pixel of a training block
@@ -206,16 +206,9 @@ def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
     return _split((train, test), chosen, np.concatenate([c.ravel() for c in chosen]), how="given")
 
 
-def classes_present(values: NDArray[Any]) -> list[int]:
+def _classes_present(values: NDArray[Any]) -> list[int]:
     """Return the classes that have a pixel, ascending."""
     return [int(value) for value in np.unique(values) if value > 0]
-
-
-def _check_count(name: str, value: object, *, least: int) -> None:
-    if not isinstance(value, int | np.integer) or value < least:
-        raise InputError(
-            f"{name} must be a whole number of pixels, at least {least} (got {value!r})."
-        )
 
 
 def _check_fraction(fraction: float) -> None:
@@ -232,8 +225,7 @@ def _random_keys(count: int, seed: int, *stream: int) -> NDArray[np.uint64]:
     Raw words of a bit generator: NumPy promises that these never change, while the methods of its
     `Generator` may draw differently in another version.
     """
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed must be a whole number, 0 or larger (got {seed!r}).")
+    check_count("seed", seed, least=0)
     words = np.random.PCG64(np.random.SeedSequence([int(seed), *stream])).random_raw(count)
     return np.asarray(words, dtype=np.uint64)
 
@@ -241,7 +233,7 @@ def _random_keys(count: int, seed: int, *stream: int) -> NDArray[np.uint64]:
 def _drawn(values: NDArray[Any], wanted: Callable[[int], int], seed: int) -> NDArray[np.bool_]:
     """Return which pixels are drawn: `wanted(size)` random ones of each class of that size."""
     mask = np.zeros(values.size, dtype=bool)
-    for value in classes_present(values):
+    for value in _classes_present(values):
         positions = np.flatnonzero(values == value)
         order = np.argsort(_random_keys(positions.size, seed, value), kind="stable")
         mask[positions[order[: wanted(positions.size)]]] = True
@@ -272,7 +264,7 @@ def _choose_blocks(
     """
     n_blocks = int(blocks.max(initial=-1)) + 1
     counts = np.array(
-        [np.bincount(blocks[values == v], minlength=n_blocks) for v in classes_present(values)]
+        [np.bincount(blocks[values == v], minlength=n_blocks) for v in _classes_present(values)]
     ).reshape(-1, n_blocks)
     most = counts.sum(axis=1) // 2
     wanted = np.minimum(np.floor(fraction * counts.sum(axis=1) + 0.5), most)
@@ -307,17 +299,17 @@ def _split(
     how: str,
 ) -> tuple[Labels, Labels]:
     """Return the chosen labels in the type of their templates, and report empty classes."""
-    present = classes_present(everything)
+    present = _classes_present(everything)
     if not present:
         raise InputError("There is no labelled pixel to sample: every label is 0.")
     empty = {
-        name: sorted(set(present) - set(classes_present(part)))
+        name: sorted(set(present) - set(_classes_present(part)))
         for name, part in zip((WITHOUT_TRAINING, WITHOUT_TEST), chosen, strict=True)
     }
     _warn_of_empty_classes(empty, templates[0], everything)
     if not isinstance(templates[0], xr.DataArray):
         return cast("tuple[Labels, Labels]", chosen)
-    attrs: dict[str, Any] = {SAMPLING: how, **{name: v for name, v in empty.items() if v}}
+    attrs: dict[str, Any] = {"sampling": how, **{name: v for name, v in empty.items() if v}}
     labelled = tuple(
         check_labels(cast("xr.DataArray", template)).copy(data=part).assign_attrs(attrs)
         for template, part in zip(templates, chosen, strict=True)

@@ -62,29 +62,17 @@ REJECTED = 0
 
 LARGEST_LABEL = np.iinfo(np.uint16).max - 1  # the last one is nodata
 
-# Attribute of a label map that says what 0 means in it, in words.
 ZERO_MEANING = "zero_meaning"
+"""Attribute of a label map that says in words what 0 means in it."""
 
 
 def label_dtype(largest: int) -> np.dtype[Any]:
-    """Return the smallest unsigned type whose last value stays free for nodata.
-
-    Examples
-    --------
-    >>> label_dtype(16), label_dtype(255)
-    (dtype('uint8'), dtype('uint16'))
-    """
+    """Return the smallest unsigned type whose last value stays free for nodata."""
     return np.dtype(np.uint8) if largest < np.iinfo(np.uint8).max else np.dtype(np.uint16)
 
 
 def nodata_label(dtype: DTypeLike) -> int:
-    """Return the label that says "no data": the largest value of an unsigned label type.
-
-    Examples
-    --------
-    >>> nodata_label("uint8")
-    255
-    """
+    """Return the label that says "no data": the largest value of a label type, 255 for uint8."""
     return int(np.iinfo(np.dtype(dtype)).max)
 
 
@@ -96,21 +84,10 @@ def good_bands(cube: xr.DataArray) -> NDArray[np.bool_]:
 
 
 def valid_pixels(array: xr.DataArray) -> xr.DataArray:
-    """Return the mask of pixels that have data.
+    """Return the mask (y, x) of the pixels of a cube, a field or a float map that have data.
 
-    A pixel of a cube has data when every good band holds a finite number (no arithmetic survives an
-    infinite one); a pixel of a field when no category is NaN; a pixel of a float map when it is not
-    NaN. Bands marked bad do not count.
-
-    Parameters
-    ----------
-    array : DataArray
-        A cube (band, y, x), a field (category, y, x) or a float map (y, x).
-
-    Returns
-    -------
-    DataArray of bool, dims (y, x)
-        Lazy when `array` is.
+    A pixel of a cube needs a finite number in every good band (no arithmetic survives an infinite
+    one), a pixel of a field or a map needs numbers that are not NaN. Lazy when `array` is.
     """
     has_data = array.notnull()
     if BAND in array.dims:
@@ -143,7 +120,7 @@ def as_map(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
         return check_dims(values, MAP_DIMS, name=name)
     if np.ndim(values) != len(MAP_DIMS):
         raise InputError(
-            f"{name} must have two dimensions, rows by columns (got shape {np.shape(values)})."
+            f"{name} must be a map (y, x), of two dimensions (got the shape {np.shape(values)})."
         )
     return xr.DataArray(values, dims=MAP_DIMS, name=name)
 
@@ -156,7 +133,6 @@ def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
 
 
 def check_label_type(dtype: np.dtype[Any], *, name: str) -> None:
-    """Raise unless labels are integers."""
     if dtype.kind not in "iu":
         raise InputError(
             f"{name} must hold integers, 0 where there is no reference (got {dtype}). "
@@ -196,26 +172,14 @@ def category_labels(field: xr.DataArray) -> NDArray[np.integer]:
 
 
 def label_values(field: xr.DataArray) -> NDArray[Any]:
-    """Return the labels of the categories and, last, nodata, in the type of the label map.
-
-    Examples
-    --------
-    >>> label_values(xr.DataArray(np.zeros((2, 1, 3)), dims=("category", "y", "x")))
-    array([  1,   2, 255], dtype=uint8)
-    """
+    """Return the labels of the categories and, last, nodata, in the type of the label map."""
     labels = category_labels(field)
     dtype = label_dtype(int(labels.max(initial=1)))
     return np.append(labels, nodata_label(dtype)).astype(dtype)
 
 
 def fill_value(labels: object) -> Any:
-    """Return the value that means "no label" beside 0, or None: the `_FillValue` of a DataArray.
-
-    Examples
-    --------
-    >>> fill_value(xr.DataArray([[1, 255]], attrs={"_FillValue": 255})), fill_value(np.eye(2))
-    (255, None)
-    """
+    """Return the value that means "no label" beside 0, or None: the `_FillValue` of a DataArray."""
     if not isinstance(labels, xr.DataArray):
         return None
     return labels.attrs.get("_FillValue", labels.encoding.get("_FillValue"))
@@ -226,19 +190,7 @@ def reference_values(
 ) -> NDArray[np.integer]:
     """Return reference labels in which only pixels with a reference differ from 0.
 
-    Parameters
-    ----------
-    values : array of int
-        0 where there is no reference.
-    fill : int, optional
-        Another value that means that there is none (:func:`fill_value`).
-    name : str
-        What the labels are called in messages.
-
-    Examples
-    --------
-    >>> reference_values(np.array([[1, 0, -9]]), fill=-9)
-    array([[1, 0, 0]])
+    `fill` is another value that means that there is none (:func:`fill_value`).
     """
     if fill is not None:
         values = np.where(values == fill, values.dtype.type(NO_REFERENCE), values)
@@ -267,48 +219,19 @@ def reference_labels(
 def as_label_map(labels: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
     """Return reference labels (y, x) as a DataArray, 0 where there is none."""
     values = reference_labels(labels, name=name)
-    if isinstance(labels, xr.DataArray):
-        return check_labels(labels, name=name).copy(data=values)
-    return xr.DataArray(_check_map(values, name=name), dims=MAP_DIMS)
-
-
-def labels_on_grid(
-    grid: xr.DataArray, labels: xr.DataArray | NDArray[Any], *, name: str = "reference"
-) -> NDArray[np.integer]:
-    """Return the values of reference labels (y, x), or say why they do not lie on that grid."""
-    names = ("the label map", name)
-    values = reference_labels(labels, name=name)
-    if isinstance(labels, xr.DataArray):
-        check_same_grid(grid, labels, names=names)
-    else:
-        size = (grid.sizes[Y], grid.sizes[X])
-        check_same_size(size, _check_map(values, name=name).shape, names=names)
-    return values
+    return as_map(labels, name=name).copy(data=values)
 
 
 def reference_pixels(
     label: xr.DataArray, reference: xr.DataArray | NDArray[Any], *, name: str = "reference"
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which pixels of a label map have a reference, and which of those are right.
+    """Return which pixels (y, x) have a label and a reference, and which of those are right.
 
-    Parameters
-    ----------
-    label : DataArray of int (y, x)
-        :func:`nodata_label` where there is no data.
-    reference : DataArray or array of int (y, x)
-        0, or the `_FillValue` of a DataArray, where there is no reference.
-    name : str
-        What the reference is called in messages.
-
-    Returns
-    -------
-    used : array of bool (y, x)
-        Pixels that have both a label and a reference.
-    correct : array of bool (pixel)
-        One value for each pixel of `used`, in row order.
+    The second array has one value for each of these pixels, in row order.
     """
-    wanted = labels_on_grid(label, reference, name=name)
-    found = np.asarray(label.values)
+    on_grid = as_label_map(reference, name=name)
+    check_same_grid(label, on_grid, names=("the label map", name))
+    wanted, found = on_grid.values, np.asarray(label.values)
     has_reference = wanted != NO_REFERENCE
     used = has_reference & (found != nodata_label(found.dtype))
     if not has_reference.any():
@@ -326,18 +249,26 @@ def reference_pixels(
 
 def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[str, str]) -> None:
     """Raise unless two maps have the same size and, where both say it, the same coordinates."""
-    sizes = [array.sizes for array in (first, second)]
-    check_same_size(*((size[Y], size[X]) for size in sizes), names=names)
-    ours, theirs = (array.coords.variables for array in (first, second))
+    shapes = [(array.sizes[Y], array.sizes[X]) for array in (first, second)]
+    if shapes[0] != shapes[1]:
+        ours, theirs = (f"{rows} rows x {columns} columns" for rows, columns in shapes)
+        raise InputError(
+            f"{names[0]} has {ours} but {names[1]} has {theirs}. "
+            f"Crop or resample {names[1]} onto the grid of {names[0]}."
+        )
     for dim in MAP_DIMS:
-        if dim not in ours or dim not in theirs or ours[dim] is theirs[dim]:
-            continue
-        _check_same_places(ours[dim].values, theirs[dim].values, dim=dim, names=names)
+        if dim in first.coords and dim in second.coords:
+            coordinates = (array.coords.variables[dim] for array in (first, second))
+            _check_same_places(*coordinates, dim=dim, names=names)
 
 
 def _check_same_places(
-    ours: NDArray[Any], theirs: NDArray[Any], *, dim: str, names: tuple[str, str]
+    first: xr.Variable, second: xr.Variable, *, dim: str, names: tuple[str, str]
 ) -> None:
+    """Raise where coordinates differ by more than a hundredth of a pixel."""
+    if first is second:
+        return
+    ours, theirs = first.values, second.values
     if ours.dtype.kind not in "iuf" or theirs.dtype.kind not in "iuf":
         if np.array_equal(ours, theirs):
             return
@@ -357,25 +288,8 @@ def _check_same_places(
         )
 
 
-def check_same_size(
-    first: tuple[int, ...], second: tuple[int, ...], *, names: tuple[str, str]
-) -> None:
-    """Raise unless two maps have as many rows and columns."""
-    if first != second:
-        raise InputError(
-            f"{names[0]} has {_grid(first)} but {names[1]} has {_grid(second)}. "
-            f"Crop or resample {names[1]} onto the grid of {names[0]}."
-        )
-
-
 def zero_meaning(labels: xr.DataArray) -> str:
-    """Return what 0 means in a label map: its attribute `zero_meaning`, or what its name implies.
-
-    Examples
-    --------
-    >>> zero_meaning(xr.DataArray(0, name="label_with_rejection")), zero_meaning(xr.DataArray(0))
-    ('rejected', 'no reference')
-    """
+    """Return what 0 means in a label map: its attribute `zero_meaning`, or what its name says."""
     default = "rejected" if labels.name == LABEL_WITH_REJECTION else "no reference"
     return str(labels.attrs.get(ZERO_MEANING, default))
 
@@ -402,19 +316,9 @@ def class_table(array: xr.DataArray) -> ClassTable:
             "Attach one with hsreject.schema.attach_classes."
         )
     values = np.unique(np.asarray(array.values))
-    nodata = array.attrs.get("_FillValue")
-    return ClassTable.plain([int(v) for v in values if v not in {NO_REFERENCE, nodata}])
-
-
-def _check_map(values: NDArray[Any], *, name: str) -> NDArray[Any]:
-    if values.ndim != len(MAP_DIMS):
-        raise InputError(f"{name} must be a map (y, x) (got an array of shape {values.shape}).")
-    return values
+    without_class = {NO_REFERENCE, fill_value(array)}
+    return ClassTable.plain([int(value) for value in values if value not in without_class])
 
 
 def _words(dims: Sequence[Hashable]) -> str:
     return "(" + ", ".join(str(dim) for dim in dims) + ")"
-
-
-def _grid(shape: tuple[int, ...]) -> str:
-    return f"{shape[0]} rows x {shape[1]} columns"

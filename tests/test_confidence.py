@@ -26,6 +26,15 @@ def confidence(request) -> Confidence:
     return CONFIDENCES.create(request.param)
 
 
+class Agreement(Confidence):
+    """One where context and classifier agree: a number even where there are no probabilities."""
+
+    needs_probability = True
+
+    def kernel(self, field, probability):
+        return (field.argmax(axis=0) == probability.argmax(axis=0)).astype(field.dtype)
+
+
 LAYOUTS = {
     "category, y, x": lambda field: field,
     "y, category, x": lambda field: np.ascontiguousarray(field.swapaxes(0, 1)).swapaxes(0, 1),
@@ -39,7 +48,7 @@ LAYOUTS = {
 
 @pytest.fixture(params=[np.float32, np.float64])
 def fields(request) -> tuple[np.ndarray, np.ndarray]:
-    """Return a hidden field and probabilities, (category, y, x), with two pixels without data."""
+    """A hidden field and probabilities, (category, y, x), with two pixels without data."""
     rng = np.random.default_rng(0)
     pair = rng.dirichlet(np.full(N_CLASSES, 0.4), size=(2, 6, 7)).transpose(0, 3, 1, 2)
     pair = np.ascontiguousarray(pair, dtype=request.param)
@@ -58,12 +67,12 @@ def test_nodata_stays_nodata_and_precision_stays(confidence, fields) -> None:
     np.testing.assert_array_equal(np.isnan(found), np.isnan(field[0]))
 
 
-def test_nodata_of_the_probability_counts(fields) -> None:
-    field, probability = fields
-    probability = probability.copy()
+def test_nodata_of_the_probability_counts(confidence, fields) -> None:
+    field, probability = fields[0], fields[1].copy()
     probability[:, 5, 5] = np.nan
-    assert np.isnan(named_confidence("posterior")(field, probability=probability)[5, 5])
-    assert not np.isnan(named_confidence("maximum")(field, probability=probability)[5, 5])
+    found = confidence(field, probability=probability)
+    assert np.isnan(found[5, 5]) == confidence.needs_probability
+    assert np.isnan(Agreement()(field, probability=probability)[5, 5])
 
 
 def test_xarray_equals_numpy(confidence, fields) -> None:
@@ -176,16 +185,15 @@ def test_margin_is_right_for_any_numbers() -> None:
 
 
 def test_masked_fields_are_refused(confidence, fields) -> None:
-    for position, name in enumerate(("field", "probability")):
-        given: list = list(fields)
-        given[position] = np.ma.masked_less(given[position], 0.01)
-        if name == "probability" and not confidence.needs_probability:
-            continue
-        with pytest.raises(InputError, match=rf"{name}.filled"):
-            confidence(given[0], probability=given[1])
-    without = np.ma.masked_array(fields[0])
+    field, probability = fields
+    with pytest.raises(InputError, match=r"field\.filled"):
+        confidence(np.ma.masked_less(field, 0.01), probability=probability)
+    if confidence.needs_probability:
+        with pytest.raises(InputError, match=r"probability\.filled"):
+            confidence(field, probability=np.ma.masked_less(probability, 0.01))
     np.testing.assert_array_equal(
-        confidence(without, probability=fields[1]), confidence(*fields[:1], probability=fields[1])
+        confidence(np.ma.masked_array(field), probability=probability),
+        confidence(field, probability=probability),
     )
 
 
@@ -280,12 +288,9 @@ def test_categories_that_cannot_be_labels_are_refused(category) -> None:
         np.full((3, 1, 2), 1 / 3), dims=schema.FIELD_DIMS, coords={"category": category}
     )
     shown = ", ".join(map(str, np.asarray(category).tolist()))
-    message = rf"1 to 65534, all different.*\(got {shown}\).*range\(1, 4\)"
     for given in (field, field.chunk()):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=rf"65534.*\(got {shown}\).*range\(1, 4\)"):
             label_map(given)
-        with pytest.raises(InputError, match=message):
-            decide(given, named_confidence("margin"))
 
 
 def test_categories_up_to_the_last_label_and_whole_floats_are_labels() -> None:
@@ -294,5 +299,5 @@ def test_categories_up_to_the_last_label_and_whole_floats_are_labels() -> None:
     assert (large.dtype, large.values.tolist()) == (np.uint16, [[1, 255, 65534]])
     whole = label_map(field.assign_coords(category=[1.0, 2.0, 7.0]))
     assert (whole.dtype, whole.values.tolist()) == (np.uint8, [[1, 2, 7]])
-    with pytest.raises(InputError, match=r"\(got none\)"):
+    with pytest.raises(InputError, match="at least one category"):
         label_map(field.assign_coords(category=[1, 2, 3]).isel(category=[]))

@@ -28,54 +28,37 @@ def test_a_pixel_needs_every_good_band(cube: xr.DataArray) -> None:
 
 
 def test_dims_are_put_in_order_or_refused(cube: xr.DataArray) -> None:
-    assert (
-        schema.check_dims(cube.transpose("x", "y", "band"), schema.CUBE_DIMS, name="cube").dims
-        == schema.CUBE_DIMS
-    )
-    with pytest.raises(
-        InputError,
-        match=r"\(category, y, x\) \(got \(band, y, x\)\)",
-    ):
+    turned = cube.transpose("x", "y", "band")
+    assert schema.check_dims(turned, schema.CUBE_DIMS, name="cube").dims == schema.CUBE_DIMS
+    with pytest.raises(InputError, match=r"\(category, y, x\) \(got \(band, y, x\)\)"):
         schema.check_dims(cube, schema.FIELD_DIMS, name="probability")
-    with pytest.raises(InputError, match=r"got ndarray"):
+    with pytest.raises(InputError, match="got ndarray"):
         schema.check_dims(cube.values, schema.CUBE_DIMS, name="cube")
 
 
-def test_labels_must_be_integers(cube: xr.DataArray) -> None:
-    with pytest.raises(InputError, match="must hold integers"):
-        schema.check_labels(cube.isel(band=0))
-
-
-def test_grids_are_compared() -> None:
-    first = xr.DataArray(
-        np.zeros((2, 3)), dims=("y", "x"), coords={"y": [0.0, 1.0], "x": [0.0, 1.0, 2.0]}
+@pytest.mark.parametrize(
+    ("ours", "theirs", "message"),
+    [
+        ([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], None),
+        ([0.0, 1.0, 2.0], [0.0, 1.0], "1 rows x 3 columns but labels has 1 rows x 2 columns"),
+        ([0.0, 1.0, 2.0], [0.5, 1.5, 2.5], r"up to 0.5 \(pixel size 1\)"),
+        (["a", "b"], ["a", "b"], None),
+        (["a", "b"], ["a", "c"], "must be numbers"),
+        (["a", "b"], [0.0, 1.0], r"must be numbers \(got <U1 and float64"),
+        # unsigned numbers do not wrap around
+        (np.array([3, 4], np.uint8), np.array([4, 5], np.uint8), "up to 1 .* Resample labels"),
+    ],
+)
+def test_grids_are_compared(ours, theirs, message) -> None:
+    first, second = (
+        xr.DataArray(np.zeros((1, len(x))), dims=("y", "x"), coords={"x": x})
+        for x in (ours, theirs)
     )
-    schema.check_same_grid(first, first.copy(), names=("scene", "labels"))
-    with pytest.raises(
-        InputError, match="scene has 2 rows x 3 columns but labels has 2 rows x 2 columns"
-    ):
-        schema.check_same_grid(first, first.isel(x=slice(2)), names=("scene", "labels"))
-    with pytest.raises(InputError, match=r"differ by up to 0.5 \(pixel size 1\)"):
-        schema.check_same_grid(
-            first, first.assign_coords(x=first.x + 0.5), names=("scene", "labels")
-        )
-
-
-def test_coordinates_that_are_no_numbers_are_compared_or_refused() -> None:
-    first = xr.DataArray(np.zeros((2, 3)), dims=("y", "x"), coords={"y": ["a", "b"]})
-    schema.check_same_grid(first, first.copy(), names=("scene", "labels"))
-    for other in (["a", "c"], [0.0, 1.0]):
-        with pytest.raises(InputError, match=r"'y' coordinates .* must be numbers \(got <U1 and"):
-            schema.check_same_grid(first, first.assign_coords(y=other), names=("scene", "labels"))
-
-
-def test_unsigned_coordinates_do_not_wrap_around() -> None:
-    first = xr.DataArray(
-        np.zeros((2, 1)), dims=("y", "x"), coords={"y": np.array([3, 4], np.uint8)}
-    )
-    other = first.assign_coords(y=np.array([4, 5], np.uint8))
-    with pytest.raises(InputError, match=r"differ by up to 1 \(pixel size 1\)\. Resample labels"):
-        schema.check_same_grid(first, other, names=("scene", "labels"))
+    if message is None:
+        schema.check_same_grid(first, second, names=("scene", "labels"))
+        return
+    with pytest.raises(InputError, match=message):
+        schema.check_same_grid(first, second, names=("scene", "labels"))
 
 
 def test_only_pixels_with_a_reference_differ_from_0() -> None:
@@ -90,7 +73,7 @@ def test_only_pixels_with_a_reference_differ_from_0() -> None:
     assert found.tolist() == [[1, 0, 0]]
     negative = np.array([[1, -1, 0]])
     assert schema.reference_values(negative, fill=-1).tolist() == [[1, 0, 0]]
-    with pytest.raises(InputError, match=r"labels must not be negative \(found -1\)\. Use 0 where"):
+    with pytest.raises(InputError, match="found -1"):
         schema.reference_values(negative)
     assert schema.reference_values(np.zeros((0, 3), int)).size == 0
 
@@ -128,10 +111,9 @@ def test_class_table_travels_in_attributes() -> None:
 
 
 def test_classes_without_a_table_are_called_by_value() -> None:
-    labels = xr.DataArray(
-        np.array([[0, 2], [5, 255]], dtype=np.uint8), dims=("y", "x"), attrs={"_FillValue": 255}
-    )
-    assert schema.class_table(labels).names == ("class 2", "class 5")
+    labels = xr.DataArray(np.array([[0, 2], [5, 255]], np.uint8), dims=("y", "x"))
+    filled = labels.assign_attrs(_FillValue=255)
+    assert schema.class_table(filled).names == ("class 2", "class 5")
 
 
 @pytest.mark.parametrize(

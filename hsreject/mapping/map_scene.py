@@ -28,7 +28,6 @@ from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.rejector import (
     ACCURACY,
     FRACTION,
-    REJECTION_COST,
     THRESHOLD,
     Goal,
     rejection_maps,
@@ -41,6 +40,7 @@ from hsreject.schema import (
     FIELD_DIMS,
     MAP_DIMS,
     REJECTED,
+    REJECTION_COST,
     WAVELENGTH,
     attach_classes,
     check_dims,

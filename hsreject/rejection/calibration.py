@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 class Calibration:
     """Reference labels from which a rejector learns where to stop rejecting.
 
-    A wanted accuracy or a rejection cost cannot be read from confidences alone: somebody has to say
-    which pixels were right. Training pixels cannot, because a classifier is surer of them than of
-    others, so they are refused.
+    Confidences alone do not tell which threshold reaches an accuracy or is cheapest: that takes
+    pixels whose class is known. Training pixels are refused, because a classifier is surer of them
+    than of others.
 
     Parameters
     ----------
     labels : DataArray or array of int (y, x)
         Reference labels of the calibration pixels, 0 elsewhere.
     training : DataArray or array of int (y, x), or None
-        Labels of the training pixels, 0 elsewhere. None says that the classifier was trained on
-        another scene.
+        Labels of the training pixels, 0 elsewhere. None if the classifier was trained on another
+        scene.
 
     Examples
     --------
@@ -73,24 +73,15 @@ class Calibration:
         return int((np.asarray(self.labels) > 0).sum())
 
     def pixels(self, label: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which pixels of a label map calibrate, and which of those are right.
+        """Return which pixels (y, x) of a label map calibrate, and which of those are right.
 
-        Parameters
-        ----------
-        label : DataArray of int (y, x)
-
-        Returns
-        -------
-        used : array of bool (y, x)
-            Calibration pixels that have a label.
-        correct : array of bool (pixel)
-            One value for each pixel of `used`, in row order.
+        The second array has one value for each of these pixels, in row order.
         """
         return reference_pixels(label, self.labels, name="calibration labels")
 
 
 def needed_calibration(calibration: Calibration | None, goal: str) -> Calibration:
-    """Return the calibration, or say that `goal` cannot do without."""
+    """Return the calibration, or say that `goal` needs one."""
     if calibration is None:
         raise InputError(
             f"{goal} needs calibration pixels: pass calibration=hsreject.Calibration(labels, "
@@ -106,14 +97,5 @@ def needed_calibration(calibration: Calibration | None, goal: str) -> Calibratio
 
 
 def calibrated_index(points: xr.Dataset, goal: Goal) -> int:
-    """Return the number of the operating point that meets an accuracy or a cost.
-
-    Parameters
-    ----------
-    points : Dataset over `operating_point`
-        Measured on calibration pixels, with the variables of :func:`hsreject.rejection_curve`.
-    goal : Goal
-        `accuracy`: the smallest rejected fraction that reaches it. `rejection_cost`: the smallest
-        mean cost; of equally cheap points the one that rejects least.
-    """
+    """Return the place of the operating point that meets an accuracy or a rejection cost."""
     return int(choose_point(points, **{goal.name: goal.value})["index"])

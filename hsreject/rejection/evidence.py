@@ -67,7 +67,7 @@ class Evidence:
         )
 
     def __post_init__(self) -> None:
-        category_labels(self.probability)
+        category_labels(self.probability)  # raises where they cannot be labels
 
     def check_same_categories(self) -> None:
         """Raise where the hidden field has other categories than the class probabilities.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ from hsreject.errors import InputError
 from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.registry import check_count
+from hsreject.registry import check_count, check_number
 from hsreject.rejection.calibration import calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.joint_problem import JointProblem
@@ -26,16 +25,19 @@ from hsreject.rejection.joint_search import (
     search_fraction,
     sweep_fractions,
 )
-from hsreject.rejection.novelty import DEFAULT_EXPONENT, check_exponent
+from hsreject.rejection.novelty import DEFAULT_EXPONENT
 from hsreject.rejection.rejector import (
+    ACCURACY,
     FAILURE_PROBABILITY,
     FRACTION,
     Goal,
     Rejector,
+    check_context,
+    default_context,
     rejection_maps,
+    with_columns,
 )
-from hsreject.rejection.sequential import check_context, default_context
-from hsreject.schema import MAP_DIMS, OPERATING_POINT, reference_pixels
+from hsreject.schema import MAP_DIMS, REJECTION_COST, reference_pixels
 from hsreject.threads import usable_cores
 
 if TYPE_CHECKING:
@@ -60,15 +62,15 @@ class JointRejector(Rejector):
     Users do not choose q: nothing is rejected up to some value, and half the scene soon after. They
     ask for a fraction, an accuracy or a cost, and q is searched for. Each q is a solve of its own,
     to a relative gap of 1e-4, that depends on nothing but q: results are the same in any order and
-    for any number of workers. The fraction grows with q up to what that gap leaves open.
+    for any number of workers. The fraction grows with q, as far as that gap decides it.
 
-    Sequential rejection ranks pixels; here whole regions fall (on Indian Pines, at a fraction of
-    0.25, over 90 % of the rejected pixels lie in regions of a hundred and more), right labels
-    included, and the more so the stronger the context. Dividing rejection into several classes
-    (`rejection_classes`) ties it less: vector TV counts n equal classes as one whose differences
-    are 1 / sqrt(n) as large. Accuracy kept above that of sequential rejection at equal fractions,
-    in points (Indian Pines, ten training pixels per class, mean of five draws; ``make bench
-    ONLY=rejection``):
+    Sequential rejection ranks pixels; here whole regions fall, right labels included, and the more
+    so the stronger the context (on Indian Pines, at a fraction of 0.25, over 90 % of the rejected
+    pixels lie in regions of a hundred and more). Dividing rejection into several classes
+    (`rejection_classes`) lets smaller regions fall: vector TV counts n equal classes as one whose
+    differences are 1 / sqrt(n) as large. Accuracy of the kept pixels minus that of sequential
+    rejection at equal fractions, in points (Indian Pines, ten training pixels per class, mean of
+    five draws; ``make bench ONLY=rejection``):
 
     ====== ======= ====== ====== ====== ======
     weight classes r=0.1  r=0.2  r=0.3  r=0.4
@@ -109,8 +111,9 @@ class JointRejector(Rejector):
     >>> probability = np.full((4, 8, 8), 0.02)
     >>> probability[0] = 0.94
     >>> probability[:, :, 4:] = 0.25
-    >>> from hsreject.context.priors import VectorTV
-    >>> maps = JointRejector(SegSALSA(VectorTV(weight=0.5))).reject(probability, fraction=0.5)
+    >>> import hsreject as hr
+    >>> context = hr.SegSALSA(hr.VectorTV(weight=0.5))
+    >>> maps = JointRejector(context).reject(probability, fraction=0.5)
     >>> maps.label_with_rejection.values[0]
     array([1, 1, 1, 1, 0, 0, 0, 0], dtype=uint8)
     >>> maps.attrs["reachable_fractions"], maps.attrs["n_solves"] <= 12
@@ -131,12 +134,18 @@ class JointRejector(Rejector):
 
     def __post_init__(self) -> None:
         check_context(self.context)
-        check_exponent(self.novelty_exponent)
+        check_number("novelty_exponent", self.novelty_exponent, least=0)
+        if check_number("fraction_tol", self.fraction_tol, above=0) >= 1:
+            raise InputError(
+                f"fraction_tol is a share of the pixels, below 1 (got {self.fraction_tol:g}). "
+                "Write 1 % as 0.01."
+            )
         check_count("n_points", self.n_points, least=2)
         check_count("rejection_classes", self.rejection_classes, least=1)
         if self.n_workers is not None:
             check_count("n_workers", self.n_workers, least=1)
-        _check_types(self.fraction_tol, self.store)
+        if self.store is not None and not isinstance(self.store, str | PathLike):
+            raise InputError(f"store must be the path of a folder (got {self.store!r}).")
 
     def reject(
         self,
@@ -156,31 +165,30 @@ class JointRejector(Rejector):
         goal = Goal.one_of(
             {
                 FRACTION: fraction,
-                FAILURE_PROBABILITY: None if failure_probability is None else 0.0,
-                "accuracy": accuracy,
-                "rejection_cost": rejection_cost,
+                FAILURE_PROBABILITY: failure_probability,
+                ACCURACY: accuracy,
+                REJECTION_COST: rejection_cost,
             }
         )
         problem = self._problem(maps)
-        if failure_probability is not None:
-            q = problem.given_failure(failure_probability)
-            return self._maps(problem, Found(q, problem.solve(q, progress=progress)), {})
+        if goal.name == FAILURE_PROBABILITY:
+            q = problem.given_failure(goal.value)
+            return self._maps(problem, Found(q, problem.solve(q, progress=progress)))
         if goal.name == FRACTION:
-            return self._maps_at_fraction(problem, goal, progress)
+            return self._maps_at_fraction(problem, goal.value, progress)
         pixels = needed_calibration(calibration, goal.name)
         points, founds = self._points(problem, pixels.labels, progress, name="calibration labels")
         found = founds[calibrated_index(points, goal)]
-        return self._maps(problem, found, {goal.name: goal.value})
+        return self._maps(problem, found, **{goal.name: goal.value})
 
     def operating_points(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         reference: xr.DataArray | NDArray[Any],
         *,
-        calibration: Calibration | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return the operating points of a sweep on reference pixels; it learns from no others.
+        """Return the operating points of a sweep on reference pixels.
 
         Points are placed where the rejected fraction of the reference pixels changes. The first has
         nothing rejected, the last everything. Beside the variables of every rejector there is
@@ -200,7 +208,7 @@ class JointRejector(Rejector):
         goal = Goal.one_of({FRACTION: fraction})
         problem = self._problem(maps)
         points, _ = self._points(problem, reference, progress)
-        return points, self._maps_at_fraction(problem, goal, progress)
+        return points, self._maps_at_fraction(problem, goal.value, progress)
 
     def _problem(self, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> JointProblem:
         return JointProblem(
@@ -234,35 +242,26 @@ class JointRejector(Rejector):
             rejected = found.solution.confidence[used] < found.threshold
             rows.append((operating_point(correct, rejected), found))
         rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
-        accuracy = [point.overall_accuracy for point, _ in rows]
-        q = [float(found.failure_probability) for _, found in rows]
-        points = curve_of_points([point for point, _ in rows]).assign(
-            {
-                "overall_accuracy": (
-                    OPERATING_POINT,
-                    accuracy,
-                    {"long_name": "accuracy with nothing rejected"},
-                ),
-                FAILURE_PROBABILITY: (
-                    OPERATING_POINT,
-                    q,
-                    {"long_name": "probability of classifier failure"},
-                ),
-            }
+        points, founds = [point for point, _ in rows], [found for _, found in rows]
+        curve = with_columns(
+            curve_of_points(points),
+            overall_accuracy=[point.overall_accuracy for point in points],
+            failure_probability=[float(found.failure_probability) for found in founds],
         )
-        return points, [found for _, found in rows]
+        return curve, founds
 
     def _maps_at_fraction(
-        self, problem: JointProblem, goal: Goal, progress: ProgressCallback
+        self, problem: JointProblem, fraction: float, progress: ProgressCallback
     ) -> xr.Dataset:
         found = search_fraction(
-            problem, goal.value, fraction_tol=self.fraction_tol, progress=progress
+            problem, fraction, fraction_tol=self.fraction_tol, progress=progress
         )
-        return self._maps(problem, found, {FRACTION: goal.value})
+        return self._maps(problem, found, fraction=fraction)
 
-    def _maps(self, problem: JointProblem, found: Found, attrs: dict[str, Any]) -> xr.Dataset:
+    def _maps(self, problem: JointProblem, found: Found, **wish: float) -> xr.Dataset:
+        """Return the maps of one solve; their attributes say what was wished for and found."""
         label = problem.label(found.solution)
-        attrs = {"rejector": repr(self), **attrs}
+        attrs: dict[str, Any] = {"rejector": repr(self), **wish}
         if found.reachable is not None:
             attrs |= {"reachable_fractions": list(found.reachable), "search": found.ended}
         if np.ndim(found.failure_probability) == 0:
@@ -272,11 +271,3 @@ class JointRejector(Rejector):
             found.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
         )
         return rejection_maps(label, confidence, threshold=found.threshold, attrs=attrs)
-
-
-def _check_types(fraction_tol: object, store: object) -> None:
-    """Raise unless the tolerance is a number between 0 and 1, and the store a path or None."""
-    if not isinstance(fraction_tol, Real) or not 0 < float(fraction_tol) < 1:
-        raise InputError(f"fraction_tol must be a number between 0 and 1 (got {fraction_tol!r}).")
-    if store is not None and not isinstance(store, str | PathLike):
-        raise InputError(f"store must be the path of a folder (got {store!r}).")

@@ -20,7 +20,7 @@ from hsreject.files import recall
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_search import Probe
 from hsreject.rejection.novelty import known_weight
-from hsreject.schema import MAP_DIMS, X, Y, check_dims, check_no_mask, check_same_grid
+from hsreject.schema import as_map, check_no_mask, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,10 +32,10 @@ TOLERANCE = 1e-4
 """Relative gap of joint solves: at 1e-3 the rejected fraction still depends on the start."""
 
 MOST_ITERATIONS = 20_000
-"""Next to a jump of the rejected fraction two fields are nearly as good, and solves take longer."""
+"""Next to a jump of the rejected fraction two fields are nearly as good: solves take longer."""
 
 SMALLEST_ODDS = 1e-9
-"""Of failure: below them, and above their reciprocal, nothing is looked for."""
+"""Odds of failure that a search still looks at; their reciprocal is the largest."""
 
 NO_OPINION = 1e-3
 """Largest class value below which a field says nothing about the class of a rejected pixel."""
@@ -43,20 +43,20 @@ NO_OPINION = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class JointSolution:
-    """What one solve says of each pixel.
+    """What one solve says of each pixel, and of the optimum.
 
     Attributes
     ----------
     category : array of int32 (y, x)
-        Position of the largest of the K class values, -1 where the pixel is rejected beyond doubt
-        (all are below `NO_OPINION`) or where there is no data.
+        Position of the largest of the K class values, -1 where there is no data or where the pixel
+        is rejected beyond doubt: all are below `NO_OPINION`.
     confidence : array of float32 (y, x)
-        Largest class value minus the value of the rejection class; the pixel is rejected where it
-        is negative. NaN where there is no data.
+        Largest class value minus the value of rejection; the pixel is rejected where that is
+        negative. NaN where there is no data.
     objective, rejected_mass : float
-        Per pixel, as :mod:`hsreject.rejection.joint_search` uses them; NaN where they are unknown.
-        The objective is the certified lower bound of the optimum: too low a value of the coarser
-        solve without rejection leads a search below the change, which closes its bracket.
+        Value and negative slope of the optimum per pixel (:mod:`hsreject.rejection.joint_search`),
+        NaN where unknown. The objective is the certified lower bound: a value too low, as of the
+        coarser solve without rejection, makes a search try below the change, which is harmless.
     """
 
     category: NDArray[np.int32]
@@ -66,7 +66,7 @@ class JointSolution:
 
     @classmethod
     def of_field(cls, field: NDArray[Any], n_classes: int, **numbers: float) -> JointSolution:
-        """Return the solution with a hidden field of `n_classes` and the classes of rejection."""
+        """Return the solution of a hidden field of `n_classes` classes, then those of rejection."""
         category = field[:n_classes].argmax(axis=0).astype(np.int32)
         largest = field[:n_classes].max(axis=0)
         # summed class by class: the order of np.sum depends on the layout of the field
@@ -87,29 +87,17 @@ class JointProblem:
     Every solve starts cold, so that it depends on its failure probability alone: not on the order
     of the solves, nor on what was kept from an interrupted sweep. Warm starts were measured on
     Indian Pines with vector TV of weight 1 and 2, in sweeps of 20. From the context without
-    rejection they bring nothing; from fixed failure probabilities in between they save 7 and 26 %
+    rejection they gain nothing; from fixed failure probabilities in between they save 7 and 26 %
     of the iterations, but rejected fractions then move by up to 0.014, and every field and dual
     would have to be kept, in memory and on disk.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    context : SegSALSA
-    novelty_exponent : float
-        The odds of failure are divided by the novelty p-value to this power.
-    rejection_classes : int
-        Into how many equal classes rejection is divided.
-    store : Path, optional
-        Folder in which finished solves are kept.
 
     Attributes
     ----------
     has_data : array of bool (y, x)
-        Pixels with data.
     solved : dict of float to JointSolution
-        The finished solves by failure probability, those with a map of them not included.
+        The finished solves by failure probability (not those with a map of them).
     n_solves : int
-        Solves so far, those found in the store not counted.
+        Solves so far; those found in the folder `store` do not count.
     """
 
     def __init__(
@@ -132,7 +120,7 @@ class JointProblem:
         )
         weight = known_weight(evidence, exponent=novelty_exponent)
         self._weight = None if weight is None else np.asarray(weight.values)
-        # here, so that messages speak of what was given and not of the class of rejection
+        # checked here, so that messages speak of what was given, not of the class of rejection
         self.has_data: NDArray[np.bool_] = valid_probability_pixels(self._probability)
         self._check_hidden_field()
         self.n_classes = len(given)
@@ -165,9 +153,9 @@ class JointProblem:
     def rejects_all(self) -> float:
         """The failure probability from which on everything is rejected, whatever the prior.
 
-        Where the rejection class is at least as likely as every other class in every pixel, the
-        constant field of rejection minimises the data term and the priors at once. Without class
-        priors that is at 1/2 or before, and the earlier the more novel all pixels are.
+        Where rejection is at least as likely as every class in every pixel, the constant field of
+        rejection minimises the data term and the priors at once. Without class priors that is at
+        1/2 or before, and the earlier the more novel all pixels are.
         """
         odds = self._likelihood if self._weight is None else self._likelihood * self._weight
         largest = min(max(float(np.nanmax(odds)), SMALLEST_ODDS), 1 / SMALLEST_ODDS)
@@ -177,10 +165,7 @@ class JointProblem:
     def everything(self) -> Probe:
         """The end of the scale: everything is rejected, at -log of the odds of failure."""
         q, _ = self._failure_and_sum(self.rejects_all)
-        with np.errstate(divide="ignore", invalid="ignore"):  # where there is no data
-            costs = np.broadcast_to(np.log((1 - q) / q), self.has_data.shape)
-        objective = float(costs[self.has_data].mean())
-        return Probe(self.rejects_all, 1.0, objective, 1.0)
+        return Probe(self.rejects_all, 1.0, self._mean_log_ratio(1 - q, q), 1.0)
 
     def solve(
         self,
@@ -191,7 +176,7 @@ class JointProblem:
     ) -> JointSolution:
         """Return the solution for one failure probability, a number or a map (y, x).
 
-        Without any rejection this is the context itself: the known hidden field if there is one.
+        With 0 this is the context itself: the known hidden field if there is one.
         """
         q = np.asarray(failure_probability, dtype=np.float64)
         solution = self.solved.get(float(q)) if q.ndim == 0 else None
@@ -223,10 +208,13 @@ class JointProblem:
             probability = self._extended(q)
         self.n_solves += 1
         result = context.solve(probability, image=self.evidence.image, progress=progress)
+        # the likelihoods of a pixel are s [p, odds of failure, ...] with s = (1 - q) / sum
+        q, total = self._failure_and_sum(q)
+        log_scale = self._mean_log_ratio(1 - q, total)
         return JointSolution.of_field(
             result.hidden_field,
             self.n_classes,
-            objective=(result.objective - result.gap) / self.has_data.sum() + self._log_scale(q),
+            objective=(result.objective - result.gap) / self.has_data.sum() + log_scale,
             rejected_mass=rejected_mass(result.hidden_field, probability, self.n_classes),
         )
 
@@ -239,12 +227,11 @@ class JointProblem:
         extended[self.n_classes :] = np.where(self.has_data, q / total, np.nan)
         return extended
 
-    def _log_scale(self, q: NDArray[np.float64]) -> float:
-        """Return the mean of log s, where the likelihoods of a pixel are s [p, odds of q, ...]."""
-        q, total = self._failure_and_sum(q)
+    def _mean_log_ratio(self, above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
+        """Return the mean log(above / below) over the pixels with data, of numbers or maps."""
         with np.errstate(divide="ignore", invalid="ignore"):  # where there is no data
-            scale = np.broadcast_to(np.log((1 - q) / total), self.has_data.shape)
-        return float(scale[self.has_data].mean())
+            logs = np.broadcast_to(np.log(above / below), self.has_data.shape)
+        return float(logs[self.has_data].mean())
 
     def _failure_and_sum(
         self, q: float | NDArray[np.float64]
@@ -282,10 +269,6 @@ class JointProblem:
             raise ValueError(path)
         return JointSolution(category, confidence, *numbers)
 
-    def rejected_fraction(self, solution: JointSolution) -> float:
-        """Return the rejected share of the pixels with data."""
-        return float(solution.rejected[self.has_data].mean())
-
     def label(self, solution: JointSolution) -> xr.DataArray:
         """Return the label map of a solution: the largest of the K classes of its field.
 
@@ -300,22 +283,16 @@ class JointProblem:
 
     def given_failure(self, given: Any) -> NDArray[np.float64]:
         """Return a failure probability or a map (y, x) of them, or say why it cannot be one."""
-        name, probability = "failure_probability", self.evidence.probability
-        if isinstance(given, xr.DataArray) and given.ndim:
-            given = check_dims(given, MAP_DIMS, name=name)
-            check_same_grid(probability, given, names=("probability", name))
+        name = "failure_probability"
         check_no_mask(given, name=name, remedy="Fill them first, with .filled(...).")
+        if np.ndim(given):
+            given = as_map(given, name=name)
+            check_same_grid(self.evidence.probability, given, names=("probability", name))
         values = np.asarray(given)
         if values.dtype.kind not in "biuf":
             shown = f"a map of {values.dtype}" if values.ndim else repr(given)
             raise InputError(f"{name} must be a number (got {shown}).")
         if values.ndim:
-            shape = (probability.sizes[Y], probability.sizes[X])
-            if values.shape != shape:
-                raise InputError(
-                    f"{name} must be a number, or a map (y, x) of the shape {shape} (got the shape "
-                    f"{values.shape})."
-                )
             values = np.where(self.has_data, values, 0)
         if not ((values >= 0) & (values < 1)).all():
             missing = int(np.isnan(values).sum())

@@ -4,12 +4,17 @@ The idea. Let :math:`\lambda = \log(q / (1 - q))` be the log-odds of the failure
 :math:`G(\lambda)` the optimum of the joint problem per pixel, with all likelihoods divided by
 1 - q. A field costs :math:`-\log(p_i'z_i + e^\lambda r_i)` in pixel i, where r is its value of
 rejection: that is concave in :math:`\lambda`, so G, the least of such functions, is concave too.
-Its slope is minus the rejected mass (the mean posterior probability of rejection), which is close
-to the rejected fraction. So every solve gives a tangent of G, and the tangents of two solves meet
-between them: at the jump, if the fraction jumps there, else where it changes.
+Its negative slope is the rejected mass (the mean posterior probability of rejection), which is
+close to the rejected fraction. So every solve gives a tangent of G, and the tangents of two solves
+meet between them: at the jump, if the fraction jumps there, else where it changes.
 
-Away from jumps the fraction is close to a logistic function of :math:`\lambda`: a straight line
-from log-odds to log-odds.
+Away from jumps the fraction is close to a logistic function of :math:`\lambda`: log-odds of the
+fraction over log-odds of q are a straight line.
+
+The search (:func:`search_fraction`) keeps a bracket, two solves around the wanted fraction, and
+tries a q inside: where the straight line or, next to a jump, the crossing of the tangents says.
+The sweep (:func:`sweep_fractions`) starts from a coarse grid and puts batch after batch of new
+solves where the fraction changes most from one solve to the next.
 """
 
 from __future__ import annotations
@@ -37,7 +42,7 @@ NARROWEST = 1e-4
 """Width of a bracket in log-odds of q that is not divided further: there the fraction jumps."""
 
 STEEPNESS = 0.03
-"""By how much log-odds of q go up with those of small fractions, on scenes where this was tried."""
+"""How much the log-odds of q grow with those of a small fraction, on scenes where it was tried."""
 
 AWAY_FROM_ENDS = (0.01, 0.05, 0.25, 0.5)
 """Share of a bracket that a try keeps away from its ends, after 0, 1, 2 and more tries in vain."""
@@ -54,8 +59,8 @@ class Found:
     """A failure probability that was solved for, and how it came to be chosen.
 
     `threshold` is the smallest confidence kept: 0, or infinity where everything is rejected.
-    `reachable` are the nearest rejected fractions found below and above a wanted one, next to each
-    other only at a jump. `ended` says why a search ended.
+    `reachable` are the nearest rejected fractions found below and above a wanted one; there may be
+    others between them unless the search ended at a jump. `ended` says why it ended.
     """
 
     failure_probability: float | NDArray[np.float64]
@@ -66,7 +71,7 @@ class Found:
 
 
 class Probe(NamedTuple):
-    """What one solve tells a search: the rejected fraction, and value and -slope of G."""
+    """What one solve tells a search: the rejected fraction, and value and negative slope of G."""
 
     failure_probability: float
     fraction: float
@@ -77,6 +82,28 @@ class Probe(NamedTuple):
     def log_odds(self) -> float:
         """Log-odds of the failure probability, -inf for 0."""
         return _log_odds(self.failure_probability)
+
+
+class Bracket(NamedTuple):
+    """Two neighbouring probes, by failure probability."""
+
+    low: Probe
+    high: Probe
+
+    @property
+    def width(self) -> float:
+        """In log-odds of q; infinite from q = 0."""
+        return self.high.log_odds - self.low.log_odds
+
+    @property
+    def change(self) -> float:
+        """Of the rejected fraction."""
+        return self.high.fraction - self.low.fraction
+
+    @property
+    def has_line(self) -> bool:
+        """Whether a straight line in log-odds exists: not next to nothing or everything."""
+        return 0 < self.low.fraction < self.high.fraction < 1
 
 
 def search_fraction(
@@ -91,60 +118,65 @@ def search_fraction(
     problem.solve(0.0, progress=solves.of_solve())
     known = problem.solved.items()
     probes = [problem.everything, *(probe_of(q, one, problem.has_data) for q, one in known)]
-    brackets: list[tuple[Probe, Probe]] = []
+    brackets: list[Bracket] = []
     while True:
-        low, high = bracket(probes, wanted)
-        brackets.append((low, high))
-        best = min(probes, key=lambda probe: (abs(probe.fraction - wanted), probe.fraction))
-        ended = _why_it_ends(best, wanted, fraction_tol, brackets)
+        bracket = bracket_of(probes, wanted)
+        brackets.append(bracket)
+        nearest = min(probes, key=lambda probe: (abs(probe.fraction - wanted), probe.fraction))
+        ended = _why_it_ends(nearest, wanted, fraction_tol, bracket, n_solves=len(brackets))
         if ended is not None:
             break
-        # Brackets only shrink, in width or in fraction. Those less than twice as large as the last
-        # one belong to the latest tries, which together did not halve it.
-        sizes = [_width(*pair) * (pair[1].fraction - pair[0].fraction) for pair in brackets]
-        n_in_vain = sum(size < 2 * sizes[-1] for size in sizes[:-1])
-        q = next_probe(low, high, wanted, n_in_vain=n_in_vain)
+        q = next_try(bracket, wanted, n_in_vain=_tries_in_vain(brackets))
         solution = problem.solve(q, progress=solves.of_solve())
         probes.append(probe_of(q, solution, problem.has_data))
     solves.finish()
-    reachable = (wanted, wanted) if best.fraction == wanted else (low.fraction, high.fraction)
-    if best.failure_probability == problem.rejects_all:
+    if nearest.failure_probability == problem.rejects_all:
         found = everything_rejected(problem)
     else:
-        found = Found(best.failure_probability, problem.solve(best.failure_probability))
+        found = Found(nearest.failure_probability, problem.solve(nearest.failure_probability))
+    exact = nearest.fraction == wanted
+    reachable = (wanted, wanted) if exact else (bracket.low.fraction, bracket.high.fraction)
     return replace(found, reachable=reachable, ended=ended)
 
 
 def _why_it_ends(
-    best: Probe, wanted: float, fraction_tol: float, brackets: list[tuple[Probe, Probe]]
+    nearest: Probe, wanted: float, fraction_tol: float, bracket: Bracket, *, n_solves: int
 ) -> str | None:
-    """Return why a search ends here, or None. An end of the scale is not near, only exact."""
-    near = 0 < best.fraction < 1 and abs(best.fraction - wanted) <= fraction_tol
-    if near or best.fraction == wanted:
+    """Return why a search ends here, or None. Nothing and everything must be met exactly."""
+    near = 0 < nearest.fraction < 1 and abs(nearest.fraction - wanted) <= fraction_tol
+    if near or nearest.fraction == wanted:
         return "near enough"
-    if _width(*brackets[-1]) < NARROWEST:
+    if bracket.width < NARROWEST:
         return "jump"
-    return "out of solves" if len(brackets) == MOST_SOLVES else None
+    return "out of solves" if n_solves == MOST_SOLVES else None
 
 
-def _width(low: Probe, high: Probe) -> float:
-    return high.log_odds - low.log_odds
+def _tries_in_vain(brackets: list[Bracket]) -> int:
+    """Return how many of the latest tries together did not halve the bracket.
 
-
-def next_probe(low: Probe, high: Probe, wanted: float, *, n_in_vain: int) -> float:
-    """Return the failure probability to try next, between two probes around a wanted fraction.
-
-    A straight line in log-odds tells it. Next to a probe that rejects nothing or everything there
-    is none, and where it failed a moment ago there may be a jump or a plateau: then the tangents
-    tell it. With every further try in vain it moves closer to the middle of the bracket.
+    Brackets only shrink, in width or in change, so these are the earlier ones that were less than
+    twice as large as the last one is.
     """
+    *earlier, last = (bracket.width * bracket.change for bracket in brackets)
+    return sum(size < 2 * last for size in earlier)
+
+
+def next_try(bracket: Bracket, wanted: float, *, n_in_vain: int) -> float:
+    """Return the failure probability in a bracket that is most likely to reject what is wanted.
+
+    The straight line in log-odds tells it. It says nothing where an end rejects nothing or
+    everything, and where it failed a moment ago there may be a jump or a plateau: then the crossing
+    of the tangents tells it. Every further try in vain keeps closer to the middle of the bracket.
+    """
+    low, high = bracket
     left, right = low.log_odds, high.log_odds
-    if n_in_vain == 0 and 0 < low.fraction < high.fraction < 1:
+    if n_in_vain == 0 and bracket.has_line:
         start, end = _log_odds(low.fraction), _log_odds(high.fraction)
         aim = left + (right - left) * (_log_odds(wanted) - start) / (end - start)
     else:
-        aim = crossing(low, high)
-        if (low.failure_probability, high.fraction) == (0, 1):  # before the first try
+        aim = crossing(bracket)
+        if low.failure_probability == 0 and high.fraction == 1:
+            # the whole scale, at the first try: small fractions lie a little below the crossing
             aim += STEEPNESS * min(_log_odds(wanted), 0.0)
     if not math.isfinite(aim):  # nothing is known of the objective: halve, or step far down
         aim = (left + right) / 2 if math.isfinite(left) else right - 1 - abs(right)
@@ -159,33 +191,31 @@ def _inside(log_odds: float, left: float, right: float, share: float) -> float:
     return min(max(log_odds, left + margin), right - margin)
 
 
-def crossing(low: Probe, high: Probe) -> float:
-    """Return the log-odds where the tangents of G at two probes meet, NaN if they tell nothing."""
+def crossing(bracket: Bracket) -> float:
+    """Return the log-odds where the tangents of G at both ends meet, NaN if they tell nothing."""
+    low, high = bracket
     step = high.rejected_mass - low.rejected_mass
     if not step > 0:
         return math.nan
-    # a tangent is G(l) = objective - mass (l - log-odds); with q = 0 nothing is rejected
+    # A tangent is G(l) = objective - mass (l - log-odds); at q = 0, where log-odds are -inf, it
+    # is flat.
     end = high.rejected_mass * high.log_odds
-    start = low.rejected_mass and low.rejected_mass * low.log_odds
+    start = low.rejected_mass * low.log_odds if low.rejected_mass else 0.0
     return (high.objective - low.objective + end - start) / step
 
 
-def bracket(probes: list[Probe], wanted: float) -> tuple[Probe, Probe]:
-    """Return the neighbouring probes around a wanted fraction."""
-    ordered = monotone(probes)
-    above = [i for i, probe in enumerate(ordered) if i > 0 and probe.fraction > wanted]
-    high = above[0] if above else len(ordered) - 1
-    return ordered[high - 1], ordered[high]
+def bracket_of(probes: list[Probe], wanted: float) -> Bracket:
+    """Return the first neighbours of which the second rejects more than wanted, or the last.
 
-
-def monotone(probes: list[Probe]) -> list[Probe]:
-    """Return the probes by failure probability, each fraction raised to the largest before it.
-
-    Solves end within their tolerance, so a larger failure probability may reject a pixel less.
+    The first: solves end within their tolerance, so a larger q may reject a pixel less.
     """
-    ordered = sorted(probes)
-    raised = np.maximum.accumulate([probe.fraction for probe in ordered])
-    return [p._replace(fraction=float(f)) for p, f in zip(ordered, raised, strict=True)]
+    brackets = [Bracket(*pair) for pair in pairwise(sorted(probes))]
+    return next((one for one in brackets if one.high.fraction > wanted), brackets[-1])
+
+
+def everything_rejected(problem: JointProblem) -> Found:
+    """Return the end of the scale: the labels of the context, and none of them kept."""
+    return Found(problem.rejects_all, problem.solve(0.0), threshold=math.inf)
 
 
 def sweep_fractions(
@@ -217,21 +247,16 @@ def sweep_fractions(
     return [Found(q, found[q]) for q in sorted(found)]
 
 
-def everything_rejected(problem: JointProblem) -> Found:
-    """Return the end of every sweep: the labels of the context, and none of them kept."""
-    return Found(problem.rejects_all, problem.solve(0.0), threshold=math.inf)
-
-
 def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[float]:
     """Return up to `size` new failure probabilities where the fraction changes most.
 
-    One after the other goes into the interval whose steps from point to point, those placed there
-    counted, are still the largest, unless they are smaller than `resolution`.
+    One after the other goes into the bracket whose change, divided by the points placed in it, is
+    still the largest, unless that is smaller than `resolution`.
     """
-    pairs = pairwise(monotone(probes))
-    intervals = [pair for pair in pairs if _width(*pair) > NARROWEST]
-    changes = np.array([high.fraction - low.fraction for low, high in intervals])
-    counts = np.zeros(len(intervals), dtype=int)
+    brackets = [Bracket(*pair) for pair in pairwise(sorted(probes))]
+    brackets = [bracket for bracket in brackets if bracket.width > NARROWEST]
+    changes = np.array([bracket.change for bracket in brackets])
+    counts = np.zeros(len(brackets), dtype=int)
     for _ in range(size):
         steps = changes / (counts + 1)
         if not steps.max(initial=0) >= resolution:
@@ -239,33 +264,39 @@ def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[flo
         counts[steps.argmax()] += 1
     return [
         _probability(log_odds)
-        for (low, high), count in zip(intervals, counts, strict=True)
-        for log_odds in _between(low, high, int(count))
+        for bracket, count in zip(brackets, counts.tolist(), strict=True)
+        for log_odds in _between(bracket, count)
     ]
 
 
-def _between(low: Probe, high: Probe, count: int) -> list[float]:
-    """Return the log-odds of `count` new points between two probes.
+def _between(bracket: Bracket, count: int) -> list[float]:
+    """Return the log-odds of `count` new points in a bracket.
 
-    On the straight line in log-odds they divide the change of the fraction evenly. Where nothing
-    becomes everything there is no line, and they crowd around the crossing of the tangents, from
-    both sides. Next to nothing or everything they divide the log-odds of q evenly.
+    Where nothing becomes everything, they crowd around the crossing of the tangents. On a straight
+    line they divide the change of the fraction evenly. Else they divide the log-odds of q evenly.
     """
+    low, high = bracket
     left, right = low.log_odds, high.log_odds
-    centre = crossing(low, high)
+    centre = crossing(bracket)
     if (low.fraction, high.fraction) == (0, 1) and math.isfinite(centre):
-        ends = (left if math.isfinite(left) else 2 * centre - right, right)
-        centre = _inside(centre, *ends, share=AWAY_FROM_ENDS[0])
-        aside = [(ends[i % 2] - centre) / 4 ** (1 + i // 2) for i in range(count - 1)]
-        return [centre + shift for shift in (0, *aside)][:count]
+        left = left if math.isfinite(left) else 2 * centre - right
+        return _around(_inside(centre, left, right, AWAY_FROM_ENDS[0]), left, right, count)
     if not math.isfinite(left):
         left = right - count * math.log(4)  # the more points, the further down they reach
     shares = np.arange(1, count + 1) / (count + 1)
-    if low.fraction > 0 and high.fraction < 1:
+    if bracket.has_line:
         start, end = _log_odds(low.fraction), _log_odds(high.fraction)
-        aims = low.fraction + shares * (high.fraction - low.fraction)
+        aims = low.fraction + shares * bracket.change
         shares = (np.log(aims / (1 - aims)) - start) / (end - start)
     return [left + float(share) * (right - left) for share in shares]
+
+
+def _around(centre: float, left: float, right: float, count: int) -> list[float]:
+    """Return a centre and, in turn on its left and right, points ever four times as near to it."""
+    points = [centre]
+    for step in range(1, count):
+        points += [centre + (end - centre) / 4**step for end in (left, right)]
+    return points[:count]
 
 
 def _solve_all(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,7 +25,8 @@ DEFAULT_EXPONENT = 1 / 3
 """Separates unknown classes of Indian Pines nearly as well as the p-value alone does.
 
 The plain product (exponent 1) separates them a little better, but costs a point of accuracy at 10 %
-rejected when all classes are known, of which the cube root leaves a third (`hsreject novelty`).
+rejected when all classes are known; the cube root costs a third of that
+(`examples/unknown_classes.py`).
 """
 
 
@@ -47,13 +47,13 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     probability of at most about :math:`\alpha`, whatever the distribution of the features (Vovk,
     Gammerman and Shafer 2005; Laxhammar and Falkman 2010 for nearest neighbours). Where each class
     has as many training samples as the others, whatever its area, p ranks the pixels of a scene but
-    is no such guarantee. Small values mean: like no training sample. Between the :math:`e_i` the
+    does not guarantee that. Small values mean: like no training sample. Between the :math:`e_i` the
     step function is interpolated linearly, and beyond the largest, which m training samples share,
     it is :math:`(1 + m \max e / d) / (n + 1)`: never below the step function, and strictly
     decreasing, so that pixels can be ranked.
 
-    The samples of all classes are pooled: with ten samples a class, a p-value for each class could
-    not fall below 1/11.
+    The samples of all classes are pooled: with ten samples per class, a p-value for each class
+    could not fall below 1/11.
 
     Parameters
     ----------
@@ -191,13 +191,7 @@ def neighbor_distance(
 def conformal_p_value(
     distance: NDArray[np.float64], calibrating: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the interpolated conformal p-value of distances, given ascending calibrating ones.
-
-    Examples
-    --------
-    >>> conformal_p_value(np.array([0.0, 1.0, 1.5, 2.0, 4.0]), np.array([1.0, 2.0, 2.0]))
-    array([1.   , 1.   , 0.875, 0.75 , 0.5  ])
-    """
+    """Return the interpolated conformal p-value of distances, given ascending calibrating ones."""
     n = calibrating.size
     knots, first = np.unique(calibrating, return_index=True)
     inside = np.interp(distance, knots, (1 + n - first) / (n + 1))
@@ -207,37 +201,8 @@ def conformal_p_value(
     return np.where(distance > knots[-1], beyond, inside)
 
 
-def check_exponent(exponent: Any) -> None:
-    """Raise unless `exponent` is a number from 0."""
-    if not isinstance(exponent, Real) or not 0 <= float(exponent) < np.inf:
-        raise InputError(
-            f"novelty_exponent must be a number, at least 0 and finite (got {exponent}); "
-            "0 ignores novelty, 1 multiplies with the p-value."
-        )
-
-
 def known_weight(evidence: Evidence, *, exponent: float) -> xr.DataArray | None:
     """Return how far each pixel counts as known, p-value ** exponent, or None without p-values."""
-    p_value = _checked_p_value(evidence)
-    return None if p_value is None else p_value**exponent
-
-
-def lowered_by_novelty(
-    confidence: xr.DataArray, evidence: Evidence, *, exponent: float, lowest: float
-) -> xr.DataArray:
-    """Return a confidence (y, x), lowered where the pixel looks like no training sample.
-
-    With w the known weight and b the lowest confidence that there could be, ``b + w (c - b)``: the
-    product with the confidence, also where confidences are negative.
-    """
-    weight = known_weight(evidence, exponent=exponent)
-    if weight is None:
-        return confidence
-    lowered = lowest + weight.astype(confidence.dtype) * (confidence - lowest)
-    return lowered.rename("confidence").assign_attrs(confidence.attrs)
-
-
-def _checked_p_value(evidence: Evidence) -> xr.DataArray | None:
     p_value = evidence.novelty_p_value
     if p_value is None:
         return None
@@ -251,4 +216,19 @@ def _checked_p_value(evidence: Evidence) -> xr.DataArray | None:
             f"novelty_p_value must lie in [0, 1] wherever there are probabilities "
             f"({int(missing.sum())} values are missing, {int(outside.sum())} lie outside)."
         )
-    return p_value
+    return p_value**exponent
+
+
+def lowered_by_novelty(
+    confidence: xr.DataArray, evidence: Evidence, *, exponent: float, lowest: float
+) -> xr.DataArray:
+    """Return a confidence (y, x), lowered where the pixel looks like no training sample.
+
+    That is ``b + w (c - b)`` with the known weight w and the lowest possible confidence b: the
+    product w c where b is 0, and still a lowering where confidences c are negative.
+    """
+    weight = known_weight(evidence, exponent=exponent)
+    if weight is None:
+        return confidence
+    lowered = lowest + weight.astype(confidence.dtype) * (confidence - lowest)
+    return lowered.rename("confidence").assign_attrs(confidence.attrs)

@@ -37,7 +37,6 @@ class PixelwiseRejector(FieldRejector):
 
     Examples
     --------
-    >>> import numpy as np
     >>> probability = np.array([[[0.9, 0.6, 0.2, np.nan]], [[0.1, 0.4, 0.8, np.nan]]])
     >>> maps = PixelwiseRejector("margin").reject(probability, fraction=1 / 3)
     >>> maps.label_with_rejection.values  # 0 is rejected, 255 no data
@@ -57,7 +56,7 @@ class PixelwiseRejector(FieldRejector):
         """Return the class probabilities, or say what is wrong with them."""
         probability = evidence.probability
         if probability.chunks is None:
-            evidence.check_same_categories()  # otherwise some classes would lack a value
+            evidence.check_same_categories()  # otherwise some classes would have no value
             _checked(probability.values)
             return probability
         lazy = probability.chunk({CATEGORY: -1})  # checked when they are computed

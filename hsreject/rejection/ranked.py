@@ -13,15 +13,24 @@ from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.calibration import calibrated_index, needed_calibration
+from hsreject.registry import check_number
+from hsreject.rejection.calibration import Calibration, calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.novelty import DEFAULT_EXPONENT, check_exponent, lowered_by_novelty
-from hsreject.rejection.rejector import FRACTION, Goal, Rejector, rejection_maps
+from hsreject.rejection.novelty import DEFAULT_EXPONENT, lowered_by_novelty
+from hsreject.rejection.rejector import (
+    ACCURACY,
+    FRACTION,
+    THRESHOLD,
+    Goal,
+    Rejector,
+    rejection_maps,
+    with_columns,
+)
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import (
     CATEGORY,
     MAP_DIMS,
-    OPERATING_POINT,
+    REJECTION_COST,
     check_dims,
     nodata_label,
     reference_pixels,
@@ -30,28 +39,26 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.rejection.calibration import Calibration
-
 
 class RankedRejector(Rejector):
-    """A rejector with one label map and one confidence: every operating point by one sort.
+    """A rejector with one label map and one confidence: one sort gives every operating point.
 
     Subclasses implement :meth:`label_and_confidence`. Pixels with a confidence below a threshold
-    are rejected; the threshold follows from what the user wants, or is given.
+    are rejected; the threshold is given, or follows from what the user wants.
 
     Examples
     --------
     A complete rejector, which trusts pixels whose neighbours look alike:
 
     >>> from hsreject.confidence import label_map
-    >>> class NeighbourRejector(RankedRejector):
+    >>> class NeighborRejector(RankedRejector):
     ...     '''Rejects pixels whose probability differs from that of their left neighbour.'''
     ...
     ...     def label_and_confidence(self, evidence, progress):
     ...         difference = evidence.probability - evidence.probability.shift(x=1)
     ...         return label_map(evidence.probability), -abs(difference).max("category").fillna(0)
     >>> probability = np.array([[[0.9, 0.9, 0.2, 0.1]], [[0.1, 0.1, 0.8, 0.9]]])
-    >>> NeighbourRejector().reject(probability, fraction=0.25).label_with_rejection.values
+    >>> NeighborRejector().reject(probability, fraction=0.25).label_with_rejection.values
     array([[1, 1, 0, 2]], dtype=uint8)
     """
 
@@ -61,8 +68,7 @@ class RankedRejector(Rejector):
     def halo(self) -> int | None:
         """How many pixels around a block decide its labels and confidences; None: the whole scene.
 
-        A scene can be mapped in blocks only by a rejector that knows. By default nothing is
-        promised.
+        Only a rejector that says a number can map a scene in blocks.
         """
         return None
 
@@ -129,32 +135,41 @@ class RankedRejector(Rejector):
         """
         goal = Goal.one_of(
             {
-                "fraction": fraction,
-                "threshold": threshold,
-                "accuracy": accuracy,
-                "rejection_cost": rejection_cost,
+                FRACTION: fraction,
+                THRESHOLD: threshold,
+                ACCURACY: accuracy,
+                REJECTION_COST: rejection_cost,
             }
         )
-        if goal.needs_calibration:
-            needed_calibration(calibration, goal.name)
+        # before the solve: whoever forgot the calibration need not wait to be told
+        known = needed_calibration(calibration, goal.name) if goal.needs_calibration else None
         ranking = self.rank(maps, progress=progress)
-        return reject_ranked(ranking, goal, calibration=calibration, rejector=repr(self))
+        label, confidence = ranking["label"], ranking["confidence"]
+        attrs: dict[str, Any] = {"rejector": repr(self), goal.name: goal.value}
+        if goal.name == FRACTION:
+            found = threshold_for_fraction(confidence.values, goal.value)
+            smallest_kept = found.value
+            attrs["reachable_fractions"] = [found.reachable_below, found.reachable_above]
+        elif known is not None:
+            used, correct = known.pixels(label)
+            points = rejection_curve(correct, confidence.values[used])
+            smallest_kept = points["threshold"].values[calibrated_index(points, goal)].item()
+        else:
+            smallest_kept = goal.value
+        return rejection_maps(label, confidence, threshold=smallest_kept, attrs=attrs)
 
     def operating_points(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         reference: xr.DataArray | NDArray[Any],
         *,
-        calibration: Calibration | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return every operating point that a threshold can reach on reference pixels."""
         ranking = self.rank(maps, progress=progress)
         used, correct = reference_pixels(ranking["label"], reference)
         curve = rejection_curve(correct, ranking["confidence"].values[used])
-        overall = np.full(curve.sizes[OPERATING_POINT], correct.mean())
-        meaning = {"long_name": "accuracy with nothing rejected"}
-        return curve.assign(overall_accuracy=(OPERATING_POINT, overall, meaning))
+        return with_columns(curve, overall_accuracy=correct.mean())
 
 
 def _check_ranking(
@@ -164,9 +179,8 @@ def _check_ranking(
     infinite = np.isinf(confidence)
     if infinite.any():
         raise InputError(
-            f"Pixels of the scene have an infinite confidence ({infinite.sum()} of them), above "
-            "which there is no threshold. Choose another confidence, or let it end at a largest "
-            "number."
+            f"Pixels of the scene have an infinite confidence ({infinite.sum()} of them), and no "
+            "threshold lies above that. Choose another confidence, or clip it at a largest number."
         )
     without = has_data & np.isnan(confidence)
     if without.any() or not has_data.any():
@@ -185,39 +199,12 @@ def _check_ranking(
     )
 
 
-def reject_ranked(
-    ranking: xr.Dataset, goal: Goal, *, calibration: Calibration | None, rejector: str
-) -> xr.Dataset:
-    """Return the maps of the rejection that `goal` asks for, given label and confidence."""
-    attrs: dict[str, Any] = {"rejector": rejector, goal.name: goal.value}
-    confidence = ranking["confidence"]
-    sure = confidence.values[~np.isnan(confidence.values)]
-    if sure.size == 0:
-        raise InputError("No pixel of the scene has data, so there is nothing to reject or keep.")
-    threshold = goal.value
-    if goal.name == FRACTION:
-        found = threshold_for_fraction(sure, goal.value)
-        threshold = found.value
-        attrs["reachable_fractions"] = [found.reachable_below, found.reachable_above]
-    elif goal.needs_calibration:
-        used, correct = needed_calibration(calibration, goal.name).pixels(ranking["label"])
-        points = rejection_curve(correct, confidence.values[used])
-        threshold = points["threshold"].values[calibrated_index(points, goal)].item()
-    return rejection_maps(ranking["label"], confidence, threshold=threshold, attrs=attrs)
-
-
 @dataclass(frozen=True)
 class FieldRejector(RankedRejector):
     """Rejects the pixels whose field is least decided; subclasses say which field.
 
-    Parameters
-    ----------
-    confidence : str or Confidence
-        How decided a pixel of the field is: a name in ``hsreject.confidence.CONFIDENCES``, or an
-        object.
-    novelty_exponent : float
-        The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
-        novelty p-values: 0 ignores them, 1 is the plain product.
+    `confidence` says how decided a pixel is, by a name in ``hsreject.confidence.CONFIDENCES`` or an
+    object; novelty p-values to the power of `novelty_exponent` lower it.
     """
 
     _: KW_ONLY
@@ -225,8 +212,8 @@ class FieldRejector(RankedRejector):
     novelty_exponent: float = DEFAULT_EXPONENT
 
     def __post_init__(self) -> None:
-        named_confidence(self.confidence)  # says now that there is no such confidence
-        check_exponent(self.novelty_exponent)
+        named_confidence(self.confidence)  # raises if there is no such confidence
+        check_number("novelty_exponent", self.novelty_exponent, least=0)
 
     @abstractmethod
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:

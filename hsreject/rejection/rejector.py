@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from hsreject.context.priors import VectorTV
+from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import OPERATING_POINT, REJECTED, REJECTOR, nodata_label
+from hsreject.schema import OPERATING_POINT, REJECTED, REJECTION_COST, REJECTOR, nodata_label
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from hsreject.rejection.calibration import Calibration
 
@@ -26,7 +28,7 @@ class Rejector(ABC):
     """What decides which pixels of a map get no label.
 
     A rejector keeps the pixels of the largest confidence and rejects the others; equal confidences
-    share one fate. It is addressed by what the user wants: a rejected fraction, an accuracy of the
+    are kept or rejected together. Users say what they want: a rejected fraction, an accuracy of the
     kept pixels or a cost of a rejection. The last two need calibration pixels.
 
     Most rejectors threshold a confidence: they derive from
@@ -46,12 +48,12 @@ class Rejector(ABC):
 
     Examples
     --------
-    A complete rejector, whose labels change with what is rejected: a kept pixel takes the label of
-    the largest class around it, and fewer kept neighbours vote when more is rejected.
+    A complete rejector whose labels change with the rejected fraction: every kept pixel takes the
+    label that most kept pixels of its row have.
 
     >>> import hsreject as hr
     >>> class MajorityRejector(Rejector):
-    ...     '''Rejects by probability; kept pixels take the most frequent label of their row.'''
+    ...     '''Rejects by probability, then lets the kept pixels of each row vote.'''
     ...
     ...     def reject(self, maps, *, fraction=None, accuracy=None, rejection_cost=None,
     ...                calibration=None, progress=no_progress):
@@ -67,7 +69,7 @@ class Rejector(ABC):
     ...         return rejection_maps(label, found.confidence, threshold=found.threshold,
     ...                               attrs={goal.name: goal.value})
     ...
-    ...     def operating_points(self, maps, reference, *, calibration=None, progress=no_progress):
+    ...     def operating_points(self, maps, reference, *, progress=no_progress):
     ...         points = []
     ...         for fraction in (0.0, 0.25, 0.5, 0.75, 1.0):
     ...             found = self.reject(maps, fraction=fraction)
@@ -135,7 +137,6 @@ class Rejector(ABC):
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         reference: xr.DataArray | NDArray[Any],
         *,
-        calibration: Calibration | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
         """Return the operating points of this rejector on reference pixels.
@@ -146,8 +147,6 @@ class Rejector(ABC):
             As for :meth:`reject`.
         reference : DataArray or array of int (y, x)
             Reference labels of the pixels to evaluate on, 0 elsewhere.
-        calibration : Calibration, optional
-            For rejectors whose thresholds are learned from pixels of known class.
         progress : callable
             Called with (stage, done, total) during long work.
 
@@ -188,32 +187,31 @@ FRACTION = "fraction"
 FAILURE_PROBABILITY = "failure_probability"
 THRESHOLD = "threshold"
 ACCURACY = "accuracy"
-REJECTION_COST = "rejection_cost"
 
-_MEANING = {
-    FRACTION: "the share of pixels to reject",
-    ACCURACY: "the share of kept pixels that must be right",
-    REJECTION_COST: "the cost of a rejected pixel in units of a misclassified one",
-}
-
-_PERCENT = "Write 10 % as 0.1."
-_REMEDY = {
-    FRACTION: _PERCENT,
-    ACCURACY: _PERCENT,
-    REJECTION_COST: "Divide the cost of a rejection by that of an error.",
+_SHARES = {  # what lies in [0, 1]: its meaning, and what to write instead of other numbers
+    FRACTION: ("the share of pixels to reject", "Write 10 % as 0.1."),
+    ACCURACY: ("the share of kept pixels that must be right", "Write 90 % as 0.9."),
+    REJECTION_COST: (
+        "the cost of a rejected pixel in units of a misclassified one",
+        "Divide the cost of a rejection by that of an error.",
+    ),
 }
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a user asks of a rejector: the name and the value, both checked."""
+    """What a user asks of a rejector, by name.
+
+    The value is a checked number, but for a failure probability: that may be a map, and the joint
+    problem checks it.
+    """
 
     name: str
-    value: float
+    value: Any
 
     @classmethod
-    def one_of(cls, wishes: Mapping[str, float | None]) -> Goal:
-        """Return the only wish that is not None; fractions, accuracies and costs lie in [0, 1]."""
+    def one_of(cls, wishes: Mapping[str, Any]) -> Goal:
+        """Return the only wish that is not None."""
         given = {name: value for name, value in wishes.items() if value is not None}
         if len(given) != 1:
             raise InputError(
@@ -221,7 +219,7 @@ class Goal:
                 f"(got {' and '.join(given) or 'none of them'})."
             )
         ((name, value),) = given.items()
-        return cls(name, _number(name, value))
+        return cls(name, value if name == FAILURE_PROBABILITY else _number(name, value))
 
     @property
     def needs_calibration(self) -> bool:
@@ -233,17 +231,28 @@ def _number(name: str, value: Any) -> float:
     """Return the value of a wish, or say why it makes no sense."""
     if np.ndim(value) == 0 and hasattr(value, "item"):
         value = value.item()  # a NumPy scalar, or an array of one number
-    if not isinstance(value, Real):
+    if not isinstance(value, Real) or (name == THRESHOLD and math.isnan(value)):
         shown = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
         raise InputError(f"{name} must be a number (got {shown}).")
     number = float(value)
-    if name in _MEANING and not 0 <= number <= 1:
-        raise InputError(
-            f"{name} is {_MEANING[name]} and lies in [0, 1] (got {number:g}). {_REMEDY[name]}"
-        )
-    if math.isnan(number):
-        raise InputError(f"{name} must be a number (got nan).")
+    if name in _SHARES and not 0 <= number <= 1:
+        meaning, remedy = _SHARES[name]
+        raise InputError(f"{name} is {meaning} and lies in [0, 1] (got {number:g}). {remedy}")
     return number
+
+
+def default_context() -> SegSALSA:
+    """Return the context of rejectors that are given none: vector TV of weight 1."""
+    return SegSALSA(VectorTV(weight=1.0))
+
+
+def check_context(context: object) -> None:
+    """Raise unless it is a context; a prior alone is a frequent slip."""
+    if not isinstance(context, SegSALSA):
+        raise InputError(
+            f"context must be a SegSALSA (got {type(context).__name__}). "
+            "Put a prior into one, for example SegSALSA(VectorTV(weight=1))."
+        )
 
 
 def rejection_maps(
@@ -253,28 +262,12 @@ def rejection_maps(
     threshold: float,
     attrs: Mapping[str, Any],
 ) -> xr.Dataset:
-    """Return the maps of the rejection of all pixels with a confidence below `threshold`.
+    """Return what `reject` returns, given label and confidence (y, x) and the smallest one kept.
 
-    Parameters
-    ----------
-    label : DataArray of int (y, x)
-        Labels, ``schema.nodata_label`` where there is no data.
-    confidence : DataArray of float (y, x)
-        NaN where there is no data.
-    threshold : float
-        The smallest confidence that is kept.
-    attrs : mapping
-        What is said of the rejection as a whole; `threshold`, `rejected_fraction` (of the pixels
-        with data) and `n_pixels` are added.
-
-    Returns
-    -------
-    Dataset
-        `label`, `confidence`, `rejected` (False where there is no data) and `label_with_rejection`
-        (0 where rejected, ``schema.nodata_label`` where there is no data), all (y, x).
+    `attrs` say more of the rejection as a whole than `threshold`, `rejected_fraction` (of the
+    pixels with data) and `n_pixels`, which are added.
     """
-    nodata = nodata_label(label.dtype)
-    has_data = label != nodata
+    has_data = label != nodata_label(label.dtype)
     rejected = ((confidence < threshold) & has_data).rename("rejected")
     with_rejection = label.where(~rejected, label.dtype.type(REJECTED))
     n_pixels = int(has_data.sum())
@@ -294,12 +287,28 @@ def rejection_maps(
     )
 
 
+_COLUMNS = {
+    "overall_accuracy": "accuracy with nothing rejected",
+    FAILURE_PROBABILITY: "probability of classifier failure",
+}
+
+
+def with_columns(points: xr.Dataset, **columns: ArrayLike) -> xr.Dataset:
+    """Return operating points with columns that a curve does not have: those of `_COLUMNS`."""
+    n_points = points.sizes[OPERATING_POINT]
+    return points.assign(
+        {
+            name: (OPERATING_POINT, np.full(n_points, values), {"long_name": _COLUMNS[name]})
+            for name, values in columns.items()
+        }
+    )
+
+
 def compare_rejectors(
     rejectors: Mapping[str, Rejector],
     maps: xr.Dataset | xr.DataArray | NDArray[Any],
     reference: xr.DataArray | NDArray[Any],
     *,
-    calibration: Calibration | None = None,
     progress: ProgressCallback = no_progress,
 ) -> xr.Dataset:
     """Return the operating points of several rejectors on the same reference pixels.
@@ -310,14 +319,12 @@ def compare_rejectors(
     Parameters
     ----------
     rejectors : mapping of str to Rejector
-        By the names that they shall have in the table.
+        By the names that they have in the table.
     maps : Dataset, DataArray or array
         As for :meth:`Rejector.reject`. With `hidden_field` in it the context is solved only where a
         rejector needs another solve.
     reference : DataArray or array of int (y, x)
         Reference labels of the pixels to evaluate on, 0 elsewhere.
-    calibration : Calibration, optional
-        For rejectors with ``thresholds="equal_accuracy"``; the others do not look at it.
     progress : callable
         Called with (stage, done, total) during long work.
 
@@ -331,29 +338,23 @@ def compare_rejectors(
 
     Examples
     --------
-    >>> from hsreject.measures.optimality import relative_optimality_pairs
-    >>> from hsreject.rejection import PixelwiseRejector
+    >>> import hsreject as hr
     >>> probability = np.array([[[0.9, 0.7, 0.3, 0.2]], [[0.05, 0.2, 0.6, 0.5]],
     ...                         [[0.05, 0.1, 0.1, 0.3]]])
-    >>> rules = {name: PixelwiseRejector(name) for name in ("maximum", "margin")}
+    >>> rules = {name: hr.PixelwiseRejector(name) for name in ("maximum", "margin")}
     >>> points = compare_rejectors(rules, probability, np.array([[1, 2, 2, 2]]))
     >>> margin = points.isel(operating_point=points.rejector.values == "margin")
     >>> margin.rejected_fraction.values
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
-    >>> relative_optimality_pairs(margin).shape
+    >>> hr.relative_optimality_pairs(margin).shape
     (5, 5)
     """
     _check_rejectors(rejectors)
     tables = []
     for name, rejector in rejectors.items():
-        points = rejector.operating_points(
-            maps, reference, calibration=calibration, progress=progress
-        )
+        points = rejector.operating_points(maps, reference, progress=progress)
         if FAILURE_PROBABILITY not in points:
-            none = xr.full_like(points["rejected_fraction"], np.nan).assign_attrs(
-                long_name="probability of classifier failure"
-            )
-            points = points.assign({FAILURE_PROBABILITY: none})
+            points = with_columns(points, failure_probability=np.nan)
         names = np.full(points.sizes[OPERATING_POINT], name)
         tables.append(points.assign_coords({REJECTOR: (OPERATING_POINT, names)}))
     return xr.concat(tables, dim=OPERATING_POINT, combine_attrs="drop_conflicts")

@@ -7,32 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hsreject.context.priors import VectorTV
-from hsreject.context.segsalsa import SegSALSA
-from hsreject.errors import InputError
 from hsreject.rejection.ranked import FieldRejector
+from hsreject.rejection.rejector import check_context, default_context
 
 if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
     from hsreject.confidence import Confidence
+    from hsreject.context.segsalsa import SegSALSA
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
-
-
-def default_context() -> SegSALSA:
-    """Return the context of rejectors that are given none: vector TV of weight 1."""
-    return SegSALSA(VectorTV(weight=1.0))
-
-
-def check_context(context: object) -> None:
-    """Raise unless it is a context; a prior alone is a frequent slip."""
-    if not isinstance(context, SegSALSA):
-        raise InputError(
-            f"context must be a SegSALSA (got {type(context).__name__}). "
-            "Put a prior into one, for example SegSALSA(VectorTV(weight=1))."
-        )
 
 
 @dataclass(frozen=True)
@@ -40,9 +25,9 @@ class SequentialRejector(FieldRejector):
     """Rejects the pixels of which the context is least sure: the paper's SegSALSA-SCR.
 
     The context is solved once (paper, section V-B); the labels never change, and every operating
-    point follows from one sort of the confidences. Where the hidden field is known already
-    (`hidden_field` in the maps), nothing is solved: it is taken as it is, whatever context it is
-    the solution of.
+    point follows from one sort of the confidences. A hidden field that is known already
+    (`hidden_field` in the maps) is taken as it is, whatever context it is the solution of, and
+    nothing is solved.
 
     Parameters
     ----------
@@ -59,11 +44,11 @@ class SequentialRejector(FieldRejector):
     --------
     Two regions; the pixels on their border are rejected first:
 
-    >>> import numpy as np
+    >>> import hsreject as hr
     >>> probability = np.empty((2, 4, 6))
     >>> probability[0] = [0.9, 0.9, 0.6, 0.4, 0.1, 0.1]
     >>> probability[1] = 1 - probability[0]
-    >>> context = SegSALSA(VectorTV(weight=0.3))
+    >>> context = hr.SegSALSA(hr.VectorTV(weight=0.3))
     >>> maps = SequentialRejector(context).reject(probability, fraction=1 / 3)
     >>> maps.label_with_rejection.values[0]
     array([1, 1, 0, 0, 2, 2], dtype=uint8)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 N_BINS = 1 << 16
-"""Of one histogram over all blocks of a large scene."""
+"""Of each histogram over all blocks of a large scene."""
 
 FEW = 1 << 22
 """So many confidences are fetched into memory; among more, a histogram is made first."""
@@ -27,15 +27,9 @@ FEW = 1 << 22
 class Threshold:
     """A threshold and the fractions that thresholds can reach around the wanted one.
 
-    Attributes
-    ----------
-    value : float
-        Pixels with a confidence below it are rejected; infinity rejects everything.
-    rejected_fraction : float
-        The share of pixels below it.
-    reachable_below, reachable_above : float
-        The nearest fractions that some threshold rejects, at most and at least the wanted one.
-        They are equal where the wanted fraction itself can be reached.
+    Pixels with a confidence below `value` are rejected, the share `rejected_fraction`; infinity
+    rejects everything. `reachable_below` and `reachable_above` are the nearest fractions that some
+    threshold rejects, both equal to the wanted one where that can be reached.
     """
 
     value: float
@@ -54,23 +48,8 @@ def threshold_for_fraction(
 
     A threshold cannot separate equal confidences, so the fractions that can be reached are those
     of the distinct confidences. Halfway between two of them, fewer pixels are rejected. The
-    fractions 0 and 1 can always be reached.
-
-    Parameters
-    ----------
-    confidence : array or DataArray
-        In any order and any shape, NaN where there is no data. A dask array is passed over a few
-        times, block by block; the answer is the same.
-    fraction : float in [0, 1]
-    progress : callable
-        Called with ("threshold", passes done, None) where there are several.
-
-    Examples
-    --------
-    Two of four pixels are equally unsure, so a quarter cannot be rejected:
-
-    >>> threshold_for_fraction(np.array([0.2, 0.2, 0.8, 0.9]), 0.25)
-    Threshold(value=0.2, rejected_fraction=0.0, reachable_below=0.0, reachable_above=0.5)
+    fractions 0 and 1 can always be reached. Confidences come in any order and shape, NaN without
+    data. A dask array is passed over a few times, block by block, and the answer is the same.
     """
     values: Any = confidence.data if isinstance(confidence, xr.DataArray) else confidence
     if values.dtype.kind != "f":
@@ -80,39 +59,40 @@ def threshold_for_fraction(
     else:
         values = values[~np.isnan(values)]
         n_pixels = values.size
-        _check_any(n_pixels)
         place = _place(values, _rank(fraction, n_pixels))
-    wanted = fraction * n_pixels
-    nearer_below = wanted - place.below <= place.above - wanted
-    value, count = (place.value, place.below) if nearer_below else (place.after, place.above)
-    exact = [number for number in (place.below, place.above) if abs(number - wanted) < 1e-6]
-    reachable = (exact[0], exact[0]) if exact else (place.below, place.above)
-    return Threshold(value, count / n_pixels, reachable[0] / n_pixels, reachable[1] / n_pixels)
+    # The nearest thresholds are this confidence, which rejects what lies below it, and the next
+    # larger one, which rejects this one and its equals, too.
+    wanted, below, above = fraction * n_pixels, place.below, place.not_above
+    nearer_below = wanted - below <= above - wanted
+    value, n_rejected = (place.value, below) if nearer_below else (place.next_larger, above)
+    for count in (above, below):
+        if abs(count - wanted) < 1e-6:  # 0.29 * 100 is 28.999999999999996
+            below = above = count
+    return Threshold(value, n_rejected / n_pixels, below / n_pixels, above / n_pixels)
 
 
 class _Place(NamedTuple):
-    """A confidence, how many lie below it and not above it, and the next larger one (or inf)."""
+    """A confidence, how many lie below it and how many not above it, and the next larger one."""
 
     value: float
     below: int
-    above: int
-    after: float
+    not_above: int
+    next_larger: float  # infinity if there is none
 
 
 def _rank(fraction: float, n_pixels: int) -> int:
-    return min(int(fraction * n_pixels), n_pixels - 1)
-
-
-def _check_any(n_pixels: int) -> None:
+    """Return how many of the ascending confidences lie before the one that the fraction hits."""
     if not n_pixels:
         raise InputError("No pixel of the scene has data, so there is nothing to reject or keep.")
+    return min(int(fraction * n_pixels), n_pixels - 1)
 
 
 def _place(values: NDArray[np.floating], rank: int) -> _Place:
     """Return the place of the value at a rank, by a selection instead of a sort."""
     value = np.partition(values, rank)[rank]
-    below, above = (int(np.count_nonzero(which)) for which in (values < value, values <= value))
-    return _Place(float(value), below, above, float(values[values > value].min(initial=np.inf)))
+    below, not_above = (int(np.count_nonzero(which)) for which in (values < value, values <= value))
+    next_larger = values[values > value].min(initial=np.inf)
+    return _Place(float(value), below, not_above, float(next_larger))
 
 
 def _lazy_place(
@@ -132,35 +112,30 @@ def _lazy_place(
         progress("threshold", n_passes, None)
         return found
 
-    def least_above(bound: float) -> Any:
-        return da.where(values > bound, values, np.inf).min()
+    def extremes(which: da.Array) -> tuple[Any, Any]:
+        return da.where(which, values, np.inf).min(), da.where(which, values, -np.inf).max()
 
     number = ~da.isnan(values)
-    n_pixels, low, high = passed_over(
-        number.sum(), least_above(-np.inf), da.where(number, values, -np.inf).max()
-    )
-    _check_any(n_pixels)
-    below, count, rank = 0, int(n_pixels), _rank(fraction, int(n_pixels))
-    while count > FEW and low < high:
+    n_pixels, low, high = passed_over(number.sum(), *extremes(number))
+    rank = _rank(fraction, int(n_pixels))
+    n_below, n_inside = 0, int(n_pixels)
+    while n_inside > FEW and low < high:
         edges = np.linspace(low, high, N_BINS + 1)
-        lazy_counts, _ = da.histogram(values, bins=edges)
-        (counts,) = passed_over(lazy_counts)
-        ends = below + np.cumsum(counts)
+        (counts,) = passed_over(da.histogram(values, bins=edges)[0])
+        ends = n_below + np.cumsum(counts)
         k = int(np.searchsorted(ends, rank, side="right"))
-        below, count = int(ends[k] - counts[k]), int(counts[k])
-        inside = (values >= edges[k]) & (values < edges[k + 1])
-        if k == N_BINS - 1:
-            inside = (values >= edges[k]) & (values <= high)
-        low, high = passed_over(
-            da.where(inside, values, np.inf).min(), da.where(inside, values, -np.inf).max()
-        )
+        n_below, n_inside = int(ends[k] - counts[k]), int(counts[k])
+        last = k == N_BINS - 1  # the only bin that its upper edge belongs to
+        below_end = values <= high if last else values < edges[k + 1]
+        low, high = passed_over(*extremes((values >= edges[k]) & below_end))
     if low == high:
-        place = _Place(float(low), below, below + count, np.inf)
+        place = _Place(float(low), n_below, n_below + n_inside, np.inf)
     else:
         (few,) = passed_over(values[(values >= low) & (values <= high)])
-        place = _place(few, rank - below)
-        place = place._replace(below=below + place.below, above=below + place.above)
-    if np.isinf(place.after):
-        place = place._replace(after=float(passed_over(least_above(place.value))[0]))
+        place = _place(few, rank - n_below)
+        place = place._replace(below=n_below + place.below, not_above=n_below + place.not_above)
+    if np.isinf(place.next_larger):  # none in the range: it lies beyond, or there is none
+        (next_larger,) = passed_over(da.where(values > place.value, values, np.inf).min())
+        place = place._replace(next_larger=float(next_larger))
     progress("threshold", n_passes, n_passes)
     return place, int(n_pixels)

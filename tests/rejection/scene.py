@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+import hsreject as hr
 from hsreject import schema
-from hsreject.classes import ClassTable
 
-N_CLASSES = 3
+CONTEXT = hr.SegSALSA(hr.VectorTV(weight=0.3))  # weak, so that a small scene is not all one region
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,16 @@ class Scene:
     test: xr.DataArray
 
 
-def make_scene(*, seed: int = 0, noise: float = 1.3, shape: tuple[int, int] = (14, 15)) -> Scene:
+def make_scene(*, shape: tuple[int, int] = (14, 15)) -> Scene:
     """Return three vertical stripes seen through noisy class scores; a corner has no data."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     reference = np.repeat([1, 2, 3], shape[1] // 3)[None, :].repeat(shape[0], axis=0)
-    score = noise * rng.normal(size=(N_CLASSES, *shape))
+    score = 1.3 * rng.normal(size=(3, *shape))
     score += 1.5 * (np.arange(1, 4)[:, None, None] == reference)
     probability = np.exp(score) / np.exp(score).sum(axis=0)
     probability[:, :3, :2] = np.nan
     coords = {"y": 100.0 - 2 * np.arange(shape[0]), "x": 2.0 * np.arange(shape[1])}
-    table = ClassTable.from_names(["soil", "water", "wood"], values=[2, 5, 9])
+    table = hr.ClassTable.from_names(["soil", "water", "wood"], values=[2, 5, 9])
     field = xr.DataArray(
         probability.astype(np.float32),
         dims=schema.FIELD_DIMS,
@@ -49,3 +49,7 @@ def make_scene(*, seed: int = 0, noise: float = 1.3, shape: tuple[int, int] = (1
         labels.where((part == 1) | (part == 2), 0),
         labels.where(part > 2, 0),
     )
+
+
+SMALL = make_scene()
+LARGE = make_scene(shape=(30, 33))

@@ -9,9 +9,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import FileError
-from tests.rejection.scene import make_scene
-
-CONTEXT = hr.SegSALSA(hr.VectorTV(weight=0.3))
+from tests.rejection.scene import CONTEXT, SMALL
 
 
 def n_solves(rejector: hr.JointRejector, maps: xr.DataArray | xr.Dataset) -> int:
@@ -20,8 +18,7 @@ def n_solves(rejector: hr.JointRejector, maps: xr.DataArray | xr.Dataset) -> int
 
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_an_interrupted_sweep_goes_on(tmp_path: Path, n_workers: int) -> None:
-    scene = make_scene()
-    arguments = (scene.probability, scene.test)
+    arguments = (SMALL.probability, SMALL.test)
     rejector = hr.JointRejector(CONTEXT, n_points=10, n_workers=n_workers, store=tmp_path / "kept")
     expected = replace(rejector, store=None).operating_points(*arguments)
 
@@ -45,37 +42,35 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path, n_workers: int) -> None:
 
 
 def test_finished_solves_are_used_only_for_the_same_problem(tmp_path: Path) -> None:
-    scene = make_scene()
     rejector = hr.JointRejector(CONTEXT, store=tmp_path)
-    assert n_solves(rejector, scene.probability) >= 1
-    assert n_solves(rejector, scene.probability) == 0
+    assert n_solves(rejector, SMALL.probability) >= 1
+    assert n_solves(rejector, SMALL.probability) == 0
     for same in (
         replace(rejector, n_workers=3, n_points=7, fraction_tol=0.1),
         replace(rejector, context=replace(CONTEXT, n_threads=2)),
         replace(rejector, store=str(tmp_path)),
     ):
-        assert n_solves(same, scene.probability) == 0
-    novel = scene.probability.to_dataset().assign(
-        novelty_p_value=0 * scene.probability[0].drop_vars("category") + 0.5
+        assert n_solves(same, SMALL.probability) == 0
+    novel = SMALL.probability.to_dataset().assign(
+        novelty_p_value=0 * SMALL.probability[0].drop_vars("category") + 0.5
     )
     assert n_solves(rejector, novel) >= 1
-    assert n_solves(rejector, scene.probability * np.float32(0.9999)) >= 1
+    assert n_solves(rejector, SMALL.probability * np.float32(0.9999)) >= 1
     for other in (
         replace(rejector, context=hr.SegSALSA(hr.VectorTV(weight=0.4))),
         replace(rejector, context=replace(CONTEXT, tol=1e-5)),
         replace(rejector, rejection_classes=2),
     ):
-        assert n_solves(other, scene.probability) >= 1
+        assert n_solves(other, SMALL.probability) >= 1
 
 
 def test_a_known_hidden_field_is_not_kept_as_the_solution_of_the_context(tmp_path: Path) -> None:
-    scene = make_scene()
     rejector = hr.JointRejector(CONTEXT, store=tmp_path)
-    other = hr.SegSALSA(hr.VectorTV(weight=3.0)).solve(scene.probability).hidden_field
-    known = xr.Dataset({"probability": scene.probability, "hidden_field": other})
+    other = hr.SegSALSA(hr.VectorTV(weight=3.0)).solve(SMALL.probability).hidden_field
+    known = xr.Dataset({"probability": SMALL.probability, "hidden_field": other})
     rejector.reject(known, failure_probability=0.0)
-    found = rejector.reject(scene.probability, failure_probability=0.0)
-    xr.testing.assert_equal(found.label, CONTEXT.solve(scene.probability).label)
+    found = rejector.reject(SMALL.probability, failure_probability=0.0)
+    xr.testing.assert_equal(found.label, CONTEXT.solve(SMALL.probability).label)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +86,8 @@ def test_a_known_hidden_field_is_not_kept_as_the_solution_of_the_context(tmp_pat
     ids=["size", "type", "class", "number", "missing", "cut short"],
 )
 def test_a_damaged_file_counts_as_none(tmp_path: Path, change) -> None:
-    scene = make_scene()
     rejector = hr.JointRejector(CONTEXT, store=tmp_path)
-    expected = rejector.reject(scene.probability, failure_probability=0.33)
+    expected = rejector.reject(SMALL.probability, failure_probability=0.33)
     for file in tmp_path.iterdir():
         if change is None:
             file.write_bytes(file.read_bytes()[:200])
@@ -101,10 +95,10 @@ def test_a_damaged_file_counts_as_none(tmp_path: Path, change) -> None:
         with np.load(file) as opened:
             kept = dict(opened)
         np.savez_compressed(file, **change(kept))
-    found = rejector.reject(scene.probability, failure_probability=0.33)
+    found = rejector.reject(SMALL.probability, failure_probability=0.33)
     assert found.attrs["n_solves"] >= 1
     xr.testing.assert_equal(found, expected)
-    assert n_solves(rejector, scene.probability) == 0  # and is replaced
+    assert n_solves(rejector, SMALL.probability) == 0  # and is replaced
 
 
 def test_a_changed_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
@@ -113,17 +107,12 @@ def test_a_changed_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
     expected = rejector.reject(probability, failure_probability=0.3)
     (file,) = tmp_path.glob("*.npz")
     whole = file.read_bytes()
-    n_lost = 0
-    places = range(0, len(whole), 17)
-    for place in places:
+    for place in range(0, len(whole), 17):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
-        found = rejector.reject(probability, failure_probability=0.3)
-        n_lost += found.attrs["n_solves"]
-        xr.testing.assert_equal(found, expected)
-    assert n_lost > len(places) / 2
+        xr.testing.assert_equal(rejector.reject(probability, failure_probability=0.3), expected)
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(FileError, match="file"):
-        n_solves(hr.JointRejector(CONTEXT, store=tmp_path / "file"), make_scene().probability)
+        n_solves(hr.JointRejector(CONTEXT, store=tmp_path / "file"), SMALL.probability)

@@ -7,8 +7,8 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.rejection.joint_search import Probe, crossing
-from tests.rejection.scene import make_scene
+from hsreject.rejection.joint_search import Bracket, Probe, crossing
+from tests.rejection.scene import CONTEXT, LARGE, SMALL
 
 BLOCKS = np.add.outer(np.arange(36) // 12, np.arange(36) // 12) % 4  # nine of them
 
@@ -23,9 +23,7 @@ def sure_classes() -> np.ndarray:
 @pytest.mark.parametrize("wanted", [0.2, 0.5, 0.6])
 def test_both_sides_of_a_jump_are_found(wanted) -> None:
     """All changes lie in a thousandth of the scale, and each is the fall of a block or two."""
-    maps = hr.JointRejector(hr.SegSALSA(hr.VectorTV(weight=0.3))).reject(
-        sure_classes(), fraction=wanted
-    )
+    maps = hr.JointRejector(CONTEXT).reject(sure_classes(), fraction=wanted)
     assert maps.attrs["search"] == "jump"
     below, above = maps.attrs["reachable_fractions"]
     assert below < wanted < above
@@ -50,13 +48,12 @@ def test_changes_in_a_narrow_interval_are_found() -> None:
 def test_the_objective_is_concave_with_the_rejected_mass_as_slope(
     rejection_classes, novelty, class_prior
 ) -> None:
-    scene = make_scene()
-    maps = xr.Dataset({"probability": scene.probability})
+    maps = xr.Dataset({"probability": SMALL.probability})
     if novelty:
-        p_value = np.random.default_rng(2).uniform(0.2, 1, scene.reference.shape)
+        p_value = np.random.default_rng(2).uniform(0.2, 1, SMALL.reference.shape)
         maps["novelty_p_value"] = (("y", "x"), p_value)
-    context = hr.SegSALSA(hr.VectorTV(weight=0.3), tol=1e-7, max_iter=20_000, dtype="float64")
-    context = replace(context, class_prior=class_prior)
+    exact = {"tol": 1e-7, "max_iter": 20_000, "dtype": "float64"}
+    context = replace(CONTEXT, class_prior=class_prior, **exact)
     rejector = hr.JointRejector(context, rejection_classes=rejection_classes)
     problem = rejector._problem(maps)
     log_odds = np.array([-1.2, -1.0, -0.999, -0.8, -0.5])
@@ -84,20 +81,19 @@ def test_tangents_meet_at_a_jump() -> None:
         mass = 0.1 if log_odds < -0.3 else 0.3
         return Probe(1 / (1 + np.exp(-log_odds)), mass, 0.5 - mass * (log_odds + 0.3), mass)
 
-    assert crossing(probe(-1.0), probe(-0.1)) == pytest.approx(-0.3)
-    assert np.isnan(crossing(probe(-1.0), probe(-0.5)))
-    assert np.isnan(crossing(Probe(0.1, 0.1), probe(-0.1)))
+    assert crossing(Bracket(probe(-1.0), probe(-0.1))) == pytest.approx(-0.3)
+    assert np.isnan(crossing(Bracket(probe(-1.0), probe(-0.5))))
+    assert np.isnan(crossing(Bracket(Probe(0.1, 0.1), probe(-0.1))))
 
 
 def test_one_calibration_pixel_is_looked_for_all_the_way() -> None:
-    scene = make_scene(shape=(30, 33))
-    rejector = hr.JointRejector(hr.SegSALSA(hr.VectorTV(weight=0.3)))
-    few = rejector.reject(scene.probability, fraction=0.02)
+    rejector = hr.JointRejector(CONTEXT)
+    few = rejector.reject(LARGE.probability, fraction=0.02)
     y, x = np.argwhere(few.rejected.values)[0]
     labels = np.zeros(few.rejected.shape, int)
     labels[y, x] = 77  # never right
     maps = rejector.reject(
-        scene.probability,
+        LARGE.probability,
         rejection_cost=0.2,
         calibration=hr.Calibration(labels, training=None),
     )
@@ -120,16 +116,15 @@ def test_the_edge_of_a_plateau_is_found(wanted, known_field) -> None:
             "novelty_p_value": (("y", "x"), p_value),
         }
     )
-    context = hr.SegSALSA(hr.VectorTV(weight=0.3))
     if known_field:
-        maps["hidden_field"] = (("category", "y", "x"), context.solve(probability).hidden_field)
-    found = hr.JointRejector(context, novelty_exponent=1.0).reject(maps, fraction=wanted)
+        maps["hidden_field"] = (("category", "y", "x"), CONTEXT.solve(probability).hidden_field)
+    found = hr.JointRejector(CONTEXT, novelty_exponent=1.0).reject(maps, fraction=wanted)
     assert found.attrs["rejected_fraction"] == pytest.approx(wanted, abs=0.005)
     assert found.attrs["n_solves"] <= 12
 
 
 def test_a_sweep_finds_changes_in_a_thousandth_of_the_scale() -> None:
-    rejector = hr.JointRejector(hr.SegSALSA(hr.VectorTV(weight=0.3)))
+    rejector = hr.JointRejector(CONTEXT)
     points = rejector.operating_points(sure_classes(), BLOCKS + 1)
     fraction = points.rejected_fraction.values
     between = np.unique(fraction[(fraction > 0) & (fraction < 1)].round(2))
@@ -140,16 +135,14 @@ def test_a_sweep_finds_changes_in_a_thousandth_of_the_scale() -> None:
 @pytest.mark.parametrize("p_value", [1e-300, 0.0])
 def test_pixels_that_are_novel_beyond_all_numbers(p_value) -> None:
     """Tangents meet where hardly any failure probability is left, or nowhere."""
-    scene = make_scene()
-    maps = scene.probability.to_dataset().assign(
-        novelty_p_value=(("y", "x"), np.full(scene.reference.shape, p_value))
+    maps = SMALL.probability.to_dataset().assign(
+        novelty_p_value=(("y", "x"), np.full(SMALL.reference.shape, p_value))
     )
-    context = hr.SegSALSA(hr.VectorTV(weight=0.3))
-    rejector = hr.JointRejector(context, novelty_exponent=1.0, n_points=4)
+    rejector = hr.JointRejector(CONTEXT, novelty_exponent=1.0, n_points=4)
     found = rejector.reject(maps, fraction=0.5)
     assert found.attrs["n_solves"] <= 12
     below, above = found.attrs["reachable_fractions"]
     assert below <= 0.5 <= above
     if p_value == 0:
         assert (below, above) == (0, 1)
-    assert rejector.operating_points(maps, scene.test).sizes["operating_point"] <= 5
+    assert rejector.operating_points(maps, SMALL.test).sizes["operating_point"] <= 5

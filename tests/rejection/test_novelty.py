@@ -88,31 +88,22 @@ def test_p_value_falls_strictly_beyond_what_was_seen() -> None:
 
 
 def test_what_cannot_work_is_refused(features, training) -> None:
-    with pytest.raises(InputError, match="got 12 and 12 samples"):
-        hr.Novelty(n_neighbors=12).fit(features, training)
-    with pytest.raises(InputError, match="fitted on 4 features but is given 3"):
-        hr.Novelty().fit(features, training).p_value(features[:3])
-    with pytest.raises(InputError, match="training labels has 11 rows"):
-        hr.Novelty().fit(features, training[:11])
-
-
-def test_samples_that_are_no_table_of_numbers_are_refused() -> None:
     samples = np.random.default_rng(2).normal(size=(20, 3))
     holed = samples.copy()
     holed[:, 1] = np.nan
-    with pytest.raises(InputError, match="20 NaN or infinite of 60 values, in 1 of 3 features"):
-        hr.Novelty().fit_samples(holed)
-    with pytest.raises(InputError, match=r"\(n_samples, n_features\) \(got the shape \(20,\)\)"):
-        hr.Novelty().fit_samples(samples[:, 0])
-    novelty = hr.Novelty().fit_samples(samples)
-    with pytest.raises(InputError, match=r"\(n_samples, n_features\) \(got the shape \(3,\)\)"):
-        novelty.sample_p_value(samples[0])
-    with pytest.raises(InputError, match="fitted on 3 features but is given 2"):
-        novelty.sample_p_value(samples[:, :2])
-
-
-@pytest.mark.parametrize("n_neighbors", [1.5, 0, True])
-def test_neighbours_are_counted(n_neighbors) -> None:
-    samples = np.random.default_rng(3).normal(size=(20, 3))
-    with pytest.raises(InputError, match="n_neighbors must be a whole number, at least 1"):
-        hr.Novelty(n_neighbors=n_neighbors).fit_samples(samples)
+    fitted = hr.Novelty().fit_samples(samples)
+    for message, call in {
+        "12 and 12 samples": lambda: hr.Novelty(n_neighbors=12).fit(features, training),
+        "on 4 features but is given 3": lambda: (
+            hr.Novelty().fit(features, training).p_value(features[:3])
+        ),
+        "training labels has 11 rows": lambda: hr.Novelty().fit(features, training[:11]),
+        "20 NaN or infinite of 60 values, in 1 of 3": lambda: hr.Novelty().fit_samples(holed),
+        r"shape \(20,\)": lambda: hr.Novelty().fit_samples(samples[:, 0]),
+        r"shape \(3,\)": lambda: fitted.sample_p_value(samples[0]),
+        "on 3 features but is given 2": lambda: fitted.sample_p_value(samples[:, :2]),
+        "1.5": lambda: hr.Novelty(n_neighbors=1.5).fit_samples(samples),
+        "got 0": lambda: hr.Novelty(n_neighbors=0).fit_samples(samples),
+    }.items():
+        with pytest.raises(InputError, match=message):
+            call()
