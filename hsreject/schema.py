@@ -133,6 +133,7 @@ def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
 
 
 def check_label_type(dtype: np.dtype[Any], *, name: str) -> None:
+    """Raise unless labels are integers."""
     if dtype.kind not in "iu":
         raise InputError(
             f"{name} must hold integers, 0 where there is no reference (got {dtype}). "
