@@ -31,7 +31,7 @@ def run_command(
     """
     from hsreject.pipeline.config import read_document
 
-    read_document(config)  # a mistake in it is told at once, before the long imports
+    document = read_document(config)  # before the long imports: a mistake in it is told at once
 
     from hsreject.pipeline.run import run
     from hsreject.report.run_report import summary_notes, summary_rows
@@ -39,7 +39,7 @@ def run_command(
     console = Console()
     folder = Path("out") / config.stem if out is None else out
     with progress_on(Console(stderr=True)) as progress:
-        dataset = run(config, out=folder, settings=settings or (), progress=progress)
+        dataset = run(document, out=folder, settings=settings or (), progress=progress)
     headings, rows = summary_rows(dataset)
     console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)

@@ -249,7 +249,7 @@ def test_several_seeds_give_a_summary_each() -> None:
 
 def test_folders_of_others_are_left_alone(tmp_path) -> None:
     (tmp_path / "thesis.txt").write_text("do not lose me")
-    with pytest.raises(FileError, match="no run of hsreject has made"):
+    with pytest.raises(FileError, match="not made by a run"):
         hr.run(SMALL, out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     with pytest.raises(FileError, match="is a file"):
