@@ -55,10 +55,9 @@ def cube() -> xr.DataArray:
 def files(tmp_path_factory, cube) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("scenes")
     (folder / "config.toml").write_text(tomli_w.dumps(CONFIG))
-    model = hr.train(CONFIG)
     return {
         "config": folder / "config.toml",
-        "model": hr.save_model(model, folder / "model.skops"),
+        "model": hr.save_model(hr.train(CONFIG), folder / "model.skops"),
         "GTiff": write_scene(cube, folder / "scene.tif", "GTiff"),
         "ENVI": write_scene(cube, folder / "scene.img", "ENVI"),
     }
@@ -109,40 +108,28 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert "cheapest if a rejected pixel costs 0.3" in capsys.readouterr().out
 
 
-def test_the_summary_counts_what_the_maps_hold(files, tmp_path) -> None:
+def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_path) -> None:
     out = tmp_path / "out"
-    arguments = ("map", files["GTiff"], "--model", files["model"], "--out", out)
-    assert call(*arguments, "--fraction", 0.2) == 0
+    made = hr.map_scene(files["GTiff"], files["model"], out=out, fraction=0.2)
+    assert made.maps["label"].chunks is not None
+    for name in ("label", "label_with_rejection", "confidence"):
+        opened = hr.open_map(out / f"{name}.tif")
+        assert made.maps[name].dtype == opened.dtype
+        np.testing.assert_array_equal(made.maps[name].values, opened.values)
+    values = made.maps["label_with_rejection"].values
+    np.testing.assert_array_equal(made.maps["rejected"].values, values == 0)
     summary = tomllib.loads((out / "summary.toml").read_text())
-    with rasterio.open(out / "label_with_rejection.tif") as file:
-        values = file.read(1)
     assert summary["pixels_rejected"] == (values == 0).sum()
     assert summary["pixels_without_data"] == (values == 255).sum()
     assert summary["rejection"]["asked"] == "fraction"
     kept = {row["value"]: row["pixels_kept"] for row in summary["classes"]}
     assert kept == {value: (values == value).sum() for value in range(1, 6)}
     assert summary["classes"][0]["hectares_kept"] == pytest.approx(kept[1] * 0.09)
-    assert sorted(path.name for path in out.iterdir()) == [
-        "confidence.tif",
-        "label.tif",
-        "label.tif.aux.xml",
-        "label_with_rejection.tif",
-        "label_with_rejection.tif.aux.xml",
-        "summary.toml",
+    labels = [
+        f"{name}.tif{end}" for name in ("label", "label_with_rejection") for end in ("", ".aux.xml")
     ]
-
-
-def test_the_returned_maps_are_those_on_disk(files, tmp_path) -> None:
-    out = tmp_path / "out"
-    made = hr.map_scene(files["GTiff"], files["model"], out=out, threshold=0.6)
-    assert made.maps["label"].chunks is not None
-    for name in ("label", "label_with_rejection", "confidence"):
-        opened = hr.open_map(out / f"{name}.tif")
-        assert made.maps[name].dtype == opened.dtype
-        np.testing.assert_array_equal(made.maps[name].values, opened.values)
-    np.testing.assert_array_equal(
-        made.maps["rejected"].values, made.maps["label_with_rejection"].values == 0
-    )
+    names = {path.name for path in out.iterdir()}
+    assert names == {"confidence.tif", "summary.toml", *labels}
 
 
 @pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")
