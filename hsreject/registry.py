@@ -57,6 +57,12 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
         self._entries = dict(entries)
         self._supplied = supplied
 
+    def register(self, name: str, constructor: Callable[..., T]) -> None:
+        """Add a part under a name that is still free, so that configurations can name it."""
+        if name in self._entries:
+            raise ConfigError(f"There is already a {self.kind} '{name}'. Choose another name.")
+        self._entries[name] = constructor
+
     def create(self, name: str, /, **options: object) -> T:
         """Call the constructor registered as `name` with `options`."""
         return self.bind(name, **options)()
@@ -101,7 +107,7 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
             names = list(self._entries)
             raise ConfigError(
                 f"Unknown {self.kind} '{name}'. There are: {', '.join(names)}."
-                f"{nearest(name, names)}"
+                f"{nearest(str(name), names)}"
             ) from None
 
     def __contains__(self, name: object) -> bool:

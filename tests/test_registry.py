@@ -65,6 +65,14 @@ def test_mistakes_are_named_with_their_section() -> None:
         check_keys({"contxt": 1}, ["scene", "context"], section="")
 
 
+def test_a_part_is_registered_once() -> None:
+    lenses = Registry("lens", {"convex": Lens})
+    lenses.register("concave", Lens)
+    assert list(lenses) == ["convex", "concave"]
+    with pytest.raises(ConfigError, match="'concave'"):
+        lenses.register("concave", Lens)
+
+
 def test_numbers_outside_their_range_are_refused() -> None:
     assert check_number("weight", 1, above=0, most=1) == 1.0
     for value in (0, 1.5, math.nan, math.inf, True, "1", None):

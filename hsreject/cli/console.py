@@ -1,4 +1,4 @@
-"""What commands share: options, a look for missing files, progress, Ctrl-C, tables of results."""
+"""What commands share: options, a check for missing files, progress, Ctrl-C, tables."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _remembered_interrupts() -> Iterator[Callable[[], None]]:
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield check  # never raises: whoever embeds the command line listens in their own way
+        yield check  # never raises: whoever embeds the command line handles Ctrl-C themselves
         return
     tell_of_dropped = sys.unraisablehook
 

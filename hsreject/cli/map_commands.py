@@ -48,7 +48,7 @@ def train_command(
     """
     from hsreject.pipeline.config import read_document
 
-    document = read_document(config)  # before the long imports: a mistake in it is told at once
+    document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.files import check_target
     from hsreject.mapping.model_file import save_model

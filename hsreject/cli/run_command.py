@@ -27,11 +27,11 @@ def run_command(
     """Run a configuration: maps, measures, pictures and a report.
 
     Started again, it continues from the stages that are finished and unchanged. 'hsreject config
-    list' tells what a configuration may name.
+    list' shows what a configuration may name.
     """
     from hsreject.pipeline.config import read_document
 
-    document = read_document(config)  # before the long imports: a mistake in it is told at once
+    document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.pipeline.run import run
     from hsreject.report.run_report import summary_notes, summary_rows

@@ -47,7 +47,7 @@ SECTIONS = {
     "sampling": "which labelled pixels to train on; 10 of each class by default",
     "features": "what the classifier sees, a list; the bands by default",
     "classifier": "smlr by default",
-    "context": "what neighbours tell; nothing by default",
+    "context": "how neighbouring pixels help each other; none by default",
     "rejectors": "a list; pixelwise by default",
     "baselines": 'what to compare with: [] by default, or ["coordinates"]',
     "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
@@ -265,9 +265,9 @@ def _context(given: object) -> SegSALSA | None:
         )
     if priors is not None:
         check_keys(table, ["priors", *options], section="context")
-        parts = [build_part(PRIORS, prior, section="context.priors") for prior in priors]
+        listed = _list(priors, "context.priors")
+        parts = [build_part(PRIORS, prior, section="context.priors") for prior in listed]
     elif isinstance(name, str):
-        PRIORS[name]  # an unknown name is the first mistake to tell
         check_keys(table, [*PRIORS.options(name), *options], section="context")
         parts = [build_part(PRIORS, {"name": name, **table}, section="context")]
     else:

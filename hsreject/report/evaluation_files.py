@@ -101,7 +101,7 @@ def _open_band(path: Any) -> xr.DataArray:
 
 
 def _open_label_map(path: Any, nodata: int | None) -> xr.DataArray:
-    """Return labels in which the file's nodata is told apart from 0, which may mean rejected."""
+    """Return labels whose nodata differs from 0, which may mean rejected."""
     band = _open_band(path)
     empty = np.isnan(band.values) if band.dtype.kind == "f" else np.zeros(band.shape, dtype=bool)
     if nodata is not None:
@@ -175,7 +175,7 @@ def write_evaluation(
 
 
 def _spaced(curve: xr.Dataset) -> xr.Dataset:
-    """Return as many points as a table program takes."""
+    """Return at most as many points as a table program can take."""
     if curve.sizes[OPERATING_POINT] <= _LONGEST_TABLE:
         return curve
     chosen = nearest_points(curve["rejected_fraction"].values, _LONGEST_TABLE)
