@@ -11,6 +11,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -21,28 +22,22 @@ T = TypeVar("T")
 
 
 def nearest(word: str, candidates: Sequence[str]) -> str:
-    """Return " Did you mean 'x'?" for the candidate nearest to `word`, or nothing.
-
-    Examples
-    --------
-    >>> nearest("wieght", ["weight", "edge_weight"])
-    " Did you mean 'weight'?"
-    """
+    """Return " Did you mean 'x'?" for the candidate nearest to `word`, or nothing."""
     close = difflib.get_close_matches(word, candidates, n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 
 class Registry(Mapping[str, Callable[..., T]], Generic[T]):
-    """A read-mostly mapping from names to constructors or functions of one kind.
+    """A mapping from names to constructors or functions of one kind.
 
     Parameters
     ----------
     kind : str
         What the parts are, as error messages call them ("prior", "rejector").
     entries : mapping of str to callable
-        The parts that come with hsreject.
+        The parts by name.
     supplied : sequence of str
-        Parameters that are not options: whoever calls the function supplies them.
+        Parameters that are not options, because whoever calls the function supplies them.
 
     Examples
     --------
@@ -63,11 +58,9 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
         self._supplied = supplied
 
     def register(self, name: str, constructor: Callable[..., T]) -> None:
-        """Add a part under a name that is still free."""
+        """Add a part under a name that is still free, so that configurations can name it."""
         if name in self._entries:
-            raise ConfigError(
-                f"There is already a {self.kind} named '{name}'. Choose another name for it."
-            )
+            raise ConfigError(f"There is already a {self.kind} '{name}'. Choose another name.")
         self._entries[name] = constructor
 
     def create(self, name: str, /, **options: object) -> T:
@@ -105,9 +98,7 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
             and option not in options
         ]
         if missing:
-            raise ConfigError(
-                f"The {self.kind} '{name}' needs {', '.join(missing)}: give a value for it."
-            )
+            raise ConfigError(f"The {self.kind} '{name}' needs a value for {', '.join(missing)}.")
 
     def __getitem__(self, name: str) -> Callable[..., T]:
         try:
@@ -116,7 +107,7 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
             names = list(self._entries)
             raise ConfigError(
                 f"Unknown {self.kind} '{name}'. There are: {', '.join(names)}."
-                f"{nearest(name, names)}"
+                f"{nearest(str(name), names)}"
             ) from None
 
     def __contains__(self, name: object) -> bool:
@@ -130,12 +121,24 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
 
 
 def check_number(
-    name: str, value: object, *, above: float | None = None, least: float = -math.inf
+    name: str,
+    value: object,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
 ) -> float:
     """Return the value of an option if it is a number in the range; raise InputError otherwise."""
-    number = float(value) if isinstance(value, Real) else math.nan
-    if not math.isfinite(number) or number < least or (above is not None and number <= above):
-        wanted = f"above {above:g}" if above is not None else f"at least {least:g}"
+    number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    inside = (
+        math.isfinite(number)
+        and (above is None or number > above)
+        and (least is None or number >= least)
+        and (most is None or number <= most)
+    )
+    if not inside:
+        limits = {"above": above, "at least": least, "at most": most}
+        wanted = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
         raise InputError(f"{name} must be a number {wanted} (got {value!r}).")
     return number
 
@@ -154,29 +157,19 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
 
 
 def build_part(registry: Registry[T], given: object, *, section: str) -> T:
-    """Return the part that `given` describes.
+    """Return the part that `given` describes: a name, or a table with a ``name`` and options.
 
-    Parameters
-    ----------
-    registry : Registry
-        Where the part's name is looked up.
-    given : str, mapping or object
-        A name, a table with a ``name`` and the constructor's options, or the part itself, which
-        Python users may put in place of a table.
-    section : str
-        Where it stands in the configuration, for messages.
+    Python users may give the part itself. Messages name the `section` of the configuration.
     """
     if not isinstance(given, str | Mapping):
         return given  # type: ignore[return-value]  # an object stands for itself
     part = bind_part(registry, given, section=section)
-    try:
+    with in_section(section):
         return part()
-    except (ConfigError, InputError) as error:
-        raise ConfigError(f"[{section}] {error}") from None
 
 
 def bind_part(registry: Registry[T], given: object, *, section: str) -> Callable[..., T]:
-    """Return the function that `given` describes, with its options; as :func:`build_part`."""
+    """Return what :func:`build_part` would call: the constructor or function with its options."""
     if isinstance(given, str):
         given = {"name": given}
     if not isinstance(given, Mapping):
@@ -186,12 +179,18 @@ def bind_part(registry: Registry[T], given: object, *, section: str) -> Callable
     if not isinstance(name, str):
         wrong = "needs a name" if name is None else f"name must be text (got {name!r})"
         raise ConfigError(f"[{section}] {wrong}. There are: {', '.join(registry)}.")
-    try:
-        part = registry.bind(name, **options)
+    with in_section(section):
         _check_types(registry, name, options)
-    except ConfigError as error:
-        raise ConfigError(f"[{section}] {error}") from None
-    return part
+        return registry.bind(name, **options)
+
+
+@contextmanager
+def in_section(section: str) -> Iterator[None]:
+    """Say of an option that is wrong in which section of the configuration it stands."""
+    try:
+        yield
+    except (ConfigError, InputError) as error:
+        raise ConfigError(f"[{section}] {error}" if section else str(error)) from None
 
 
 def check_keys(table: Mapping[str, object], known: Sequence[str], *, section: str) -> None:
@@ -205,16 +204,17 @@ def check_keys(table: Mapping[str, object], known: Sequence[str], *, section: st
 
 
 def fits(value: object, annotation: Any) -> bool:
-    """Tell whether a TOML value fits a type annotation; annotations it cannot judge always fit."""
+    """Tell whether a TOML value fits a type annotation; one that cannot be judged always fits."""
     origin = get_origin(annotation)
     if origin in {Union, types.UnionType}:
         return any(fits(value, choice) for choice in get_args(annotation))
     if origin is Literal:
         return value in get_args(annotation)
-    accepted = {float: (int, float)}.get(annotation, annotation)
     if annotation not in {bool, int, float, str, type(None)}:
         return True
-    return isinstance(value, accepted) and isinstance(value, bool) <= (annotation is bool)
+    if isinstance(value, bool):  # which Python takes for an int
+        return annotation is bool
+    return isinstance(value, int | float if annotation is float else annotation)
 
 
 def _check_types(registry: Registry[Any], name: str, options: Mapping[str, object]) -> None:

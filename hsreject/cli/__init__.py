@@ -1,7 +1,7 @@
-"""The command line: a file for each group of commands, one exit code for bad input.
+"""The command line: one file per group of commands, one exit code for bad input.
 
-Commands import what they need when they run, so that ``hsreject --help`` is quick and a file that
-is not there is told at once.
+Commands import what they need when they run, so that ``hsreject --help`` is quick and a missing
+file is reported at once.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def main() -> None:
         except HsrejectError as error:
             sys.stderr.write(f"hsreject: {error}\n")
             sys.exit(BAD_INPUT)
-        except OSError as error:  # of a place that no command has thought of, such as a full /tmp
+        except OSError as error:  # where no command expects one, such as a full /tmp
             if error.errno not in _OF_THE_SYSTEM:
                 raise
             where = f": {error.filename}" if error.filename else ""
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def _one_line(show: Callable[..., None]) -> Callable[..., None]:
-    """Return how warnings are shown: those of hsreject are for users, who need no line of code."""
+    """Show warnings of hsreject in one line, without the code that they come from."""
 
     def show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
         if issubclass(category, HsrejectWarning):

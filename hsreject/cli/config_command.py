@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -11,39 +12,23 @@ from rich.markup import escape
 from rich.table import Table
 
 from hsreject.errors import ConfigError
-from hsreject.registry import Registry, nearest
+from hsreject.registry import nearest
 
 config_app = typer.Typer(
     no_args_is_help=True, help="Explain what a configuration may name.", add_completion=False
 )
 
 
-def _registries() -> dict[str, Registry[object]]:
-    """Return the registries by the section of a configuration that uses them."""
-    from hsreject.pipeline.plan import REGISTRIES
-
-    return REGISTRIES
-
-
 @config_app.command("list")
 def list_parts() -> None:
     """List the keys of a configuration, and the parts that they may name."""
-    from hsreject.pipeline.plan import SECTIONS
+    from hsreject.pipeline.plan import REGISTRIES, SECTIONS
 
     console = Console()
-    table = Table(title="[bold]a configuration[/bold]", title_justify="left")
-    table.add_column("key", no_wrap=True)
-    table.add_column("what it is")
-    for key, meaning in SECTIONS.items():
-        table.add_row(key, escape(meaning))
-    console.print(table)
-    for section, registry in _registries().items():
-        table = Table(title=f"[bold]{escape(f'[{section}]')}[/bold]", title_justify="left")
-        table.add_column("name", no_wrap=True)
-        table.add_column("what it is")
-        for name in registry:
-            table.add_row(name, registry.summary(name))
-        console.print(table)
+    console.print(_two_columns("a configuration", ("key", "what it is"), SECTIONS))
+    for section, registry in REGISTRIES.items():
+        parts = {name: registry.summary(name) for name in registry}
+        console.print(_two_columns(f"[{section}]", ("name", "what it is"), parts))
     console.print("'hsreject config show NAME' explains one of them.", highlight=False)
 
 
@@ -54,22 +39,32 @@ def show_part(
     ],
 ) -> None:
     """Explain one part: its options, their defaults and its documentation."""
+    from hsreject.pipeline.plan import REGISTRIES
+
     console = Console()
-    found = {s: registry for s, registry in _registries().items() if name in registry}
+    found = {section: parts for section, parts in REGISTRIES.items() if name in parts}
     if not found:
-        names = [known for registry in _registries().values() for known in registry]
+        names = [known for parts in REGISTRIES.values() for known in parts]
         raise ConfigError(
             f"There is no part named '{name}'.{nearest(name, names)} "
             "'hsreject config list' names them all."
         )
     for section, registry in found.items():
-        table = Table(title=f"{escape(f'[{section}]')} {name}", title_justify="left")
-        table.add_column("option", no_wrap=True)
-        table.add_column("default")
-        for option, parameter in registry.options(name).items():
-            table.add_row(option, escape(_default(section, option, parameter.default)))
-        console.print(table)
+        options = {
+            option: _default(section, option, parameter.default)
+            for option, parameter in registry.options(name).items()
+        }
+        console.print(_two_columns(f"[{section}] {name}", ("option", "default"), options))
         console.print(escape(inspect.getdoc(registry[name]) or ""), highlight=False, soft_wrap=True)
+
+
+def _two_columns(title: str, headings: tuple[str, str], rows: Mapping[str, str]) -> Table:
+    table = Table(title=f"[bold]{escape(title)}[/bold]", title_justify="left")
+    table.add_column(headings[0], no_wrap=True)
+    table.add_column(headings[1])
+    for name, text in rows.items():
+        table.add_row(name, escape(text))
+    return table
 
 
 def _default(section: str, option: str, value: object) -> str:

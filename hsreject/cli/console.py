@@ -1,4 +1,4 @@
-"""What commands share: options, a look for missing files, progress, Ctrl-C, tables of results."""
+"""What commands share: options, a check for missing files, progress, Ctrl-C, tables."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _LONGEST_NAME = 32  # columns of a terminal; what is longer breaks between its w
 
 
 def check_there(*paths: Path | None) -> None:
-    """Raise unless the given files exist: told at once, not after the long imports of a command."""
+    """Raise unless the given files exist; commands call this before their long imports."""
     for path in filter(None, paths):
         try:
             path.stat()
         except FileNotFoundError:
             raise FileError(f"{path} does not exist. Check the path.") from None
         except OSError:
-            continue  # what else is wrong with it is told where it is opened
+            continue  # opening the file will say what else is wrong with it
 
 
 def result_table(
@@ -62,9 +62,9 @@ def result_table(
     *,
     title: str | None = None,
 ) -> Table:
-    """Return a table whose first column holds names, which stay whole, and the others numbers.
+    """Return a table with names, which stay whole, in the first column and numbers in the others.
 
-    It has a rule under the headings on a terminal and bare columns in a log.
+    On a terminal it has a rule under the headings; in a log it has bare columns.
     """
     frame = box.SIMPLE_HEAD if console.is_terminal else None
     gap = 1 if frame else 2
@@ -84,12 +84,18 @@ def result_table(
 def progress_on(console: Console) -> Iterator[ProgressCallback]:
     """Yield the callback that shows progress on `console`: bars on a terminal, lines elsewhere.
 
-    It also ends the work if Ctrl-C was pressed and Python dropped it.
+    A stage that did not know its total has ended when another stage reports. The callback also
+    ends the work if Ctrl-C was pressed and Python dropped it.
     """
+    open_ended: str | None = None
     with _remembered_interrupts() as check, _shown(console) as show:
 
         def progress(stage: str, done: float, total: float | None) -> None:
+            nonlocal open_ended
             check()
+            if open_ended not in {None, stage}:
+                show(open_ended, 1, 1)
+            open_ended = stage if total is None else None
             show(stage, done, total)
 
         yield progress
@@ -138,12 +144,11 @@ class _Log:
 
 @contextmanager
 def _remembered_interrupts() -> Iterator[Callable[[], None]]:
-    """Yield a function that raises KeyboardInterrupt once Ctrl-C was pressed.
+    """Yield a function that raises KeyboardInterrupt if Ctrl-C was pressed.
 
-    Python raises it at once as well, but drops it where that falls into a finaliser or a callback
-    of compiled code: of forty presses while kernels were loaded, one was lost. Work that goes on
-    all the same calls the function now and then, and ends. An error that follows is taken for the
-    interrupt.
+    Python itself raises it at once, but drops it inside a finaliser or a callback of compiled code:
+    of forty presses while kernels were loaded, one was lost. Work that goes on all the same calls
+    the function now and then, and ends. Any error after a press counts as the interrupt.
     """
     pressed = threading.Event()
 
@@ -157,7 +162,7 @@ def _remembered_interrupts() -> Iterator[Callable[[], None]]:
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield check  # never raises: whoever embeds the command line listens in their own way
+        yield check  # never raises: whoever embeds the command line handles Ctrl-C themselves
         return
     tell_of_dropped = sys.unraisablehook
 

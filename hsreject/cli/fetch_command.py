@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from hsreject.cli.console import progress_on
 
@@ -36,9 +37,6 @@ def fetch_command(
 
 
 def _list(folder: Path | None) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from hsreject.datasets.scenes import data_folder, scenes
 
     place = data_folder(folder)

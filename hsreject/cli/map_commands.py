@@ -48,7 +48,7 @@ def train_command(
     """
     from hsreject.pipeline.config import read_document
 
-    read_document(config)  # a mistake in it is told at once, before the long imports
+    document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.files import check_target
     from hsreject.mapping.model_file import save_model
@@ -56,7 +56,7 @@ def train_command(
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:
-        trained = train(config, settings=settings or (), rejector=rejector, progress=progress)
+        trained = train(document, settings=settings or (), rejector=rejector, progress=progress)
     save_model(trained, model, overwrite=overwrite)
     console = Console(highlight=False)
     if trained.calibration:
@@ -68,10 +68,7 @@ def train_command(
 
 def show_points(model: MapModel, console: Console) -> None:
     """Print the operating points that people ask for first."""
-    from hsreject.measures.choosing import (
-        cheapest_operating_point,
-        choose_point,
-    )
+    from hsreject.measures.choosing import cheapest_operating_point, choose_point
 
     points = model.operating_points
     chosen = {"nothing rejected": choose_point(points, fraction=0.0)}
@@ -180,7 +177,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
 
 
 def show_summary(summary: MapSummary, console: Console) -> None:
-    """Print what was rejected, why, and how much of each class is kept."""
+    """Print how much of each class is kept, and why the rest was rejected."""
     rows = []
     for share in summary.classes:
         hectares = summary.hectares(share.n_kept)

@@ -27,11 +27,11 @@ def run_command(
     """Run a configuration: maps, measures, pictures and a report.
 
     Started again, it continues from the stages that are finished and unchanged. 'hsreject config
-    list' tells what a configuration may name.
+    list' shows what a configuration may name.
     """
     from hsreject.pipeline.config import read_document
 
-    read_document(config)  # a mistake in it is told at once, before the long imports
+    document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.pipeline.run import run
     from hsreject.report.run_report import summary_notes, summary_rows
@@ -39,7 +39,7 @@ def run_command(
     console = Console()
     folder = Path("out") / config.stem if out is None else out
     with progress_on(Console(stderr=True)) as progress:
-        dataset = run(config, out=folder, settings=settings or (), progress=progress)
+        dataset = run(document, out=folder, settings=settings or (), progress=progress)
     headings, rows = summary_rows(dataset)
     console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)

@@ -31,17 +31,10 @@ def read_document(path: str | PathLike[str]) -> Table:
 
 
 def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table:
-    """Return a copy of `document` with ``section.key=value`` settings applied.
+    """Return a copy of `document` with settings such as ``features.mnf.n_components=30`` applied.
 
-    The value is read as TOML where it is TOML and as text otherwise. In a list of tables
-    the step is a table's ``name`` or its number from 0.
-
-    Examples
-    --------
-    >>> document = {"features": [{"name": "mnf", "n_components": 15}], "context": {"weight": 2.0}}
-    >>> changed = with_settings(document, ["context.weight=4", "features.mnf.n_components=30"])
-    >>> changed["context"], changed["features"]
-    ({'weight': 4}, [{'name': 'mnf', 'n_components': 30}])
+    The value is read as TOML where it is TOML and as text otherwise. A table in a list is
+    addressed by its ``name`` or by its number from 0.
     """
     changed: Table = _own(document)
     for setting in settings:
@@ -67,13 +60,12 @@ def _set(table: Table, steps: list[str], value: object, setting: str) -> None:
     place: Any = table
     for step in steps[:-1]:
         place = _step_into(place, step, setting)
-    last = steps[-1]
     if isinstance(place, list):
         raise ConfigError(
             f"The setting '{setting}' ends at a list of tables. Name the table and then its key: "
             f"{_names(place)}."
         )
-    place[last] = value
+    place[steps[-1]] = value
 
 
 def _step_into(place: Any, step: str, setting: str) -> Any:

@@ -22,7 +22,15 @@ from hsreject.io.labels import open_labels
 from hsreject.io.scene import open_scene
 from hsreject.pipeline.config import with_settings
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
-from hsreject.registry import Registry, bind_part, build_part, check_keys, fits
+from hsreject.registry import (
+    Registry,
+    bind_part,
+    build_part,
+    check_count,
+    check_keys,
+    check_number,
+    in_section,
+)
 from hsreject.rejection import REJECTORS, Rejector
 from hsreject.sampling import given_split, sample_blocks, sample_fraction, sample_per_class
 from hsreject.schema import check_same_grid
@@ -32,14 +40,14 @@ CONTEXT_ROW = "SegSALSA alone"
 
 SECTIONS = {
     "title": "what the report calls the run",
-    "seed": "of the training pixels; 0 by default",
+    "seed": "draws the training pixels; 0 by default",
     "n_seeds": "how many seeds, from that one on; 1 by default",
     "fraction": "which part of the pixels the reject maps reject; 0.1 by default",
-    "scene": "the scene and its labels: needed",
+    "scene": "the scene and its labels; needed",
     "sampling": "which labelled pixels to train on; 10 of each class by default",
     "features": "what the classifier sees, a list; the bands by default",
     "classifier": "smlr by default",
-    "context": "what neighbours tell; nothing by default",
+    "context": "how neighbouring pixels help each other; none by default",
     "rejectors": "a list; pixelwise by default",
     "baselines": 'what to compare with: [] by default, or ["coordinates"]',
     "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
@@ -97,6 +105,11 @@ def _given(labels: xr.DataArray, train: str, test: str, *, seed: int = 0) -> Pai
     return given_split(open_labels(train, like=labels), open_labels(test, like=labels))
 
 
+def _coordinates() -> SceneClassifier:
+    """Classify by place alone: a system that is no better may owe its accuracy to the place."""
+    return SceneClassifier("nearest_neighbor", features=["coordinates"])
+
+
 SCENES: Registry[Pair] = Registry(
     "scene",
     {
@@ -116,6 +129,7 @@ SAMPLERS: Registry[Pair] = Registry(
     },
     supplied=("labels", "seed"),
 )
+BASELINES: Registry[SceneClassifier] = Registry("baseline", {"coordinates": _coordinates})
 REGISTRIES: dict[str, Registry[Any]] = {
     "scene": SCENES,
     "sampling": SAMPLERS,
@@ -125,50 +139,24 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "context solver": SOLVERS,
     "rejectors": REJECTORS,
     "rejectors confidence": CONFIDENCES,
+    "baselines": BASELINES,
 }
 """Everything that a configuration may name, by the section that names it."""
 
-_BASELINES = {"coordinates": lambda: SceneClassifier("nearest_neighbor", features=["coordinates"])}
 _CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The parts of a run.
+    """The parts of a run, as `SECTIONS` explains them."""
 
-    Attributes
-    ----------
-    document : mapping
-        The configuration itself.
-    title : str
-        What the report calls the run.
-    scene : callable
-        Returns the cube (band, y, x) and the labels (y, x).
-    sampling : callable
-        Called with labels and ``seed=``, returns (train, test): label arrays, 0 where not used.
-    model : SceneClassifier
-        Features and classifier, not fitted.
-    context : SegSALSA or None
-        None maps pixel by pixel.
-    rejectors : mapping of str to Rejector
-        By the name that tables and files use.
-    baselines : mapping of str to SceneClassifier
-        What the table compares with.
-    fraction : float
-        Which part of the pixels the reject maps reject.
-    seed, n_seeds : int
-        First seed, and how many.
-    tuning : Tuning or None
-        What is chosen by cross-validation on the training pixels.
-    """
-
-    document: Mapping[str, Any]
+    document: Mapping[str, Any]  # the configuration itself
     title: str
-    scene: Callable[[], Pair]
-    sampling: Callable[..., Pair]
-    model: SceneClassifier
+    scene: Callable[[], Pair]  # returns the cube (band, y, x) and the labels (y, x)
+    sampling: Callable[..., Pair]  # (labels, seed=) -> train, test: labels, 0 where not used
+    model: SceneClassifier  # features and classifier, not fitted
     context: SegSALSA | None
-    rejectors: Mapping[str, Rejector]
+    rejectors: Mapping[str, Rejector]  # by the name that tables and files use
     baselines: Mapping[str, SceneClassifier]
     fraction: float
     seed: int
@@ -196,15 +184,19 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     check_keys(document, tuple(SECTIONS), section="")
     if "scene" not in document:
         raise ConfigError(f"The configuration needs a [scene]. There are: {', '.join(SCENES)}.")
-    fraction = document.get("fraction", 0.1)
-    if not fits(fraction, float) or not 0 <= fraction <= 1:
-        raise ConfigError(f"'fraction' must be a number between 0 and 1 (got {fraction!r}).")
     title = document.get("title", "Land cover with rejection")
     if not isinstance(title, str):
-        raise ConfigError(f"'title' must be text (got {title!r}).")
+        raise ConfigError(f"title must be text (got {title!r}).")
+    seed, n_seeds = document.get("seed", 0), document.get("n_seeds", 1)
+    with in_section(""):
+        fraction = check_number("fraction", document.get("fraction", 0.1), least=0, most=1)
+        check_count("seed", seed, least=0)
+        check_count("n_seeds", n_seeds, least=1)
     tuning = document.get("tuning")
     varied = _varied_parts(document)
-    baselines = _baselines(document.get("baselines", ()))
+    names = _list(document.get("baselines", ()), "baselines")
+    with in_section("baselines"):
+        baselines = {str(name): BASELINES.create(name) for name in names}
     _check_names(varied["rejectors"], baselines)
     return Plan(
         document=document,
@@ -212,9 +204,9 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         scene=_scene(document["scene"]),
         sampling=bind_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling"),
         baselines=baselines,
-        fraction=float(fraction),
-        seed=_count(document, "seed", default=0, least=0),
-        n_seeds=_count(document, "n_seeds", default=1, least=1),
+        fraction=fraction,
+        seed=int(seed),
+        n_seeds=int(n_seeds),
         tuning=None if tuning is None else Tuning.from_table(tuning),
         **varied,
     )
@@ -257,7 +249,7 @@ def _context(given: object) -> SegSALSA | None:
     """Return the context, or None where there is none.
 
     A table with ``prior = "vector_tv"`` takes the options of that prior and those of SegSALSA side
-    by side; ``priors`` is a list of tables, one for each prior.
+    by side; ``priors`` is a list of tables, one per prior.
     """
     if given is None or isinstance(given, SegSALSA):
         return given
@@ -273,9 +265,9 @@ def _context(given: object) -> SegSALSA | None:
         )
     if priors is not None:
         check_keys(table, ["priors", *options], section="context")
-        parts = [build_part(PRIORS, prior, section="context.priors") for prior in priors]
+        listed = _list(priors, "context.priors")
+        parts = [build_part(PRIORS, prior, section="context.priors") for prior in listed]
     elif isinstance(name, str):
-        PRIORS[name]  # an unknown name is the first mistake to tell
         check_keys(table, [*PRIORS.options(name), *options], section="context")
         parts = [build_part(PRIORS, {"name": name, **table}, section="context")]
     else:
@@ -319,17 +311,8 @@ def _with_context(table: dict[str, Any], context: SegSALSA | None) -> dict[str, 
     return {**table, "context": context}
 
 
-def _baselines(given: object) -> dict[str, SceneClassifier]:
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise ConfigError(f"[baselines] must be a list of names (got {given!r}).")
-    for name in given:
-        if name not in _BASELINES:
-            raise ConfigError(f"Unknown baseline '{name}'. There are: {', '.join(_BASELINES)}.")
-    return {str(name): _BASELINES[name]() for name in given}
-
-
 def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, object]) -> None:
-    """Raise unless every rejector has a name of its own that files can bear."""
+    """Raise unless every rejector has a name of its own that can be part of a file name."""
     if not rejectors:
         raise ConfigError(f"[rejectors] needs at least one. There are: {', '.join(REJECTORS)}.")
     for name in rejectors:
@@ -348,8 +331,8 @@ def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, obje
 def _list(given: object, section: str) -> Sequence[Any]:
     if not isinstance(given, Sequence) or isinstance(given, str):
         raise ConfigError(
-            f"[{section}] must be a list of names or tables (got {given!r}). "
-            f"Write [[{section}]] with double brackets, once for each."
+            f"{section} must be a list (got {given!r}). Write {section} = [...], or one table "
+            f"[[{section}]], in double brackets, per entry."
         )
     return given
 
@@ -358,10 +341,3 @@ def _table(given: object, section: str) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise ConfigError(f"[{section}] must be a table (got {given!r}).")
     return dict(given)
-
-
-def _count(document: Mapping[str, Any], key: str, *, default: int, least: int) -> int:
-    value = document.get(key, default)
-    if not fits(value, int) or value < least:
-        raise ConfigError(f"'{key}' must be a whole number of at least {least} (got {value!r}).")
-    return int(value)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -37,24 +37,12 @@ _REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "s
 
 @dataclass(frozen=True)
 class SeedResult:
-    """What one seed gives.
+    """What one seed gives."""
 
-    Attributes
-    ----------
-    maps : Dataset
-        Everything on the grid of the scene; maps of rejectors along `rejector`.
-    curves : dict of str to Dataset
-        Operating points on the test pixels, by system.
-    summary : Dataset
-        Figures by system.
-    tried : Dataset or None
-        The candidates of the tuning, best first.
-    """
-
-    maps: xr.Dataset
-    curves: dict[str, xr.Dataset]
-    summary: xr.Dataset
-    tried: xr.Dataset | None
+    maps: xr.Dataset  # everything on the grid of the scene; maps of rejectors along `rejector`
+    curves: dict[str, xr.Dataset]  # operating points on the test pixels, by system
+    summary: xr.Dataset  # the quoted figures, by system
+    tried: xr.Dataset | None  # the candidates of the tuning, best first
 
 
 def result_dataset(
@@ -102,11 +90,10 @@ def joined_maps(rejections: Mapping[str, xr.Dataset]) -> dict[str, xr.DataArray]
 
 
 def operating_points(curves: Mapping[str, xr.Dataset]) -> xr.Dataset:
-    """Return the operating points of all systems, one after the other.
+    """Return the operating points of all systems in one table; what a system lacks is NaN.
 
-    `system_of_point` says whose a point is; figures that a system does not have are NaN. The
-    accuracy of the same labels with nothing rejected is `accuracy_without_rejection` here, since
-    `overall_accuracy` is that of a system in the summary.
+    The accuracy of a point's labels with nothing rejected is `accuracy_without_rejection` here,
+    since `overall_accuracy` is that of a system in the summary.
     """
     pieces = [
         curve.drop_attrs().assign_coords(
@@ -168,21 +155,14 @@ def _plain(value: Any) -> Any:
 
 def _versions() -> dict[str, str]:
     """Return the versions of hsreject and of what its numbers depend on."""
-    found = {"hsreject": __version__}
-    for name in _REPORTED:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    return {"hsreject": __version__, **{name: version(name) for name in _REPORTED}}
 
 
 @contextmanager
 def run_folder(folder: Path, document: Mapping[str, Any]) -> Iterator[None]:
-    """Hold the folder of a run, marked as such by its configuration.
+    """Prepare the folder of a run, and remove it again if the run fails before its first stage.
 
-    A folder that holds something else is refused. One that was made here is taken away again when
-    the run ends in an error before any stage was finished.
+    A folder that holds files but no configuration of a run is refused.
     """
     made = not folder.exists()
     _begin(folder, document)
@@ -198,7 +178,7 @@ def _begin(folder: Path, document: Mapping[str, Any]) -> None:
     check_folder(folder, overwrite=True)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
         raise FileError(
-            f"The folder {folder} holds files that no run of hsreject has made. "
+            f"The folder {folder} holds files that were not made by a run of hsreject. "
             "Choose another folder, or empty it."
         )
     try:
@@ -216,20 +196,18 @@ def write_outputs(
     folder: Path, document: Mapping[str, Any], dataset: xr.Dataset, *, progress: ProgressCallback
 ) -> None:
     """Write everything; what an earlier run has left is replaced only when all is complete."""
-    steps = 3
-    progress("writing", 0, steps)
+    progress("writing", 0, 3)
     with complete_folder(folder, overwrite=True) as work:
         _write_maps(dataset, work / "maps")
-        progress("writing", 1, steps)
+        progress("writing", 1, 3)
         write_dataset(dataset, work / "result.nc")
         for name, text in _tables(document, dataset).items():
             (work / name).write_text(text, encoding="utf-8")
-        progress("writing", 2, steps)
+        progress("writing", 2, 3)
         run_report(dataset, work)
-        tuned = (work / TUNING).exists()
-    if not tuned:  # that of an earlier run
+    if CANDIDATE not in dataset.dims:  # the table is that of an earlier run
         (folder / TUNING).unlink(missing_ok=True)
-    progress("writing", steps, steps)
+    progress("writing", 3, 3)
 
 
 def _write_maps(dataset: xr.Dataset, folder: Path) -> None:

@@ -34,46 +34,24 @@ _SECONDS = "seconds"
 
 @dataclass(frozen=True)
 class Stage:
-    """A finished stage.
-
-    Attributes
-    ----------
-    data : Dataset
-        What it gives.
-    key : str
-        Token of everything that it depends on.
-    seconds : float
-        What it took, the stages before included.
-    """
+    """A finished stage: what it gives, and how long it took, the stages before included."""
 
     data: xr.Dataset
-    key: str
+    key: str  # token of everything that it depends on
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The stages on one scene.
+    """The stages on one scene."""
 
-    Parameters
-    ----------
-    cube : DataArray (band, y, x)
-        The scene.
-    key : str
-        Token of the scene and its labels.
-    folder : Path or None
-        Where finished stages are kept; None keeps none.
-    progress : callable
-        Told how far each stage is.
-    """
-
-    cube: xr.DataArray
-    key: str
-    folder: Path | None
+    cube: xr.DataArray  # (band, y, x)
+    key: str  # token of the scene and its labels
+    folder: Path | None  # where finished stages are kept; None keeps none
     progress: ProgressCallback
 
     def split(self, plan: Plan, labels: xr.DataArray, seed: int) -> Stage:
-        """Return `train` and `test`, the labels of the pixels to learn from and to judge by."""
+        """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
         train, test = plan.sampling(labels, seed=seed)
         if not (test != NO_REFERENCE).any():
             raise InputError(
@@ -137,7 +115,7 @@ class Stages:
         return self._kept(f"rejection-{name}", key, compute, evidence)
 
     def _keeping(self, rejector: Rejector) -> Rejector:
-        """Return the rejector; one that can store its solves does so beside the stages."""
+        """Return the rejector; one that can keep its solves does so beside the stages."""
         if self.folder is None or "store" not in rejector.indifferent_options:
             return rejector
         storing: Any = rejector
@@ -150,6 +128,8 @@ class Stages:
         compute: Callable[[], xr.Dataset],
         before: Stage | None = None,
     ) -> Stage:
+        """Return a stage from its file, or compute it and keep it there."""
+
         def timed() -> xr.Dataset:
             begun = time.perf_counter()
             result = compute()

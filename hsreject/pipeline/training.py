@@ -82,7 +82,6 @@ def train(
 
 def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
     """Return the rejector of a plan that a map model uses, or say why it cannot."""
-    with_threshold = [part for part in plan.rejectors.values() if part.has_threshold]
     if name is not None:
         if name not in plan.rejectors:
             raise ConfigError(
@@ -91,13 +90,12 @@ def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
             )
         if not plan.rejectors[name].has_threshold:
             raise ConfigError(
-                f"The rejector '{name}' ({type(plan.rejectors[name]).__name__}) has no threshold "
-                "that could be carried to another scene. Choose a sequential or a pixelwise one."
+                f"The rejector '{name}' has no threshold that could be carried to another scene. "
+                "Choose a sequential or a pixelwise one."
             )
         return cast("RankedRejector", plan.rejectors[name])
-    for part in with_threshold:
-        if part.needs_context:
-            return cast("RankedRejector", part)
-    if plan.context is not None:
+    with_threshold = [part for part in plan.rejectors.values() if part.has_threshold]
+    with_context = [part for part in with_threshold if part.needs_context]
+    if plan.context is not None and not with_context:
         return SequentialRejector(plan.context)
-    return cast("RankedRejector", next(iter(with_threshold), PixelwiseRejector()))
+    return cast("RankedRejector", [*with_context, *with_threshold, PixelwiseRejector()][0])

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.errors import ConfigError
+from hsreject.features import FEATURES
 from hsreject.progress import ProgressCallback
-from hsreject.registry import check_keys, fits
+from hsreject.registry import build_part, check_count, check_keys, in_section
 from hsreject.schema import CANDIDATE, NO_REFERENCE
 
 if TYPE_CHECKING:
@@ -38,17 +40,9 @@ Fold = tuple[xr.DataArray, NDArray[np.bool_], NDArray[np.intp]]
 
 @dataclass(frozen=True)
 class Tuning:
-    """What is tried: values by address, and into how many folds the training pixels are dealt.
+    """What is tried, and into how many folds the training pixels are dealt."""
 
-    Attributes
-    ----------
-    grid : dict of str to list
-        Values to try by address, such as ``{"context.weight": [1.0, 2.0, 4.0]}``.
-    n_folds : int
-        Number of folds, at least 2.
-    """
-
-    grid: Mapping[str, Sequence[Any]]
+    grid: Mapping[str, Sequence[Any]]  # such as {"context.weight": [1.0, 2.0, 4.0]}
     n_folds: int = 5
 
     @classmethod
@@ -69,10 +63,8 @@ class Tuning:
             if not isinstance(values, Sequence) or isinstance(values, str) or not values:
                 raise ConfigError(f"[tuning.grid] '{address}' needs a list of values to try.")
         n_folds = table.get("n_folds", cls.n_folds)
-        if not fits(n_folds, int) or n_folds < 2:
-            raise ConfigError(
-                f"[tuning] n_folds must be a whole number of at least 2 (got {n_folds})."
-            )
+        with in_section("tuning"):
+            check_count("n_folds", n_folds, least=2)
         return cls(grid, n_folds)
 
     def settings(self, section: str) -> list[tuple[str, ...]]:
@@ -90,8 +82,8 @@ def tune(
 ) -> xr.Dataset:
     """Return every candidate of the plan's tuning with its score, best first.
 
-    Over `candidate`: `settings`, `accuracy` on the training pixels left out, which decides, and
-    `log_score`, the mean logarithm of the field at their true class, which breaks its ties.
+    `accuracy` on the training pixels left out decides; `log_score`, the mean logarithm of the field
+    at their true class, breaks ties.
     """
     tuning = plan.tuning
     assert tuning is not None  # noqa: S101 (the caller has looked)
@@ -121,8 +113,8 @@ def best_settings(tried: xr.Dataset) -> list[str]:
 
 def _features(model: SceneClassifier, cube: xr.DataArray) -> xr.DataArray:
     features = cube
-    for transformer in model.features:
-        assert not isinstance(transformer, str)  # noqa: S101 (the plan has built it)
+    for step in model.features:
+        transformer = clone(build_part(FEATURES, step, section="features"))
         features = transformer.fit(features).transform(features)
     return features.compute()
 
@@ -130,7 +122,7 @@ def _features(model: SceneClassifier, cube: xr.DataArray) -> xr.DataArray:
 def _held_out(
     model: SceneClassifier, features: xr.DataArray, train: xr.DataArray, n_folds: int, seed: int
 ) -> Iterator[Fold]:
-    """Yield, for each fold: probabilities of the scene, its pixels, and their category numbers."""
+    """Yield per fold: probabilities of the scene, its pixels, and their category numbers."""
     values = train.values
     pixels = np.flatnonzero(values != NO_REFERENCE)
     dealt = StratifiedKFold(n_folds, shuffle=True, random_state=seed)

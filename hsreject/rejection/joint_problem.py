@@ -20,7 +20,12 @@ from hsreject.files import recall
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_search import Probe
 from hsreject.rejection.novelty import known_weight
-from hsreject.schema import as_map, check_no_mask, check_same_grid
+from hsreject.schema import (
+    as_map,
+    check_no_mask,
+    check_same_grid,
+    good_bands,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -251,9 +256,10 @@ class JointProblem:
     def _token(self) -> str:
         """Token of all that a solve depends on beside its failure probability."""
         rule = (replace(self.context, n_threads=1), self.rejection_classes)
-        return str(
-            tokenize(__version__, self._probability, self._weight, self.evidence.image, rule)
-        )
+        image = self.evidence.image
+        # what a solve takes from it: attributes such as its CRS change on their way through a file
+        seen = None if image is None else (image.values, good_bands(image))
+        return str(tokenize(__version__, self._probability, self._weight, seen, rule))
 
     def _read(self, path: Path) -> JointSolution:
         """Return a kept solution, or raise where the file cannot be one of this problem."""

@@ -25,27 +25,17 @@ from hsreject.measures.uncertainty import Resampling, bootstrap_curve
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.evaluation_files import MapOrPath, open_maps, write_evaluation
 
+GIVEN_MASK = "given mask"
+
 
 @dataclass(frozen=True)
 class NamedPoint:
-    """An operating point of an evaluation and how it came about.
+    """An operating point of an evaluation and how it came about."""
 
-    Parameters
-    ----------
-    name : str
-        "no rejection", "given mask", "largest Q" or "cheapest at cost ...".
-    point : OperatingPoint
-        Its counts and measures.
-    threshold : float
-        Confidences below it are rejected; NaN for a given mask.
-    rejection_cost : float
-        The cost for which it is cheapest; NaN if it was chosen otherwise.
-    """
-
-    name: str
+    name: str  # "no rejection", "given mask", "largest Q" or "cheapest at cost ..."
     point: OperatingPoint
-    threshold: float = np.nan
-    rejection_cost: float = np.nan
+    threshold: float = np.nan  # confidences below it are rejected; NaN for a given mask
+    rejection_cost: float = np.nan  # for which it is cheapest; NaN if it was chosen otherwise
 
     @property
     def cost(self) -> float:
@@ -115,9 +105,9 @@ class Evaluation:
     @property
     def shown(self) -> NamedPoint:
         """The point that maps and matrix show: the mask, the first cost's, or the largest Q."""
-        order = [p for p in self.points if p.name == GIVEN_MASK]
-        order += [p for p in self.points if np.isfinite(p.rejection_cost)]
-        return (order or list(self.points[-1:]))[0]
+        asked = [p for p in self.points if p.name == GIVEN_MASK]
+        asked += [p for p in self.points if np.isfinite(p.rejection_cost)]
+        return asked[0] if asked else self.points[-1]
 
     @cached_property
     def rejected(self) -> xr.DataArray:
@@ -170,18 +160,15 @@ class Evaluation:
         return write_evaluation(self, Path(folder), overwrite=overwrite, progress=progress)
 
     def table(self) -> xr.Dataset:
-        """Return the points as a Dataset over `operating_point`, one row a point."""
-        columns = ("rejected_fraction", *MEASURES, *COUNTS)
+        """Return the points as a Dataset over `operating_point`, one row per point."""
+        of_point = ("rejected_fraction", *MEASURES, *COUNTS)
+        of_choice = ("threshold", schema.REJECTION_COST, "cost")
         dim = schema.OPERATING_POINT
-        own = ("threshold", schema.REJECTION_COST, "cost")
         return xr.Dataset(
-            {name: (dim, [getattr(p.point, name) for p in self.points]) for name in columns}
-            | {name: (dim, [getattr(p, name) for p in self.points]) for name in own},
+            {name: (dim, [getattr(p.point, name) for p in self.points]) for name in of_point}
+            | {name: (dim, [getattr(p, name) for p in self.points]) for name in of_choice},
             coords={dim: [p.name for p in self.points]},
         )
-
-
-NO_REJECTION, GIVEN_MASK, LARGEST_QUALITY = "no rejection", "given mask", "largest Q"
 
 
 def evaluate(
@@ -255,7 +242,7 @@ def evaluate(
         curve = rejection_curve(samples.correct, samples.confidence)
     return Evaluation(
         maps=xr.Dataset({name: _bare(m, like=maps["reference"]) for name, m in maps.items()}),
-        classes=_table_of(maps["reference"], samples) if classes is None else classes,
+        classes=_classes_of(maps["reference"], samples) if classes is None else classes,
         samples=samples,
         points=tuple(_points(samples, curve, costs)),
         curve=curve,
@@ -266,11 +253,11 @@ def _points(
     samples: EvaluationSamples, curve: xr.Dataset | None, costs: Sequence[float]
 ) -> list[NamedPoint]:
     correct = samples.correct
-    points = [NamedPoint(NO_REJECTION, operating_point(correct, np.zeros_like(correct)))]
+    points = [NamedPoint("no rejection", operating_point(correct, np.zeros_like(correct)))]
     if samples.rejected is not None:
         points.append(NamedPoint(GIVEN_MASK, operating_point(correct, samples.rejected)))
     if curve is not None:
-        points.append(_named(choose_point(curve), LARGEST_QUALITY))
+        points.append(_named(choose_point(curve), "largest Q"))
         points += [
             _named(cheapest_operating_point(curve, cost), f"cheapest at cost {cost:g}", cost)
             for cost in costs
@@ -287,19 +274,10 @@ def _bare(array: xr.DataArray, *, like: xr.DataArray) -> xr.DataArray:
     return xr.DataArray(array.values, dims=like.dims, coords=like.coords, attrs=array.attrs)
 
 
-def _table_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTable:
+def _classes_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTable:
     """Return the reference's class table, completed by what only the labels hold."""
-    table = ClassTable.from_attrs(reference.attrs)
-    occurring = np.union1d(samples.reference, samples.label).tolist()
-    if table is None:
-        return ClassTable.plain([int(value) for value in occurring])
-    missing = [int(value) for value in occurring if value not in table.values]
-    plain = ClassTable.plain([*table.values, *missing])
-    return ClassTable.from_names(
-        [*table.names, *(f"class {value}" for value in missing)],
-        values=[*table.values, *missing],
-        colors=[*table.colors, *plain.colors[len(table) :]],
-    )
+    table = ClassTable.from_attrs(reference.attrs) or ClassTable.plain([])
+    return table.completed(np.union1d(samples.reference, samples.label).tolist())
 
 
 def summary_lines(evaluation: Evaluation) -> list[str]:

@@ -39,30 +39,34 @@ _LONGEST_TABLE = 10_001
 def open_maps(
     given: Mapping[str, MapOrPath], *, nodata: int | None, attribute: str | None
 ) -> dict[str, xr.DataArray]:
-    """Return maps of which some are files, all on the grid of `label`.
+    """Return maps given as arrays or files, all on the grid of `label`.
 
     Labels from a file are unsigned, and nodata in them is :func:`hsreject.schema.nodata_label`.
     """
-    judged = {name: found for name, found in given.items() if name != "reference"}
+    judged: dict[str, Any] = {name: found for name, found in given.items() if name != "reference"}
     files = [name for name, found in judged.items() if isinstance(found, str | PathLike)]
     if files and len(files) < len(judged):
         raise InputError(
             f"{' and '.join(judged)} must all be files, or all be arrays (only {files[0]} is a "
             f"file). Open it with hsreject.open_map."
         )
-    maps: dict[str, xr.DataArray] = {}
-    for name, found in judged.items():
-        if not isinstance(found, str | PathLike):
-            maps[name] = as_map(found, name=name)
     if files:
-        maps["label"] = _open_label_map(judged["label"], nodata)
-        for name in files[1:]:
-            maps[name] = _open_band(judged[name])
-            _check_grid(maps[name], judged[name], maps["label"], judged["label"])
-    reference = given["reference"]
-    maps["reference"] = _open_reference(reference, given["label"], maps["label"], attribute)
-    if files and "rejected" in files:
-        maps["label"], maps["rejected"] = _mask(maps["label"], maps["rejected"], judged["rejected"])
+        maps = _open_judged(judged, nodata)
+    else:
+        maps = {name: as_map(found, name=name) for name, found in judged.items()}
+    reference = _open_reference(given["reference"], given["label"], maps["label"], attribute)
+    return {"reference": reference, **maps}
+
+
+def _open_judged(paths: Mapping[str, Any], nodata: int | None) -> dict[str, xr.DataArray]:
+    """Open the files of `label` and, as far as given, `confidence` and `rejected`."""
+    maps = {"label": _open_label_map(paths["label"], nodata)}
+    for name in ("confidence", "rejected"):
+        if name in paths:
+            maps[name] = _open_band(paths[name])
+            _check_grid(maps[name], paths[name], maps["label"], paths["label"])
+    if "rejected" in maps:
+        maps["label"], maps["rejected"] = _mask(maps["label"], maps["rejected"], paths["rejected"])
     return maps
 
 
@@ -96,7 +100,7 @@ def _open_band(path: Any) -> xr.DataArray:
 
 
 def _open_label_map(path: Any, nodata: int | None) -> xr.DataArray:
-    """Return labels in which the file's nodata is told apart from 0, which may mean rejected."""
+    """Return labels whose nodata differs from 0, which may mean rejected."""
     band = _open_band(path)
     empty = np.isnan(band.values) if band.dtype.kind == "f" else np.zeros(band.shape, dtype=bool)
     if nodata is not None:
@@ -132,7 +136,7 @@ def _mask(
 def _check_grid(
     other: xr.DataArray, other_given: MapOrPath, first: xr.DataArray, first_given: MapOrPath
 ) -> None:
-    """Raise unless two maps lie on one grid; files are called by their paths."""
+    """Raise unless two maps lie on one grid, or at least have one size where one has no place."""
     grid, wanted = Grid.of(other), Grid.of(first)
     same_size = (grid.height, grid.width) == (wanted.height, wanted.width)
     placed = grid.georeferenced and wanted.georeferenced
@@ -170,7 +174,7 @@ def write_evaluation(
 
 
 def _spaced(curve: xr.Dataset) -> xr.Dataset:
-    """Return as many points as a table program takes."""
+    """Return at most as many points as a table program can take."""
     if curve.sizes[OPERATING_POINT] <= _LONGEST_TABLE:
         return curve
     chosen = nearest_points(curve["rejected_fraction"].values, _LONGEST_TABLE)

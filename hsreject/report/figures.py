@@ -96,7 +96,7 @@ def relative_optimality(curves: Curves) -> Figure:
 
 
 def costs(curves: Curves, *, isolated: Sequence[str] = ()) -> Figure:
-    """Draw the cost at which rejection pays no more, and the cheapest point for each cost."""
+    """Draw the cost from which on rejection no longer pays, and the cheapest point per cost."""
     figure, axes = new_row(3, PAGE_WIDTH, 2.3)
     BreakEvenCostDisplay.from_curves(curves, isolated=isolated).plot(axes[0])
     CostEnvelopeDisplay.from_curves(curves).plot(axes[1:])

@@ -10,7 +10,6 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hsreject import __version__
-from hsreject.files import replacing
 
 
 @dataclass(frozen=True)
@@ -48,18 +47,8 @@ class Section:
     wide: bool = False
 
 
-def write_page(
-    path: str | Path,
-    *,
-    title: str,
-    lead: str,
-    sections: Sequence[Section],
-    overwrite: bool = False,
-) -> None:
-    """Write the page to `path`, whole or not at all.
-
-    All text is escaped: class names and paths are safe to show.
-    """
+def write_page(path: Path, *, title: str, lead: str, sections: Sequence[Section]) -> None:
+    """Write the page to `path`; all text is escaped, so class names and paths are safe to show."""
     environment = Environment(
         loader=PackageLoader("hsreject.report", "."),
         autoescape=True,
@@ -70,5 +59,4 @@ def write_page(
     page = environment.get_template("page.html.jinja").render(
         title=title, lead=lead, sections=sections, version=__version__
     )
-    with replacing(Path(path), overwrite=overwrite) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    path.write_text(page, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +13,13 @@ from matplotlib.figure import Figure
 from hsreject.plot.style import save_figure
 from hsreject.report import figures
 from hsreject.report.page import Picture, Section, Table, write_page
-from hsreject.schema import (
-    AT_FRACTION,
-    CANDIDATE,
-    OPERATING_POINT,
-    REJECTOR,
-    SEED,
-    SYSTEM,
-)
+from hsreject.schema import AT_FRACTION, CANDIDATE, OPERATING_POINT, REJECTOR, SEED, SYSTEM
 
 SYSTEM_OF_POINT = "system_of_point"
 VERSION = "version_"
-"""How the attributes of a result begin that hold versions."""
+"""How the names of attributes begin that hold versions."""
+
+Drawn = tuple[str, Figure, str, str]  # name of the file, figure, title, caption
 
 _LEAD = "A land-cover map that says where it does not know, and the evidence for it."
 _NOTES = (
@@ -41,46 +36,27 @@ _NOTE_OF_COORDINATES = (
 def run_report(dataset: xr.Dataset, folder: Path) -> None:
     """Draw the pictures of a result into ``figures`` and write ``report.html`` into `folder`.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Of :func:`hsreject.run`; nothing else is needed, so that a ``result.nc`` can be reported
-        again.
-    folder : Path
-        Has neither of the two yet.
+    The result of :func:`hsreject.run` is all it needs, so a ``result.nc`` can be reported again.
     """
-    pictures = folder / "figures"
-    pictures.mkdir()
-    curves = rejector_curves(dataset)
-    with_threshold = dataset["has_threshold"].values
-    names = dataset[REJECTOR].values
-    isolated = [str(name) for name in names[~with_threshold]]
-    shown = str((names[with_threshold] if with_threshold.any() else names)[-1])
-    overview = _save(
-        pictures / "overview",
-        figures.overview(dataset, curves, shown, isolated),
-        "In one look",
-        "The scene, what is known on the ground, the map that leaves out what is not sure enough, "
-        "and the accuracy of what is kept; the filled mark is the largest classification quality.",
-    )
-    measures = tuple(_measures(curves, isolated, pictures))
+    (folder / "figures").mkdir()
+    overview, measures, *choices = _saved(_measures(dataset), folder / "figures")
     headings, rows = summary_rows(dataset)
     sections = [
         Section(
             "What the rejection is worth",
             "Measured on the test pixels, which no stage has seen.",
             tables=(Table(headings, rows, summary_notes(dataset)),),
-            pictures=(overview, *measures[:1]),
+            pictures=(overview, measures),
             wide=True,
         ),
         Section(
             "Maps",
             f"The reject maps reject about {100 * dataset.attrs['fraction']:.0f} % of the pixels "
             "that have data.",
-            pictures=tuple(_maps(dataset, pictures)),
+            pictures=_saved(_maps(dataset), folder / "figures"),
         ),
         *_tuning_section(dataset),
-        Section("Choosing an operating point", pictures=measures[1:], wide=True),
+        Section("Choosing an operating point", pictures=tuple(choices), wide=True),
         Section("How it was made", listings=_listings(dataset)),
     ]
     write_page(
@@ -89,12 +65,12 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
 
 
 def along(dataset: xr.Dataset, dim: str) -> xr.Dataset:
-    """Return the variables that have a dimension, and no coordinates but along their dimensions."""
+    """Return the variables that have a dimension, without scalar coordinates."""
     chosen = dataset[[name for name, array in dataset.data_vars.items() if dim in array.dims]]
     return chosen.drop_vars([name for name, coord in chosen.coords.items() if not coord.ndim])
 
 
-def rejector_curves(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
+def _rejector_curves(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
     """Return the operating points of each rejector, by its name."""
     points = along(dataset, OPERATING_POINT)
     system = points[SYSTEM_OF_POINT].values
@@ -148,73 +124,78 @@ def _number(values: xr.DataArray, form: str, *, spread: bool = True) -> str:
     return f"{text} ±{format(float(numbers.std(ddof=1)), form)}"
 
 
-def _save(path: Path, figure: Figure, title: str, caption: str) -> Picture:
-    return Picture(save_figure(figure, path, dpi=200)[0], title, caption)
+def _saved(pictures: Iterable[Drawn], folder: Path) -> tuple[Picture, ...]:
+    """Save pictures, each drawn when its turn comes."""
+    return tuple(
+        Picture(save_figure(figure, folder / name, dpi=200)[0], title, caption)
+        for name, figure, title, caption in pictures
+    )
 
 
-def _maps(dataset: xr.Dataset, folder: Path) -> Iterator[Picture]:
+def _maps(dataset: xr.Dataset) -> Iterator[Drawn]:
     """Draw the scene, the reference, the labels and the rejections."""
-    yield _save(
-        folder / "false_color",
+    yield (
+        "false_color",
         figures.false_color(dataset["false_color"]),
         "False colour",
         "Near infrared, red and green, where the scene knows its wavelengths.",
     )
-    yield _save(
-        folder / "reference",
-        figures.class_map(dataset["reference"]),
-        "Reference",
-        "What is known on the ground.",
-    )
+    reference = figures.class_map(dataset["reference"])
+    yield "reference", reference, "Reference", "What is known on the ground."
     if "context_label" in dataset:
-        yield _save(
-            folder / "label",
-            figures.class_map(dataset["context_label"]),
-            "Labels with context",
-            "SegSALSA: every pixel gets a label.",
-        )
+        label = figures.class_map(dataset["context_label"])
+        yield "label", label, "Labels with context", "SegSALSA: every pixel gets a label."
     for name in dataset[REJECTOR].values:
         maps = dataset.sel({REJECTOR: name})
-        yield _save(
-            folder / f"rejected_{name}",
+        yield (
+            f"rejected_{name}",
             figures.reject_map(maps["label"], maps["rejected"]),
             f"Reject map, {name}",
             "The map to use: rejected pixels are those whose label is not sure enough.",
         )
-        yield _save(
-            folder / f"confidence_{name}",
+        yield (
+            f"confidence_{name}",
             figures.confidence_map(maps["confidence"]),
             f"Confidence, {name}",
-            "Larger is surer; the rejector keeps the largest.",
+            "Larger is surer; the rejector keeps the pixels with the largest.",
         )
-        yield _save(
-            folder / f"outcome_{name}",
+        yield (
+            f"outcome_{name}",
             figures.outcome_map(maps["label"], maps["test"], maps["rejected"]),
             f"Outcome, {name}",
             "Test pixels only: what was kept and rejected, rightly and wrongly.",
         )
 
 
-def _measures(
-    curves: Mapping[str, xr.Dataset], isolated: list[str], folder: Path
-) -> Iterator[Picture]:
-    """Draw the measures of the rejectors, their relative optimality and their costs."""
-    yield _save(
-        folder / "measures",
+def _measures(dataset: xr.Dataset) -> Iterator[Drawn]:
+    """Draw the run in one row, then measures, relative optimality and costs of the rejectors."""
+    curves = _rejector_curves(dataset)
+    names, with_threshold = dataset[REJECTOR].values, dataset["has_threshold"].values
+    isolated = [str(name) for name in names[~with_threshold]]
+    shown = str((names[with_threshold] if with_threshold.any() else names)[-1])
+    yield (
+        "overview",
+        figures.overview(dataset, curves, shown, isolated),
+        "In one look",
+        "The scene, what is known on the ground, the map that leaves out what is not sure enough, "
+        "and the accuracy of what is kept; the filled mark is the largest classification quality.",
+    )
+    yield (
+        "measures",
         figures.measures(curves, isolated=isolated),
         "The three measures",
         "Over the rejected fraction of the test pixels. The mark is the largest classification "
         "quality: the most right decisions.",
     )
-    yield _save(
-        folder / "relative_optimality",
+    yield (
+        "relative_optimality",
         figures.relative_optimality(curves),
         "Relative optimality",
         "Of each operating point with respect to each reference: above 0 it makes more right "
         "decisions.",
     )
-    yield _save(
-        folder / "costs",
+    yield (
+        "costs",
         figures.costs(curves, isolated=isolated),
         "What rejection may cost",
         "The cost of a rejection from which on it is better to reject nothing; and for each cost "
@@ -241,7 +222,5 @@ def _listings(dataset: xr.Dataset) -> tuple[tuple[str, str], ...]:
         for name, text in dataset.attrs.items()
         if name.startswith(VERSION)
     }
-    return (
-        ("Configuration", str(dataset.attrs["configuration"])),
-        ("Versions", tomli_w.dumps(versions)),
-    )
+    configuration = str(dataset.attrs["configuration"])
+    return ("Configuration", configuration), ("Versions", tomli_w.dumps(versions))

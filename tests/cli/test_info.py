@@ -51,28 +51,30 @@ def scene(tmp_path: Path) -> Path:
 
 def test_a_scene_in_full(scene: Path) -> None:
     lines = lines_of(scene)
-    assert lines["Holds"] == "a scene"
-    assert lines["Format"] == "ENVI bil"
-    assert lines["Size"] == "3 rows x 5 columns x 4 bands"
-    assert lines["Type"] == "int16 in the file, float32 as read"
-    assert lines["Reference system"] == "EPSG:32633"
-    assert lines["Pixel size"] == "30 x 30"
-    assert lines["Upper left corner"] == "364095, 5809965"
-    assert lines["Wavelengths"] == "450 to 750 nm"
-    assert lines["Band widths"] == "10 to 20 nm"
-    assert lines["Bad bands"] == "2 of 4 (1, 3)"
-    assert lines["Nodata value"] == "-9999"
-    assert lines["Scaling"] == "divided by 100"
-    assert lines["Without data"] == "20.00% of the pixels"
-    assert lines["Values"] == "0.19 to 0.6 in the good bands"
+    assert (
+        lines.items()
+        >= {
+            "Holds": "a scene",
+            "Format": "ENVI bil",
+            "Size": "3 rows x 5 columns x 4 bands",
+            "Type": "int16 in the file, float32 as read",
+            "Reference system": "EPSG:32633",
+            "Pixel size": "30 x 30",
+            "Upper left corner": "364095, 5809965",
+            "Wavelengths": "450 to 750 nm",
+            "Band widths": "10 to 20 nm",
+            "Bad bands": "2 of 4 (1, 3)",
+            "Nodata value": "-9999",
+            "Scaling": "divided by 100",
+            "Without data": "20.00% of the pixels",
+            "Values": "0.19 to 0.6 in the good bands",
+        }.items()
+    )
     assert "The header is scene.hdr" in lines["guesses"]
     assert "No units given; values from 0.45 to 0.75 were read as um." in lines["guesses"]
-
-
-def test_quick_reads_no_pixels(scene: Path) -> None:
-    lines = lines_of(scene, "--quick")
-    assert lines["Bad bands"] == "1 of 4 (1)"
-    assert "Values" not in lines
+    quick = lines_of(scene, "--quick")  # reads no pixels
+    assert quick["Bad bands"] == "1 of 4 (1)"
+    assert "Values" not in quick
 
 
 def test_labels_with_counts(tmp_path: Path) -> None:
@@ -83,12 +85,16 @@ def test_labels_with_counts(tmp_path: Path) -> None:
         "class names": "{Unclassified, bare soil, water}",
         "class lookup": "{0,0,0, 9,9,9, 0,0,255}",
     }
-    path = write_envi(tmp_path, values, fields=fields)
-    lines = lines_of(path)
-    assert lines["Holds"] == "labels"
-    assert lines["Class 1"] == "bare soil, 2 pixels"
-    assert lines["Class 2"] == "water, 3 pixels"
-    assert lines["With reference"] == "5 of 6 pixels"
+    lines = lines_of(write_envi(tmp_path, values, fields=fields))
+    assert (
+        lines.items()
+        >= {
+            "Holds": "labels",
+            "Class 1": "bare soil, 2 pixels",
+            "Class 2": "water, 3 pixels",
+            "With reference": "5 of 6 pixels",
+        }.items()
+    )
 
 
 def test_a_map_with_rejection(tmp_path: Path) -> None:
@@ -119,10 +125,14 @@ def test_matlab_variables(tmp_path: Path) -> None:
 def test_features(tmp_path: Path) -> None:
     table = geopandas.GeoDataFrame({"kind": ["a"]}, geometry=[shapely.Point(1, 2)], crs=4326)
     table.to_file(tmp_path / "points.gpkg")
-    lines = lines_of(tmp_path / "points.gpkg")
-    assert lines["Holds"] == "1 features (Point)"
-    assert lines["Attributes"] == "kind"
-    assert lines["Reference system"] == "EPSG:4326"
+    assert (
+        lines_of(tmp_path / "points.gpkg").items()
+        >= {
+            "Holds": "1 features (Point)",
+            "Attributes": "kind",
+            "Reference system": "EPSG:4326",
+        }.items()
+    )
 
 
 def test_a_terminal_gets_tables(scene: Path) -> None:

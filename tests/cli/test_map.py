@@ -1,7 +1,6 @@
 """``hsreject train`` and ``hsreject map`` as a user calls them, on files that GDAL wrote."""
 
 import tomllib
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.io import savemat
 
 import hsreject as hr
 from tests.cli.calling import call
+from tests.io.writers import write_with_gdal
 from tests.mapping.scenes import CONFIG, larger_scene
 
 NODATA = -9999.0
@@ -20,27 +20,18 @@ NODATA = -9999.0
 
 def write_scene(cube: xr.DataArray, path: Path, driver: str) -> Path:
     values = cube.fillna(NODATA).values.astype(np.float32)
-    profile = {
-        "driver": driver,
-        "count": values.shape[0],
-        "height": values.shape[1],
-        "width": values.shape[2],
-        "dtype": "float32",
-        "crs": cube.rio.crs,
-        "transform": cube.rio.transform(recalc=True),
-        "nodata": NODATA,
-    }
-    if driver == "GTiff":
-        profile |= {"tiled": True, "blockxsize": 64, "blockysize": 64, "interleave": "pixel"}
-    with rasterio.open(path, "w", **profile) as file:
-        file.write(values)
-        for band, wavelength in enumerate(cube.wavelength.values, start=1):
-            file.update_tags(band, wavelength=f"{wavelength:.4f}", wavelength_units="nm")
+    place = {"transform": cube.rio.transform(recalc=True), "nodata": NODATA}
+    tiles = {"tiled": True, "blockxsize": 64, "blockysize": 64, "interleave": "pixel"}
+    profile = place | (tiles if driver == "GTiff" else {})
+    write_with_gdal(path, values, driver=driver, **profile)
+    listed = [f"{wavelength:.4f}" for wavelength in cube.wavelength.values]
     if driver == "ENVI":  # GDAL keeps band tags elsewhere; this is how sensors say it
-        header = path.with_suffix(".hdr")
-        listed = ", ".join(f"{wavelength:.4f}" for wavelength in cube.wavelength.values)
-        text = f"wavelength units = Nanometers\nwavelength = {{{listed}}}\n"
-        header.write_text(header.read_text() + text)
+        with path.with_suffix(".hdr").open("a") as header:
+            header.write(f"wavelength units = Nanometers\nwavelength = {{{', '.join(listed)}}}\n")
+        return path
+    with rasterio.open(path, "r+") as file:
+        for band, wavelength in enumerate(listed, start=1):
+            file.update_tags(band, wavelength=wavelength, wavelength_units="nm")
     return path
 
 
@@ -55,10 +46,9 @@ def cube() -> xr.DataArray:
 def files(tmp_path_factory, cube) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("scenes")
     (folder / "config.toml").write_text(tomli_w.dumps(CONFIG))
-    model = hr.train(CONFIG)
     return {
         "config": folder / "config.toml",
-        "model": hr.save_model(model, folder / "model.skops"),
+        "model": hr.save_model(hr.train(CONFIG), folder / "model.skops"),
         "GTiff": write_scene(cube, folder / "scene.tif", "GTiff"),
         "ENVI": write_scene(cube, folder / "scene.img", "ENVI"),
     }
@@ -109,54 +99,28 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert "cheapest if a rejected pixel costs 0.3" in capsys.readouterr().out
 
 
-def test_the_summary_counts_what_the_maps_hold(files, tmp_path) -> None:
+def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_path) -> None:
     out = tmp_path / "out"
-    arguments = ("map", files["GTiff"], "--model", files["model"], "--out", out)
-    assert call(*arguments, "--fraction", 0.2) == 0
+    made = hr.map_scene(files["GTiff"], files["model"], out=out, fraction=0.2)
+    assert made.maps["label"].chunks is not None
+    for name in ("label", "label_with_rejection", "confidence"):
+        opened = hr.open_map(out / f"{name}.tif")
+        assert made.maps[name].dtype == opened.dtype
+        np.testing.assert_array_equal(made.maps[name].values, opened.values)
+    values = made.maps["label_with_rejection"].values
+    np.testing.assert_array_equal(made.maps["rejected"].values, values == 0)
     summary = tomllib.loads((out / "summary.toml").read_text())
-    with rasterio.open(out / "label_with_rejection.tif") as file:
-        values = file.read(1)
     assert summary["pixels_rejected"] == (values == 0).sum()
     assert summary["pixels_without_data"] == (values == 255).sum()
     assert summary["rejection"]["asked"] == "fraction"
     kept = {row["value"]: row["pixels_kept"] for row in summary["classes"]}
     assert kept == {value: (values == value).sum() for value in range(1, 6)}
     assert summary["classes"][0]["hectares_kept"] == pytest.approx(kept[1] * 0.09)
-    assert sorted(path.name for path in out.iterdir()) == [
-        "confidence.tif",
-        "label.tif",
-        "label.tif.aux.xml",
-        "label_with_rejection.tif",
-        "label_with_rejection.tif.aux.xml",
-        "summary.toml",
+    labels = [
+        f"{name}.tif{end}" for name in ("label", "label_with_rejection") for end in ("", ".aux.xml")
     ]
-
-
-def test_the_returned_maps_are_those_on_disk(files, tmp_path) -> None:
-    out = tmp_path / "out"
-    made = hr.map_scene(files["GTiff"], files["model"], out=out, threshold=0.6)
-    assert made.maps["label"].chunks is not None
-    for name in ("label", "label_with_rejection", "confidence"):
-        opened = hr.open_map(out / f"{name}.tif")
-        assert made.maps[name].dtype == opened.dtype
-        np.testing.assert_array_equal(made.maps[name].values, opened.values)
-    np.testing.assert_array_equal(
-        made.maps["rejected"].values, made.maps["label_with_rejection"].values == 0
-    )
-
-
-@pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")
-def test_a_guess_is_told_in_one_line(capsys, files, cube, tmp_path) -> None:
-    silent = tmp_path / "silent.tif"
-    with rasterio.open(files["GTiff"]) as known:
-        profile, values = known.profile, known.read()
-    with rasterio.open(silent, "w", **profile) as file:
-        file.write(values)
-    arguments = ("map", silent, "--model", files["model"], "--out", tmp_path / "out")
-    assert call(*arguments, "--threshold", 0.5) == 0
-    told = [line for line in capsys.readouterr().err.splitlines() if "wavelengths" in line]
-    assert len(told) == 1
-    assert told[0].startswith("hsreject: The scene does not say its wavelengths; its 12 bands")
+    names = {path.name for path in out.iterdir()}
+    assert names == {"confidence.tif", "summary.toml", *labels}
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:
@@ -181,17 +145,18 @@ def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tm
         assert not (tmp_path / "out").exists()
 
 
-def test_arrays_are_mapped_as_the_options_say(capsys, files, cube, tmp_path) -> None:
+@pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")
+def test_arrays_are_mapped_as_the_options_say_and_a_guess_is_one_line(
+    capsys, files, cube, tmp_path
+) -> None:
     values = cube.fillna(0).values
     savemat(tmp_path / "scene.mat", {"other": values[:3], "scene": values})
     out = tmp_path / "out"
     options = ("--variable", "scene", "--band-axis", 0, "--fraction", 0.2, "--out", out)
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")  # the array does not say its wavelengths
-        arguments = (tmp_path / "scene.mat", "--model", files["model"], *options)
-        assert call("map", *arguments) == 0
-    told = capsys.readouterr().err
-    assert "hsreject: The scene does not say its wavelengths" in told
+    arguments = (tmp_path / "scene.mat", "--model", files["model"], *options)
+    assert call("map", *arguments) == 0
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if "wavelengths" in line]
+    assert told.startswith("hsreject: The scene does not say its wavelengths; its 12 bands")
     with rasterio.open(out / "label.tif") as file:
         assert file.shape == cube.shape[1:]
     assert call("map", *arguments, "--overwrite", "--variable", "nothing") == 2

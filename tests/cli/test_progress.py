@@ -14,23 +14,28 @@ def test_without_a_terminal_each_stage_is_logged_once() -> None:
         for step in range(5):
             progress("context", step, 4)
         progress("context", 4, 4)
-        progress("sweep", 1, None)
+        progress("loading", 0, None)
+        progress("loading", 1, None)
+        progress("sweep", 1, 4)  # so loading has ended, though nobody knew its total
+        progress("sweep", 2, 4)
     lines = stream.getvalue().splitlines()
-    assert lines[0] == "context ..."
+    assert lines[::2] == ["context ...", "loading ...", "sweep ..."]
     assert lines[1].startswith("context done in 0.")
-    assert lines[2:] == ["sweep ..."]
+    assert lines[3].startswith("loading done in 0.")
 
 
-def test_on_a_terminal_there_is_a_bar_a_stage() -> None:
+def test_on_a_terminal_there_is_one_bar_per_stage() -> None:
     stream = io.StringIO()
-    with progress_on(Console(file=stream, force_terminal=True, width=80)) as progress:
-        progress("context", 1, 4)
+    terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    with progress_on(terminal) as progress:
         progress("context", 4, 4)
-        progress("sweep", 1, None)
-    shown = stream.getvalue()
-    assert "context" in shown
-    assert "sweep" in shown
-    assert "━" in shown
+        progress("loading", 0, None)
+        progress("sweep", 1, 4)
+    *_, context, loading, sweep, _ = stream.getvalue().splitlines()
+    assert loading.replace("loading", "context") in context  # both are complete
+    assert "━" in loading
+    assert loading.count("━") > sweep.count("━") > 0
+    assert sweep.startswith("sweep ")
 
 
 class Finalised:

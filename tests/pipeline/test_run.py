@@ -36,14 +36,31 @@ def finished(tmp_path_factory):
     return hr.run(SMALL, out=folder), folder
 
 
+def kept_stages(folder, pattern="*"):
+    paths = (folder / "stages").rglob(pattern)
+    return {path: path.stat().st_mtime_ns for path in paths if path.is_file()}
+
+
+def stop_before_writing(stage, done, total):
+    if stage == "writing":
+        raise KeyboardInterrupt
+
+
+def run_stages(config, out, **options) -> None:
+    """Run the stages alone, as someone does who presses Ctrl-C before the pictures are drawn."""
+    with pytest.raises(KeyboardInterrupt):
+        hr.run(config, out=out, progress=stop_before_writing, **options)
+
+
 def test_the_dataset_holds_every_stage(finished) -> None:
-    result, _ = finished
+    result, folder = finished
     assert result["probability"].dims == ("category", "y", "x")
     assert result["label_with_rejection"].dims == ("rejector", "y", "x")
     assert list(result["rejector"].values) == ["pixelwise", "sequential", "joint"]
     assert list(result["system"].values)[-1] == "coordinates"
     assert result.attrs["seed"] == 3
     assert "vector_tv" in result.attrs["configuration"]
+    assert str(folder) not in str(result.attrs)
 
 
 def test_each_rejector_rejects_what_was_asked_and_never_nodata(finished) -> None:
@@ -124,17 +141,20 @@ def test_tables_and_pictures_are_there(finished) -> None:
     assert f"<td>{100 * overall:.1f}</td>" in page
 
 
-def test_a_run_goes_on_from_finished_stages(finished) -> None:
+def test_a_run_goes_on_from_finished_stages_and_repairs_damaged_ones(finished) -> None:
     result, folder = finished
-    before = {path: path.stat().st_mtime_ns for path in (folder / "stages").iterdir()}
+    (damaged,) = (folder / "stages").glob("rejection-joint-*")
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    before = kept_stages(folder)
     again = hr.run(SMALL, out=folder)
-    assert {path: path.stat().st_mtime_ns for path in (folder / "stages").iterdir()} == before
     xr.testing.assert_equal(result["label_with_rejection"], again["label_with_rejection"])
-    hr.run(SMALL, out=folder, settings=["context.weight=2"])
-    after = {path.name for path in (folder / "stages").iterdir()}
-    new = after - {path.name for path in before}
-    assert any(name.startswith("context") for name in new)
-    assert not any(name.startswith("classifier") for name in new)
+    after = kept_stages(folder)
+    assert {path for path in after if after[path] != before.get(path)} == {damaged}
+    run_stages(SMALL, folder, settings=["context.weight=2"])
+    new = {
+        path.name.partition("-")[0] for path in kept_stages(folder, "*.nc").keys() - after.keys()
+    }
+    assert new == {"context", "rejection"}
 
 
 def test_solves_of_joint_rejection_are_kept_on_the_way(tmp_path) -> None:
@@ -146,15 +166,14 @@ def test_solves_of_joint_rejection_are_kept_on_the_way(tmp_path) -> None:
 
     small = SMALL | {"rejectors": [{"name": "joint", "n_points": 4, "n_workers": 1}]}
     with pytest.raises(KeyboardInterrupt):
-        hr.run(small, out=tmp_path / "out", progress=interrupt)
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/stages/joint").iterdir()}
-    assert len(kept) >= 1
-    result = hr.run(small, out=tmp_path / "out")
-    assert all(path.stat().st_mtime_ns == before for path, before in kept.items())
-    assert str(tmp_path) not in str(result.attrs)
-    stages = {path.name for path in (tmp_path / "out/stages").iterdir()}
-    hr.run(small, out=tmp_path / "out", settings=["rejectors=[{name='joint',n_points=4}]"])
-    assert {path.name for path in (tmp_path / "out/stages").iterdir()} == stages
+        hr.run(small, out=tmp_path, progress=interrupt)
+    kept = kept_stages(tmp_path, "*.npz")
+    assert kept
+    run_stages(small, tmp_path)
+    assert kept.items() < kept_stages(tmp_path, "*.npz").items()
+    stages = kept_stages(tmp_path)
+    run_stages(small, tmp_path, settings=["rejectors=[{name='joint',n_points=4}]"])
+    assert kept_stages(tmp_path) == stages
 
 
 def all_bands(values: np.ndarray) -> np.ndarray:
@@ -166,34 +185,23 @@ def one_band(values: np.ndarray) -> np.ndarray:
 
 
 def test_functions_are_told_apart_among_finished_stages(tmp_path) -> None:
-    plain = {key: SMALL[key] for key in ("scene", "seed")}
-
-    def accuracy(function, out):
+    def configured(function):
         model = make_pipeline(FunctionTransformer(function), LinearDiscriminantAnalysis())
-        return float(hr.run(plain | {"classifier": model}, out=out)["overall_accuracy"][0, 0])
+        return {"scene": SMALL["scene"], "seed": 3, "classifier": model}
 
-    kept = [accuracy(function, tmp_path / "out") for function in (all_bands, one_band, all_bands)]
-    fresh = [accuracy(function, None) for function in (all_bands, one_band, all_bands)]
-    assert kept == fresh
-    assert kept[0] > kept[1]
-    assert len(list((tmp_path / "out/stages").glob("classifier-*"))) == 2
+    def accuracy(function, out=None):
+        return float(hr.run(configured(function), out=out)["overall_accuracy"][0, 0])
+
+    run_stages(configured(all_bands), tmp_path)
+    assert accuracy(one_band, tmp_path) == accuracy(one_band) < accuracy(all_bands)
+    assert len(kept_stages(tmp_path, "classifier-*")) == 2
 
 
 def test_what_a_scene_holds_is_part_of_the_key(tmp_path) -> None:
     cube, labels = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
-    plain = {"classifier": "lda", "seed": 3}
     for scene in ((cube, labels), (cube + 1, labels), (cube, labels.where(labels != 2, 0))):
-        hr.run(plain | {"scene": scene}, out=tmp_path / "out")
-    assert len(list((tmp_path / "out/stages").glob("classifier-*"))) == 3
-
-
-def test_a_damaged_stage_is_computed_again(finished) -> None:
-    result, folder = finished
-    for kept in (folder / "stages").glob("rejection-joint-*"):
-        kept.write_bytes(kept.read_bytes()[:100])
-    xr.testing.assert_equal(
-        hr.run(SMALL, out=folder)["label_with_rejection"], result["label_with_rejection"]
-    )
+        run_stages({"classifier": "lda", "seed": 3, "scene": scene}, tmp_path)
+    assert len(kept_stages(tmp_path, "classifier-*")) == 3
 
 
 def test_objects_stand_for_tables_and_give_the_same() -> None:
@@ -249,7 +257,7 @@ def test_several_seeds_give_a_summary_each() -> None:
 
 def test_folders_of_others_are_left_alone(tmp_path) -> None:
     (tmp_path / "thesis.txt").write_text("do not lose me")
-    with pytest.raises(FileError, match="no run of hsreject has made"):
+    with pytest.raises(FileError, match="not made by a run"):
         hr.run(SMALL, out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     with pytest.raises(FileError, match="is a file"):

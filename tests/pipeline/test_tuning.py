@@ -67,4 +67,6 @@ def test_a_run_takes_the_best_candidate_and_shows_the_others(tmp_path) -> None:
     assert result["tuning_accuracy"].sizes == {"candidate": 2}
     assert "classifier.sparsity=1000000.0" in (tmp_path / "out" / "tuning.csv").read_text()
     plain = {key: value for key, value in config.items() if key != "tuning"}
-    np.testing.assert_array_equal(result["label"].values, hr.run(plain)["label"].values)
+    again = hr.run(plain, out=tmp_path / "out")
+    np.testing.assert_array_equal(result["label"].values, again["label"].values)
+    assert not (tmp_path / "out" / "tuning.csv").exists()  # this run has tried nothing

@@ -1,9 +1,6 @@
 import base64
 from html.parser import HTMLParser
 
-import pytest
-
-from hsreject.errors import FileError
 from hsreject.report.page import Picture, Section, Table, write_page
 
 PIXEL = base64.b64decode(
@@ -34,24 +31,17 @@ class Checker(HTMLParser):
         self.text.append(data)
 
 
-@pytest.fixture
-def sections(tmp_path):
-    file = tmp_path / "map.png"
-    file.write_bytes(PIXEL)
-    return [
-        Section(
-            "Maps <of> everything",
-            "In words.",
-            tables=(Table(("method", "OA"), (("a & b", "0.9"),), caption="Means."),),
-            pictures=(Picture(file, "A map", "what it shows"),),
-            listings=(("config.toml", 'name = "<script>"'),),
-        )
-    ]
-
-
-def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path, sections) -> None:
+def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
+    (tmp_path / "map.png").write_bytes(PIXEL)
+    section = Section(
+        "Maps <of> everything",
+        "In words.",
+        tables=(Table(("method", "OA"), (("a & b", "0.9"),), caption="Means."),),
+        pictures=(Picture(tmp_path / "map.png", "A map", "what it shows"),),
+        listings=(("config.toml", 'name = "<script>"'),),
+    )
     path = tmp_path / "report.html"
-    write_page(path, title="T", lead="L", sections=sections)
+    write_page(path, title="T", lead="L", sections=[section])
     page = Checker()
     page.feed(path.read_text(encoding="utf-8"))
     assert page.open == []
@@ -60,12 +50,3 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path, sections) -> 
     for wanted in ("Maps <of> everything", "a & b", "Means.", 'name = "<script>"', "what it shows"):
         assert wanted in text
     assert "<script>" not in path.read_text(encoding="utf-8")
-
-
-def test_a_page_is_replaced_only_when_asked(tmp_path, sections) -> None:
-    path = tmp_path / "report.html"
-    write_page(path, title="first", lead="", sections=sections)
-    with pytest.raises(FileError, match="already there"):
-        write_page(path, title="second", lead="", sections=sections)
-    write_page(path, title="second", lead="", sections=sections, overwrite=True)
-    assert "second" in path.read_text(encoding="utf-8")
