@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import skops.io
@@ -127,7 +127,7 @@ def load_model(
             f"{path} has format version {content.get('format_version')}; this hsreject reads "
             f"version {FORMAT_VERSION}. Use the version of hsreject that wrote it, or train again."
         )
-    model: SceneClassifier | MapModel = content.get("model")
+    model = content.get("model")
     if not _is_whole(model):
         raise FileError(f"{path} is damaged: parts of the model are missing. Train again.")
     if not all(map(_is_sound, _trees_in(model, seen=set()))):
@@ -172,7 +172,7 @@ def _own_types() -> list[str]:
     ]
 
 
-def _is_whole(model: Any) -> bool:
+def _is_whole(model: object) -> TypeGuard[SceneClassifier | MapModel]:
     """Return whether a model read from a file has all its parts."""
     if isinstance(model, MapModel):
         state = vars(model)
