@@ -150,7 +150,7 @@ def test_impossible_labels_are_refused(cube, train) -> None:
         (xr.zeros_like(train), "no training pixel"),
         (train.where(train == 1, 0).astype(train.dtype), r"single class \(1\)"),
         (change(train, 4, 9), r"\[9\]"),
-        (change(train.astype(int), 4, -3), "positive"),
+        (change(train.astype(int), 4, -3), "negative"),
         (train.astype(float), "integers"),
         (train.isel(x=slice(20)), "40 rows x 44 columns .* 40 rows x 20"),
         (train.assign_coords(x=train.x + 15), "different grids"),
