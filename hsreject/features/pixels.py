@@ -127,8 +127,8 @@ class Moments:
         if not count:
             return cls(0, np.zeros(n_features), np.zeros((n_features, n_features)))
         mean = samples.mean(axis=0, dtype=np.float64)
-        centred = samples - mean  # before they are squared, which would cost digits
-        return cls(count, mean, centred.T @ centred)
+        centered = samples - mean  # before they are squared, which would cost digits
+        return cls(count, mean, centered.T @ centered)
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both sets of samples together (Chan, Golub and LeVeque 1983)."""

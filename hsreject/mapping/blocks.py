@@ -35,7 +35,7 @@ class Blocks:
     """How a scene is cut: blocks of nearly equal size, each solved with a halo around it."""
 
     shape: tuple[int, int]  # rows and columns of the scene
-    side: int  # at most so many rows and columns per block, unless the halo is larger
+    side: int  # largest number of rows and columns of a block, unless the halo is larger
     halo: int  # how many pixels around a block take part in its solution
     n_workers: int  # how many blocks are worked on at once
 

@@ -107,13 +107,10 @@ def test_files_are_never_half_written_nor_replaced_by_accident(classifier, path,
     assert [file.name for file in tmp_path.iterdir()] == ["model.skops"]
 
 
-@pytest.mark.parametrize("model", [hr.SceneClassifier("lda"), GaussianNB()])
-def test_only_fitted_models_are_saved(model, tmp_path) -> None:
-    with pytest.raises(InputError, match="fitted"):
-        hr.save_model(model, tmp_path / "model.skops")
-
-
-def test_a_classifier_alone_maps_no_scene(path, cube) -> None:
+def test_what_is_not_a_model_is_neither_saved_nor_mapped_with(path, cube, tmp_path) -> None:
+    for model in (hr.SceneClassifier("lda"), GaussianNB()):
+        with pytest.raises(InputError, match="fitted"):
+            hr.save_model(model, tmp_path / "new.skops")
     with pytest.raises(InputError, match="without a rejector"):
         hr.map_scene(cube, path, fraction=0.1)
 
