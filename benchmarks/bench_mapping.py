@@ -39,8 +39,8 @@ def rows() -> Iterator[Row]:
             pixels = (145 * n_tiles) ** 2
             yield Row(
                 f"{145 * n_tiles} x {145 * n_tiles} pixels, one worker",
-                f"{seconds:.1f} s, {1e6 * seconds / pixels:.1f} us a pixel",
-                "the same time a pixel",
+                f"{seconds:.1f} s, {1e6 * seconds / pixels:.1f} us per pixel",
+                "the same time per pixel",
             )
         scene = _write_mosaic(folder / "large.tif", 10)
         code = (

@@ -142,7 +142,7 @@ def prediction_row(dtype: type[np.floating]) -> Row:
 
 
 def accuracy_row(n_seeds: int = 10) -> Row:
-    """Train on ten pixels a class of Indian Pines, 15 MNF components, radial functions."""
+    """Train on ten pixels per class of Indian Pines, 15 MNF components, radial functions."""
     cube, labels = load_indian_pines()
     features = MNF(n_components=15).fit(cube).transform(cube).values
     scores = []
@@ -152,7 +152,7 @@ def accuracy_row(n_seeds: int = 10) -> Row:
         model = SparseMultinomialRegression().fit(features[:, used].T, train.values[used])
         scores.append(100 * model.score(features[:, held_out].T, test.values[held_out]))
     return Row(
-        f"Indian Pines, 10 pixels a class, 15 MNF, rbf, defaults, {n_seeds} draws",
+        f"Indian Pines, 10 pixels per class, 15 MNF, rbf, defaults, {n_seeds} draws",
         f"overall accuracy {np.mean(scores):.1f} % (standard deviation {np.std(scores):.1f})",
         "at least 67 %",
     )

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from hsreject.classify.multinomial import FloatArray
@@ -21,18 +19,10 @@ _MOST_CANDIDATES = 2000
 
 @dataclass(frozen=True)
 class Basis:
-    """The functions h(x) of a regression: radial basis functions, or the features themselves.
+    """The functions h(x) of a regression: radial basis functions, or the features themselves."""
 
-    Parameters
-    ----------
-    centers : array (function, feature) or None
-        Centres of the radial basis functions; None for the features themselves.
-    gamma : float or None
-        Their inverse squared width.
-    """
-
-    centers: FloatArray | None = None
-    gamma: float | None = None
+    centers: FloatArray | None = None  # (function, feature); None for the features themselves
+    gamma: float | None = None  # inverse squared width
 
     @classmethod
     def radial(
@@ -54,12 +44,7 @@ class Basis:
     def scores(self, samples: FloatArray, coef: FloatArray) -> FloatArray:
         """Return W'h(x), (sample, category), block by block and in the samples' float type.
 
-        Parameters
-        ----------
-        samples : array (sample, feature)
-            As many as a scene has.
-        coef : array (category, function)
-            Weights; functions without any are not computed.
+        Functions without a weight in `coef` (category, function) are not computed.
         """
         used = np.flatnonzero(coef.any(axis=0))
         weights = np.ascontiguousarray(coef[:, used].T, dtype=samples.dtype)
@@ -69,7 +54,9 @@ class Basis:
             return samples[:, used] @ weights if len(used) < len(coef.T) else samples @ weights
         centers = self.centers[used].astype(samples.dtype)
         scores = np.empty((len(samples), len(coef)), dtype=samples.dtype)
-        for block in _blocks(len(samples), len(used)):
+        step = max(1, _BLOCK_VALUES // len(used))
+        for first in range(0, len(samples), step):
+            block = slice(first, first + step)
             np.matmul(radial_basis(samples[block], centers, self.gamma), weights, out=scores[block])
         return scores
 
@@ -128,10 +115,3 @@ def radial_basis(samples: FloatArray, centers: FloatArray, gamma: float) -> Floa
     exponent -= gamma * np.einsum("ij,ij->i", centers, centers)
     np.minimum(exponent, 0, out=exponent)  # a distance of zero may round to less
     return np.exp(exponent, out=exponent)
-
-
-def _blocks(n_samples: int, n_values: int) -> Iterator[slice]:
-    """Yield slices over the samples, so that a block with `n_values` per sample stays small."""
-    step = max(1, _BLOCK_VALUES // max(1, n_values))
-    for first in range(0, n_samples, step):
-        yield slice(first, min(first + step, n_samples))

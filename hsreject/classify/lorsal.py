@@ -38,15 +38,8 @@ def lorsal(
     classes, which the bound ignores, by the penalty. Three changes to the published algorithm:
     all K classes have weights (the K - 1 form favours the last class and has another optimum),
     the penalty follows the ratio of the residuals instead of growing, and the answer is Z, which
-    has true zeros, at a certified gap.
+    has true zeros, at a certified gap. It stops as `proximal_newton` does.
 
-    Parameters
-    ----------
-    problem, sparsity, tol, max_iter, start
-        As in :func:`~hsreject.classify.proximal_newton.proximal_newton`.
-
-    References
-    ----------
     Bioucas-Dias and Figueiredo, "Logistic regression via variable splitting and augmented
     Lagrangian tools", Instituto Superior Tecnico, 2009.
     """
@@ -62,7 +55,7 @@ def lorsal(
     for iteration in range(1, max_iter + 1):
         probability, loss = problem.probability_and_loss(problem.scores(coef, intercept))
         intercept = intercept - 2 / total * (problem.weight @ (probability - problem.target))
-        bound_step = 0.5 * weighted @ (problem.features.T @ _centred(coef))
+        bound_step = 0.5 * weighted @ (problem.features.T @ _centered(coef))
         pull = bound_step - problem.gradient(probability) + penalty * (split + multiplier)
         coef = _divide(pull, eigenvalues, vectors, penalty)
         relaxed = _RELAXATION * coef + (1 - _RELAXATION) * split
@@ -83,7 +76,7 @@ def lorsal(
     return Solution(split, intercept, objective, gap, iteration, converged)
 
 
-def _centred(coef: FloatArray) -> FloatArray:
+def _centered(coef: FloatArray) -> FloatArray:
     return np.asarray(coef - coef.mean(axis=1, keepdims=True))
 
 

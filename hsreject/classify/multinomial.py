@@ -22,30 +22,14 @@ _ROUNDING = 16 * np.finfo(np.float64).eps
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found, and how far it can be from the optimum.
+    """What a solver found, and how far it can be from the optimum."""
 
-    Parameters
-    ----------
-    coef : array (feature, category)
-        The weights W.
-    intercept : array (category,)
-        The intercepts b, of centred features until :meth:`MultinomialProblem.restore`.
-    objective : float
-        F(W, b).
-    duality_gap : float
-        A proven bound: F(W, b) - min F is never larger.
-    n_iterations : int
-        Iterations done.
-    converged : bool
-        Whether the gap reached the tolerance.
-    """
-
-    coef: FloatArray
-    intercept: FloatArray
-    objective: float
-    duality_gap: float
+    coef: FloatArray  # the weights W, (feature, category)
+    intercept: FloatArray  # b, (category,); of centred features until `restore` of the problem
+    objective: float  # F(W, b)
+    duality_gap: float  # a proven bound: F(W, b) - min F is never larger
     n_iterations: int
-    converged: bool
+    converged: bool  # whether the gap reached the tolerance
 
 
 @dataclass(frozen=True)
@@ -59,32 +43,12 @@ class MultinomialProblem:
 
     with v_i the weight of sample i. Features are centred here: the free intercept makes that an
     equivalent problem, and a far better conditioned one.
-
-    Parameters
-    ----------
-    features : array (feature, sample)
-        Centred features, one contiguous row each.
-    offset : array (feature,)
-        What centring took away.
-    target : array (sample, category)
-        One where the sample has the category, zero elsewhere.
-    weight : array (sample,)
-        Positive sample weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> problem = MultinomialProblem.from_samples(np.array([[0.0], [1.0], [2.0]]), [0, 0, 1])
-    >>> problem.features
-    array([[-1.,  0.,  1.]])
-    >>> float(problem.largest_sparsity())
-    1.0
     """
 
-    features: FloatArray
-    offset: FloatArray
-    target: FloatArray
-    weight: FloatArray
+    features: FloatArray  # (feature, sample): centred, one contiguous row per feature
+    offset: FloatArray  # (feature,): what centring took away
+    target: FloatArray  # (sample, category): 1 where the sample has the category, 0 elsewhere
+    weight: FloatArray  # (sample,): positive
 
     @classmethod
     def from_samples(
@@ -94,11 +58,11 @@ class MultinomialProblem:
         codes = np.asarray(codes)
         weight = np.ones(len(codes)) if weight is None else np.asarray(weight, dtype=np.float64)
         offset = weight @ features / weight.sum()
-        centred = np.empty((features.shape[1], len(codes)))
-        np.subtract(features.T, offset[:, None], out=centred)
-        spread = np.sqrt(np.einsum("ji,ji->j", centred, centred) / len(codes))
-        centred[spread <= _CONSTANT * np.abs(offset)] = 0.0
-        return cls(centred, offset, np.eye(codes.max() + 1)[codes], weight)
+        centered = np.empty((features.shape[1], len(codes)))
+        np.subtract(features.T, offset[:, None], out=centered)
+        spread = np.sqrt(np.einsum("ji,ji->j", centered, centered) / len(codes))
+        centered[spread <= _CONSTANT * np.abs(offset)] = 0.0
+        return cls(centered, offset, np.eye(codes.max() + 1)[codes], weight)
 
     def in_single_precision(self) -> MultinomialProblem:
         """Return the same problem with features, hence gradients, in single precision.
@@ -189,8 +153,7 @@ def duality_gap(
     """Bound the distance of an objective value from the optimum.
 
     The conjugate of log-sum-exp is the negative entropy on the simplex, so the Fenchel dual of
-    :class:`MultinomialProblem` is, over U (sample, category) with
-    every row on the simplex,
+    :class:`MultinomialProblem` is, over U (sample, category) with every row on the simplex,
 
         maximise  D(U) = -sum_i v_i sum_k U_ik log U_ik
         subject to  |sum_i v_i h_ij (Y_ik - U_ik)| <= sparsity    (the penalty)
@@ -209,23 +172,9 @@ def duality_gap(
     With sparsity 0 the first constraint becomes an equality and step 2 a projection of the residual
     on what is orthogonal to all features; if that leaves the simplex, Y remains, and D(Y) = 0.
 
-    Parameters
-    ----------
-    problem : MultinomialProblem
-        The problem.
-    probability : array (sample, category)
-        Class probabilities at the current weights and intercepts.
-    gradient : array (feature, category)
-        Derivative of the loss by the weights there.
-    objective : float
-        F there.
-    sparsity : float
-        Weight of the penalty.
-
-    Returns
-    -------
-    float
-        Never smaller than F(W, b) - min F, but for rounding.
+    `probability` (sample, category), `gradient` (feature, category) of the loss and `objective` are
+    those at the weights and intercepts in question. But for rounding, the result is never smaller
+    than F(W, b) - min F.
     """
     dual, slack = _meet_intercepts(problem, probability, gradient)
     if sparsity > 0:

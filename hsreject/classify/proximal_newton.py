@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
     from hsreject.classify.multinomial import FloatArray, MultinomialProblem
 
-# On the way to a small sparsity, the penalty falls by at most this factor per iteration.
+# The penalty falls by at most this factor per iteration.
 _CONTINUATION = 0.1
 # Accuracy of the inner problem, as a share of the violation that it starts from.
 _INNER_ACCURACY = 0.05
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
-# From so many feature values on, gradients in single precision pay, until the gap is this share of
-# the objective.
+# Gradients in single precision pay in problems with at least so many feature values, until the gap
+# is this share of the objective.
 _ROUGH_PAYS = 2**20
 _ROUGH_TOL = 1e-4
 _PATIENCE = 10  # iterations without a measurable fall of the objective
@@ -51,7 +52,7 @@ def proximal_newton(
        intercepts (a small quadratic problem whatever the number of samples) and goes there, or
        part of the way.
 
-    The way to the optimum has three phases:
+    The way to the optimum has three phases, of which the first two run side by side:
 
     - *Descent.* The penalty starts at a tenth of what zeroes all weights and falls, at most tenfold
       per iteration, to `sparsity`: few weights are nonzero early, so working sets stay small.
@@ -60,56 +61,61 @@ def proximal_newton(
     - *Exact.* From a gap of 1e-4 on, gradient and gap are in double precision too. The true Hessian
       makes these last iterations converge quadratically. Small problems are exact from the start.
 
-    Parameters
-    ----------
-    problem : MultinomialProblem
-        The problem.
-    sparsity : float
-        Weight of the penalty, not negative.
-    tol : float
-        Stop when the duality gap is below this share of the objective. (An objective below
-        `tol` times that of zero weights counts as that: with sparsity 0 the optimum may be 0.)
-    max_iter : int
-        Iterations at most.
-    start : Solution, optional
-        Where to start; zero weights by default.
+    The solver stops when the duality gap is below `tol` times the objective. An objective below
+    `tol` times that of zero weights counts as that, because with sparsity 0 the optimum may be 0.
     """
     now = _Iterate.begin(problem, start)
-    floor = tol * problem.null_objective()
-    penalty, n_iterations = np.inf, 1
-    for view, accuracy in _views(problem, tol):  # rough, then exact
-        idle = 0
-        while True:
-            gradient = now.gradient(view)
-            if view is not problem and not np.isfinite(gradient).all():
-                break  # features that single precision cannot hold
-            objective = now.loss + sparsity * float(np.abs(now.coef).sum())
+    approach = partial(
+        _approach,
+        problem,
+        now,
+        sparsity=sparsity,
+        floor=tol * problem.null_objective(),
+        max_iter=max_iter,
+    )
+    if problem.features.size >= _ROUGH_PAYS:
+        approach(view=problem.in_single_precision(), tol=max(tol, _ROUGH_TOL))
+    return approach(view=problem, tol=tol)
+
+
+def _approach(
+    problem: MultinomialProblem,
+    now: _Iterate,
+    *,
+    view: MultinomialProblem,
+    sparsity: float,
+    tol: float,
+    floor: float,
+    max_iter: int,
+) -> Solution:
+    """Move `now` until the gap is small enough; `view` is the problem as gradients see it."""
+    idle = 0
+    while True:
+        # 1. how far can the optimum be?
+        objective = now.loss + sparsity * float(np.abs(now.coef).sum())
+        gradient = now.gradient(view)
+        finite = np.isfinite(gradient).all()  # single precision cannot hold all features
+        gap = np.inf
+        if finite:
             gap = duality_gap(
                 view, now.probability, gradient, objective=objective, sparsity=sparsity
             )
-            converged = gap <= accuracy * max(objective, floor)
-            if converged or n_iterations == max_iter or idle > _PATIENCE:
-                break
-            # descent: after a few iterations this is the sparsity and stays so
-            penalty = max(sparsity, min(penalty, _CONTINUATION * float(np.abs(gradient).max())))
-            row, column = _working_set(now.coef, gradient, penalty)
-            direction = _newton_direction(problem, now, row, column, penalty)
-            idle = 0 if _advance(problem, now, direction, penalty) else idle + 1
-            n_iterations += 1
-    return Solution(now.coef, now.intercept, objective, gap, n_iterations, converged)
-
-
-def _views(problem: MultinomialProblem, tol: float) -> list[tuple[MultinomialProblem, float]]:
-    """Return the problem as gradients see it, phase by phase, and the gap to reach with each."""
-    exact = (problem, tol)
-    if problem.features.size < _ROUGH_PAYS:
-        return [exact]
-    return [(problem.in_single_precision(), max(tol, _ROUGH_TOL)), exact]
+        converged = bool(gap <= tol * max(objective, floor))
+        if converged or not finite or idle > _PATIENCE or now.n_iterations == max_iter:
+            return Solution(now.coef, now.intercept, objective, gap, now.n_iterations, converged)
+        # 2. which weights matter? The penalty is soon the sparsity, and stays so.
+        steepest = float(np.abs(gradient).max())
+        now.penalty = max(sparsity, min(now.penalty, _CONTINUATION * steepest))
+        row, column = _working_set(now.coef, gradient, now.penalty)
+        # 3. go to their best values, or part of the way
+        direction = _newton_direction(problem, now, row, column)
+        idle = 0 if _advance(problem, now, direction) else idle + 1
+        now.n_iterations += 1
 
 
 @dataclass
 class _Iterate:
-    """Weights and intercepts with what follows from them."""
+    """Weights and intercepts, with what follows from them and how far the descent has come."""
 
     coef: FloatArray
     intercept: FloatArray
@@ -117,6 +123,8 @@ class _Iterate:
     probability: FloatArray
     loss: float
     is_null: bool  # zero weights and the best intercepts for them
+    penalty: float = np.inf
+    n_iterations: int = 1
 
     @classmethod
     def begin(cls, problem: MultinomialProblem, start: Solution | None) -> _Iterate:
@@ -171,7 +179,6 @@ def _newton_direction(
     now: _Iterate,
     row: NDArray[np.intp],
     column: NDArray[np.intp],
-    penalty: float,
 ) -> _Direction:
     """Minimise the second-order model plus penalty over the chosen weights and all intercepts.
 
@@ -190,7 +197,7 @@ def _newton_direction(
     diagonal = np.einsum("ii->i", curvature)
     diagonal *= 1 + 1e-10  # collinear features: keeps every two of them distinguishable
     coef = now.coef[row, column]
-    move = _penalised_quadratic(curvature, reduced, coef, penalty) - coef
+    move = _penalized_quadratic(curvature, reduced, coef, now.penalty) - coef
     intercept = -(solved[:, -1] + solved[:, :-1] @ move)
     scores = intercept + np.column_stack([move[own] @ features[own] for own in rows])
     return _Direction(
@@ -234,9 +241,7 @@ def _rows_of_classes(column: NDArray[np.intp], n_classes: int) -> list[slice]:
     return [slice(first, last) for first, last in pairwise(border)]
 
 
-def _advance(
-    problem: MultinomialProblem, now: _Iterate, direction: _Direction, penalty: float
-) -> bool:
+def _advance(problem: MultinomialProblem, now: _Iterate, direction: _Direction) -> bool:
     """Go along the direction, halving it until the objective falls enough; return whether it fell.
 
     When the fall to expect is below the rounding of the objective, the step is taken on trust: the
@@ -245,7 +250,8 @@ def _advance(
     place = (direction.row, direction.column)
     coef = now.coef[place]
     absolute = float(np.abs(coef).sum())
-    promised = direction.slope + penalty * (float(np.abs(coef + direction.coef).sum()) - absolute)
+    growth = float(np.abs(coef + direction.coef).sum()) - absolute
+    promised = direction.slope + now.penalty * growth
     size = 1 + np.abs(now.scores).max(axis=1)
     rounding = float(np.finfo(np.float64).eps * (problem.weight @ size))
     step = 1.0
@@ -253,7 +259,7 @@ def _advance(
         scores = now.scores + step * direction.scores
         probability, loss = problem.probability_and_loss(scores)
         change = float(np.abs(coef + step * direction.coef).sum()) - absolute
-        fall = now.loss - loss - penalty * change
+        fall = now.loss - loss - now.penalty * change
         if fall >= -_SUFFICIENT_DECREASE * step * promised - rounding:
             now.coef[place] = coef + step * direction.coef
             now.intercept = now.intercept + step * direction.intercept
@@ -264,7 +270,7 @@ def _advance(
     return False
 
 
-def _penalised_quadratic(
+def _penalized_quadratic(
     curvature: FloatArray, gradient: FloatArray, coef: FloatArray, penalty: float
 ) -> FloatArray:
     """Minimise g'd + d'Qd/2 + penalty * ||w + d||_1 over d; return w + d.

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import __version__, schema
-from hsreject.classes import ClassTable
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.errors import InputError
 from hsreject.features import FEATURES
@@ -132,7 +131,7 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         with one_blas_thread():
             self.classifier_ = classifier.fit(samples, values)
         self.classes_ = np.asarray(self.classifier_.classes_)
-        self.class_table_ = _trained_classes(schema.class_table(labels), self.classes_)
+        self.class_table_ = schema.class_table(labels).subset(self.classes_)
         self.band_requirements_ = BandRequirements.of(cube, self._bands_used(cube))
         self.n_training_pixels_ = len(values)
         self.hsreject_version_ = __version__
@@ -250,18 +249,3 @@ def _new_feature(feature: SceneTransformer | str) -> SceneTransformer:
             "classifier: sklearn.pipeline.make_pipeline(transformer, classifier)."
         )
     return clone(feature)  # type: ignore[no-any-return]  # scikit-learn has no types
-
-
-def _trained_classes(table: ClassTable, values: NDArray[Any]) -> ClassTable:
-    unknown = sorted({int(value) for value in values} - set(table.values))
-    if unknown:
-        raise InputError(
-            f"labels hold the values {unknown}, which their class table does not list (it has "
-            f"{list(table.values)}). Add them to flag_values, or set these pixels to 0."
-        )
-    rows = [table.values.index(int(value)) for value in values]
-    return ClassTable(
-        tuple(table.values[row] for row in rows),
-        tuple(table.names[row] for row in rows),
-        tuple(table.colors[row] for row in rows),
-    )

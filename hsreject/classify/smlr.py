@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -15,12 +14,7 @@ from hsreject.classify.basis import Basis
 from hsreject.classify.lorsal import lorsal
 from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.proximal_newton import proximal_newton
-from hsreject.classify.training_samples import (
-    TrainingSamples,
-    best_temperature,
-    check_finite,
-    held_out_scores,
-)
+from hsreject.classify.training_samples import TrainingSamples, best_temperature, check_finite
 from hsreject.errors import NotConvergedWarning
 from hsreject.registry import check_choice, check_count, check_number
 from hsreject.threads import one_blas_thread
@@ -125,15 +119,20 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
                 f"duality gap of {gap:.1e} of its objective (tol={self.tol:g}). "
                 f"{_advice(sparsity, exhausted=exhausted)}",
                 NotConvergedWarning,
-                stacklevel=4,  # whoever called fit
+                stacklevel=5,  # whoever called fit
             )
         return solution
 
-    def _keep_model(self, samples: TrainingSamples, *, sparsity: float, gamma: float | str) -> None:
-        """Train on the samples and keep what prediction needs."""
+    def _train(
+        self, samples: TrainingSamples, sparsity: float, gamma: float | str
+    ) -> tuple[Basis, MultinomialProblem, Solution]:
         basis = self._basis(samples, gamma)
         problem = self._problem(samples, basis)
-        solution = problem.restore(self._solve(problem, sparsity))
+        return basis, problem, problem.restore(self._solve(problem, sparsity))
+
+    def _keep_model(self, samples: TrainingSamples, *, sparsity: float, gamma: float | str) -> None:
+        """Train on the samples and keep what prediction needs."""
+        basis, problem, solution = self._train(samples, sparsity, gamma)
         self.classes_ = samples.classes
         self.centers_, self.gamma_ = basis.centers, basis.gamma
         self.coef_ = np.ascontiguousarray(solution.coef.T)
@@ -145,25 +144,18 @@ class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scik
         self.temperature_ = self._temperature(samples, sparsity, gamma)
 
     def _temperature(self, samples: TrainingSamples, sparsity: float, gamma: float | str) -> float:
+        """Return the temperature given, or the best for samples that were held out in turn."""
         if self.temperature != "cv":
             return float(self.temperature)
-        score = partial(self._train_and_score, sparsity=sparsity, gamma=gamma)
-        scores, held_out = held_out_scores(samples, score, n_folds=N_FOLDS)
+        fold = samples.folds(N_FOLDS)
+        scores = np.zeros((len(fold), len(samples.classes)))
+        for number in range(fold.max() + 1):
+            out = fold == number
+            basis, _, solution = self._train(samples.subset(~out), sparsity, gamma)
+            scores[out] = basis.values(samples.features[out]) @ solution.coef + solution.intercept
+        held_out = fold >= 0  # all but samples that are alone in their class
         weight = samples.weights_with(self.class_weight)
         return best_temperature(scores[held_out], samples.codes[held_out], weight[held_out])
-
-    def _train_and_score(
-        self,
-        samples: TrainingSamples,
-        features: FloatArray,
-        *,
-        sparsity: float,
-        gamma: float | str,
-    ) -> FloatArray:
-        basis = self._basis(samples, gamma)
-        problem = self._problem(samples, basis)
-        solution = problem.restore(self._solve(problem, sparsity))
-        return np.asarray(basis.values(features) @ solution.coef + solution.intercept)
 
 
 class SparseMultinomialRegression(SparseModel):
@@ -203,7 +195,8 @@ class SparseMultinomialRegression(SparseModel):
     tol : float, default 1e-4
         Stop when the duality gap is below this share of the objective.
     max_iter : int, default 500
-        Iterations at most; a gap above `tol` is then told by a warning. ("lorsal" needs thousands.)
+        Largest number of iterations; a warning tells if the gap is still above `tol` then.
+        ("lorsal" needs thousands.)
 
     Attributes
     ----------

@@ -176,7 +176,7 @@ class SparseMultinomialRegressionCV(SparseModel):
 def _sparsity_grid(
     problem: MultinomialProblem, sparsities: ArrayLike | int, smallest: float
 ) -> FloatArray:
-    """Return descending sparsities: those given, or so many from the largest that matters down.
+    """Return descending sparsities: those given, or that many from the largest that matters.
 
     The largest is the smallest sparsity that zeroes all weights; `smallest` is a share of it.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,24 +25,12 @@ _COLDEST, _HOTTEST = 0.1, 10.0
 
 @dataclass(frozen=True)
 class TrainingSamples:
-    """Distinct samples of positive weight, sorted, with their classes numbered.
+    """Distinct samples of positive weight, sorted, with their classes numbered."""
 
-    Parameters
-    ----------
-    features : array (sample, feature)
-        Finite features.
-    codes : array (sample,)
-        Number of each sample's class in `classes`.
-    weight : array (sample,)
-        Sample weights, positive; those of equal samples added up.
-    classes : array (category,)
-        The classes, sorted.
-    """
-
-    features: FloatArray
-    codes: NDArray[np.intp]
-    weight: FloatArray
-    classes: NDArray[Any]
+    features: FloatArray  # (sample, feature), finite
+    codes: NDArray[np.intp]  # (sample,): number of the class in `classes`
+    weight: FloatArray  # (sample,), positive; those of equal samples added up
+    classes: NDArray[Any]  # (category,), sorted
 
     @classmethod
     def checked(
@@ -171,22 +159,3 @@ def best_temperature(scores: FloatArray, codes: NDArray[np.intp], weight: FloatA
         options={"xatol": 1e-6},
     )
     return float(1 / found.x)
-
-
-def held_out_scores(
-    samples: TrainingSamples,
-    score: Callable[[TrainingSamples, FloatArray], FloatArray],
-    *,
-    n_folds: int,
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return scores (sample, category) by models that did not see the sample, and which have any.
-
-    `score` trains on its first argument and scores its second. A sample that is alone in its class
-    is never held out.
-    """
-    fold = samples.folds(n_folds)
-    scores = np.zeros((len(fold), len(samples.classes)))
-    for number in range(fold.max() + 1):
-        out = fold == number
-        scores[out] = score(samples.subset(~out), samples.features[out])
-    return scores, fold >= 0

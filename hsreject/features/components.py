@@ -13,10 +13,10 @@ from hsreject.errors import InputError
 from hsreject.features.pixels import (
     Moments,
     check_enough_pixels,
+    cube_moments,
     feature_dtype,
     map_pixels,
     on_the_grid_of,
-    pixel_and_difference_moments,
 )
 from hsreject.features.transformer import SampleTransformer, SceneTransformer
 from hsreject.registry import check_choice
@@ -37,13 +37,6 @@ def principal_axes(moments: Moments) -> tuple[NDArray[np.float64], NDArray[np.fl
     """Return the variances, descending, and the principal axes of samples, one per row.
 
     The largest entry of each axis is positive, whatever the linear algebra library makes of it.
-
-    Examples
-    --------
-    >>> variances, axes = principal_axes(Moments.of(np.array([[0.0, 0.0], [-2.0, -1.0]])))
-    >>> variances.round(3), axes.round(3)
-    (array([2.5, 0. ]), array([[ 0.894,  0.447],
-           [-0.447,  0.894]]))
     """
     scatters, vectors = np.linalg.eigh(moments.scatter)
     variances = np.maximum(scatters[::-1], 0.0) / max(moments.count - 1, 1)
@@ -235,7 +228,7 @@ class MNF(SceneTransformer):
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
         check_choice("neighbor", self.neighbor, NEIGHBORS)
-        signal, noise = pixel_and_difference_moments(cube, NEIGHBORS[self.neighbor])
+        signal, noise = cube_moments(cube, NEIGHBORS[self.neighbor])
         check_enough_pixels(signal, needed_by="MNF")
         if noise.count < 2:
             raise InputError(
@@ -259,21 +252,23 @@ class MNF(SceneTransformer):
         return int(self.n_components)
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
-        n_components = len(self.components_)
         data = map_pixels(
-            cube, self._project, n_outputs=n_components, dtype=feature_dtype(cube.dtype)
+            cube,
+            self._project,
+            n_outputs=len(self.components_),
+            dtype=feature_dtype(cube.dtype),
         )
-        coords = _component_coords(n_components)
+        coords = _component_coords(len(self.components_))
         return on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
 
-    def _project(self, samples: NDArray[np.float64]) -> NDArray[Any]:
+    def _project(self, samples: NDArray[Any]) -> NDArray[Any]:
         return (samples - self.mean_) @ self.components_.T
 
 
 def _noise_adjusted_components(
     signal: Moments, differences: Moments
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return eigenvalues (descending) and components (rows) of pixels over noise.
+    """Return eigenvalues (descending) and components (rows) of S w = lambda N w.
 
     Pixel minus neighbour has twice the covariance of the noise.
     """
@@ -292,14 +287,10 @@ def _noise_adjusted_components(
     # problem with a general solver, which loses orthogonality where eigenvalues nearly agree.
     basis = axes[:, noisy] * scale[:, None]
     whiten = _statistics(np.diag(variances[noisy])).sqrt_inv_cov @ basis.T
-    whitened = _statistics(_symmetric(whiten @ signal.covariance @ whiten.T))
-    principal = whitened.principal_components
+    covariance = whiten @ signal.covariance @ whiten.T
+    principal = _statistics((covariance + covariance.T) / 2.0).principal_components
     return principal.eigenvalues, principal.eigenvectors.T @ whiten
 
 
 def _statistics(covariance: NDArray[np.float64]) -> GaussianStats:
     return GaussianStats(mean=np.zeros(len(covariance)), cov=covariance)
-
-
-def _symmetric(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    return (matrix + matrix.T) / 2.0

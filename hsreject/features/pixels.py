@@ -54,25 +54,11 @@ def map_pixels(
     dtype: DTypeLike,
     progress: RowProgress | None = None,
 ) -> Any:
-    """Return `function` of every pixel that has data, NaN elsewhere.
+    """Return `function` of every pixel that has data, (n_outputs, y, x), NaN elsewhere.
 
-    Parameters
-    ----------
-    cube : DataArray (band, y, x)
-        Eager or dask-backed.
-    function : callable
-        Samples (n, band) in the precision of :func:`feature_dtype` to outputs (n, n_outputs).
-    n_outputs : int
-        Number of outputs per sample.
-    dtype : dtype
-        Floating type of the result.
-    progress : callable, optional
-        Called with the number of rows done and of all rows, unless `cube` is lazy.
-
-    Returns
-    -------
-    ndarray or dask array (n_outputs, y, x)
-        Lazy when `cube` is, with its chunks along y and x.
+    `function` gets samples (n, band) in the precision of :func:`feature_dtype` and returns
+    (n, n_outputs). The result is lazy when `cube` is, with its chunks along y and x; `progress` is
+    called only when it is not.
     """
     kernel = partial(_map_block, function=function, n_outputs=n_outputs, dtype=np.dtype(dtype))
     if cube.chunks is None:
@@ -115,11 +101,7 @@ def _row_slabs(height: int, width: int) -> Iterator[slice]:
 def on_the_grid_of(
     cube: xr.DataArray, data: Any, *, dim: str, coords: dict[str, Any]
 ) -> xr.DataArray:
-    """Return `data` (dim, y, x) as an array with the spatial coordinates of `cube`.
-
-    Coordinates along the bands go (they describe other bands); so do the attributes, except the
-    name of the grid mapping.
-    """
+    """Return `data` (dim, y, x) with the place of `cube`, but without what it says of its bands."""
     spatial = {name: coord for name, coord in cube.coords.items() if schema.BAND not in coord.dims}
     attrs = {key: value for key, value in cube.attrs.items() if key == "grid_mapping"}
     result = xr.DataArray(
@@ -132,21 +114,11 @@ def on_the_grid_of(
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean and scatter of samples: what can be merged without seeing them again.
-
-    Parameters
-    ----------
-    count : int
-        Number of samples n.
-    mean : ndarray (n_features,)
-        Their mean m.
-    scatter : ndarray (n_features, n_features)
-        sum_i (x_i - m)(x_i - m)'.
-    """
+    """Count, mean and scatter of samples: what can be merged without seeing them again."""
 
     count: int
-    mean: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+    mean: NDArray[np.float64]  # (feature,)
+    scatter: NDArray[np.float64]  # (feature, feature): sum_i (x_i - mean)(x_i - mean)'
 
     @classmethod
     def of(cls, samples: NDArray[Any]) -> Moments:
@@ -155,8 +127,8 @@ class Moments:
         if not count:
             return cls(0, np.zeros(n_features), np.zeros((n_features, n_features)))
         mean = samples.mean(axis=0, dtype=np.float64)
-        centred = samples - mean  # before they are squared, which would cost digits
-        return cls(count, mean, centred.T @ centred)
+        centered = samples - mean  # before they are squared, which would cost digits
+        return cls(count, mean, centered.T @ centered)
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of both sets of samples together (Chan, Golub and LeVeque 1983)."""
@@ -179,32 +151,21 @@ class Moments:
         return self.scatter / max(self.count - 1, 1)
 
 
-def cube_moments(cube: xr.DataArray) -> Moments:
-    """Return the moments of the pixels that have data, gathered chunk by chunk."""
-    (moments,) = _gather(cube, [(0, 0)])
-    return moments
+def cube_moments(cube: xr.DataArray, *offsets: tuple[int, int]) -> tuple[Moments, ...]:
+    """Return the moments of the pixels that have data and, per offset, of pixel minus neighbor.
 
-
-def pixel_and_difference_moments(
-    cube: xr.DataArray, offset: tuple[int, int]
-) -> tuple[Moments, Moments]:
-    """Return the moments of the pixels, and those of pixel minus neighbour, in one pass.
-
-    `offset` (rows, columns) says where the neighbour lies: rows 0 or 1, columns -1, 0 or 1, not
-    both 0. Pairs across the borders of chunks count; pairs in which one pixel lacks data do not.
+    All are gathered in one pass, chunk by chunk. An offset (rows, columns) says where the neighbor
+    lies: rows 0 or 1, columns -1, 0 or 1. Pairs across the borders of chunks count; pairs in which
+    one pixel lacks data do not.
     """
-    pixels, differences = _gather(cube, [(0, 0), offset])
-    return pixels, differences
-
-
-def _gather(cube: xr.DataArray, offsets: list[tuple[int, int]]) -> tuple[Moments, ...]:
+    wanted = [(0, 0), *offsets]
     with one_blas_thread():
         if cube.chunks is None:
-            return tuple(_block_moments(cube.values, offset) for offset in offsets)
+            return tuple(_block_moments(cube.values, offset) for offset in wanted)
         whole_spectra = cube.data.rechunk({0: -1})
         # one computation, so that every chunk is read once for all
         totals: tuple[Moments, ...] = compute(
-            *(_lazy_moments(whole_spectra, offset) for offset in offsets)
+            *(_lazy_moments(whole_spectra, offset) for offset in wanted)
         )
     return totals
 
@@ -249,25 +210,13 @@ def check_enough_pixels(moments: Moments, *, needed_by: str) -> None:
 def labelled_samples(
     features: xr.DataArray, labels: xr.DataArray
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the features and label values of the labelled pixels that have data.
+    """Return features (sample, band) and labels (sample,) of the labelled pixels that have data.
 
-    Parameters
-    ----------
-    features : DataArray (band, y, x)
-        Of a dask-backed cube only the chunks with labelled pixels are computed.
-    labels : DataArray (y, x) of integers
-        0 (and ``_FillValue``, if the attributes name one) means no label.
-
-    Returns
-    -------
-    samples : ndarray (n_samples, band)
-        In double precision, finite, row-major over the labelled pixels.
-    values : ndarray (n_samples,) of int
-        Their labels: at least two different ones.
+    The samples are finite, in double precision and in row order; the labels have at least two
+    different values. Of a lazy cube only the chunks with labelled pixels are computed.
     """
-    reference = np.asarray(labels.values)
-    labelled = (reference != schema.NO_REFERENCE) & (reference != labels.attrs.get("_FillValue"))
-    rows, columns = np.nonzero(labelled)
+    reference = schema.reference_labels(labels)
+    rows, columns = np.nonzero(reference != schema.NO_REFERENCE)
     if not rows.size:
         raise InputError(
             "labels hold no training pixel: all are 0 (no reference). "
@@ -287,22 +236,12 @@ def labelled_samples(
             "marked bad by the coordinate 'good_band'."
         )
     values = reference[rows[has_data], columns[has_data]].astype(np.int64)
-    _check_values(values)
-    return samples[has_data], values
-
-
-def _check_values(values: NDArray[np.int64]) -> None:
-    found = np.unique(values)
-    if found[0] < 0:
+    if (values == values[0]).all():
         raise InputError(
-            f"Label values must be positive (found {found[0]}); 0 is reserved for no reference. "
-            "Set unlabelled pixels to 0."
-        )
-    if found.size < 2:
-        raise InputError(
-            f"The labelled pixels with data hold a single class ({found[0]}); a classifier needs "
+            f"The labelled pixels with data hold a single class ({values[0]}); a classifier needs "
             "at least two. Label pixels of another class."
         )
+    return samples[has_data], values
 
 
 def total_halo(halos: Iterable[int | None]) -> int | None:

@@ -93,17 +93,20 @@ class Smooth(SceneTransformer):
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         dtype = feature_dtype(cube.dtype)
         kernel = partial(_smooth_block, sigma=self.sigma, dtype=dtype)
-        coords = {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
         data: Any = cube.data
         if cube.chunks is None:
-            return on_the_grid_of(cube, kernel(data), dim=schema.BAND, coords=coords)
-        smoothed = data.rechunk({0: -1}).map_overlap(
-            kernel,
-            depth={0: 0, 1: self.halo, 2: self.halo},
-            boundary="none",
-            dtype=dtype,
-            meta=np.empty((0, 0, 0), dtype=dtype),
-        )
+            smoothed = kernel(data)
+        else:
+            # dask makes chunks as large as the overlap, but not larger than the scene
+            depth = (0, *(min(self.halo, size) for size in data.shape[1:]))
+            smoothed = data.rechunk({0: -1}).map_overlap(
+                kernel,
+                depth=depth,
+                boundary="none",
+                dtype=dtype,
+                meta=np.empty((0, 0, 0), dtype=dtype),
+            )
+        coords = {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
         return on_the_grid_of(cube, smoothed, dim=schema.BAND, coords=coords)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hsreject import schema
 from hsreject.errors import GuessWarning, InputError
 from hsreject.features.pixels import Moments, feature_dtype, map_pixels, on_the_grid_of
-from hsreject.features.transformer import SampleTransformer, SceneTransformer
+from hsreject.features.transformer import SampleTransformer
 from hsreject.registry import check_choice
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Range = Sequence[float]
-
-METHODS = ("nearest", "interpolate")  # of matching bands by wavelength
 
 # Two band lists of one instrument differ by rounding; bands of another one by nanometres.
 _SAME_WAVELENGTH = 0.1
@@ -144,7 +142,7 @@ class SelectBands(SampleTransformer):
     def _learn_scene(self, cube: xr.DataArray) -> None:
         if self.wavelengths is None and self.exclude is None:
             return
-        wavelength = _along_band(cube, schema.WAVELENGTH)
+        wavelength = _wavelengths(cube)
         if wavelength is None:
             raise InputError(
                 "Bands can be selected by wavelength only in a cube with the coordinate "
@@ -187,121 +185,145 @@ def _inside(
     return np.asarray(((wavelength >= low) & (wavelength <= high)).any(axis=0))
 
 
-class ResampleBands(SceneTransformer):
-    """The bands of the fitted scene, taken from a scene with other bands.
+@dataclass(frozen=True, eq=False)
+class BandRequirements:
+    """The bands of a training scene, and which of them a model needs in any other scene."""
 
-    Parameters
-    ----------
-    method : {"nearest", "interpolate"}, default "nearest"
-        "nearest" takes the band whose wavelength is nearest; "interpolate" goes linearly between
-        the two neighbouring bands, never beyond the first and last. Bands marked bad in the new
-        scene are not used. Band widths are not modelled: a broad band is not a mean of narrow ones.
-    wavelength_tol : float, optional
-        How far (nm) the nearest used wavelength may lie from the wanted one; by default the median
-        spacing of the wanted wavelengths.
+    count: int  # bands, bad ones included
+    needed: NDArray[np.bool_]  # (count,): good bands that the features have chosen
+    wavelength: NDArray[np.float64] | None  # (count,): centers in nm, if the scene said so
 
-    Attributes
-    ----------
-    wavelength_ : ndarray (n_bands,)
-        The wavelengths (nm) that every transformed scene will have.
+    @classmethod
+    def of(cls, cube: xr.DataArray, bands: NDArray[np.intp]) -> BandRequirements:
+        """Return the requirements of a model fitted to `cube` that looks at these `bands`."""
+        count = cube.sizes[schema.BAND]
+        needed = np.isin(np.arange(count), bands)
+        return cls(count, needed, _wavelengths(cube))
 
-    Examples
-    --------
-    >>> import xarray as xr
-    >>> def scene(wavelength):
-    ...     values = np.reshape(np.array(wavelength) / 100.0, (-1, 1, 1))
-    ...     coords = {"wavelength": ("band", np.array(wavelength))}
-    ...     return xr.DataArray(values, dims=("band", "y", "x"), coords=coords)
-    >>> resample = ResampleBands(method="interpolate").fit(scene([500.0, 600.0]))
-    >>> resample.transform(scene([490.0, 530.0, 620.0])).values.ravel()
-    array([5., 6.])
-    """
+    def match(
+        self, cube: xr.DataArray, *, how: str = "exact", wavelength_tol: float | None = None
+    ) -> xr.DataArray:
+        """Return `cube` with the bands of the training scene, or say what is different.
 
-    def __init__(self, *, method: str = "nearest", wavelength_tol: float | None = None) -> None:
-        self.method = method
-        self.wavelength_tol = wavelength_tol
-
-    @property
-    def halo(self) -> int:
-        """Zero: the neighbours of a pixel do not matter."""
-        return 0
-
-    def _learn_scene(self, cube: xr.DataArray) -> None:
-        self.fit_wavelengths(
-            _wavelengths(cube), needed=np.ones(cube.sizes[schema.BAND], dtype=bool)
-        )
-
-    def fit_wavelengths(
-        self, wavelength: NDArray[np.float64], *, needed: NDArray[np.bool_]
-    ) -> Self:
-        """Learn the wanted bands from a list of wavelengths (nm) and which of them matter."""
-        check_choice("method", self.method, METHODS)
-        self.wavelength_ = np.asarray(wavelength, dtype=np.float64)
-        self.needed_ = np.asarray(needed, dtype=bool)
-        self.n_features_in_ = self.wavelength_.size
-        self.bands_used_ = np.arange(self.n_features_in_)
-        return self
-
-    def transform(self, X: xr.DataArray) -> xr.DataArray:
-        """Return the scene with the fitted wavelengths; the number of its bands is free."""
-        cube = schema.check_dims(X, schema.CUBE_DIMS, name="cube")
-        cube = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
-        return self._transform_scene(cube)
-
-    def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
-        weights = self._weights(_wavelengths(cube))
-        taking_part = np.flatnonzero(weights.any(axis=0))
-        weights = weights[:, taking_part]
+        "exact" wants the same wavelengths. "nearest" takes the band nearest to each needed
+        wavelength; "interpolate" goes linearly between the two bands around it, never beyond the
+        first and last. The nearest band may be `wavelength_tol` nm away, by default the median
+        spacing of the needed wavelengths. Widths are ignored: a broad band is not a mean of narrow
+        ones.
+        """
+        check_choice("match_bands", how, ("exact", "nearest", "interpolate"))
+        if how == "exact":
+            self._check_same(cube)
+            # the model's own choice of bands counts, whatever else this scene calls good
+            return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, self.needed)})
+        if self.wavelength is None:
+            raise InputError(
+                f"match_bands='{how}' needs wavelengths, but the scene that the model was trained "
+                "on had none. Give a scene with the same bands and match_bands='exact'."
+            )
+        good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
+        wanted, found = self.wavelength[self.needed], _known_wavelengths(good)
+        _check_coverage(wanted, found, wavelength_tol)
+        weights = np.zeros((self.count, found.size))
+        weights[self.needed] = _resampling(wanted, found, how)
+        used = np.flatnonzero(weights.any(axis=0))  # no other band matters, not even its NaN
         data = map_pixels(
-            cube.isel({schema.BAND: taking_part}),
-            lambda samples: samples @ weights.T,
-            n_outputs=len(weights),
+            good.isel({schema.BAND: used}),
+            lambda samples: samples @ weights[:, used].T,
+            n_outputs=self.count,
             dtype=feature_dtype(cube.dtype),
         )
         coords: dict[str, Any] = {
-            schema.WAVELENGTH: (schema.BAND, self.wavelength_, {"units": "nm"}),
-            schema.GOOD_BAND: (schema.BAND, self.needed_),
+            schema.WAVELENGTH: (schema.BAND, self.wavelength, {"units": "nm"}),
+            schema.GOOD_BAND: (schema.BAND, self.needed),
         }
-        return on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
+        return on_the_grid_of(good, data, dim=schema.BAND, coords=coords)
 
-    def _weights(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the matrix (wanted band, found band) that resamples; 0 for unneeded bands."""
-        self._check_coverage(found)
-        order = np.argsort(found, kind="stable")
-        ordered = found[order]
-        weights = np.zeros((self.wavelength_.size, found.size))
-        rows = np.flatnonzero(self.needed_)
-        wanted = self.wavelength_[rows]
-        right = np.clip(np.searchsorted(ordered, wanted), min(1, found.size - 1), found.size - 1)
-        left = np.maximum(right - 1, 0)
-        width = ordered[right] - ordered[left]
-        share = np.divide(wanted - ordered[left], width, out=np.zeros(rows.size), where=width > 0)
-        share = np.clip(share, 0.0, 1.0)
-        if self.method == "nearest":
-            share = np.round(share)
-        weights[rows, order[left]] += 1.0 - share
-        weights[rows, order[right]] += share
-        return weights
-
-    def _check_coverage(self, found: NDArray[np.float64]) -> None:
-        wanted = self.wavelength_[self.needed_]
-        spacing = np.diff(np.sort(wanted))
-        tol = self.wavelength_tol
-        if tol is None:
-            tol = float(np.median(spacing)) if spacing.size else 0.0
-        apart = np.abs(wanted[:, None] - found).min(axis=1)
-        missing = wanted[~(apart <= tol)]
-        if missing.size:
+    def _check_same(self, cube: xr.DataArray) -> None:
+        """Raise unless the scene has the needed bands of the training scene in the same places."""
+        count, wavelength = cube.sizes[schema.BAND], _wavelengths(cube)
+        if count != self.count:
             raise InputError(
-                f"The scene has no band within {tol:g} nm of {missing.size} of the "
-                f"{wanted.size} wanted wavelengths, from {missing.min():.1f} to "
-                f"{missing.max():.1f} nm (its own go from {found.min():.1f} to {found.max():.1f} "
-                "nm). Raise wavelength_tol, or train on the bands both scenes have."
+                f"The model was trained on {self.count} bands{_span(self.wavelength)} but the "
+                f"scene has {count}{_span(wavelength)}. {_REMEDY}"
             )
+        lost = np.flatnonzero(self.needed & ~schema.good_bands(cube))
+        if lost.size:
+            shown = ", ".join(str(band + 1) for band in lost[:5])
+            more = f" and {lost.size - 5} more" if lost.size > 5 else ""
+            raise InputError(
+                f"The scene marks bands as bad that the model needs: {shown}{more} (counted from "
+                "1). Mark them bad in the training scene too and train again, or drop the "
+                "coordinate 'good_band' if their values can be trusted."
+            )
+        if self.wavelength is None:
+            return
+        if wavelength is None:
+            warnings.warn(
+                f"The scene does not say its wavelengths; its {count} bands were taken to be those "
+                "that the model was trained on.",
+                GuessWarning,
+                stacklevel=5,  # whoever called predict_proba
+            )
+            return
+        _check_same_wavelengths(self.wavelength[self.needed], wavelength[self.needed])
 
 
-def _wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
-    wavelength = _along_band(cube, schema.WAVELENGTH)
+def _resampling(
+    wanted: NDArray[np.float64], found: NDArray[np.float64], how: str
+) -> NDArray[np.float64]:
+    """Return the weights (wanted band, found band) of the two found bands around each wanted one.
+
+    The found bands may come in any order, as those of overlapping spectrometers do.
+    """
+    order = np.argsort(found, kind="stable")
+    ordered = found[order]
+    right = np.clip(np.searchsorted(ordered, wanted), min(1, found.size - 1), found.size - 1)
+    left = np.maximum(right - 1, 0)
+    width = ordered[right] - ordered[left]
+    share = np.divide(wanted - ordered[left], width, out=np.zeros(wanted.size), where=width > 0)
+    share = np.clip(share, 0.0, 1.0)
+    if how == "nearest":
+        share = np.round(share)
+    weights = np.zeros((wanted.size, found.size))
+    rows = np.arange(wanted.size)
+    weights[rows, order[left]] += 1.0 - share
+    weights[rows, order[right]] += share
+    return weights
+
+
+def _check_coverage(
+    wanted: NDArray[np.float64], found: NDArray[np.float64], tol: float | None
+) -> None:
+    if tol is None:
+        tol = float(np.median(np.diff(np.sort(wanted)))) if wanted.size > 1 else 0.0
+    apart = np.abs(wanted[:, None] - found).min(axis=1)
+    missing = wanted[~(apart <= tol)]
+    if missing.size:
+        raise InputError(
+            f"The scene has no band within {tol:g} nm of {missing.size} of the {wanted.size} "
+            f"wanted wavelengths, from {missing.min():.1f} to {missing.max():.1f} nm (its own go "
+            f"from {found.min():.1f} to {found.max():.1f} nm). Raise wavelength_tol, or train on "
+            "the bands both scenes have."
+        )
+
+
+def _check_same_wavelengths(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> None:
+    apart = np.abs(found - wanted)
+    differing = np.flatnonzero(~(apart <= _SAME_WAVELENGTH))
+    if differing.size:
+        first = [f"{wanted[band]:.1f} nm (scene: {found[band]:.1f})" for band in differing[:3]]
+        more = f" and {differing.size - 3} more" if differing.size > 3 else ""
+        raise InputError(
+            f"The wavelengths of the scene are not those that the model was trained on: "
+            f"{differing.size} of {wanted.size} bands differ, by up to {np.nanmax(apart):.1f} nm: "
+            f"{', '.join(first)}{more}. {_REMEDY}"
+        )
+
+
+def _known_wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
+    """Return the wavelengths of good bands, all of them finite."""
+    wavelength = _wavelengths(cube)
     if wavelength is None:
         raise InputError(
             "Bands can be matched by wavelength only in a scene with the coordinate 'wavelength' "
@@ -315,106 +337,10 @@ def _wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
     return wavelength
 
 
-@dataclass(frozen=True, eq=False)
-class BandRequirements:
-    """Number, wavelengths and widths of the bands of a training scene, and which are needed.
-
-    Parameters
-    ----------
-    count : int
-        Number of bands, bad ones included.
-    needed : ndarray of bool (count,)
-        Which of them the model looks at: good ones that its features have chosen.
-    wavelength, fwhm : ndarray (count,) or None
-        Centres and full widths at half maximum in nm, if the scene said so.
-    """
-
-    count: int
-    needed: NDArray[np.bool_]
-    wavelength: NDArray[np.float64] | None
-    fwhm: NDArray[np.float64] | None
-
-    @classmethod
-    def of(cls, cube: xr.DataArray, bands: NDArray[np.intp]) -> BandRequirements:
-        """Return the requirements of a model fitted to `cube` that looks at these `bands`."""
-        count = cube.sizes[schema.BAND]
-        return cls(
-            count,
-            np.isin(np.arange(count), bands),
-            _along_band(cube, schema.WAVELENGTH),
-            _along_band(cube, schema.FWHM),
-        )
-
-    def match(
-        self, cube: xr.DataArray, *, how: str = "exact", wavelength_tol: float | None = None
-    ) -> xr.DataArray:
-        """Return `cube` with the required bands, or raise an error that names the difference."""
-        if how == "exact":
-            self._check(cube)
-            # the model's own choice of bands counts, whatever else this scene calls good
-            return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, self.needed)})
-        check_choice("match_bands", how, ("exact", *METHODS))
-        if self.wavelength is None:
-            raise InputError(
-                f"match_bands='{how}' needs wavelengths, but the scene that the model was trained "
-                "on had none. Give a scene with the same bands and match_bands='exact'."
-            )
-        resample = ResampleBands(method=how, wavelength_tol=wavelength_tol)
-        return resample.fit_wavelengths(self.wavelength, needed=self.needed).transform(cube)
-
-    def _check(self, cube: xr.DataArray) -> None:
-        count, wavelength = cube.sizes[schema.BAND], _along_band(cube, schema.WAVELENGTH)
-        if count != self.count:
-            raise InputError(
-                f"The model was trained on {self.count} bands{_span(self.wavelength)} but the "
-                f"scene has {count}{_span(wavelength)}. {_REMEDY}"
-            )
-        self._check_good(cube)
-        if self.wavelength is None:
-            return
-        if wavelength is None:
-            warnings.warn(
-                f"The scene does not say its wavelengths; its {count} bands were taken to be those "
-                "that the model was trained on.",
-                GuessWarning,
-                stacklevel=5,
-            )
-            return
-        apart = np.abs(wavelength - self.wavelength)[self.needed]
-        if not (apart <= _SAME_WAVELENGTH).all():
-            raise InputError(_difference(self.wavelength[self.needed], wavelength[self.needed]))
-
-    def _check_good(self, cube: xr.DataArray) -> None:
-        lost = np.flatnonzero(self.needed & ~schema.good_bands(cube))
-        if lost.size:
-            raise InputError(
-                f"The scene marks bands as bad that the model needs: {_listed(lost + 1)} (counted "
-                "from 1). Mark them bad in the training scene too and train again, or drop the "
-                "coordinate 'good_band' if their values can be trusted."
-            )
-
-
-def _along_band(cube: xr.DataArray, name: str) -> NDArray[np.float64] | None:
-    if name not in cube.coords:
+def _wavelengths(cube: xr.DataArray) -> NDArray[np.float64] | None:
+    if schema.WAVELENGTH not in cube.coords:
         return None
-    return np.asarray(cube.coords[name].values, dtype=np.float64)
-
-
-def _difference(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> str:
-    apart = np.abs(found - wanted)
-    differing = np.flatnonzero(~(apart <= _SAME_WAVELENGTH))
-    first = [f"{wanted[band]:.1f} nm (scene: {found[band]:.1f})" for band in differing[:3]]
-    more = f" and {differing.size - 3} more" if differing.size > 3 else ""
-    return (
-        f"The wavelengths of the scene are not those that the model was trained on: "
-        f"{differing.size} of {wanted.size} bands differ, by up to {np.nanmax(apart):.1f} nm: "
-        f"{', '.join(first)}{more}. {_REMEDY}"
-    )
-
-
-def _listed(numbers: NDArray[Any]) -> str:
-    shown = ", ".join(str(number) for number in numbers[:5])
-    return f"{shown} and {numbers.size - 5} more" if numbers.size > 5 else shown
+    return np.asarray(cube.coords[schema.WAVELENGTH].values, dtype=np.float64)
 
 
 def _span(wavelength: NDArray[np.float64] | None) -> str:

@@ -194,7 +194,7 @@ class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[mis
 
     def _learn_scene(self, cube: xr.DataArray) -> None:
         def moments() -> Moments:
-            gathered = cube_moments(cube)
+            (gathered,) = cube_moments(cube)
             check_enough_pixels(gathered, needed_by=type(self).__name__)
             return gathered
 

@@ -12,6 +12,7 @@ from dask.base import get_scheduler
 from dask.utils import parse_bytes
 
 from hsreject.errors import InputError
+from hsreject.registry import check_count
 from hsreject.threads import one_blas_thread, usable_cores
 
 PROGRAM = 450_000_000
@@ -23,9 +24,6 @@ PIECE = 16_384
 BYTES_PER_BAND = 16
 """Per pixel and band of a piece: file type, mask, single precision."""
 
-BYTES_PER_PIXEL = 64
-"""Per pixel of a block besides its classes: label, confidence, masks, edge weights."""
-
 SMALLEST_SIDE = 32
 USUAL_SIDE = 512
 HALOS_PER_SIDE = 16  # a block of 16 halos costs 27 % more than the same pixels without halos
@@ -34,37 +32,23 @@ SECONDS_TO_CONNECT = 10.0
 
 @dataclass(frozen=True)
 class Blocks:
-    """How a scene is cut: blocks of nearly equal size, each solved with a halo around it.
+    """How a scene is cut: blocks of nearly equal size, each solved with a halo around it."""
 
-    Parameters
-    ----------
-    shape : (int, int)
-        Rows and columns of the scene.
-    side : int
-        The largest number of rows and columns of a block.
-    halo : int
-        How many pixels around a block take part in its solution.
-    n_workers : int
-        How many blocks are worked on at once.
-
-    Examples
-    --------
-    >>> Blocks((100, 60), side=60, halo=8, n_workers=1).sizes
-    ((50, 50), (60,))
-    """
-
-    shape: tuple[int, int]
-    side: int
-    halo: int
-    n_workers: int
+    shape: tuple[int, int]  # rows and columns of the scene
+    side: int  # largest number of rows and columns of a block, unless the halo is larger
+    halo: int  # how many pixels around a block take part in its solution
+    n_workers: int  # how many blocks are worked on at once
 
     def __len__(self) -> int:
         return len(self.sizes[0]) * len(self.sizes[1])
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Rows and columns of the blocks: the chunks of a map."""
-        rows, columns = (_equal_parts(size, self.side) for size in self.shape)
+        """Rows and columns of the blocks: the chunks of a map.
+
+        No block is smaller than the halo, so that a halo never reaches beyond the next block.
+        """
+        rows, columns = (_equal_parts(size, self.side, least=self.halo) for size in self.shape)
         return rows, columns
 
     @property
@@ -73,6 +57,12 @@ class Blocks:
         rows, columns = self.sizes
         height = max(PIECE // max(columns), 1)
         return tuple(part for size in rows for part in _equal_parts(size, height)), columns
+
+    @property
+    def depth(self) -> tuple[int, int]:
+        """How far blocks overlap along rows and columns: the halo, or 0 where one block is all."""
+        down, across = (self.halo if len(sizes) > 1 else 0 for sizes in self.sizes)
+        return down, across
 
 
 def cut_scene(
@@ -86,7 +76,7 @@ def cut_scene(
     side: int | None = None,
     n_workers: int | None = None,
 ) -> Blocks:
-    """Return blocks and workers that stay within `memory`.
+    """Return blocks and workers that stay within `memory`, in bytes or like "2GB".
 
     With w workers and blocks of side b::
 
@@ -95,71 +85,43 @@ def cut_scene(
         piece = 16 384 pixels * bands * 16 bytes
         waiting = columns of the scene * (b + 2 halo) * bytes_waiting
 
-    Probabilities wait for those of the next row of blocks, whose halo they are.
+    A pixel takes `bytes_per_pixel` while its block is solved, and `bytes_waiting` once it is
+    classified and waits for the next row of blocks, whose halo it is part of.
 
-    The side is 16 halos and at least 512 pixels, or as much of that as memory allows for one
-    worker. It never depends on the number of workers, and so neither does the map.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Rows and columns of the scene.
-    n_bands : int
-        Bands of the scene.
-    bytes_per_pixel : int
-        What a pixel of a block takes while it is solved.
-    bytes_waiting : int
-        What a pixel takes that was classified and waits for its neighbors.
-    halo : int or None
-        How many pixels around a block decide its map; None: the whole scene does.
-    memory : str or float
-        The bound, in bytes or like ``"2GB"``.
-    side : int, optional
-        The side of a block, where it is not to be chosen.
-    n_workers : int, optional
-        At most so many workers; by default the number of cores.
-
-    Examples
-    --------
-    >>> cut = cut_scene((20_000, 10_000), n_bands=200, bytes_per_pixel=704,
-    ...                 bytes_waiting=64, halo=32, memory="2GB")
-    >>> cut.side, len(cut)
-    (512, 800)
+    The side is `side`, by default 16 halos and at least 512 pixels, or as much of that as memory
+    allows for one worker. It never depends on the number of workers, and so neither does the map.
+    Without a `side`, less memory makes smaller blocks; fewer workers than `n_workers` (by default
+    the number of cores) are taken where memory does not allow more. A `halo` of None means that
+    the whole scene decides about every pixel: then there is one block.
     """
     bound = _bytes(memory)
     for name, value in (("block_size", side), ("n_workers", n_workers)):
-        if value is not None and value < 1:
-            raise InputError(f"{name} must be at least 1 (got {value}).")
+        if value is not None:
+            check_count(name, value, least=1)
     piece = PIECE * n_bands * BYTES_PER_BAND
     if halo is None:
-        least = PROGRAM + piece + shape[0] * shape[1] * bytes_per_pixel
-        if least > bound:
-            raise InputError(
-                "The model has a part that needs the whole scene at once (a prior over "
-                "superpixels, or a feature of the place), so the scene cannot be mapped in blocks "
-                f"and needs {_megabytes(least)}. Allow so much memory, or train with another prior."
-            )
-        return Blocks(shape, max(shape), 0, 1)
+        return _one_block(shape, PROGRAM + piece + shape[0] * shape[1] * bytes_per_pixel, bound)
 
-    def needed(side: int, n_workers: int) -> int:
-        window = side + 2 * halo
-        waiting = shape[1] * window * bytes_waiting
-        return PROGRAM + waiting + n_workers * (piece + window**2 * bytes_per_pixel)
+    def needed(blocks: Blocks) -> int:
+        rows, columns = (
+            max(sizes) + 2 * depth for sizes, depth in zip(blocks.sizes, blocks.depth, strict=True)
+        )
+        waiting = shape[1] * rows * bytes_waiting
+        return PROGRAM + waiting + blocks.n_workers * (piece + rows * columns * bytes_per_pixel)
 
-    wanted = min(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), max(shape))
-    smallest = wanted if side else min(SMALLEST_SIDE, wanted)
-    fitting = [side for side in range(wanted, smallest - 1, -1) if needed(side, 1) <= bound]
-    if not fitting:
+    wanted = min(max(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
+    smallest = wanted if side else min(max(SMALLEST_SIDE, halo), wanted)
+    cuts = [Blocks(shape, side, halo, 1) for side in range(wanted, smallest - 1, -1)]
+    blocks = next((cut for cut in cuts if needed(cut) <= bound), None)
+    if blocks is None:
         raise InputError(
             f"{_megabytes(bound)} are not enough for blocks with a halo of {halo} pixels: at "
-            f"least {_megabytes(needed(smallest, 1))} are needed. Allow more memory"
+            f"least {_megabytes(needed(cuts[-1]))} are needed. Allow more memory"
             f"{', or a smaller block' if side else ''}."
         )
-    blocks = Blocks(shape, fitting[0], halo, n_workers or usable_cores())
-    n_workers = min(blocks.n_workers, len(blocks))
-    while n_workers > 1 and needed(blocks.side, n_workers) > bound:
-        n_workers -= 1
-    return replace(blocks, n_workers=n_workers)
+    most = min(n_workers or usable_cores(), len(blocks))
+    shared = (replace(blocks, n_workers=number) for number in range(most, 0, -1))
+    return next(cut for cut in shared if needed(cut) <= bound)
 
 
 @contextmanager
@@ -200,9 +162,22 @@ def cluster(address: str | None) -> Iterator[None]:
         yield
 
 
-def _equal_parts(size: int, largest: int) -> tuple[int, ...]:
-    """Return nearly equal parts of a size, none larger than `largest`."""
+def _one_block(shape: tuple[int, int], needed: int, bound: int) -> Blocks:
+    """Return the whole scene as one block, or say how much memory that takes."""
+    if needed > bound:
+        raise InputError(
+            "The model has a part that needs the whole scene at once (a prior over superpixels, or "
+            "a feature of the place), so the scene cannot be mapped in blocks and needs "
+            f"{_megabytes(needed)}. Allow that much memory, or train without that part."
+        )
+    return Blocks(shape, max(shape), 0, 1)
+
+
+def _equal_parts(size: int, largest: int, *, least: int = 0) -> tuple[int, ...]:
+    """Return nearly equal parts: few enough for `least`, and as many as `largest` asks for."""
     count = -(-size // largest)
+    if least:
+        count = max(min(count, size // least), 1)
     return tuple(size * (part + 1) // count - size * part // count for part in range(count))
 
 

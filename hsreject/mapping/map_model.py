@@ -54,35 +54,26 @@ class MapModel:
     @property
     def classes(self) -> ClassTable:
         """The classes that it knows."""
-        table: ClassTable = self.classifier.class_table_
-        return table
+        return self.classifier.class_table_
 
     @property
     def halo(self) -> int | None:
-        """How many pixels around a block decide its map; None: the whole scene does."""
+        """How many pixels around a pixel decide about it; None: the whole scene does."""
         return total_halo([self.classifier.halo, self.rejector.halo])
 
     @property
     def n_calibration_pixels(self) -> int:
-        """Number of test pixels behind `calibration`."""
-        counts = [self.calibration[name][:1].sum() for name in COUNTS if name in self.calibration]
-        return int(sum(counts))
+        """Number of test pixels behind `calibration`: the sum of the four counts of any point."""
+        return int(sum(self.calibration[name][0] for name in COUNTS if name in self.calibration))
 
     @property
     def operating_points(self) -> xr.Dataset:
         """The calibration as a Dataset over `operating_point`, rejected fraction ascending."""
-        return xr.Dataset(
-            {name: (OPERATING_POINT, values) for name, values in self.calibration.items()}
-        )
+        columns = {name: (OPERATING_POINT, values) for name, values in self.calibration.items()}
+        return xr.Dataset(columns)
 
     def threshold_for(self, goal: Goal) -> float:
-        """Return the threshold that met an accuracy or a rejection cost on the training scene.
-
-        Parameters
-        ----------
-        goal : Goal
-            `accuracy`: the smallest rejection that reaches it. `rejection_cost`: the cheapest.
-        """
+        """Return the threshold that met an accuracy or a rejection cost on the training scene."""
         if not self.calibration:
             raise InputError(
                 f"The model cannot tell a threshold for {goal.name}={goal.value:g}: it was trained "

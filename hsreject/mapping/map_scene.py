@@ -19,7 +19,7 @@ from hsreject.errors import InputError
 from hsreject.files import check_folder, complete_folder
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.scene import open_scene
-from hsreject.mapping.blocks import BYTES_PER_PIXEL, Blocks, cut_scene, local_threads
+from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares, pixel_hectares
 from hsreject.mapping.model_file import load_model
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
     from hsreject.rejection import RankedRejector
 
-SUMMARY = "summary.toml"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
+BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,12 +102,13 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
 
     dask runs the blocks: on threads of this process, or on the cluster of the active
     `dask.distributed` client, whose workers must see scene and `out` under the same paths. The
-    answer is the same.
+    map is the same.
 
     Parameters
     ----------
     scene : DataArray (band, y, x) or path
-        A cube, best opened with ``chunks``, or a file that :func:`hsreject.open_scene` opens.
+        A file that :func:`hsreject.open_scene` opens, or a cube. A lazy cube keeps its chunks: they
+        should hold all bands of a few thousand pixels.
     model : MapModel or path
         Of :func:`hsreject.train`.
     out : path, optional
@@ -129,10 +130,11 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Bound of the memory of this process, like "2GB"; on a cluster, what one worker with one
         thread needs. :func:`hsreject.mapping.blocks.cut_scene` has the formula.
     block_size : int, optional
-        Side of a block in pixels; by default as large as is useful within `memory`. The map
-        depends on it a little, on the number of workers not at all.
+        Side of a block in pixels, raised to the halo if it is smaller; by default as large as is
+        useful within `memory`. The map depends on it a little, on the number of workers not at all.
     n_workers : int, optional
-        Blocks to work on at once; by default as many as cores and memory allow.
+        Blocks to work on at once, fewer where memory does not allow as many; by default the
+        number of cores.
     overwrite : bool
         Write into a folder that is not empty.
     progress : callable
@@ -158,52 +160,104 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     )
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
-    names = {
-        "scene": "a scene in memory" if isinstance(scene, xr.DataArray) else str(scene),
-        "model": "a model in memory" if isinstance(model, MapModel) else str(model),
-    }
-    model = model if isinstance(model, MapModel) else _map_model(model)
-    known = None if goal.name == FRACTION else _known_threshold(model, goal)
-
-    def opened(chunks: object) -> xr.DataArray:
-        if isinstance(scene, xr.DataArray):
-            return scene
-        return open_scene(scene, chunks=chunks, variable=variable, band_axis=band_axis)
-
-    cube = check_dims(opened("auto"), CUBE_DIMS, name="scene")
-    blocks = cut_scene(
-        (cube.sizes[MAP_DIMS[0]], cube.sizes[MAP_DIMS[1]]),
-        n_bands=cube.sizes[BAND],
-        bytes_per_pixel=_bytes_per_pixel(cube, model),
-        bytes_waiting=4 * len(model.classes.values),
-        halo=model.halo,
-        memory=memory,
-        side=block_size,
-        n_workers=n_workers,
-    )
-    pieces = dict(zip(MAP_DIMS, blocks.pieces, strict=True))
-    cube = check_dims(opened(pieces), CUBE_DIMS, name="scene")
-    cube = cube.chunk(pieces) if cube.chunks is None else cube
+    trained = model if isinstance(model, MapModel) else _map_model(model)
+    known = None if goal.name == FRACTION else _known_threshold(trained, goal)
+    opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
+    blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
+    cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     with (
         rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE),
         local_threads(blocks.n_workers),
         _folder(out, overwrite=overwrite) as folder,
     ):
-        ranking = rank_scene(cube, model, blocks, match_bands=match_bands, progress=progress)
-        ranking = _finished(ranking, folder, progress)
+        ranking = rank_scene(cube, trained, blocks, match_bands=match_bands, progress=progress)
+        ranking = _computed(ranking, folder, progress)
         rejection = known or _for_fraction(ranking["confidence"], goal.value, progress)
-        attrs = {rejection.asked: rejection.value, "threshold_source": rejection.source}
         maps = rejection_maps(
-            ranking["label"], ranking["confidence"], threshold=rejection.threshold, attrs=attrs
+            ranking["label"],
+            ranking["confidence"],
+            threshold=rejection.threshold,
+            attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
         )
-        summary = _summary(maps, rejection, blocks, names)
+        summary = _summary(
+            maps, rejection, blocks, scene=_name(scene, "scene"), model=_name(model, "model")
+        )
         if folder is not None:
             target = folder / "label_with_rejection.tif"
             write_maps({target: maps["label_with_rejection"]}, progress=progress)
-            (folder / SUMMARY).write_text(summary.to_toml(), encoding="utf-8")
-    if out is not None:
-        maps = _written(Path(out), maps)
-    return SceneMap(maps, summary)
+            (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
+    return SceneMap(maps if out is None else _written(Path(out), maps), summary)
+
+
+def _map_model(path: str | PathLike[str]) -> MapModel:
+    model = load_model(path)
+    if not isinstance(model, MapModel):
+        raise InputError(
+            f"{path} holds a classifier without a rejector. Make a map model with 'hsreject train'."
+        )
+    return model
+
+
+def _known_threshold(model: MapModel, goal: Goal) -> Rejection:
+    """Return the threshold of a goal that does not depend on the scene."""
+    if goal.name == THRESHOLD:
+        return Rejection(goal.name, goal.value, goal.value, "given")
+    wish = {
+        ACCURACY: f"the smallest rejection that kept an accuracy of {goal.value:g}",
+        REJECTION_COST: f"the cheapest if a rejected pixel costs {goal.value:g} of a wrong one",
+    }
+    where = f"{model.n_calibration_pixels} test pixels of the training scene ('{model.title}')"
+    source = f"{wish[goal.name]}, on {where}"
+    return Rejection(goal.name, goal.value, model.threshold_for(goal), source)
+
+
+def _opened(
+    scene: xr.DataArray | str | PathLike[str],
+    chunks: object,
+    *,
+    variable: str | None,
+    band_axis: int | None,
+) -> xr.DataArray:
+    """Return the cube (band, y, x), lazy if it comes from a file."""
+    if not isinstance(scene, xr.DataArray):
+        scene = open_scene(scene, chunks=chunks, variable=variable, band_axis=band_axis)
+    return check_dims(scene, CUBE_DIMS, name="scene")
+
+
+def _cut(
+    cube: xr.DataArray,
+    model: MapModel,
+    *,
+    memory: str | float,
+    side: int | None,
+    n_workers: int | None,
+) -> Blocks:
+    """Return the blocks of a scene: probabilities are overlapped, so the rejector's halo counts."""
+    n_bands, n_rows, n_columns = cube.shape
+    n_classes = len(model.classes.values)
+    per_pixel = BYTES_PER_PIXEL + n_classes * model.rejector.bytes_per_class
+    if model.halo is None:  # the image itself is kept, and a copy while it is put together
+        per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
+    return cut_scene(
+        (n_rows, n_columns),
+        n_bands=n_bands,
+        bytes_per_pixel=per_pixel,
+        bytes_waiting=4 * n_classes,
+        halo=None if model.halo is None else model.rejector.halo,
+        memory=memory,
+        side=side,
+        n_workers=n_workers,
+    )
+
+
+@contextmanager
+def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Path | None]:
+    """Give a folder whose files end up in `out`, or None where nothing is to be written."""
+    if out is None:
+        yield None
+        return
+    with complete_folder(Path(out), overwrite=overwrite) as work:
+        yield work
 
 
 def rank_scene(
@@ -214,11 +268,14 @@ def rank_scene(
     match_bands: str,
     progress: ProgressCallback,
 ) -> xr.Dataset:
-    """Return lazy `label` and `confidence` (y, x) of a lazy scene.
+    """Return `label` and `confidence` (y, x) of a scene, lazy where it is mapped in blocks.
 
-    The probabilities of the whole scene are one lazy array. It is cut into blocks that overlap by
-    the halo, each block is solved by itself, and the halo is trimmed away.
+    The probabilities of the whole scene are one lazy array, so every pixel is read and classified
+    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
+    halo is trimmed away.
     """
+    if cube.chunks is None:
+        cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     matched = _with_bands_of(model, cube, match_bands)
     probability = model.classifier.predict_proba(matched)
     image = cube if match_bands == "exact" else matched
@@ -226,28 +283,33 @@ def rank_scene(
         evidence = Evidence(probability.compute(), image=image.compute())
         label, confidence = model.rejector.label_and_confidence(evidence, progress)
         return xr.Dataset({"label": label, "confidence": confidence})
-    field = probability.data
+    layers = probability.data
     guide = model.rejector.guide(image)
     if guide is not None:
-        field = da.concatenate([field, guide.data.astype(field.dtype)])
+        layers = da.concatenate([layers, guide.data.astype(layers.dtype)])
     kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", "f4")])
     ranked = da.map_overlap(
         partial(_rank_block, model=model, dtype=kind),
-        field.rechunk((-1, *blocks.sizes)),
-        depth={0: 0, 1: blocks.halo, 2: blocks.halo},
-        boundary="none",
+        layers.rechunk((-1, *blocks.sizes)),
+        depth=(0, *blocks.depth),
+        boundary="none",  # at the border of the scene there is nothing
         drop_axis=0,
         dtype=kind,
         meta=np.empty((0, 0), kind),
     )
     label = _on_grid(probability, ranked["label"])
     label.attrs["_FillValue"] = nodata_label(label.dtype)
-    return xr.Dataset(
-        {
-            "label": attach_classes(label, model.classes),
-            "confidence": _on_grid(probability, ranked["confidence"]),
-        }
-    )
+    confidence = _on_grid(probability, ranked["confidence"])
+    return xr.Dataset({"label": attach_classes(label, model.classes), "confidence": confidence})
+
+
+def _with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
+    """Return the scene with the bands of the training scene; a guess is told here, once."""
+    wanted = model.classifier.band_requirements_
+    matched: xr.DataArray = wanted.match(cube, how=how)
+    if wanted.wavelength is not None and WAVELENGTH not in matched.coords:
+        matched = matched.assign_coords({WAVELENGTH: (BAND, wanted.wavelength)})
+    return matched
 
 
 def _rank_block(
@@ -274,72 +336,25 @@ def _on_grid(field: xr.DataArray, data: Any) -> xr.DataArray:
     return xr.DataArray(data, dims=MAP_DIMS, coords=coords)
 
 
-def _with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
-    """Return the scene with the bands of the training scene, checked once for all blocks."""
-    wanted = model.classifier.band_requirements_
-    matched: xr.DataArray = wanted.match(cube, how=how)
-    if wanted.wavelength is not None and WAVELENGTH not in matched.coords:
-        matched = matched.assign_coords({WAVELENGTH: (BAND, wanted.wavelength)})
-    return matched
-
-
-def _bytes_per_pixel(cube: xr.DataArray, model: MapModel) -> int:
-    """Return what a pixel of a block takes while it is solved."""
-    per_pixel = BYTES_PER_PIXEL + len(model.classes.values) * model.rejector.bytes_per_class
-    if model.halo is None:  # the image itself is kept, and a copy while it is put together
-        per_pixel += 2 * cube.sizes[BAND] * max(cube.dtype.itemsize, 4)
-    return per_pixel
-
-
-@contextmanager
-def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Path | None]:
-    """Give a folder whose files end up in `out`, or None where nothing is to be written."""
-    if out is None:
-        yield None
-        return
-    with complete_folder(Path(out), overwrite=overwrite) as work:
-        yield work
-
-
-def _finished(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
-    """Compute label and confidence, once: into memory, or into files that are then read lazily."""
-
-    def mapping(stage: str, done: float, total: float | None) -> None:
-        progress(stage.replace("writing", "mapping"), done, total)
-
+def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
+    """Compute label and confidence together: into memory, or into files that are read lazily."""
     if folder is None:
         with counting_tasks("mapping", progress):
             return ranking.load()
-    write_maps({folder / f"{name}.tif": ranking[name] for name in ranking}, progress=mapping)
-    on_disk = {name: open_map(folder / f"{name}.tif", chunks="auto").data for name in ranking}
-    return ranking.copy(data=on_disk)
-
-
-def _map_model(path: str | PathLike[str]) -> MapModel:
-    model = load_model(path)
-    if not isinstance(model, MapModel):
-        raise InputError(
-            f"{path} holds a classifier without a rejector. Make a map model with 'hsreject train'."
-        )
-    return model
-
-
-def _known_threshold(model: MapModel, goal: Goal) -> Rejection:
-    """Return the threshold of a goal that does not depend on the scene."""
-    if goal.name == THRESHOLD:
-        return Rejection(goal.name, goal.value, goal.value, "given")
-    wish = {
-        ACCURACY: f"the smallest rejection that kept an accuracy of {goal.value:g}",
-        REJECTION_COST: f"the cheapest if a rejected pixel costs {goal.value:g} of a wrong one",
-    }
-    where = f"{model.n_calibration_pixels} test pixels of the training scene ('{model.title}')"
-    source = f"{wish[goal.name]}, on {where}"
-    return Rejection(goal.name, goal.value, model.threshold_for(goal), source)
+    files = {name: folder / f"{name}.tif" for name in ranking}
+    write_maps(
+        {path: ranking[name] for name, path in files.items()},
+        progress=lambda _stage, done, total: progress("mapping", done, total),
+    )
+    return ranking.copy(
+        data={name: open_map(path, chunks="auto").data for name, path in files.items()}
+    )
 
 
 def _for_fraction(
     confidence: xr.DataArray, fraction: float, progress: ProgressCallback
 ) -> Rejection:
+    """Return the threshold that rejects the wanted share of this scene."""
     found = threshold_for_fraction(confidence, fraction, progress=progress)
     reachable = (found.reachable_below, found.reachable_above)
     source = "the confidence at the wanted rank among all pixels of this scene"
@@ -347,13 +362,13 @@ def _for_fraction(
 
 
 def _summary(
-    maps: xr.Dataset, rejection: Rejection, blocks: Blocks, names: dict[str, str]
+    maps: xr.Dataset, rejection: Rejection, blocks: Blocks, *, scene: str, model: str
 ) -> MapSummary:
-    """Return what lazy maps say in numbers."""
+    """Return what maps say in numbers."""
     if not maps.attrs["n_pixels"]:
         raise InputError(
             "No pixel of the scene has data in every band that the model needs, so there is "
-            "nothing to map."
+            "nothing to map. Check its nodata value, and mark bands without data as bad."
         )
     return MapSummary(
         rejection,
@@ -364,8 +379,13 @@ def _summary(
         halo=blocks.halo,
         n_blocks=len(blocks),
         n_workers=blocks.n_workers,
-        **names,
+        scene=scene,
+        model=model,
     )
+
+
+def _name(given: object, what: str) -> str:
+    return str(given) if isinstance(given, str | PathLike) else f"a {what} in memory"
 
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:

@@ -16,10 +16,6 @@ from hsreject.schema import class_table
 if TYPE_CHECKING:
     import xarray as xr
 
-    from hsreject.classes import ClassTable
-
-_SQUARE_METRES_OF_A_HECTARE = 10_000.0
-
 
 @dataclass(frozen=True)
 class ClassShare:
@@ -38,58 +34,30 @@ class ClassShare:
 
 @dataclass(frozen=True)
 class Rejection:
-    """How the threshold came about.
+    """How the threshold came about."""
 
-    Parameters
-    ----------
-    asked : str
-        "fraction", "threshold", "accuracy" or "rejection_cost".
-    value : float
-        What was asked of it.
-    threshold : float
-        The smallest confidence kept.
-    source : str
-        Where the threshold comes from, in words.
-    reachable : (float, float) or None
-        Of a wanted fraction: the nearest ones that thresholds reach.
-    """
-
-    asked: str
-    value: float
-    threshold: float
-    source: str
-    reachable: tuple[float, float] | None = None
+    asked: str  # "fraction", "threshold", "accuracy" or "rejection_cost"
+    value: float  # what was asked of it
+    threshold: float  # the smallest confidence kept
+    source: str  # where the threshold comes from, in words
+    reachable: tuple[float, float] | None = None  # the fractions nearest to the wanted one
 
 
 @dataclass(frozen=True)
 class MapSummary:
-    """What a map says in numbers.
-
-    Parameters
-    ----------
-    rejection : Rejection
-    classes : tuple of ClassShare
-    n_without_data : int
-        Pixels without data.
-    pixel_hectares : float or None
-        Area of a pixel, if the scene has a projected reference system.
-    side, halo, n_blocks, n_workers : int
-        How the scene was cut, and how many blocks were worked on at once.
-    scene, model : str
-        What they are called.
-    """
+    """What a map says in numbers."""
 
     rejection: Rejection
     classes: tuple[ClassShare, ...]
     _: KW_ONLY
-    n_without_data: int
-    pixel_hectares: float | None
-    side: int
-    halo: int
+    n_without_data: int  # pixels
+    pixel_hectares: float | None  # None without a projected reference system
+    side: int  # of a block, in pixels
+    halo: int  # around a block, in pixels
     n_blocks: int
-    n_workers: int
-    scene: str
-    model: str
+    n_workers: int  # how many blocks were worked on at once
+    scene: str  # what it is called, usually the path
+    model: str  # the same
 
     @property
     def n_pixels(self) -> int:
@@ -115,7 +83,7 @@ class MapSummary:
         rejection = {
             key: value for key, value in asdict(self.rejection).items() if value is not None
         }
-        document: dict[str, Any] = {
+        document = {
             "hsreject": __version__,
             "scene": self.scene,
             "model": self.model,
@@ -130,31 +98,24 @@ class MapSummary:
         return tomli_w.dumps(document)
 
     def _row(self, share: ClassShare) -> dict[str, Any]:
-        row: dict[str, Any] = {
+        row = {
             "value": share.value,
             "name": share.name,
             "pixels_kept": share.n_kept,
             "pixels_rejected": share.n_rejected,
+            "hectares_kept": self.hectares(share.n_kept),
+            "hectares_rejected": self.hectares(share.n_rejected),
         }
-        if self.pixel_hectares is not None:
-            row["hectares_kept"] = share.n_kept * self.pixel_hectares
-            row["hectares_rejected"] = share.n_rejected * self.pixel_hectares
-        return row
+        return {key: value for key, value in row.items() if value is not None}
 
 
 def class_shares(maps: xr.Dataset) -> tuple[ClassShare, ...]:
-    """Return how many pixels of each class a reject map keeps and rejects, block by block.
-
-    Parameters
-    ----------
-    maps : Dataset
-        Of :func:`hsreject.rejection.maps.rejection_maps`, in memory or lazy.
-    """
-    table: ClassTable = class_table(maps["label"])
+    """Return how many pixels of each class a reject map keeps and rejects, block by block."""
+    table = class_table(maps["label"])
     label = da.asanyarray(maps["label"].data)
     rejected = da.asanyarray(maps["rejected"].data)
     n_values = int(np.iinfo(label.dtype).max) + 1
-    mixed = (label.astype(np.int64) + n_values * rejected).ravel()
+    mixed = (label.astype(np.int64) + n_values * rejected).ravel()  # both in one number
     counts = da.bincount(mixed, minlength=2 * n_values).compute()
     return tuple(
         ClassShare(value, name, int(counts[value]), int(counts[n_values + value]))
@@ -163,17 +124,9 @@ def class_shares(maps: xr.Dataset) -> tuple[ClassShare, ...]:
 
 
 def pixel_hectares(array: xr.DataArray) -> float | None:
-    """Return the area of a pixel, or None where the reference system has no metres.
-
-    Examples
-    --------
-    >>> from hsreject.datasets.synthetic import synthetic_scene
-    >>> pixel_hectares(synthetic_scene(rows=16, columns=16)[0])
-    0.09
-    """
+    """Return the area of a pixel, or None where the reference system has no metres."""
     grid = Grid.of(array)
     if grid.crs is None or not grid.crs.is_projected:
         return None
     metres = float(grid.crs.linear_units_factor[1])
-    area = abs(grid.transform.determinant) * metres**2
-    return float(area / _SQUARE_METRES_OF_A_HECTARE)
+    return float(abs(grid.transform.determinant) * metres**2 / 10_000)

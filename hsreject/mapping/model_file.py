@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import skops.io
@@ -101,18 +101,18 @@ def save_model(
 def load_model(
     path: str | PathLike[str], *, trusted: Sequence[str] = ()
 ) -> SceneClassifier | MapModel:
-    """Read a model written by :func:`save_model`, running no code that the file brings along.
+    """Read a model written by :func:`save_model` without running code from the file.
 
-    Only types of hsreject (those in its registries), scikit-learn, SciPy and NumPy are made; a file
-    that asks for any other is refused and nothing in it is touched.
+    Only types of hsreject, scikit-learn, SciPy and NumPy are made; a file that asks for any other
+    is refused as a whole.
 
     Parameters
     ----------
     path : path
         The file.
     trusted : sequence of str, default ()
-        Names of further types that may be made, such as ``"my_package.MyPrior"``: your own, never
-        those that an unknown file asks for.
+        Names of further types that may be made, such as ``"my_package.MyPrior"``. Name your own
+        types, never what an unknown file asks for.
     """
     path = Path(path)
     try:
@@ -127,15 +127,14 @@ def load_model(
             f"{path} has format version {content.get('format_version')}; this hsreject reads "
             f"version {FORMAT_VERSION}. Use the version of hsreject that wrote it, or train again."
         )
-    model: Any = content.get("model")
+    model = content.get("model")
     if not _is_whole(model):
         raise FileError(f"{path} is damaged: parts of the model are missing. Train again.")
     if not all(map(_is_sound, _trees_in(model, seen=set()))):
         raise FileError(
             f"{path} is damaged: a decision tree in it points outside itself. Train again."
         )
-    whole: SceneClassifier | MapModel = model
-    return whole
+    return model
 
 
 def _content(archive: bytes, path: Path, known: set[str]) -> Any:
@@ -173,7 +172,7 @@ def _own_types() -> list[str]:
     ]
 
 
-def _is_whole(model: Any) -> bool:
+def _is_whole(model: object) -> TypeGuard[SceneClassifier | MapModel]:
     """Return whether a model read from a file has all its parts."""
     if isinstance(model, MapModel):
         state = vars(model)

@@ -1,26 +1,20 @@
-"""Ten pixels a class of Indian Pines suffice for the accuracy that the method is known to have."""
+"""Ten pixels per class of Indian Pines suffice for the accuracy that the method is known for."""
 
 import numpy as np
 import pytest
 
-from hsreject import (
-    MNF,
-    SparseMultinomialRegression,
-    SparseMultinomialRegressionCV,
-    load_indian_pines,
-    sample_per_class,
-)
+import hsreject as hr
 
 
 @pytest.fixture(scope="module")
 def scene():
-    cube, labels = load_indian_pines()
-    return MNF(n_components=15).fit(cube).transform(cube).values, labels
+    cube, labels = hr.load_indian_pines()
+    return hr.MNF(n_components=15).fit(cube).transform(cube).values, labels
 
 
 def split(scene, seed):
     features, labels = scene
-    for part in sample_per_class(labels, 10, seed=seed):
+    for part in hr.sample_per_class(labels, 10, seed=seed):
         used = part.values > 0
         yield features[:, used].T, part.values[used]
 
@@ -30,7 +24,7 @@ def test_mean_overall_accuracy_is_at_least_67_percent(scene) -> None:
     accuracies = []
     for seed in range(4):
         train, test = split(scene, seed)
-        model = SparseMultinomialRegression().fit(*train)
+        model = hr.SparseMultinomialRegression().fit(*train)
         assert model.duality_gap_ <= 1e-4 * model.objective_
         accuracies.append(model.score(*test))
     assert np.mean(accuracies) >= 0.67
@@ -46,6 +40,6 @@ def test_temperature_makes_probabilities_honest(scene) -> None:
         column = np.searchsorted(model.classes_, y)
         return -np.log(model.predict_proba(X)[np.arange(len(y)), column]).mean()
 
-    plain = loss(SparseMultinomialRegression())
-    assert loss(SparseMultinomialRegression(temperature="cv")) < 0.9 * plain
-    assert loss(SparseMultinomialRegressionCV(6, gamma_factors=(1.0, 4.0))) < 0.9 * plain
+    plain = loss(hr.SparseMultinomialRegression())
+    assert loss(hr.SparseMultinomialRegression(temperature="cv")) < 0.9 * plain
+    assert loss(hr.SparseMultinomialRegressionCV(6, gamma_factors=(1.0, 4.0))) < 0.9 * plain

@@ -12,7 +12,6 @@ import hsreject as hr
 from hsreject import schema
 from hsreject.errors import ConfigError, InputError
 from hsreject.features import FEATURES
-from hsreject.features.spectra import ResampleBands
 
 OPTIONS = {"mnf": {"n_components": 4}, "pca": {"n_components": 4}, "smooth": {"sigma": 1.5}}
 SAMPLE_WISE = [hr.PCA(), hr.Scale(), hr.Normalize(), hr.SelectBands()]
@@ -25,10 +24,8 @@ def scene() -> xr.DataArray:
     return cube.copy()
 
 
-@pytest.fixture(params=[*FEATURES, "resample_bands"])
+@pytest.fixture(params=FEATURES)
 def feature(request):
-    if request.param == "resample_bands":  # not for configurations, but of the same contract
-        return ResampleBands()
     return FEATURES.create(request.param, **OPTIONS.get(request.param, {}))
 
 

@@ -43,6 +43,9 @@ def test_smoothing_far_from_borders_is_scipys() -> None:
     np.testing.assert_allclose(
         smoothed[0][inside], gaussian_filter(values[0], 2.0)[inside], atol=1e-13
     )
+    wide = hr.Smooth(12.0).fit(cube(values))  # the kernel is wider than the scene
+    lazy = wide.transform(cube(values).chunk({"y": 7, "x": 11}))
+    np.testing.assert_allclose(lazy.values, wide.transform(cube(values)).values, rtol=1e-12)
     for sigma in (-1.0, np.nan, np.inf):
         with pytest.raises(InputError, match="sigma"):
             hr.Smooth(sigma).fit(cube(values))

@@ -98,7 +98,7 @@ def scene_edge_weights(edges: Edges, image: xr.DataArray) -> xr.DataArray:
         )
     if isinstance(edges, str):
         good = image.isel({BAND: np.flatnonzero(good_bands(image))})
-        moments = cube_moments(good)
+        (moments,) = cube_moments(good)
         if not moments.count:
             raise InputError("No pixel of the image has data in all its good bands.")
         axis = principal_axes(moments)[1][:1]
