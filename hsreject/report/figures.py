@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from hsreject.classes import ClassTable
-from hsreject.measures.point import OperatingPoint
+from hsreject.measures.point import MEASURES, OperatingPoint
 from hsreject.plot.confusion_display import RejectionConfusionDisplay
 from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
 from hsreject.plot.curve_displays import RejectionCurveDisplay
@@ -73,8 +73,8 @@ def measures(
     points: Mapping[str, OperatingPoint] | None = None,
     bands: xr.Dataset | None = None,
 ) -> Figure:
-    """Draw the three measures; `points` and `bands` are those of a single curve."""
-    figure, axes = new_row(3, PAGE_WIDTH, 2.2)
+    """Draw the measures; `points` and `bands` are those of a single curve."""
+    figure, axes = new_row(len(MEASURES), PAGE_WIDTH, 2.2)
     (only, *_) = curves
     RejectionCurveDisplay.from_curves(
         curves,
@@ -105,7 +105,7 @@ def costs(curves: Curves, *, isolated: Sequence[str] = ()) -> Figure:
 
 def operating_set(point: OperatingPoint) -> Figure:
     """Draw where other operating points are better or worse than `point`."""
-    figure, axes = new_row(3, PAGE_WIDTH, 2.45)
+    figure, axes = new_row(len(MEASURES), PAGE_WIDTH, 2.45)
     OperatingSetDisplay.from_point(point).plot(axes)
     return figure
 
