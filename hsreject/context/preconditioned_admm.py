@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject.context.site_kernels import Steps, new_multipliers, new_site_scratch, site_rows
-from hsreject.context.solver import FIRST_SLOPE, Journal, Solver, Stop, certify
-from hsreject.errors import InputError
+from hsreject.context.solver import (
+    FIRST_SLOPE,
+    Journal,
+    Solver,
+    Stop,
+    certify,
+    check_relaxation,
+)
+from hsreject.registry import check_number
 
 if TYPE_CHECKING:
     from hsreject.context.problem import Array, Problem, Solution
@@ -56,12 +63,8 @@ class PreconditionedADMM(Solver):
     """
 
     def __init__(self, *, step: float = 0.15, relaxation: float = 1.85) -> None:
-        if not step > 0:
-            raise InputError(f"step must be above 0 (got {step}).")
-        if not 1 <= relaxation < 2:
-            raise InputError(f"relaxation must be at least 1 and below 2 (got {relaxation}).")
-        self.step = step
-        self.relaxation = relaxation
+        self.step = check_number("step", step, above=0)
+        self.relaxation = check_relaxation(relaxation)
 
     def solve(
         self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback

@@ -11,6 +11,7 @@ import numpy as np
 
 from hsreject.context.bound_kernels import new_bound_scratch, site_bounds
 from hsreject.context.problem import Array, Checkpoint, Problem, Solution
+from hsreject.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,13 @@ class Solver(ABC):
         self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback
     ) -> Solution:
         """Return a solution whose gap is at most `stop.tol`, or the last one before the limit."""
+
+
+def check_relaxation(relaxation: float) -> float:
+    """Return an over-relaxation if it is in the range for which solvers converge."""
+    if not 1 <= relaxation < 2:
+        raise InputError(f"relaxation must be at least 1 and below 2 (got {relaxation!r}).")
+    return relaxation
 
 
 def certify(

@@ -13,8 +13,9 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from hsreject.context.prior import Grid, Prior, Term, check_weight
+from hsreject.context.prior import Grid, Prior, Term
 from hsreject.errors import InputError
+from hsreject.registry import check_count, check_number
 from hsreject.schema import MAP_DIMS, check_dims
 
 if TYPE_CHECKING:
@@ -84,17 +85,14 @@ class GraphTV(Prior):
         n_components: int = 3,
         partitions: NDArray[Any] | xr.DataArray | Sequence[Any] | None = None,
     ) -> None:
-        self.weight = check_weight(weight)
+        self.weight = check_number("weight", weight, least=0)
         self.n_segments = None if n_segments is None else _counts(n_segments)
-        self.compactness = compactness
+        self.compactness = check_number("compactness", compactness, above=0)
+        check_count("n_components", n_components, least=1)
         self.n_components = n_components
         self.partitions = None if partitions is None else given_partitions(partitions)
         if n_segments is not None and partitions is not None:
             raise InputError("Give either n_segments or partitions, not both.")
-        if not 0 < compactness < np.inf:
-            raise InputError(f"compactness must be above 0 (got {compactness}).")
-        if n_components < 1:
-            raise InputError(f"n_components must be at least 1 (got {n_components}).")
 
     def bind(self, grid: Grid) -> GraphTVTerm:
         """Return the term of this prior on `grid`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject.context.preconditioned_admm import Iteration
-from hsreject.context.prior import Grid, Prior, Term, check_weight
+from hsreject.context.prior import Grid, Prior, Term
 from hsreject.context.priors.edges import (
     Edges,
     chosen_edge_weights,
@@ -29,6 +29,7 @@ from hsreject.context.sweep_kernels import (
     update_dual_rows,
 )
 from hsreject.errors import InputError
+from hsreject.registry import check_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -78,13 +79,8 @@ class VectorTV(Prior):
     2.828427
     """
 
-    def __init__(
-        self,
-        weight: float = 1.0,
-        *,
-        edges: Edges = None,
-    ) -> None:
-        self.weight = check_weight(weight)
+    def __init__(self, weight: float = 1.0, *, edges: Edges = None) -> None:
+        self.weight = check_number("weight", weight, least=0)
         if isinstance(edges, str) and edges != "image":
             raise InputError(
                 f"edges must be None, 'image', band indices or weights (y, 2, x) (got {edges!r})."
@@ -106,16 +102,16 @@ class VectorTV(Prior):
         return 4
 
     @property
-    def n_layers(self) -> int:
+    def n_guide_layers(self) -> int:
         """Edge weights to the right and down, if there are any."""
         return 0 if self.edges is None else 2
 
     def guide(self, image: xr.DataArray) -> xr.DataArray:
-        """Return the edge weights of a whole scene."""
+        """Return the edge weights of a whole scene: to the right, down."""
         return scene_edge_weights(self.edges, image)
 
-    def guided(self, layers: NDArray[np.floating[Any]]) -> VectorTV:
-        """Return this prior with edge weights (direction, y, x), if it has any."""
+    def in_block(self, layers: NDArray[np.floating[Any]]) -> VectorTV:
+        """Return this prior with the edge weights of a block, if it has any."""
         return self if self.edges is None else VectorTV(self.weight, edges=layers.swapaxes(0, 1))
 
 
