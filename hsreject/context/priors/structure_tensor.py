@@ -193,11 +193,12 @@ class StructureTensorTerm(Term):
     ) -> None:
         """Move Y in place towards the projection of Y + step H Z."""
         steps = Steps(primal=0.0, dual=step, relaxation=relaxation, site_tolerance=0.0)
+        ball = Ball(self.weight, self.nuclear)
 
         def update(first: int, last: int) -> None:
             scratch = new_patch_scratch(field, self.side)
-            move_tensor_dual(dual, field, self._patches, self._ball, steps, scratch, first, last)
-            if relaxation == 1:  # what a certificate is asked for must be feasible
+            move_tensor_dual(dual, field, self._patches, ball, steps, scratch, first, last)
+            if relaxation == 1:  # a certificate follows, for which Y must be feasible
                 self._tighten(dual[first:last])
 
         threads.share(len(field), update)
@@ -250,10 +251,6 @@ class StructureTensorTerm(Term):
     @property
     def _patches(self) -> Patches:
         return Patches(self.differences.edge_weight, self.coupling, self.side)
-
-    @property
-    def _ball(self) -> Ball:
-        return Ball(self.weight, self.nuclear)
 
 
 # Structure tensors are the 2 x 2 Gram matrices J'J of Jacobians: coefficients (y, patch, direction,

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.floating[Any]]
 
-ROWS_OF_A_BAND = 8  # at least; the result does not depend on threads because the bands do not
-MOST_BANDS = 16  # their last rows are done by one thread
+ROWS_OF_A_BAND = 8  # at least
+MOST_BANDS = 16  # whatever the number of threads, on which the result must not depend
 
 
 class VectorTV(Prior):
@@ -166,7 +166,7 @@ class VectorTVTerm(Term):
 
     def adjoint(self, coefficients: Array) -> Array:
         """Return minus the weighted divergence."""
-        return _adjoint(coefficients, self.edge_weight)
+        return self.adjoint_rows(coefficients, 0, len(coefficients))
 
     def value(self, coefficients: Array) -> float:
         """Return weight times the sum of the pixels' norms."""
@@ -219,19 +219,18 @@ class VectorTVTerm(Term):
         threads.share(len(field), update)
 
     def value_of_field(self, field: Array, threads: Threads) -> float:
-        """Return g(H Z), in double precision and row by row: the same for any threads."""
+        """Return g(H Z) in double precision, summed per row: the same for any threads."""
         sums = np.empty(len(field))
 
         def write(first: int, last: int) -> None:
             here = field[first : last + 1].astype(np.float64)  # and the row below
             right, down = self.edge_weight[first:last].astype(np.float64).swapaxes(0, 1)
             across = np.diff(here[: last - first], axis=-1)
-            squared = np.square(right)
-            squared[:, :-1] *= np.einsum("ykx,ykx->yx", across, across)
-            squared[:, -1] = 0
-            below = np.diff(here, axis=0)
-            squared[: len(below)] += np.square(down[: len(below)]) * np.einsum(
-                "ykx,ykx->yx", below, below
+            below = np.diff(here, axis=0)  # a row less at the lower border
+            squared = np.zeros_like(right)
+            squared[:, :-1] = np.einsum("ykx,ykx->yx", across, across) * right[:, :-1] ** 2
+            squared[: len(below)] += (
+                np.einsum("ykx,ykx->yx", below, below) * down[: len(below)] ** 2
             )
             sums[first:last] = np.sqrt(squared).sum(axis=-1)
 
@@ -239,24 +238,17 @@ class VectorTVTerm(Term):
         return self.weight * float(sums.sum())
 
     def adjoint_rows(self, dual: Array, first: int, last: int) -> Array:
-        """Return some rows of H'Y."""
-        if first == 0:
-            return _adjoint(dual[:last], self.edge_weight[:last])
-        rows = slice(first - 1, last)
-        return _adjoint(dual[rows], self.edge_weight[rows])[1:]
+        """Return some rows of H'Y; they need the duals of the row above."""
+        above = max(first - 1, 0)
+        weighted = dual[above:last] * self.edge_weight[above:last, :, np.newaxis]
+        field: Array = -weighted[:, 0] - weighted[:, 1]
+        field[..., 1:] += weighted[:, 0, :, :-1]
+        field[1:] += weighted[:-1, 1]
+        return field[first - above :]
 
     def fuse(self, probability: Array, field: Array, dual: Array) -> Iteration:
         """Return the iteration that passes over the memory once."""
         return VectorTVIteration(self, probability, field, dual)
-
-
-def _adjoint(coefficients: Array, edge_weight: Array) -> Array:
-    """Return minus the weighted divergence of rows above which there is nothing."""
-    weighted = coefficients * edge_weight[:, :, np.newaxis]
-    field: Array = -weighted[:, 0] - weighted[:, 1]
-    field[..., 1:] += weighted[:, 0, :, :-1]
-    field[1:] += weighted[:-1, 1]
-    return field
 
 
 def _pixel_norms(coefficients: Array) -> Array:
@@ -299,8 +291,7 @@ class VectorTVIteration(Iteration):
         before_last, self.other_multipliers = self.other_multipliers, self.arrays.multipliers
         self.arrays = self.arrays._replace(multipliers=before_last)
         threads.share(self.n_bands, partial(self._sweep, steps, SWEEPING))
-        # few rows: not worth a second round of threads
-        self._sweep(steps, JOINING, 0, self.n_bands)
+        self._sweep(steps, JOINING, 0, self.n_bands)  # few rows: not worth the threads
 
     def certify(self, threads: Threads) -> tuple[float, float]:
         """Return objective and gap of Z and Y as they are; g* of a projected Y is 0."""
