@@ -6,9 +6,9 @@ For a pixel with likelihoods p, a point :math:`\nu` and a step :math:`\tau` it i
           = \max(\nu + c\,p - \theta, 0), \qquad c = \tau / p'x .
 
 Where the active classes, those with x > 0, are known, c and :math:`\theta` follow from a quadratic
-equation. A pass takes the active classes from the last c and :math:`\theta` and solves for new ones;
-passes end when x sums to 1 and agrees with c. They can cycle: pixels that they do not solve are
-bracketed, by the functions at the end of this file.
+equation. A pass takes the active classes from the last c and :math:`\theta` and solves for new
+ones; passes end when x sums to 1 and agrees with c. They can cycle: pixels that they do not solve
+are bracketed, by the functions at the end of this file.
 
 Fields are stored as (y, category, x): the innermost loop runs over pixels of one row and one class,
 so that it is contiguous in memory and becomes vector instructions. The pixels of a row are solved
