@@ -29,6 +29,13 @@ def test_the_value_is_the_squared_distance_to_the_mean_of_the_valid_pixels_of_a_
     assert term.value(term.forward(field)) == pytest.approx(wanted, rel=1e-12)
 
 
+def test_duals_are_feasible_only_where_segments_have_mean_zero() -> None:
+    term = hr.GraphTV(2.0, partitions=HALVES).bind(small_grid(np.ones((4, 6), bool)))
+    dual = term.prox_conjugate(np.random.default_rng(1).standard_normal((1, 2, 4, 6)), 1.0)
+    assert term.conjugate(dual) == pytest.approx((dual**2).sum() / 8, rel=1e-12)
+    assert term.conjugate(dual + 1e-6) == np.inf
+
+
 def segments_of(labels: np.ndarray, valid: np.ndarray) -> np.ndarray:
     return hr.GraphTV(partitions=labels).bind(small_grid(valid)).partitions[0].index
 

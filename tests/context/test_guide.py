@@ -77,6 +77,14 @@ def test_several_priors_share_one_guide(cube) -> None:
     assert hr.SegSALSA(hr.VectorTV(1.0)).guide(cube) is None
 
 
+def test_edge_weights_fall_with_the_squared_difference() -> None:
+    # differences of 1 and 3, and one to a pixel without data; squared 1 and 9, 5 on the mean
+    image = np.array([[[0.0, 1.0, 4.0, 9.0]]])
+    weights = edge_weights(hr.VectorTV(edges=[0]), np.array([[True, True, True, False]]), image)
+    np.testing.assert_allclose(weights[0, 0], [np.exp(-0.1), np.exp(-0.9), 0, 0])
+    assert not weights[0, 1].any()
+
+
 def test_an_image_without_any_difference_has_edges_of_weight_one() -> None:
     flat = xr.DataArray(np.ones((3, 4, 5)), dims=("band", "y", "x"))
     prior = hr.VectorTV(1.0, edges=[0])
