@@ -143,7 +143,7 @@ def _threads() -> Iterator[Row]:
     )
 
 
-def _seconds_an_iteration(prior: hr.Prior, probability: NDArray[np.float32]) -> float:
+def _seconds_per_iteration(prior: hr.Prior, probability: NDArray[np.float32]) -> float:
     """Return the time of ten iterations less that of one, over nine."""
     image = _random_probability(4, *probability.shape[1:])
     seconds = []
@@ -158,11 +158,11 @@ def _seconds_an_iteration(prior: hr.Prior, probability: NDArray[np.float32]) -> 
 
 def _growth() -> Iterator[Row]:
     small, large = (
-        _seconds_an_iteration(hr.VectorTV(1.0), _random_probability(16, side, side)) / side**2
+        _seconds_per_iteration(hr.VectorTV(1.0), _random_probability(16, side, side)) / side**2
         for side in (400, 1200)
     )
     yield Row(
-        "time an iteration and pixel, 1200 x 1200 x 16 / 400 x 400 x 16",
+        "time per iteration and pixel, 1200 x 1200 x 16 / 400 x 400 x 16",
         f"{large / small:.2f} ({1e9 * large:.0f} ns)",
         "about 1: linear",
     )
@@ -178,12 +178,12 @@ def _growth() -> Iterator[Row]:
 
 def _priors() -> Iterator[Row]:
     probability = _random_probability(9, 120, 120)
-    reference = _seconds_an_iteration(hr.VectorTV(1.0), probability)
+    reference = _seconds_per_iteration(hr.VectorTV(1.0), probability)
     for name in PRIORS:
         if name != "vector_tv":
-            seconds = _seconds_an_iteration(PRIORS.create(name), probability)
+            seconds = _seconds_per_iteration(PRIORS.create(name), probability)
             yield Row(
-                f"time an iteration, {name} / vector_tv",
+                f"time per iteration, {name} / vector_tv",
                 f"{seconds / reference:.1f}",
                 "at most 15" if name == "structure_tensor" else "",
             )

@@ -9,8 +9,8 @@ from scipy.fft import dctn, idctn
 from scipy.sparse.linalg import LinearOperator, cg
 
 from hsreject.context.site_kernels import Steps, new_multipliers, new_site_scratch, site_rows
-from hsreject.context.solver import Journal, Solver, Stop, certify
-from hsreject.errors import InputError
+from hsreject.context.solver import Journal, Solver, Stop, certify, check_relaxation
+from hsreject.registry import check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,12 +52,8 @@ class ADMM(Solver):
     """
 
     def __init__(self, *, penalty: float = 2.0, relaxation: float = 1.8) -> None:
-        if not penalty > 0:
-            raise InputError(f"penalty must be above 0 (got {penalty}).")
-        if not 1 <= relaxation < 2:
-            raise InputError(f"relaxation must be at least 1 and below 2 (got {relaxation}).")
-        self.penalty = penalty
-        self.relaxation = relaxation
+        self.penalty = check_number("penalty", penalty, above=0)
+        self.relaxation = check_relaxation(relaxation)
 
     def solve(
         self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback

@@ -9,7 +9,8 @@ with equality at the largest :math:`\phi`. :math:`\phi` is concave, log plus the
 lines, and at the optimum of the whole problem it is largest at u = 1 / p'z. Starting there, a few
 cuts come within percents of the largest value: keep the line left and the line right of the
 maximum, and go to the maximum of log plus the lower of the two. That makes the certified gap
-three to four times smaller than u = 1 / p'z alone does.
+three to four times smaller than u = 1 / p'z alone does. The tile is that of
+:mod:`~hsreject.context.site_kernels`, with q in the place of nu.
 """
 
 from __future__ import annotations

@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject.context.site_kernels import Steps, new_multipliers, new_site_scratch, site_rows
-from hsreject.context.solver import FIRST_SLOPE, Journal, Solver, Stop, certify
-from hsreject.errors import InputError
+from hsreject.context.solver import (
+    CACHED,
+    FIRST_SLOPE,
+    Journal,
+    Solver,
+    Stop,
+    certify,
+    check_relaxation,
+)
+from hsreject.registry import check_number
 
 if TYPE_CHECKING:
     from hsreject.context.problem import Array, Problem, Solution
     from hsreject.progress import ProgressCallback
     from hsreject.threads import Threads
 
-LOADING = "loading kernels"
-TINY = 0.01  # times the rounding of 1
 TINY_EVERY = 100  # iterations after which tiny numbers are forgotten
-TINY_PART = 2**16  # numbers looked at together: no second copy of a large dual
 
 
 class PreconditionedADMM(Solver):
@@ -56,12 +61,8 @@ class PreconditionedADMM(Solver):
     """
 
     def __init__(self, *, step: float = 0.15, relaxation: float = 1.85) -> None:
-        if not step > 0:
-            raise InputError(f"step must be above 0 (got {step}).")
-        if not 1 <= relaxation < 2:
-            raise InputError(f"relaxation must be at least 1 and below 2 (got {relaxation}).")
-        self.step = step
-        self.relaxation = relaxation
+        self.step = check_number("step", step, above=0)
+        self.relaxation = check_relaxation(relaxation)
 
     def solve(
         self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback
@@ -73,7 +74,7 @@ class PreconditionedADMM(Solver):
         first_check = _usual_iterations(problem.strength, stop.tol)
         journal = Journal(problem, stop, progress, next_check=first_check)
         if not iteration.kernel.signatures:  # read from disk, or compiled where there are none
-            progress(LOADING, 0, None)
+            progress("loading kernels", 0, None)
         n_iterations = 0
         while True:
             n_iterations += 1
@@ -115,17 +116,17 @@ def _forget_tiny(array: Array, threads: Threads) -> None:
     """Set unknowns to 0 that are on their way there.
 
     What over-relaxation leaves of them shrinks by the same factor in every iteration and is never
-    0. After 200 iterations of single precision their squares would be denormal numbers, and an
-    iteration takes three times as long with those.
+    0. After 200 iterations of single precision their squares would be denormal numbers, with which
+    an iteration takes three times as long.
     """
     numbers = array.ravel(order="K")  # a view
-    tiny = TINY * np.finfo(array.dtype).eps
+    tiny = 0.01 * np.finfo(array.dtype).eps
 
     def forget(first: int, last: int) -> None:
         part = numbers[first:last]
         part *= np.abs(part) > tiny
 
-    threads.share(numbers.size, forget, most=TINY_PART)
+    threads.share(numbers.size, forget, most=CACHED)  # no second copy of a large dual
 
 
 class Iteration(ABC):

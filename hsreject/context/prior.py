@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.floating[Any]]
 
+LAYER = "layer"  # the dimension of what priors take from the image of a whole scene
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -61,11 +63,10 @@ class Grid:
     def regions(self) -> NDArray[np.int32]:
         """The parts of the footprint that nodata keeps apart, (y, x): 1, 2, ..., 0 without data.
 
-        Neighbors are the pixels to the left and right, above and below. What couples pixels of one
-        region only leaves regions on the two sides of a gap independent of each other.
+        Neighbors share a side. A prior that couples only pixels of the same region leaves the two
+        sides of a gap independent of each other.
         """
-        regions, _ = label(self.valid, output=np.int32)
-        numbers: NDArray[np.int32] = regions
+        numbers: NDArray[np.int32] = label(self.valid, output=np.int32)[0]
         return numbers
 
     def required_image(self, *, wanted_by: str) -> NDArray[np.floating[Any]]:
@@ -144,12 +145,15 @@ class Prior(ABC):
         ``grid.dtype`` and ``grid.image`` (band, y, x) or None.
         """
 
+    # A scene that is too large to be solved at once is solved in blocks, each with a halo of pixels
+    # around it. A prior that says nothing here is solved on whole scenes only.
+
     @property
     def halo(self) -> int | None:
         """How many pixels around a block decide its labels; None: the whole scene does.
 
-        A scene can be solved in blocks if every prior says how wide a margin they need, so that at
-        least 99.9 % of the labels are those of the whole scene. By default nothing is promised.
+        The halo must be wide enough for at least 99.9 % of the labels to be those of the whole
+        scene.
         """
         return None
 
@@ -157,25 +161,29 @@ class Prior(ABC):
     def working_size(self) -> int:
         """How many numbers per pixel and class a solver keeps for this prior, temporaries included.
 
-        It bounds the blocks in which a scene is solved; too large a number costs little.
+        It bounds the size of blocks; too large a number costs little.
         """
         return 32
 
     @property
-    def n_layers(self) -> int:
-        """How many layers :meth:`guide` has; 0: the prior does not look at the image."""
+    def n_guide_layers(self) -> int:
+        """How many layers :meth:`guide` has; 0 if the prior does not look at the image."""
         return 0
 
     def guide(self, image: xr.DataArray) -> xr.DataArray:
-        """Return what the prior takes from the image of a whole scene, (layer, y, x).
+        """Return what the prior takes from the image (band, y, x) of a whole scene: (layer, y, x).
 
-        Lazy where the image is. A scene that is solved in blocks is guided by the same layers in
-        every block: they are cut as the scene is and given to :meth:`guided`.
+        For example edge weights, whose scale is a mean over the whole scene and would differ from
+        block to block. The guide is made once, lazy if the image is, and cut into blocks together
+        with the scene. :meth:`in_block` is given the part that belongs to a block.
         """
         raise NotImplementedError
 
-    def guided(self, layers: NDArray[np.floating[Any]]) -> Prior:
-        """Return this prior with its part (layer, y, x) of the guide instead of the image."""
+    def in_block(self, layers: NDArray[np.floating[Any]]) -> Prior:
+        """Return this prior for one block, with its part (layer, y, x) of the guide.
+
+        The prior that is returned does not look at the image any more.
+        """
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -187,27 +195,19 @@ class Prior(ABC):
         return hash((type(self), tokenize(vars(self))))
 
     def __repr__(self) -> str:
-        """Return the call that makes this prior. Results keep it: all, and no address."""
+        """Return the call that makes this prior; results keep it, so it has no address in it."""
         options = {name: getattr(self, name, ...) for name in signature(type(self)).parameters}
         said = (f"{name}={value!r}" for name, value in options.items() if value is not ...)
         return f"{type(self).__name__}({', '.join(said)})"
 
 
-def check_weight(weight: float) -> float:
-    """Return `weight` if it is a number of at least 0."""
-    number = np.asarray(weight)
-    if number.ndim or number.dtype.kind not in "iuf" or not 0 <= number < np.inf:
-        raise InputError(f"weight must be a finite number of at least 0 (got {weight!r}).")
-    return float(weight)
-
-
 class Term(ABC):
     r"""A prior on one grid: the convex function :math:`Z \mapsto g(H Z)`.
 
-    H is linear, g is convex with :math:`g(0) = 0`. Fields Z are arrays (y, category, x); the
-    shape of the coefficients H Z is the term's own affair. Everything a solver knows of a prior
-    is here. How the abstract methods are written is shown in :class:`~hsreject.Prior`; the others
-    follow from them and may be overridden where a faster way exists.
+    H is linear, g is convex with :math:`g(0) = 0`. Fields Z are arrays (y, category, x);
+    coefficients H Z may have any shape. Everything a solver knows of a prior is here.
+    :class:`~hsreject.Prior` shows how the abstract methods are written; the others follow from them
+    and may be overridden where a faster way exists.
 
     Parameters
     ----------
@@ -256,26 +256,22 @@ class Term(ABC):
 
     @cached_property
     def strength(self) -> float:
-        """How large duals get, which sets the step sizes: right within a factor of a few is enough.
+        """How large duals get, which sets the step sizes: within a factor of a few is enough.
 
         By default g(H Z) per pixel and unit of H Z, on a field of random labels.
         """
-        coefficients = self.forward(self._random_labels())
+        n_rows, n_classes, n_columns = self.grid.shape
+        drawn = np.random.default_rng(0).integers(n_classes, size=(n_rows, 1, n_columns))
+        one_hot = np.arange(n_classes)[:, None] == drawn
+        field = np.where(self.grid.valid[:, None], one_hot, 1 / n_classes)
+        coefficients = self.forward(field.astype(self.grid.dtype))
         norm = float(np.linalg.norm(coefficients.astype(np.float64).ravel()))
         n_pixels = self.grid.valid.size
         return self.value(coefficients) / (norm * np.sqrt(n_pixels)) if norm > 0 else 0.0
 
-    def _random_labels(self) -> Array:
-        n_rows, n_classes, n_columns = self.grid.shape
-        drawn = np.random.default_rng(0).integers(n_classes, size=(n_rows, 1, n_columns))
-        one_hot = np.arange(n_classes)[:, None] == drawn
-        return np.where(self.grid.valid[:, None], one_hot, 1 / n_classes).astype(self.grid.dtype)
-
     def new_dual(self) -> Array:
         """Return the dual from which a solver starts: zeros of the shape of H Z."""
-        return np.zeros(
-            self.forward(np.zeros(self.grid.shape, self.grid.dtype)).shape, self.grid.dtype
-        )
+        return np.zeros_like(self.forward(np.zeros(self.grid.shape, self.grid.dtype)))
 
     def value_of_field(self, field: Array, threads: Threads) -> float:
         """Return g(H Z)."""

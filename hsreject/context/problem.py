@@ -27,23 +27,18 @@ SUM_TOLERANCE = 1e-3  # float16 and rounded text files stay below it
 class Problem:
     r"""Minimise :math:`\sum_i -\log(p_i'z_i) + \sum_j g_j(H_j Z)` over fields on the simplex.
 
-    Parameters
-    ----------
-    probability : array, (y, category, x)
-        The likelihoods p; 1 in every class where there is no data, so that the data term is 0.
-    terms : tuple of Term
-        The priors, bound to the grid.
+    Where there is no data, p is 1 in every class, so that the data term is 0.
     """
 
-    probability: Array
-    terms: tuple[Term, ...]
+    probability: Array  # p, (y, category, x)
+    terms: tuple[Term, ...]  # the priors, bound to the grid
 
     @property
     def strength(self) -> float:
-        """How strongly all priors pull together; sets the step sizes.
+        """How strongly all priors pull together, which sets the step sizes.
 
-        Within bounds: with weak priors longer steps gain nothing and cost digits; with strong ones
-        the duals no longer grow with the weights, because what they balance is the data.
+        It is bounded: with weak priors longer steps gain nothing and cost digits; with strong ones
+        the duals no longer grow with the weights, because they balance the data.
         """
         total = float(sum(term.strength for term in self.terms))
         return min(max(total, WEAKEST), STRONGEST)
@@ -63,20 +58,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The objective F of the field after some iterations, and its distance from the optimum.
-
-    Attributes
-    ----------
-    n_iterations : int
-    objective : float
-        F(Z).
-    gap : float
-        An upper bound of F(Z) - min F: the certificate.
-    """
+    """The objective F of the field after some iterations, and its distance from the optimum."""
 
     n_iterations: int
-    objective: float
-    gap: float
+    objective: float  # F(Z)
+    gap: float  # the certificate: an upper bound of F(Z) - min F
 
     @property
     def relative_gap(self) -> float:
@@ -94,10 +80,9 @@ class Solution:
 
 
 def valid_probability_pixels(probability: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which pixels have data, (y, x), or say what is wrong with probabilities.
+    """Return which pixels of (category, y, x) have data, (y, x), or say what is wrong.
 
-    They are (category, y, x): NaN in every class of a pixel without data, else at least 0 and with
-    sum 1.
+    Probabilities are NaN in every class of a pixel without data, else at least 0 with a sum of 1.
     """
     if probability.ndim != 3 or 0 in probability.shape:
         raise InputError(
@@ -161,7 +146,7 @@ def likelihood(
     """Return the likelihoods in the solvers' layout, (y, category, x); 1 where there is no data.
 
     With a class prior they are probability / prior, divided by their sum over the classes: a
-    factor per pixel changes the objective by a constant and the answer not at all.
+    factor per pixel adds a constant to the objective and does not change the answer.
     """
     n_classes, n_rows, n_columns = probability.shape
     arranged: Array = np.empty((n_rows, n_classes, n_columns), dtype)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from hsreject.confidence import Confidence, label_map, named_confidence
 from hsreject.context.admm import ADMM
 from hsreject.context.preconditioned_admm import PreconditionedADMM
-from hsreject.context.prior import Grid, Prior
-from hsreject.context.priors.edges import LAYER
+from hsreject.context.prior import LAYER, Grid, Prior
 from hsreject.context.problem import (
     Checkpoint,
     Problem,
@@ -28,7 +27,7 @@ from hsreject.context.solver import Solver, Stop
 from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.features.pixels import total_halo
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.registry import Registry
+from hsreject.registry import Registry, check_choice, check_count, check_number
 from hsreject.schema import CUBE_DIMS, FIELD_DIMS, check_dims, check_same_grid, good_bands
 from hsreject.threads import Threads, usable_cores
 
@@ -163,14 +162,11 @@ class SegSALSA:
                 f"prior must be a Prior or a list of at least one (got {self.prior!r}). "
                 "For example SegSALSA(VectorTV(weight=2))."
             )
-        if not 0 < self.tol < np.inf:
-            raise InputError(f"tol must be above 0 (got {self.tol}).")
-        if self.max_iter < 1:
-            raise InputError(f"max_iter must be at least 1 (got {self.max_iter}).")
-        if self.dtype not in {"float32", "float64"}:
-            raise InputError(f"dtype must be 'float32' or 'float64' (got {self.dtype!r}).")
-        if self.n_threads is not None and self.n_threads < 1:
-            raise InputError(f"n_threads must be at least 1 (got {self.n_threads}).")
+        check_number("tol", self.tol, above=0)
+        check_count("max_iter", self.max_iter, least=1)
+        check_choice("dtype", self.dtype, ("float32", "float64"))
+        if self.n_threads is not None:
+            check_count("n_threads", self.n_threads, least=1)
         self._solver  # noqa: B018  # says now, not when it is used, that there is no such solver
 
     @cached_property
@@ -200,16 +196,20 @@ class SegSALSA:
         return 6 + copies * sum(prior.working_size for prior in self.priors)
 
     def guide(self, image: xr.DataArray) -> xr.DataArray | None:
-        """Return what the priors take from the image of a whole scene, (layer, y, x), or None."""
-        guides = [prior.guide(image) for prior in self.priors if prior.n_layers]
+        """Return what the priors take from the image of a whole scene, (layer, y, x), or None.
+
+        A scene that is solved in blocks needs it, so that every block has, for example, the edge
+        weights of the whole scene: cut it as the scene is cut, and give each part to
+        :meth:`in_block`.
+        """
+        guides = [prior.guide(image) for prior in self.priors if prior.n_guide_layers]
         return xr.concat(guides, dim=LAYER) if guides else None
 
-    def guided(self, layers: NDArray[np.floating[Any]]) -> SegSALSA:
-        """Return this context with its part (layer, y, x) of the guide instead of the image."""
-        ends = np.cumsum([prior.n_layers for prior in self.priors])
-        parts = np.split(layers, ends[:-1])
-        guided = (prior.guided(part) for prior, part in zip(self.priors, parts, strict=True))
-        return replace(self, prior=tuple(guided))
+    def in_block(self, layers: NDArray[np.floating[Any]]) -> SegSALSA:
+        """Return this context for one block, with its part (layer, y, x) of the guide."""
+        ends = np.cumsum([prior.n_guide_layers for prior in self.priors])
+        parts = zip(self.priors, np.split(layers, ends[:-1]), strict=True)
+        return replace(self, prior=tuple(prior.in_block(part) for prior, part in parts))
 
     @overload
     def solve(

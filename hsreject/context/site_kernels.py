@@ -5,19 +5,20 @@ For a pixel with likelihoods p, a point :math:`\nu` and a step :math:`\tau` it i
 .. math:: \arg\min_{x \ge 0,\ 1'x = 1} -\log(p'x) + \|x - \nu\|^2 / (2 \tau)
           = \max(\nu + c\,p - \theta, 0), \qquad c = \tau / p'x .
 
-If the set of the n classes with x > 0 is known, c and :math:`\theta` follow from a quadratic
-equation. A pass takes the set from the last c and :math:`\theta` and solves; it ends when x sums to
-1 and agrees with c. The passes can cycle; what they have not solved is bracketed (at the end of
-this file).
+Where the active classes, those with x > 0, are known, c and :math:`\theta` follow from a quadratic
+equation. A pass takes the active classes from the last c and :math:`\theta` and solves for new
+ones; passes end when x sums to 1 and agrees with c. They can cycle: pixels that they do not solve
+are bracketed, by the functions at the end of this file.
 
 Fields are stored as (y, category, x): the innermost loop runs over pixels of one row and one class,
 so that it is contiguous in memory and becomes vector instructions. The pixels of a row are solved
 in *tiles* of CHUNK = 160 pixels. A tile is one flat array, two runs of CHUNK numbers per class, and
 beside it lies a flat *work* array with a run for every sum and multiplier:
 
-    tile   nu of class 0 | p of class 0 | nu of class 1 | p of class 1 | nu of class 2 | ...
-    work   SUM_1 | SUM_P | SUM_NU | SUM_P_NU | SUM_P_P | SUM_X | SUM_P_X | C | THETA | ERROR
-           \_ 160 pixels, of which BLOCK = 32 are solved together
+           |<- 160 pixels >|
+    tile   | nu of class 0 | p of class 0 | nu of class 1 | p of class 1 | nu of class 2 | ...
+    work   | SUM_1 | SUM_P | SUM_NU | SUM_P_NU | SUM_P_P | SUM_X | SUM_P_X | C | THETA | ERROR |
+             each run again of 160 pixels, of which BLOCK = 32 are solved together
 
     nu of class k, pixel j  =  tile[2 k CHUNK + j]         C of pixel j  =  work[C + j]
     p  of class k, pixel j  =  tile[(2 k + 1) CHUNK + j]

@@ -11,6 +11,7 @@ import numpy as np
 
 from hsreject.context.bound_kernels import new_bound_scratch, site_bounds
 from hsreject.context.problem import Array, Checkpoint, Problem, Solution
+from hsreject.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from hsreject.threads import Threads
 
 CACHED = 2**16  # numbers that fit into the cache of a core, temporaries included
-STAGE = "context"
 FIRST_SLOPE = -3.5  # on Indian Pines -3.5 to -3.7 for weights from 0.5 to 4
 
 
@@ -42,6 +42,13 @@ class Solver(ABC):
         self, problem: Problem, *, stop: Stop, threads: Threads, progress: ProgressCallback
     ) -> Solution:
         """Return a solution whose gap is at most `stop.tol`, or the last one before the limit."""
+
+
+def check_relaxation(relaxation: float) -> float:
+    """Return an over-relaxation if it is in the range for which solvers converge."""
+    if not 1 <= relaxation < 2:
+        raise InputError(f"relaxation must be at least 1 and below 2 (got {relaxation!r}).")
+    return relaxation
 
 
 def certify(
@@ -83,17 +90,16 @@ def data_and_bound(
 
 def cached_rows(field: Array) -> int:
     """Return how many rows of a field NumPy should work on at a time."""
-    _, n_classes, n_columns = field.shape
-    return int(max(1, CACHED // (n_classes * n_columns)))
+    return max(1, CACHED // int(field[0].size))
 
 
 @dataclass
 class Journal:
     """The certificates so far, and when the next one is worth its price.
 
-    The gap falls like a power of the number of iterations. The next certificate is due where the
-    line through the last two (at first: through the last, with a usual slope) reaches the
-    tolerance.
+    The gap falls like a power of the number of iterations: a line on log-log paper. The next
+    certificate is due where the line through the last two (at first: through the last one, with
+    the usual slope) reaches the tolerance.
     """
 
     problem: Problem
@@ -108,7 +114,7 @@ class Journal:
 
     def tick(self, n_iterations: int) -> None:
         """Say how far the work is: iterations done, of those that will probably be needed."""
-        self.progress(STAGE, n_iterations, max(self.next_check, n_iterations))
+        self.progress("context", n_iterations, max(self.next_check, n_iterations))
 
     def is_due(self, n_iterations: int) -> bool:
         """Return whether a certificate is due after `n_iterations`."""

@@ -3,17 +3,20 @@
 Duals are stored as (y, direction, category, x): direction 0 is the edge from a pixel to its right
 neighbor, 1 the edge down. Edges that do not exist (borders, nodata) have weight 0.
 
-*One pass.* A step of the solver updates Z (the site step) and then Y (the dual step). The dual step
-of a row needs Zbar of this row and of the row below, so it follows one row behind the site step,
-while both are still in the cache. Bands of rows run in parallel; the dual of a band's last row
-waits for the next band's first row and is done after all bands (JOINING).
+*One pass.* A step of the solver updates Z (the site step) and then Y (the dual step). The site step
+of a row needs the old Y of this row and of the row above; the dual step needs Zbar of this row and
+of the row below. So the dual step follows one row behind, while its rows are still in the cache,
+and Zbar is kept of two rows only. Bands of rows run in parallel; where two bands meet, Y of the
+last row waits until all bands are done (JOINING). The rows in flight, at row 5 of a band that
+starts at row 3:
 
-    row   0  site            borders[0, 0]  Zbar of the first row of band 0
-          1  site, dual of 0
-          2  site, dual of 1 borders[0, 1]  Zbar of its last row
-    ------------------------------------------------------------- JOINING: dual of 2
-          3  site            borders[1, 0]
-          4  site, dual of 3
+    row   Z          Zbar is in       Y
+      2   new        borders[0, 1]    old: JOINING will update it from Zbar of rows 2 and 3
+    ---------------------------------------------------------------- band 0 above, band 1 below
+      3   new        borders[1, 0]    new
+      4   new        zbar[4 % 2]      being updated from Zbar of rows 4 and 5
+      5   just made  zbar[5 % 2]      old, read by the site step of rows 5 and 6
+      6   old        -                old
 """
 
 from __future__ import annotations
@@ -84,7 +87,7 @@ def sweep_bands(
     last_band: int,
     phase: int,
 ) -> None:
-    """Update Z and all but the last row of Y in some bands; when JOINING, only those last rows."""
+    """Update Z and Y in some bands, but not the last row of Y; when JOINING, only those rows."""
     _, dual, _, edge_weight, _, borders, bands = arrays
     zbar, room = scratch.zbar, scratch.room
     n_bands = borders.shape[0]

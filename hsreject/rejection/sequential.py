@@ -80,7 +80,7 @@ class SequentialRejector(FieldRejector):
 
     def in_block(self, layers: NDArray[np.floating[Any]]) -> SequentialRejector:
         """Return this rejector with its context guided, and solved by one thread."""
-        return replace(self, context=replace(self.context.guided(layers), n_threads=1))
+        return replace(self, context=replace(self.context.in_block(layers), n_threads=1))
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
         """Return the hidden field: the known one, or the solution of the context."""

@@ -22,7 +22,7 @@ def random_probability(shape: tuple[int, int, int], *, seed: int, sharpness: flo
 
 
 def regions(shape: tuple[int, int, int], *, seed: int, noise: float = 2.0) -> Array:
-    """Return probabilities (category, y, x) of noisy vertical stripes, one a class."""
+    """Return probabilities (category, y, x) of noisy vertical stripes, one per class."""
     n_classes, _, n_columns = shape
     scores = noise * np.random.default_rng(seed).standard_normal(shape)
     stripe = np.arange(n_columns) * n_classes // n_columns

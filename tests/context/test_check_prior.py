@@ -1,4 +1,4 @@
-"""check_prior names what is wrong: a right prior, broken in one place at a time."""
+"""A researcher's new prior: it works by its name, and check_prior says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 import hsreject as hr
-from hsreject.errors import InputError
+from hsreject.context.priors import PRIORS
+from hsreject.context.segsalsa import SOLVERS
+from hsreject.errors import ConfigError, InputError
+from hsreject.registry import Registry
+from tests.context.scenes import regions
 
 
 class Columns(hr.Prior):
-    """Absolute differences down the columns, one pixel and class at a time.
+    """Absolute differences down the columns.
 
     `broken` replaces methods of its term.
     """
@@ -49,8 +53,35 @@ class ColumnsTerm(hr.Term):
         return 0.0 if np.abs(dual).max(initial=0.0) <= self.weight * (1 + 1e-5) else np.inf
 
 
-def test_a_right_prior_passes() -> None:
+def test_a_right_prior_passes_and_is_configured_by_name() -> None:
     hr.check_prior(Columns())
+    priors: Registry[hr.Prior] = Registry("prior", PRIORS)
+    priors.register("columns", Columns)
+    assert priors.create("columns", weight=3.0) == Columns(3.0)
+    assert priors.summary("columns") == "Absolute differences down the columns."
+    with pytest.raises(ConfigError, match="Did you mean 'weight'"):
+        priors.create("columns", wieght=3.0)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_both_solvers_find_its_optimum(solver: str) -> None:
+    probability = regions((3, 12, 9), seed=2)
+    options = {"tol": 1e-7, "dtype": "float64", "max_iter": 20_000}
+    result = hr.SegSALSA(Columns(), solver=solver, **options).solve(probability)
+    # columns are independent problems: the optimum is the sum of theirs
+    columns = [hr.SegSALSA(Columns(), **options).solve(probability[:, :, [x]]) for x in range(9)]
+    optimum = sum(column.objective for column in columns)
+    assert result.converged
+    assert result.objective == pytest.approx(optimum, rel=3e-7)
+
+
+def test_it_adds_up_with_others() -> None:
+    both = [Columns(), hr.VectorTV(0.5)]
+    one, other = (
+        hr.SegSALSA(both, solver=solver, tol=1e-5).solve(regions((3, 12, 9), seed=2))
+        for solver in SOLVERS
+    )
+    assert one.objective == pytest.approx(other.objective, rel=2e-5)
 
 
 BROKEN: dict[str, tuple[dict[str, Any], str]] = {

@@ -19,17 +19,21 @@ def small_grid(valid: np.ndarray) -> Grid:
     return Grid(valid, n_classes=2, dtype=np.dtype(float))
 
 
-def test_the_distance_is_that_to_the_mean_of_the_valid_pixels_of_a_segment() -> None:
+def test_the_value_is_the_squared_distance_to_the_mean_of_the_valid_pixels_of_a_segment() -> None:
     valid = np.ones((4, 6), dtype=bool)
     valid[1, 1] = valid[3, 5] = False
-    term = hr.GraphTV(partitions=HALVES).bind(small_grid(valid))
+    term = hr.GraphTV(0.7, partitions=HALVES).bind(small_grid(valid))
     field = np.random.default_rng(0).standard_normal((4, 2, 6))
-    distance = term.forward(field)[0]
-    for name in (5, -2):
-        members = valid & (name == HALVES)
-        for k in range(2):
-            values = field[:, k][members]
-            np.testing.assert_allclose(distance[:, k][members], values - values.mean(), atol=1e-14)
+    segments = [field[:, k][valid & (name == HALVES)] for name in (5, -2) for k in range(2)]
+    wanted = 0.7 * sum(((values - values.mean()) ** 2).sum() for values in segments)
+    assert term.value(term.forward(field)) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_duals_are_feasible_only_where_segments_have_mean_zero() -> None:
+    term = hr.GraphTV(2.0, partitions=HALVES).bind(small_grid(np.ones((4, 6), bool)))
+    dual = term.prox_conjugate(np.random.default_rng(1).standard_normal((1, 2, 4, 6)), 1.0)
+    assert term.conjugate(dual) == pytest.approx((dual**2).sum() / 8, rel=1e-12)
+    assert term.conjugate(dual + 1e-6) == np.inf
 
 
 def segments_of(labels: np.ndarray, valid: np.ndarray) -> np.ndarray:
@@ -138,11 +142,8 @@ def test_superpixels_do_not_depend_on_the_units_of_the_image() -> None:
 
 def test_default_scales_grow_with_the_scene() -> None:
     counts = [
-        [
-            len(segments.inverse_size)
-            for segments in hr.GraphTV().bind(grid_of(np.ones(s, bool))).partitions
-        ]
-        for s in ((20, 30), (40, 60))
+        [s.index.max() + 1 for s in hr.GraphTV().bind(grid_of(np.ones(shape, bool))).partitions]
+        for shape in ((20, 30), (40, 60))
     ]
     assert counts[0] == sorted(counts[0])
     assert np.all(np.array(counts[1]) > 2 * np.array(counts[0]))

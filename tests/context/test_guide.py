@@ -36,9 +36,9 @@ def test_blocks_have_the_edge_weights_of_the_whole_scene(cube, edges, chunks) ->
     prior = hr.VectorTV(2.0, edges=edges)
     guide = prior.guide(cube if chunks is None else cube.chunk(chunks))
     assert (guide.chunks is None) == (chunks is None)
-    assert guide.sizes["layer"] == prior.n_layers == 2
+    assert guide.sizes["layer"] == prior.n_guide_layers == 2
     block = guide.isel(y=slice(5, 30), x=slice(12, 41)).values
-    weights = edge_weights(prior.guided(block), valid[5:30, 12:41], None)
+    weights = edge_weights(prior.in_block(block), valid[5:30, 12:41], None)
     # the edges that leave the block are not in it; a guide has single precision
     np.testing.assert_allclose(weights[:, 0, :-1], whole[5:30, 0, 12:40], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(weights[:-1, 1], whole[5:29, 1, 12:41], rtol=1e-6, atol=1e-9)
@@ -69,7 +69,7 @@ def test_several_priors_share_one_guide(cube) -> None:
         [hr.VectorTV(1.0, edges="image"), hr.VectorTV(1.0), hr.VectorTV(1.0, edges=[5, 6])]
     )
     guide = context.guide(cube).values
-    first, plain, last = context.guided(guide).priors
+    first, plain, last = context.in_block(guide).priors
     np.testing.assert_array_equal(first.edges, guide[:2].swapaxes(0, 1))
     assert plain.edges is None
     np.testing.assert_array_equal(last.edges, guide[2:].swapaxes(0, 1))
@@ -77,10 +77,18 @@ def test_several_priors_share_one_guide(cube) -> None:
     assert hr.SegSALSA(hr.VectorTV(1.0)).guide(cube) is None
 
 
+def test_edge_weights_fall_with_the_squared_difference() -> None:
+    # differences of 1 and 3, and one to a pixel without data; squared 1 and 9, 5 on the mean
+    image = np.array([[[0.0, 1.0, 4.0, 9.0]]])
+    weights = edge_weights(hr.VectorTV(edges=[0]), np.array([[True, True, True, False]]), image)
+    np.testing.assert_allclose(weights[0, 0], [np.exp(-0.1), np.exp(-0.9), 0, 0])
+    assert not weights[0, 1].any()
+
+
 def test_an_image_without_any_difference_has_edges_of_weight_one() -> None:
     flat = xr.DataArray(np.ones((3, 4, 5)), dims=("band", "y", "x"))
     prior = hr.VectorTV(1.0, edges=[0])
-    weights = edge_weights(prior.guided(prior.guide(flat).values), np.ones((4, 5), bool), None)
+    weights = edge_weights(prior.in_block(prior.guide(flat).values), np.ones((4, 5), bool), None)
     assert set(np.unique(weights)) == {0.0, 1.0}
 
 

@@ -8,7 +8,7 @@ import hsreject as hr
 
 
 def test_context_adds_points_of_accuracy_on_indian_pines() -> None:
-    """Ten pixels a class, 15 MNF components: at least 8 points on the mean of ten draws."""
+    """Ten pixels per class, 15 MNF components: at least 8 points on the mean of ten draws."""
     cube, labels = hr.load_indian_pines()
     features = hr.MNF(15).fit(cube).transform(cube)
     gains = []

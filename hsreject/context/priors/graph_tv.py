@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from hsreject.context.prior import Grid, Prior, Term, check_weight
+from hsreject.context.prior import Grid, Prior, Term
 from hsreject.errors import InputError
+from hsreject.registry import check_count, check_number
 from hsreject.schema import MAP_DIMS, check_dims
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from hsreject.threads import Threads
 
@@ -83,17 +85,14 @@ class GraphTV(Prior):
         n_components: int = 3,
         partitions: NDArray[Any] | xr.DataArray | Sequence[Any] | None = None,
     ) -> None:
-        self.weight = check_weight(weight)
+        self.weight = check_number("weight", weight, least=0)
         self.n_segments = None if n_segments is None else _counts(n_segments)
-        self.compactness = compactness
+        self.compactness = check_number("compactness", compactness, above=0)
+        check_count("n_components", n_components, least=1)
         self.n_components = n_components
         self.partitions = None if partitions is None else given_partitions(partitions)
         if n_segments is not None and partitions is not None:
             raise InputError("Give either n_segments or partitions, not both.")
-        if not 0 < compactness < np.inf:
-            raise InputError(f"compactness must be above 0 (got {compactness}).")
-        if n_components < 1:
-            raise InputError(f"n_components must be at least 1 (got {n_components}).")
 
     def bind(self, grid: Grid) -> GraphTVTerm:
         """Return the term of this prior on `grid`."""
@@ -116,7 +115,12 @@ def _counts(n_segments: object) -> tuple[int, ...]:
 
 
 class GraphTVTerm(Term):
-    """Graph TV on a grid. Coefficients are (partition, y, category, x)."""
+    r"""Graph TV on a grid: g(H Z) with :math:`g(V) = weight \sum_j \|(I - M_j) V_j\|^2`.
+
+    H copies the valid pixels of the field once per partition: coefficients are (partition,
+    category, y, x). The means are left to g, because then :math:`g^*(Y)` is finite only where all
+    segments of Y have mean 0: the solver's duals do, and H'Y is their plain sum over partitions.
+    """
 
     def __init__(self, grid: Grid, weight: float, partitions: Sequence[Segments]) -> None:
         super().__init__(grid)
@@ -125,8 +129,8 @@ class GraphTVTerm(Term):
 
     @property
     def squared_norm(self) -> float:
-        """The sum over partitions of the squared norm of a projector: 1, or 0."""
-        return sum(segments.squared_norm for segments in self.partitions)
+        """H'H is the number of partitions."""
+        return float(len(self.partitions))
 
     @property
     def strength(self) -> float:
@@ -139,115 +143,139 @@ class GraphTVTerm(Term):
         return min(2 * weight, 0.3 + 0.1 * math.sqrt(weight))
 
     def forward(self, field: Array) -> Array:
-        """Return the distance of each pixel to its segment's mean."""
-        return np.stack([segments.distance(field) for segments in self.partitions])
+        """Return the field, 0 where there is no data, once per partition."""
+        planes = np.where(self.grid.valid, field.transpose(1, 0, 2), field.dtype.type(0))
+        return np.stack([planes] * len(self.partitions))
 
     def adjoint(self, coefficients: Array) -> Array:
-        """Return the coefficients less their segments' means, summed over partitions."""
-        pairs = zip(self.partitions, coefficients, strict=True)
-        field: Array = np.sum([segments.distance(part) for segments, part in pairs], axis=0)
-        return field
+        """Return the sum over partitions, 0 where there is no data."""
+        planes = np.where(self.grid.valid, coefficients.sum(axis=0), coefficients.dtype.type(0))
+        return planes.transpose(1, 0, 2)
 
     def value(self, coefficients: Array) -> float:
-        """Return weight times the squared norm."""
-        return self.weight * _squared_norm(coefficients)
+        """Return weight times the squared distances to the means of the segments."""
+        return self.weight * _squared_norm(self._distances(coefficients))
 
     def prox(self, coefficients: Array, step: float) -> Array:
-        """Shrink everything by one factor."""
-        return coefficients / coefficients.dtype.type(1 + 2 * step * self.weight)
+        """Shrink the distances by one factor and leave the means as they are."""
+        part = 2 * step * self.weight / (1 + 2 * step * self.weight)
+        return coefficients - coefficients.dtype.type(part) * self._distances(coefficients)
 
     def conjugate(self, dual: Array) -> float:
-        """Return the squared norm over 4 weight; with weight 0, infinity unless it is 0."""
-        squared = _squared_norm(dual)
-        if squared == 0:
+        """Return the squared norm over 4 weight; infinity if a mean is not 0 (but for rounding)."""
+        if not dual.any():
             return 0.0
-        return squared / (4 * self.weight) if self.weight > 0 else np.inf
+        pairs = zip(self.partitions, dual, strict=True)
+        means = max(
+            np.abs(segments.means(plane)).max() for segments, part in pairs for plane in part
+        )
+        rounding = 16 * np.finfo(dual.dtype).eps * max(self.weight, dual.max(), -dual.min())
+        feasible = self.weight > 0 and means <= rounding
+        return _squared_norm(dual) / (4 * self.weight) if feasible else np.inf
 
     def prox_conjugate(self, dual: Array, step: float) -> Array:
-        """Shrink everything by one factor."""
-        return dual * dual.dtype.type(self._shrink(step))
+        """Take the means away and shrink the rest by one factor."""
+        return dual.dtype.type(self._shrink(step)) * self._distances(dual)
 
     def add_adjoint(self, dual: Array, field: Array, threads: Threads) -> None:
-        """Add H'Y to `field` in place."""
-        for segments, part in zip(self.partitions, dual, strict=True):
-            for k, distance in segments.distances(part):
-                field[:, k] += distance
+        """Add H'Y to `field` in place, for a Y that is 0 where there is no data."""
+
+        def add(k: int) -> None:
+            field[:, k] += dual[:, k].sum(axis=0)
+
+        self._share_classes(add, threads)
 
     def update_dual(
         self, dual: Array, field: Array, *, step: float, relaxation: float, threads: Threads
     ) -> None:
-        """Move Y in place towards the shrunk Y + step H Z, class by class to save memory."""
-        number = dual.dtype.type
-        sigma, keep = number(step), number(1 - relaxation)
-        scale = number(relaxation * self._shrink(step))
-        for segments, part in zip(self.partitions, dual, strict=True):
-            for k, distance in segments.distances(field):
-                target = part[:, k] + sigma * distance.astype(dual.dtype)
-                part[:, k] = keep * part[:, k] + scale * target
+        """Move Y, whose means are 0, in place towards shrink (Y + step (I - M) Z)."""
+        moved = relaxation * self._shrink(step)
+        keep, towards = (
+            dual.dtype.type(number) for number in (1 - relaxation + moved, moved * step)
+        )
+
+        def update(k: int) -> None:
+            plane = np.ascontiguousarray(field[:, k])
+            for j, segments in enumerate(self.partitions):
+                dual[j, k] *= keep
+                dual[j, k] += towards * segments.distance(plane)
+
+        self._share_classes(update, threads)
 
     def value_of_field(self, field: Array, threads: Threads) -> float:
-        """Return g(H Z)."""
-        planes = (part for segments in self.partitions for _, part in segments.distances(field))
-        return self.weight * sum(_squared_norm(plane) for plane in planes)
+        """Return g(H Z), in double precision."""
+        sums = np.empty(field.shape[1])
+
+        def write(k: int) -> None:
+            plane = field[:, k].astype(np.float64)
+            sums[k] = sum(_squared_norm(segments.distance(plane)) for segments in self.partitions)
+
+        self._share_classes(write, threads)
+        return self.weight * float(sums.sum())
+
+    def _share_classes(self, work: Callable[[int], None], threads: Threads) -> None:
+        """Call `work` on each class: no sum depends on the threads, and temporaries are small."""
+
+        def classes(first: int, last: int) -> None:
+            for k in range(first, last):
+                work(k)
+
+        threads.share(self.grid.n_classes, classes)
+
+    def _distances(self, coefficients: Array) -> Array:
+        """Return (I - M_j) V_j of all partitions."""
+        pairs = zip(self.partitions, coefficients, strict=True)
+        return np.stack([[segments.distance(plane) for plane in part] for segments, part in pairs])
 
     def _shrink(self, step: float) -> float:
         return 2 * self.weight / (2 * self.weight + step)
 
 
 def _squared_norm(coefficients: Array) -> float:
-    return float(np.square(coefficients, dtype=np.float64).sum())
+    numbers = coefficients.ravel()
+    return float(np.einsum("i,i->", numbers, numbers, dtype=np.float64))
 
 
 @dataclass(frozen=True)
 class Segments:
-    """A partition of the valid pixels, and the operator I - M with M the mean over segments.
+    """A partition of the pixels, and the operator I - M with M the mean over segments.
 
-    The operator is a symmetric projector: it is its own adjoint and its norm is 1, or 0 where
-    every segment has one pixel. `index` (y, x) numbers the segments from 0, and pixels without data
-    have the number after the last; their `inverse_size` is 0.
+    A pixel without data is a segment of its own: its distance is 0, and it enters no other mean.
     """
 
-    index: NDArray[np.intp]
-    inverse_size: NDArray[np.float64]  # (segment + 1,)
+    index: NDArray[np.intp]  # (y, x), the segment of each pixel, from 0
+    average: csr_array  # (segment, pixel), 1 / size for the pixels of a segment
 
     @classmethod
     def from_labels(cls, labels: NDArray[np.integer[Any]], grid: Grid) -> Segments:
         """Return the segments that each label names in each connected region of valid pixels."""
-        if labels.shape != grid.valid.shape:
+        valid = grid.valid
+        if labels.shape != valid.shape:
             raise InputError(
-                f"A partition must have the shape (y, x) of the scene, {grid.valid.shape} "
+                f"A partition must have the shape (y, x) of the scene, {valid.shape} "
                 f"(got {labels.shape}). Cut or resample it to the scene first."
             )
-        region = grid.regions[grid.valid].astype(np.int64)
-        _, label = np.unique(labels[grid.valid], return_inverse=True)
-        pairs = region * (label.max(initial=0) + 1) + label
-        _, number, size = np.unique(pairs, return_inverse=True, return_counts=True)
-        index = np.full(grid.valid.shape, len(size), np.intp)
-        index[grid.valid] = number
-        return cls(index, inverse_size=np.append(1.0 / size, 0.0))
+        _, label = np.unique(labels[valid], return_inverse=True)
+        pairs = grid.regions[valid] * np.int64(label.max(initial=0) + 1) + label
+        index = np.empty(valid.shape, np.intp)
+        _, index[valid] = np.unique(pairs, return_inverse=True)
+        n_invalid = valid.size - label.size
+        index[~valid] = index[valid].max(initial=-1) + 1 + np.arange(n_invalid)
+        size = np.bincount(index.ravel())
+        members = np.argsort(index, axis=None, kind="stable").astype(np.int32)
+        ends = np.cumsum(size, dtype=np.int32)
+        average = csr_array((np.repeat(1 / size, size), members, np.append(0, ends)))
+        return cls(index, average)
 
-    @property
-    def squared_norm(self) -> float:
-        """The squared norm of the operator."""
-        return float((self.inverse_size[:-1] < 1).any())
+    def means(self, plane: Array) -> NDArray[np.float64]:
+        """Return the mean of each segment, (segment,), of one class of a field, (y, x)."""
+        means: NDArray[np.float64] = self.average @ plane.ravel()
+        return means
 
-    def distance(self, field: Array) -> Array:
-        """Return (I - M) Z, 0 where there is no data."""
-        distance = np.empty_like(field)
-        for k, plane in self.distances(field):
-            distance[:, k] = plane
+    def distance(self, plane: Array) -> Array:
+        """Return (I - M) Z of one class, (y, x)."""
+        distance: Array = plane - np.take(self.means(plane).astype(plane.dtype), self.index)
         return distance
-
-    def distances(self, field: Array) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Yield each class k and its plane of (I - M) Z, (y, x), in double precision."""
-        nodata = np.nonzero(self.index == self.inverse_size.size - 1)
-        numbers = self.index.ravel()
-        for k in range(field.shape[1]):
-            total = np.bincount(numbers, field[:, k].ravel(), minlength=self.inverse_size.size)
-            mean = np.take(total * self.inverse_size, self.index)
-            distance = np.subtract(field[:, k], mean, dtype=np.float64)
-            distance[nodata] = 0
-            yield k, distance
 
 
 def given_partitions(partitions: object) -> tuple[Labels, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hsreject.context.prior import Grid, Prior, Term, check_weight
+from hsreject.context.prior import Grid, Prior, Term
 from hsreject.context.priors.edges import existing_edges, weight_halo
 from hsreject.context.priors.vector_tv import VectorTVTerm
 from hsreject.context.site_kernels import Steps
@@ -19,6 +19,7 @@ from hsreject.context.tensor_kernels import (
     new_patch_scratch,
 )
 from hsreject.errors import InputError
+from hsreject.registry import check_count, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,17 +85,16 @@ class StructureTensor(Prior):
         width: float = 1.0,
         schatten: Literal[1, 2] = 1,
     ) -> None:
-        self.weight = check_weight(weight)
-        if isinstance(patch, bool) or not isinstance(patch, int) or patch < 1 or patch % 2 == 0:
-            raise InputError(f"patch must be an odd whole number, 1 or 3 say (got {patch!r}).")
-        if not 0 < width < np.inf:
-            raise InputError(f"width must be above 0 (got {width}).")
+        self.weight = check_number("weight", weight, least=0)
+        self.width = check_number("width", width, above=0)
+        check_count("patch", patch, least=1)
+        if patch % 2 == 0:
+            raise InputError(f"patch must be odd, 3 or 5 for example (got {patch}).")
         if schatten not in {1, 2}:
             raise InputError(
                 f"schatten must be 1 (nuclear norm) or 2 (Frobenius norm) (got {schatten!r})."
             )
         self.patch = patch
-        self.width = width
         self.schatten = schatten
 
     def bind(self, grid: Grid) -> StructureTensorTerm:
@@ -193,11 +193,12 @@ class StructureTensorTerm(Term):
     ) -> None:
         """Move Y in place towards the projection of Y + step H Z."""
         steps = Steps(primal=0.0, dual=step, relaxation=relaxation, site_tolerance=0.0)
+        ball = Ball(self.weight, self.nuclear)
 
         def update(first: int, last: int) -> None:
             scratch = new_patch_scratch(field, self.side)
-            move_tensor_dual(dual, field, self._patches, self._ball, steps, scratch, first, last)
-            if relaxation == 1:  # what a certificate is asked for must be feasible
+            move_tensor_dual(dual, field, self._patches, ball, steps, scratch, first, last)
+            if relaxation == 1:  # a certificate follows, for which Y must be feasible
                 self._tighten(dual[first:last])
 
         threads.share(len(field), update)
@@ -250,10 +251,6 @@ class StructureTensorTerm(Term):
     @property
     def _patches(self) -> Patches:
         return Patches(self.differences.edge_weight, self.coupling, self.side)
-
-    @property
-    def _ball(self) -> Ball:
-        return Ball(self.weight, self.nuclear)
 
 
 # Structure tensors are the 2 x 2 Gram matrices J'J of Jacobians: coefficients (y, patch, direction,

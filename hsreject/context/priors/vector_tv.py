@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hsreject.context.preconditioned_admm import Iteration
-from hsreject.context.prior import Grid, Prior, Term, check_weight
+from hsreject.context.prior import Grid, Prior, Term
 from hsreject.context.priors.edges import (
     Edges,
     chosen_edge_weights,
@@ -29,6 +29,7 @@ from hsreject.context.sweep_kernels import (
     update_dual_rows,
 )
 from hsreject.errors import InputError
+from hsreject.registry import check_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.floating[Any]]
 
-ROWS_OF_A_BAND = 8  # at least; the result does not depend on threads because the bands do not
-MOST_BANDS = 16  # their last rows are done by one thread
+ROWS_OF_A_BAND = 8  # at least
+MOST_BANDS = 16  # whatever the number of threads, on which the result must not depend
 
 
 class VectorTV(Prior):
@@ -78,13 +79,8 @@ class VectorTV(Prior):
     2.828427
     """
 
-    def __init__(
-        self,
-        weight: float = 1.0,
-        *,
-        edges: Edges = None,
-    ) -> None:
-        self.weight = check_weight(weight)
+    def __init__(self, weight: float = 1.0, *, edges: Edges = None) -> None:
+        self.weight = check_number("weight", weight, least=0)
         if isinstance(edges, str) and edges != "image":
             raise InputError(
                 f"edges must be None, 'image', band indices or weights (y, 2, x) (got {edges!r})."
@@ -106,16 +102,16 @@ class VectorTV(Prior):
         return 4
 
     @property
-    def n_layers(self) -> int:
+    def n_guide_layers(self) -> int:
         """Edge weights to the right and down, if there are any."""
         return 0 if self.edges is None else 2
 
     def guide(self, image: xr.DataArray) -> xr.DataArray:
-        """Return the edge weights of a whole scene."""
+        """Return the edge weights of a whole scene: to the right, down."""
         return scene_edge_weights(self.edges, image)
 
-    def guided(self, layers: NDArray[np.floating[Any]]) -> VectorTV:
-        """Return this prior with edge weights (direction, y, x), if it has any."""
+    def in_block(self, layers: NDArray[np.floating[Any]]) -> VectorTV:
+        """Return this prior with the edge weights of a block, if it has any."""
         return self if self.edges is None else VectorTV(self.weight, edges=layers.swapaxes(0, 1))
 
 
@@ -170,7 +166,7 @@ class VectorTVTerm(Term):
 
     def adjoint(self, coefficients: Array) -> Array:
         """Return minus the weighted divergence."""
-        return _adjoint(coefficients, self.edge_weight)
+        return self.adjoint_rows(coefficients, 0, len(coefficients))
 
     def value(self, coefficients: Array) -> float:
         """Return weight times the sum of the pixels' norms."""
@@ -223,19 +219,18 @@ class VectorTVTerm(Term):
         threads.share(len(field), update)
 
     def value_of_field(self, field: Array, threads: Threads) -> float:
-        """Return g(H Z), in double precision and row by row: the same for any threads."""
+        """Return g(H Z) in double precision, summed per row: the same for any threads."""
         sums = np.empty(len(field))
 
         def write(first: int, last: int) -> None:
             here = field[first : last + 1].astype(np.float64)  # and the row below
             right, down = self.edge_weight[first:last].astype(np.float64).swapaxes(0, 1)
             across = np.diff(here[: last - first], axis=-1)
-            squared = np.square(right)
-            squared[:, :-1] *= np.einsum("ykx,ykx->yx", across, across)
-            squared[:, -1] = 0
-            below = np.diff(here, axis=0)
-            squared[: len(below)] += np.square(down[: len(below)]) * np.einsum(
-                "ykx,ykx->yx", below, below
+            below = np.diff(here, axis=0)  # a row less at the lower border
+            squared = np.zeros_like(right)
+            squared[:, :-1] = np.einsum("ykx,ykx->yx", across, across) * right[:, :-1] ** 2
+            squared[: len(below)] += (
+                np.einsum("ykx,ykx->yx", below, below) * down[: len(below)] ** 2
             )
             sums[first:last] = np.sqrt(squared).sum(axis=-1)
 
@@ -243,24 +238,17 @@ class VectorTVTerm(Term):
         return self.weight * float(sums.sum())
 
     def adjoint_rows(self, dual: Array, first: int, last: int) -> Array:
-        """Return some rows of H'Y."""
-        if first == 0:
-            return _adjoint(dual[:last], self.edge_weight[:last])
-        rows = slice(first - 1, last)
-        return _adjoint(dual[rows], self.edge_weight[rows])[1:]
+        """Return some rows of H'Y; they need the duals of the row above."""
+        above = max(first - 1, 0)
+        weighted = dual[above:last] * self.edge_weight[above:last, :, np.newaxis]
+        field: Array = -weighted[:, 0] - weighted[:, 1]
+        field[..., 1:] += weighted[:, 0, :, :-1]
+        field[1:] += weighted[:-1, 1]
+        return field[first - above :]
 
     def fuse(self, probability: Array, field: Array, dual: Array) -> Iteration:
         """Return the iteration that passes over the memory once."""
         return VectorTVIteration(self, probability, field, dual)
-
-
-def _adjoint(coefficients: Array, edge_weight: Array) -> Array:
-    """Return minus the weighted divergence of rows above which there is nothing."""
-    weighted = coefficients * edge_weight[:, :, np.newaxis]
-    field: Array = -weighted[:, 0] - weighted[:, 1]
-    field[..., 1:] += weighted[:, 0, :, :-1]
-    field[1:] += weighted[:-1, 1]
-    return field
 
 
 def _pixel_norms(coefficients: Array) -> Array:
@@ -303,8 +291,7 @@ class VectorTVIteration(Iteration):
         before_last, self.other_multipliers = self.other_multipliers, self.arrays.multipliers
         self.arrays = self.arrays._replace(multipliers=before_last)
         threads.share(self.n_bands, partial(self._sweep, steps, SWEEPING))
-        # few rows: not worth a second round of threads
-        self._sweep(steps, JOINING, 0, self.n_bands)
+        self._sweep(steps, JOINING, 0, self.n_bands)  # few rows: not worth the threads
 
     def certify(self, threads: Threads) -> tuple[float, float]:
         """Return objective and gap of Z and Y as they are; g* of a projected Y is 0."""
