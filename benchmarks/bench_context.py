@@ -44,8 +44,9 @@ import time
 import numpy as np
 import hsreject as hr
 probability = np.full((3, 20, 20), 1 / 3)
+context = hr.SegSALSA(hr.VectorTV(1.0))  # imports it, too
 start = time.perf_counter()
-hr.SegSALSA(hr.VectorTV(1.0)).solve(probability)
+context.solve(probability)
 print(time.perf_counter() - start)
 """
 
