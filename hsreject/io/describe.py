@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import numpy as np
@@ -126,11 +126,15 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
     """Read a lazy scene once; return which bands are good and have data, and rows about it."""
     stated = schema.good_bands(cube)
     n_bands = cube.sizes[schema.BAND]
+
+    def extreme(best: np.ufunc) -> Any:
+        def chunk(values: NDArray[Any], axis: Any, keepdims: bool) -> Any:  # noqa: FBT001
+            return best.reduce(values, axis=axis, keepdims=keepdims)
+
+        return da.reduction(cube.data, chunk, chunk, axis=(1, 2), dtype=cube.dtype)
+
     # fmin and fmax skip NaN, and are NaN without a warning where a band has nothing else
-    low, high = (
-        da.reduction(cube.data, best.reduce, best.reduce, axis=(1, 2), dtype=cube.dtype)
-        for best in (np.fmin, np.fmax)
-    )
+    low, high = extreme(np.fmin), extreme(np.fmax)
     # in how many good bands each pixel has data: as a histogram, which is small
     present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
     pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]
