@@ -17,7 +17,7 @@ rejected             (y, x) bool            False where there is no data
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,6 +95,12 @@ def valid_pixels(array: xr.DataArray) -> xr.DataArray:
         has_data = xr.apply_ufunc(np.isfinite, good, dask="allowed")
     stacked = [dim for dim in array.dims if dim not in MAP_DIMS]
     return has_data.all(stacked).rename("valid") if stacked else has_data.rename("valid")
+
+
+def total_halo(halos: Iterable[int | None]) -> int | None:
+    """Return the halo of steps that follow each other: the sum, or None if one is None."""
+    known = list(halos)
+    return None if None in known else sum(halo for halo in known if halo is not None)
 
 
 def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> xr.DataArray:

@@ -14,10 +14,11 @@ from hsreject import __version__, schema
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.errors import InputError
 from hsreject.features import FEATURES
-from hsreject.features.pixels import labelled_samples, map_pixels, on_the_grid_of, total_halo
+from hsreject.features.pixels import labelled_samples, map_pixels, on_the_grid_of
 from hsreject.features.spectra import BandRequirements
 from hsreject.features.transformer import SceneTransformer
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.schema import total_halo
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:

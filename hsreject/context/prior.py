@@ -13,7 +13,6 @@ from dask.base import tokenize
 from scipy.ndimage import label
 
 from hsreject.errors import InputError
-from hsreject.features.components import principal_components
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -80,6 +79,9 @@ class Grid:
 
     def components(self, count: int, *, wanted_by: str) -> NDArray[np.float64]:
         """Return the leading principal components of the good bands, (component, y, x)."""
+        # scikit-learn comes with it, which takes half a second; most priors need no image
+        from hsreject.features.components import principal_components  # noqa: PLC0415
+
         image = self.required_image(wanted_by=wanted_by)
         good = image if self.good_bands is None else image[self.good_bands]
         return principal_components(good, self.valid, count)

@@ -25,10 +25,16 @@ from hsreject.context.problem import (
 )
 from hsreject.context.solver import Solver, Stop
 from hsreject.errors import InputError, NotConvergedWarning
-from hsreject.features.pixels import total_halo
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import Registry, check_choice, check_count, check_number
-from hsreject.schema import CUBE_DIMS, FIELD_DIMS, check_dims, check_same_grid, good_bands
+from hsreject.schema import (
+    CUBE_DIMS,
+    FIELD_DIMS,
+    check_dims,
+    check_same_grid,
+    good_bands,
+    total_halo,
+)
 from hsreject.threads import Threads, usable_cores
 
 ArrayT = TypeVar("ArrayT", xr.DataArray, NDArray[Any])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -242,9 +242,3 @@ def labelled_samples(
             "at least two. Label pixels of another class."
         )
     return samples[has_data], values
-
-
-def total_halo(halos: Iterable[int | None]) -> int | None:
-    """Return the halo of steps that follow each other: the sum, or None if one is None."""
-    known = list(halos)
-    return None if None in known else sum(halo for halo in known if halo is not None)

@@ -11,10 +11,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hsreject.errors import InputError
-from hsreject.features.pixels import total_halo
 from hsreject.measures.point import COUNTS
 from hsreject.rejection.calibration import calibrated_index
-from hsreject.schema import OPERATING_POINT
+from hsreject.schema import OPERATING_POINT, total_halo
 
 if TYPE_CHECKING:
     from hsreject.classes import ClassTable

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from hsreject.context.prior import LAYER, Grid
 from hsreject.errors import InputError
-from hsreject.features.components import principal_axes
-from hsreject.features.pixels import cube_moments, map_pixels, on_the_grid_of
 from hsreject.schema import BAND, X, Y, good_bands
 
 Edges = str | Sequence[int] | NDArray[np.floating[Any]] | None
@@ -71,6 +69,9 @@ def scene_edge_weights(edges: Edges, image: xr.DataArray) -> xr.DataArray:
     They are lazy if the image is. The principal component and the mean of the squared differences
     are gathered now, chunk by chunk, in two passes over the image.
     """
+    from hsreject.features.components import principal_axes  # noqa: PLC0415 (see Grid.components)
+    from hsreject.features.pixels import cube_moments, map_pixels, on_the_grid_of  # noqa: PLC0415
+
     if edges is None or (isinstance(edges, np.ndarray) and edges.ndim > 1):
         raise InputError(
             "A prior whose edge weights are an array belongs to one scene and cannot be used on "
