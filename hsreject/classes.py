@@ -99,7 +99,7 @@ class ClassTable:
             values, names = list(names), list(names.values())
             if not all(isinstance(value, Integral) for value in values):
                 raise InputError(
-                    f"Classes are given as {{value: name}}, such as {{1: 'soil'}} (got {values[0]!r} "
+                    f"Classes are given as {{value: name}}, like {{1: 'soil'}} (got {values[0]!r} "
                     "as a value)."
                 )
         chosen = tuple(islice(_palette(), len(names))) if colors is None else tuple(colors)
