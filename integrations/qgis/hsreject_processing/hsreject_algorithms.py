@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 from qgis.core import (
-    QgsMapLayer,
     QgsProcessing,
     QgsProcessingAlgorithm,
     QgsProcessingContext,
@@ -42,6 +41,21 @@ _SAYS = "hsreject: "  # how its warnings and errors begin
 _ANY = "All files (*)"  # QGIS asks for a dot in the name otherwise
 _VECTOR_FORMATS = ["gpkg", "shp", "geojson", "json"]
 
+_ALIVE = []
+_BANDS = ("exact", "nearest", "interpolate")
+_GOALS = {
+    "fraction": "share of the pixels to reject",
+    "accuracy": "accuracy of the kept pixels, on the test pixels of the training scene",
+    "rejection-cost": "cost of a rejected pixel, if a wrong one costs 1",
+    "threshold": "smallest confidence to keep",
+}
+_MAPS = {
+    "LABEL_WITH_REJECTION": "Map with rejection",
+    "LABEL": "Map before rejection",
+    "CONFIDENCE": "Confidence",
+}
+_LOADED = ("CONFIDENCE", "LABEL_WITH_REJECTION")  # from the bottom up
+
 
 class _WithStyle(QgsProcessingLayerPostProcessorInterface):
     """Gives a loaded map the style that hsreject wrote beside it.
@@ -50,13 +64,11 @@ class _WithStyle(QgsProcessingLayerPostProcessorInterface):
     side alive until then.
     """
 
-    alive = []
-
     def __init__(self):
         super().__init__()
-        self.alive.append(self)
+        _ALIVE.append(self)
 
-    def postProcessLayer(self, layer, context, feedback):  # noqa: ARG002
+    def postProcessLayer(self, layer, context, feedback):
         layer.loadDefaultStyle()
 
 
@@ -118,14 +130,6 @@ class MapScene(HsrejectAlgorithm):
 
     SCENE, MODEL, GOAL, VALUE = "SCENE", "MODEL", "GOAL", "VALUE"
     MATCH_BANDS, MEMORY = "MATCH_BANDS", "MEMORY"
-    GOALS = {
-        "fraction": "share of the pixels to reject",
-        "accuracy": "accuracy of the kept pixels, on the test pixels of the training scene",
-        "rejection-cost": "cost of a rejected pixel, if a wrong one costs 1",
-        "threshold": "smallest confidence to keep",
-    }
-    BANDS = ("exact", "nearest", "interpolate")
-    MAPS = {"LABEL_WITH_REJECTION": "Map with rejection", "CONFIDENCE": "Confidence"}
 
     def name(self):
         return "map"
@@ -151,7 +155,7 @@ class MapScene(HsrejectAlgorithm):
         )
         self.addParameter(
             QgsProcessingParameterEnum(
-                self.GOAL, "What decides how much is rejected", list(self.GOALS.values()),
+                self.GOAL, "What decides how much is rejected", list(_GOALS.values()),
                 defaultValue=0,
             )
         )  # fmt: skip
@@ -162,19 +166,19 @@ class MapScene(HsrejectAlgorithm):
         )
         self.add_advanced(
             QgsProcessingParameterEnum(
-                self.MATCH_BANDS, "Bands of another instrument", list(self.BANDS), defaultValue=0
+                self.MATCH_BANDS, "Bands of another instrument", list(_BANDS), defaultValue=0
             )
         )
         self.add_advanced(
             QgsProcessingParameterString(self.MEMORY, "Bound of the memory", defaultValue="2GB")
         )
         self.add_common_parameters("Folder for the maps")
-        for name, title in self.MAPS.items():
+        for name, title in _MAPS.items():
             self.addOutput(QgsProcessingOutputRasterLayer(name, title))
 
     def processAlgorithm(self, parameters, context, feedback):
-        goal = list(self.GOALS)[self.parameterAsEnum(parameters, self.GOAL, context)]
-        bands = self.BANDS[self.parameterAsEnum(parameters, self.MATCH_BANDS, context)]
+        goal = list(_GOALS)[self.parameterAsEnum(parameters, self.GOAL, context)]
+        bands = _BANDS[self.parameterAsEnum(parameters, self.MATCH_BANDS, context)]
         command = [
             "map", self.parameterAsFile(parameters, self.SCENE, context),
             "--model", self.parameterAsFile(parameters, self.MODEL, context),
@@ -183,12 +187,11 @@ class MapScene(HsrejectAlgorithm):
             "--memory", self.parameterAsString(parameters, self.MEMORY, context),
         ]  # fmt: skip
         folder = self.run_command(command, parameters, context, feedback)
-        paths = {name: str(folder / f"{name.lower()}.tif") for name in self.MAPS}
-        # the first layer ends up at the bottom: the map lies over the confidence
-        for name, path in reversed(paths.items()):
-            details = QgsProcessingContext.LayerDetails(self.MAPS[name], context.project(), name)
+        paths = {name: str(folder / f"{name.lower()}.tif") for name in _MAPS}
+        for name in _LOADED:
+            details = QgsProcessingContext.LayerDetails(_MAPS[name], context.project(), name)
             details.setPostProcessor(_WithStyle())
-            context.addLayerToLoadOnCompletion(path, details)
+            context.addLayerToLoadOnCompletion(paths[name], details)
         return {OUTPUT: str(folder), **paths}
 
 
@@ -292,40 +295,37 @@ def stream_program(arguments, feedback):
         errors="replace",
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),  # Windows
     ) as process:
-        told = _show_lines(process, feedback)
+        last = ""
+        for line in _lines(process, feedback):
+            if last.startswith(_SAYS):
+                feedback.pushWarning(last.removeprefix(_SAYS))
+            if line.endswith(" ..."):  # a stage begins
+                feedback.setProgressText(line)
+            elif not line.startswith(_SAYS):  # which may be the last word, and the error
+                feedback.pushConsoleInfo(line)
+            last = line
     if feedback.isCanceled():
         raise QgsProcessingException("Cancelled.")
     if process.returncode:
-        said = [line.removeprefix(_SAYS) for line in told if line.startswith(_SAYS)]
-        raise QgsProcessingException((said or told or ["hsreject failed without a word."])[-1])
+        raise QgsProcessingException(last.removeprefix(_SAYS) or f"{arguments[0]} failed.")
 
 
-def _show_lines(process, feedback):
-    """Show each line of a running program and return all; a cancelled program is stopped."""
-    lines, told = queue.Queue(), []
-    reader = threading.Thread(target=lambda: [*map(lines.put, process.stdout), lines.put(None)])
+def _lines(process, feedback):
+    """Yield the lines of a running program, and stop it when the user cancels."""
+    told = queue.Queue()
+    reader = threading.Thread(target=lambda: [*map(told.put, process.stdout), told.put(None)])
     reader.start()
-    cancelled = False
     while True:
-        if feedback.isCanceled() and not cancelled:
-            cancelled = True
+        if feedback.isCanceled() and process.poll() is None:
             _stop(process)
         try:
-            line = lines.get(timeout=0.2)
+            line = told.get(timeout=0.2)
         except queue.Empty:
             continue
         if line is None:
             break
-        line = line.rstrip("\n")
-        told.append(line)
-        if line.startswith(_SAYS):
-            feedback.pushWarning(line.removeprefix(_SAYS))
-        elif line.endswith(" ..."):  # a stage begins
-            feedback.setProgressText(line)
-        else:
-            feedback.pushConsoleInfo(line)
+        yield line.rstrip("\n")
     reader.join()
-    return told
 
 
 def _stop(process):
