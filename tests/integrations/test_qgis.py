@@ -68,7 +68,8 @@ def ask(qgis_python, tmp_path):
 
 
 PROGRAM = f"""#!/bin/sh
-PYTHONPATH={ROOT} exec {sys.executable} -m hsreject "$@"
+export PYTHONPATH='{ROOT}' HOME='{Path.home()}'  # with the caches that are there
+exec '{sys.executable}' -m hsreject "$@"
 """
 
 
@@ -87,7 +88,7 @@ def files(qgis_python, tmp_path_factory) -> dict[str, Path]:
         "scene": write_with_gdal(
             folder / "scene.tif", small.values, transform=Grid.of(small).transform
         ),
-        "large": write_with_gdal(folder / "large.tif", larger_scene(900, 900).values),
+        "large": write_with_gdal(folder / "large.tif", larger_scene(600, 600).values),
         "reference": folder / "reference.tif",
     }
 

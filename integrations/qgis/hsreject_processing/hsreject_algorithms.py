@@ -44,10 +44,10 @@ _VECTOR_FORMATS = ["gpkg", "shp", "geojson", "json"]
 _ALIVE = []
 _BANDS = ("exact", "nearest", "interpolate")
 _GOALS = {
-    "fraction": "share of the pixels to reject",
-    "accuracy": "accuracy of the kept pixels, on the test pixels of the training scene",
-    "rejection-cost": "cost of a rejected pixel, if a wrong one costs 1",
-    "threshold": "smallest confidence to keep",
+    "fraction": "Share of the pixels to reject",
+    "accuracy": "Accuracy of the kept pixels, on the test pixels of the training scene",
+    "rejection-cost": "Cost of a rejected pixel, if a wrong one costs 1",
+    "threshold": "Smallest confidence to keep",
 }
 _MAPS = {
     "LABEL_WITH_REJECTION": "Map with rejection",
@@ -102,9 +102,9 @@ class HsrejectAlgorithm(QgsProcessingAlgorithm):
 
     def run_command(self, command, parameters, context, feedback):
         """Run a command of hsreject and return the folder with its results."""
-        folder = Path(self.parameterAsString(parameters, OUTPUT, context))
+        folder = Path(self.parameterAsFileOutput(parameters, OUTPUT, context))
         given = self.parameterAsString(parameters, EXECUTABLE, context)
-        program = shutil.which(given or "hsreject")
+        program = shutil.which(str(Path(given or "hsreject").expanduser()))
         if program is None:
             raise QgsProcessingException(
                 f"The program '{given}' was not found. Install hsreject, for example with "
@@ -117,12 +117,6 @@ class HsrejectAlgorithm(QgsProcessingAlgorithm):
         stream_program(arguments, feedback)
         QgsSettings().setValue(SETTING, program)
         return folder
-
-    def number(self, parameters, name, context):
-        """Return a number as text, or None where the field is empty."""
-        if parameters.get(name) is None:
-            return None
-        return repr(self.parameterAsDouble(parameters, name, context))
 
 
 class MapScene(HsrejectAlgorithm):
@@ -182,7 +176,7 @@ class MapScene(HsrejectAlgorithm):
         command = [
             "map", self.parameterAsFile(parameters, self.SCENE, context),
             "--model", self.parameterAsFile(parameters, self.MODEL, context),
-            f"--{goal}", self.number(parameters, self.VALUE, context) or "0.1",
+            f"--{goal}", repr(self.parameterAsDouble(parameters, self.VALUE, context)),
             "--match-bands", bands,
             "--memory", self.parameterAsString(parameters, self.MEMORY, context),
         ]  # fmt: skip
@@ -261,6 +255,12 @@ class EvaluateMaps(HsrejectAlgorithm):
         given = [part for option in options.items() if option[1] for part in option]
         folder = self.run_command(["evaluate", *given], parameters, context, feedback)
         return {OUTPUT: str(folder)}
+
+    def number(self, parameters, name, context):
+        """Return a number as text, or None where the field is empty."""
+        if parameters.get(name) is None:
+            return None
+        return repr(self.parameterAsDouble(parameters, name, context))
 
     def source(self, parameters, name, context, feedback):
         """Return the file behind a layer; vector layers that have none are exported."""
