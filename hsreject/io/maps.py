@@ -118,9 +118,14 @@ def _described(
                 "classes were given. Name each category once."
             )
         array = schema.attach_classes(array, table)
-    if array.dtype.kind == "f":
-        return array if nodata is None else array.where(array != nodata)
-    return array if nodata is None else array.assign_attrs(_FillValue=nodata)
+    if nodata is not None and array.dtype.kind == "f":
+        return array.where(array != nodata)
+    if nodata is not None and array.dtype.kind in "iu":  # 0, too, may mean no data
+        missing, wide = schema.nodata_label(np.int64), array.astype(np.int64)
+        stated = array.attrs.get("_FillValue", schema.nodata_label(array.dtype))
+        gone = (wide == nodata) | (wide == stated)
+        return wide.where(~gone, missing).assign_attrs(_FillValue=missing)
+    return array
 
 
 def write_maps(

@@ -259,7 +259,10 @@ def test_pixels_without_data_may_have_any_value(tmp_path) -> None:
     for values, nodata, expected in (
         (np.array([[1, -9]]), -9, [[1, 255]]),
         (np.array([[1, 7]]), 7, [[1, 255]]),
+        (np.array([[1, 0]], dtype=np.uint16), 0, [[1, 255]]),
+        (np.array([[1, 255, 9]], dtype=np.uint8), 9, [[1, 255, 255]]),
         (np.array([[1, 255]], dtype=np.uint8), None, [[1, 255]]),
+        (np.array([[1, 65535]], dtype=np.uint16), None, [[1, 65535]]),
         (np.array([[0.5, -9.0]]), -9, [[0.5, np.nan]]),
     ):
         hr.write_map(values, path, nodata=nodata, overwrite=True)
