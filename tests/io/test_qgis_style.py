@@ -1,4 +1,4 @@
-"""Styles of QGIS beside GeoTIFFs: what the file says, and what QGIS makes of it where it is."""
+"""Styles of QGIS beside GeoTIFFs, parsed and compared with the classes and values of the maps."""
 
 from xml.etree import ElementTree as ET
 
