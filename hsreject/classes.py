@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,12 +83,25 @@ class ClassTable:
     @classmethod
     def from_names(
         cls,
-        names: Sequence[str],
+        names: Sequence[str] | Mapping[int, str],
         *,
         values: Sequence[int] | None = None,
         colors: Sequence[str] | None = None,
     ) -> ClassTable:
-        """Return the table of `names`, numbered from 1 and coloured by the palette unless given."""
+        """Return the table of `names`, numbered from 1 and coloured by the palette unless given.
+
+        Examples
+        --------
+        >>> ClassTable.from_names({3: "soil", 7: "water"}).values
+        (3, 7)
+        """
+        if isinstance(names, Mapping):
+            values, names = list(names), list(names.values())
+            if not all(isinstance(value, Integral) for value in values):
+                raise InputError(
+                    f"Classes are given as {{value: name}}, like {{1: 'soil'}} (got {values[0]!r} "
+                    "as a value)."
+                )
         chosen = tuple(islice(_palette(), len(names))) if colors is None else tuple(colors)
         numbers = range(1, len(names) + 1) if values is None else values
         return cls(tuple(int(v) for v in numbers), tuple(names), tuple(c.lower() for c in chosen))

@@ -64,6 +64,7 @@ LARGEST_LABEL = np.iinfo(np.uint16).max - 1  # the last one is nodata
 
 ZERO_MEANING = "zero_meaning"
 """Attribute of a label map that says in words what 0 means in it."""
+NO_REFERENCE_MEANING = "no reference"
 
 
 def label_dtype(largest: int) -> np.dtype[Any]:
@@ -129,6 +130,21 @@ def as_map(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
             f"{name} must be a map (y, x), of two dimensions (got the shape {np.shape(values)})."
         )
     return xr.DataArray(values, dims=MAP_DIMS, name=name)
+
+
+def as_map_or_field(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.DataArray:
+    """Return `values` as a DataArray; plain arrays are maps (y, x) or fields (category, y, x)."""
+    if isinstance(values, xr.DataArray):
+        return values
+    check_no_mask(values, name=name, remedy="Fill them: array.filled(...).")
+    dims = {2: MAP_DIMS, 3: FIELD_DIMS}.get(np.ndim(values))
+    if dims is None:
+        raise InputError(
+            f"{name} must be a map (y, x) or a field (category, y, x) "
+            f"(got the shape {np.shape(values)})."
+        )
+    array = xr.DataArray(values, dims=dims).rename(None)  # not what dask calls the array
+    return array if dims == MAP_DIMS else array.assign_coords({CATEGORY: range(1, len(array) + 1)})
 
 
 def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
@@ -297,7 +313,7 @@ def _check_same_places(
 
 def zero_meaning(labels: xr.DataArray) -> str:
     """Return what 0 means in a label map: its attribute `zero_meaning`, or what its name says."""
-    default = "rejected" if labels.name == LABEL_WITH_REJECTION else "no reference"
+    default = "rejected" if labels.name == LABEL_WITH_REJECTION else NO_REFERENCE_MEANING
     return str(labels.attrs.get(ZERO_MEANING, default))
 
 

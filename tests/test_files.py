@@ -13,7 +13,7 @@ import rasterio
 import hsreject as hr
 from hsreject.errors import FileError, InputError
 from hsreject.files import complete_folder, recall, replacing
-from tests.io.written_maps import confidence_map, reject_map
+from tests.io.written_maps import confidence_map, probability_field, reject_map
 
 NAMES = ["map.tif", "map.img"]
 
@@ -40,8 +40,11 @@ def test_existing_files_are_replaced_only_when_asked(tmp_path, name) -> None:
 
 def test_side_files_neither_outlive_their_map_nor_are_taken_over(tmp_path) -> None:
     hr.write_map(reject_map(), tmp_path / "map.tif")
-    assert names(tmp_path) == ["map.tif", "map.tif.aux.xml"]
+    assert names(tmp_path) == ["map.qml", "map.tif", "map.tif.aux.xml"]
     hr.write_map(confidence_map(), tmp_path / "map.tif", overwrite=True)
+    assert names(tmp_path) == ["map.qml", "map.tif"]
+    assert "pseudocolor" in (tmp_path / "map.qml").read_text()
+    hr.write_map(probability_field(), tmp_path / "map.tif", overwrite=True)
     assert names(tmp_path) == ["map.tif"]
     for side in ("new.tif.aux.xml", "new.tif.ovr"):
         (tmp_path / side).write_text("somebody's")
@@ -49,6 +52,15 @@ def test_side_files_neither_outlive_their_map_nor_are_taken_over(tmp_path) -> No
             hr.write_map(reject_map(), tmp_path / "new.tif")
         assert (tmp_path / side).read_text() == "somebody's"
         (tmp_path / side).unlink()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_style_of_somebody_else_stays(tmp_path, overwrite) -> None:
+    (tmp_path / "map.qml").write_text("<!DOCTYPE qgis>\n<qgis/>")
+    hr.write_map(reject_map(), tmp_path / "map.tif", overwrite=overwrite)
+    hr.write_map(probability_field(), tmp_path / "map.tif", overwrite=True)
+    assert (tmp_path / "map.qml").read_text() == "<!DOCTYPE qgis>\n<qgis/>"
+    assert names(tmp_path) == ["map.qml", "map.tif"]
 
 
 def failing(labels):

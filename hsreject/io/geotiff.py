@@ -1,4 +1,4 @@
-"""GeoTIFF maps: lazy blocks written as they are computed, then made cloud-optimised and named."""
+"""GeoTIFF maps: lazy blocks written as they are computed, then cloud-optimised, named, styled."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from rasterio.windows import Window
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
+from hsreject.files import starts_with
 from hsreject.io.grid import quiet_without_place
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -33,6 +35,13 @@ TILE = 512
 _COLUMNS = (
     ("Value", 0, 5), ("Class", 2, 2),
     ("Red", 0, 6), ("Green", 0, 7), ("Blue", 0, 8), ("Alpha", 0, 9),
+)  # fmt: skip
+# How the styles begin that are ours to replace: QGIS drops the comment when a user saves a style.
+_STYLE, _OUR_STYLE = ".qml", "<!-- hsreject"
+# Nine steps of cividis, as in our pictures: even to the eye, and to most colour-blind eyes.
+_RAMP = (
+    "#00224e", "#1a386f", "#434e6c", "#61656f", "#7d7c78", "#9b9476", "#bcae6c", "#dec958",
+    "#fee838",
 )  # fmt: skip
 
 
@@ -88,9 +97,8 @@ class CategoryTable:
     def to_pam(self) -> bytes:
         """Return the text of GDAL's side file (.aux.xml).
 
-        For a GeoTIFF, GDAL keeps names of categories nowhere else. Every QGIS shows the list of
-        category names in the legend; the attribute table lets newer ones (3.30 and up) show only
-        the classes instead of all 256 entries of the palette.
+        For a GeoTIFF, GDAL keeps names of categories nowhere else. The attribute table lists only
+        the classes, where the palette of a TIFF has a colour for every value of its type.
         """
         root = ET.Element("PAMDataset")
         band = ET.SubElement(root, "PAMRasterBand", band="1")
@@ -111,6 +119,18 @@ class CategoryTable:
         ET.indent(root)
         # No XML declaration: GDAL ignores a side file whose first node is not PAMDataset.
         return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))
+
+    def renderer(self) -> ET.Element:
+        """Return how QGIS draws the map: other values, no data and no reference are transparent."""
+        drawn = _renderer("paletted")
+        palette = ET.SubElement(drawn, "colorPalette")
+        for value, name in self.names.items():
+            if value or name != schema.NO_REFERENCE_MEANING:
+                color = "#" + bytes(self.colors[value]).hex()
+                ET.SubElement(
+                    palette, "paletteEntry", value=str(value), color=color, alpha="255", label=name
+                )
+        return drawn
 
 
 def store(
@@ -193,12 +213,19 @@ def _create(raster: Raster, path: Path) -> None:
 
 
 def side_files(path: Path) -> list[str]:
-    """Return the names of the files that may stand beside a GeoTIFF and belong to it."""
-    return [f"{path.name}{suffix}" for suffix in (".aux.xml", ".ovr", ".msk")]
+    """Return the names of the files that may stand beside a GeoTIFF and belong to it.
+
+    QGIS looks for a style under the name of the map without ``.tif``. One that a user has saved, or
+    that belongs to another layer of this name, stays as it is.
+    """
+    style = path.with_suffix(_STYLE)
+    ours = not style.is_file() or starts_with(style, _OUR_STYLE.encode())
+    named = [f"{path.name}{suffix}" for suffix in (".aux.xml", ".ovr", ".msk")]
+    return [*named, style.name] if ours else named
 
 
 def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
-    """Write the tiled, compressed file with overviews at `path`, and the names beside it.
+    """Write the tiled, compressed file with overviews at `path`, and names and style beside it.
 
     Overviews of label maps take the most frequent value, so that they never show a class that is
     not there; those of float maps take the mean.
@@ -218,6 +245,57 @@ def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
         _check_end(path)
     if raster.categories is not None:
         path.with_name(f"{path.name}.aux.xml").write_bytes(raster.categories.to_pam())
+        path.with_suffix(_STYLE).write_bytes(_style(raster.categories.renderer()))
+    elif len(raster.bands) == 1:
+        path.with_suffix(_STYLE).write_bytes(_style(_ramp_renderer(*_limits(plain))))
+
+
+def _style(renderer: ET.Element) -> bytes:
+    """Return the text of a layer style of QGIS (.qml)."""
+    # QGIS translates styles of older versions, and takes one without a version for very old.
+    root = ET.Element("qgis", version="3.22.0")
+    ET.SubElement(root, "pipe").append(renderer)
+    ET.indent(root)
+    note = f"{_OUR_STYLE} replaces this style with its map, but not one that QGIS has saved. -->\n"
+    return note.encode() + bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))
+
+
+def _renderer(kind: str, attributes: Mapping[str, str] | None = None) -> ET.Element:
+    common = {"type": kind, "band": "1", "alphaBand": "-1", "opacity": "1"}
+    return ET.Element("rasterrenderer", {**common, **(attributes or {})})
+
+
+def _ramp_renderer(low: float, high: float) -> ET.Element:
+    """Return how QGIS draws a float map: a perceptual ramp over its range, bright where it is high.
+
+    From the steps QGIS makes a continuous legend, and fits them to another range on request.
+    """
+    ends = {"classificationMin": repr(low), "classificationMax": repr(high)}
+    drawn = _renderer("singlebandpseudocolor", ends)
+    shader = ET.SubElement(
+        ET.SubElement(drawn, "rastershader"),
+        "colorrampshader",
+        colorRampType="INTERPOLATED",
+        classificationMode="1",
+        minimumValue=repr(low),
+        maximumValue=repr(high),
+    )
+    for value, color in zip(np.linspace(low, high, len(_RAMP)).tolist(), _RAMP, strict=True):
+        ET.SubElement(
+            shader, "item", value=repr(value), color=color, alpha="255", label=f"{value:.4g}"
+        )
+    return drawn
+
+
+def _limits(path: Path) -> tuple[float, float]:
+    """Return the smallest and the largest finite value of a float map; 0 and 1 if it has none."""
+    low, high = np.inf, -np.inf
+    with quiet_without_place(), rasterio.open(path, driver="GTiff") as file:
+        for _, window in file.block_windows(1):
+            block = file.read(1, window=window)
+            finite = block[np.isfinite(block)]
+            low, high = finite.min(initial=low), finite.max(initial=high)
+    return (float(low), float(high)) if low <= high else (0.0, 1.0)
 
 
 def _check_end(path: Path) -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import rioxarray  # noqa: F401 - registers the .rio accessor
 import xarray as xr
 from affine import Affine
-from rasterio.errors import NotGeoreferencedWarning
+from rasterio.crs import CRS
+from rasterio.errors import CRSError, NotGeoreferencedWarning
 
 from hsreject.errors import InputError
 from hsreject.schema import MAP_DIMS, X, Y
-
-if TYPE_CHECKING:
-    from rasterio.crs import CRS
 
 # Coordinates that differ by less than this part of a pixel are the same.
 _TOLERANCE = 0.01
@@ -54,6 +52,31 @@ class Grid:
         if transform is None:
             transform = array.rio.transform(recalc=True)
         return cls(height, width, transform, array.rio.crs)
+
+    def stated(self, transform: Affine | Sequence[float] | None, crs: Any) -> Grid:
+        """Return this grid with the transform and the reference system that a caller gave."""
+        grid = self
+        if transform is not None:
+            try:
+                given = Affine(*(float(number) for number in transform[:6]))
+            except (TypeError, ValueError):
+                given = None
+            if given is None or given.is_degenerate or not np.isfinite(given[:6]).all():
+                raise InputError(
+                    "transform must be six numbers that span an area, as rasterio orders them: "
+                    f"(a, b, c, d, e, f) with x = a column + b row + c (got {transform!r}). "
+                    "GDAL's order is turned with affine.Affine.from_gdal(*numbers)."
+                )
+            grid = replace(grid, transform=given)
+        if crs is not None:
+            try:
+                grid = replace(grid, crs=CRS.from_user_input(crs))
+            except (CRSError, ValueError) as error:
+                raise InputError(
+                    f"crs {crs!r} is not a reference system ({str(error).rstrip('.')}). Give an "
+                    "EPSG code such as 'EPSG:32633', WKT, or a CRS of rasterio or pyproj."
+                ) from error
+        return grid
 
     @property
     def georeferenced(self) -> bool:
@@ -91,7 +114,8 @@ class Grid:
         if self.crs is not None:
             place = place.rio.write_crs(self.crs)
         place = place.rio.write_transform(self.transform)
-        placed = array.assign_coords(self._centres(array)).assign_coords(place.coords)
+        bare = array.drop_vars((X, Y, _ROTATED_X, _ROTATED_Y), errors="ignore")
+        placed = bare.assign_coords(self._centres(array)).assign_coords(place.coords)
         placed.encoding = {**array.encoding, **place.encoding}
         return placed
 

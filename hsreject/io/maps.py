@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -35,28 +35,45 @@ if TYPE_CHECKING:
 
 
 def write_map(
-    array: xr.DataArray,
+    array: xr.DataArray | NDArray[Any],
     path: str | PathLike[str],
     *,
+    transform: Affine | Sequence[float] | None = None,
+    crs: Any = None,
+    classes: ClassTable | Mapping[int, str] | Sequence[str] | None = None,
+    nodata: float | None = None,
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> None:
     """Write a map that GIS programs open with its classes, colours and place.
 
-    A name that ends in ``.tif`` makes a Cloud-Optimised GeoTIFF (tiled, compressed, with overviews;
-    the names of the classes stand in the side file ``.tif.aux.xml``, where GDAL and QGIS look for
-    them); ``.img``, ``.dat`` or ``.bsq`` an ENVI file with a header. The file appears under its
-    name only when it is complete.
+    A name that ends in ``.tif`` makes a Cloud-Optimised GeoTIFF (tiled, compressed, with
+    overviews). Beside it stand the names of the classes, where GDAL looks for them
+    (``.tif.aux.xml``), and the style of QGIS (``.qml``): exactly the classes and what is rejected,
+    or for a float map (y, x) a perceptual ramp over its range. A style of this name that QGIS has
+    saved is kept. ``.img``, ``.dat`` or ``.bsq`` make an ENVI file with a header. The file appears
+    under its name only when it is complete.
 
     Parameters
     ----------
-    array : DataArray, dims (y, x) or (category, y, x)
+    array : DataArray or array, dims (y, x) or (category, y, x)
         Integers are labels: the class table in the attributes gives names and colours, 0 is called
         what `schema.zero_meaning` says (rejected, no reference), `schema.nodata_label` is no data
         and transparent. Booleans are written as 0 and 1. Floats (confidence, probability) have NaN
         for no data. Lazy arrays are computed and written block by block.
     path : path
         The file to make; its folder must exist.
+    transform : Affine or six numbers, optional
+        From (column, row) of a pixel's corner to map coordinates, as in rasterio; by default what
+        the array says.
+    crs : optional
+        The reference system, anything that rasterio takes, such as "EPSG:32633"; by default what
+        the array says.
+    classes : ClassTable, mapping or names, optional
+        Names of the classes 1, 2, ..., or of values; a mapping may also say what 0 means. By
+        default what the array says.
+    nodata : number, optional
+        Another value of pixels without data.
     overwrite : bool
         Replace a file that is already there.
     progress : ProgressCallback
@@ -64,18 +81,51 @@ def write_map(
 
     Examples
     --------
-    >>> import numpy as np, rasterio, tempfile
-    >>> from hsreject.schema import attach_classes
-    >>> from hsreject.classes import ClassTable
-    >>> labels = xr.DataArray(np.array([[1, 2]], dtype="uint8"), dims=("y", "x"))
-    >>> labels = attach_classes(labels, ClassTable.from_names(["soil", "water"]))
+    >>> import numpy as np, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_map(labels.rio.write_crs("EPSG:32633"), f"{folder}/map.tif")
-    ...     with rasterio.open(f"{folder}/map.tif") as file:
-    ...         file.crs.to_epsg(), file.nodata, file.read(1).tolist()
-    (32633, 255.0, [[1, 2]])
+    ...     write_map(
+    ...         np.array([[0, 2], [1, -1]]),
+    ...         f"{folder}/map.tif",
+    ...         transform=(30, 0, 500_000, 0, -30, 4_200_000),
+    ...         crs="EPSG:32633",
+    ...         classes={0: "rejected", 1: "soil", 2: "water"},
+    ...         nodata=-1,
+    ...     )
+    ...     back = open_map(f"{folder}/map.tif")
+    >>> back.values.tolist(), back.rio.crs.to_epsg(), back.attrs["class_names"]
+    ([[0, 2], [1, 255]], 32633, ['soil', 'water'])
     """
-    write_maps({path: array}, overwrite=overwrite, progress=progress)
+    described = _described(schema.as_map_or_field(array, name="the map to write"), classes, nodata)
+    if transform is not None or crs is not None:
+        described = Grid.of(described).stated(transform, crs).attach(described)
+    write_maps({path: described}, overwrite=overwrite, progress=progress)
+
+
+def _described(
+    array: xr.DataArray,
+    classes: ClassTable | Mapping[int, str] | Sequence[str] | None,
+    nodata: float | None,
+) -> xr.DataArray:
+    """Return a map with the classes and the nodata value that a caller gave."""
+    if isinstance(classes, Mapping) and 0 in classes:
+        array = array.assign_attrs({schema.ZERO_MEANING: str(classes[0])})
+        classes = {value: name for value, name in classes.items() if value != 0}
+    if classes is not None:
+        table = classes if isinstance(classes, ClassTable) else ClassTable.from_names(classes)
+        if len(table) != array.sizes.get(schema.CATEGORY, len(table)):
+            raise InputError(
+                f"The field has {array.sizes[schema.CATEGORY]} categories, but {len(table)} "
+                "classes were given. Name each category once."
+            )
+        array = schema.attach_classes(array, table)
+    if nodata is not None and array.dtype.kind == "f":
+        return array.where(array != nodata)
+    if nodata is not None and array.dtype.kind in "iu":  # 0, too, may mean no data
+        missing, wide = schema.nodata_label(np.int64), array.astype(np.int64)
+        stated = array.attrs.get("_FillValue", schema.nodata_label(array.dtype))
+        gone = (wide == nodata) | (wide == stated)
+        return wide.where(~gone, missing).assign_attrs(_FillValue=missing)
+    return array
 
 
 def write_maps(
@@ -151,7 +201,9 @@ class Raster:
             )
         labels = _truth_map(array) if array.dtype.kind == "b" else array
         if ClassTable.from_attrs(labels.attrs) is None:
-            labels = labels.compute()  # the classes are those that occur: values are needed twice
+            # the classes are those that occur: values are needed twice
+            missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
+            labels = labels.compute().assign_attrs(_FillValue=missing)
         categories = _categories(labels)
         encoded = _encode(labels, categories)
         return cls(_stack(encoded), categories.nodata, (str(array.name or ""),), categories, grid)

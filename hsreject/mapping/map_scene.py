@@ -112,7 +112,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     model : MapModel or path
         Of :func:`hsreject.train`.
     out : path, optional
-        A folder for `label.tif`, `label_with_rejection.tif`, `confidence.tif` and `summary.toml`.
+        A folder for `label.tif`, `label_with_rejection.tif` and `confidence.tif`, with what
+        :func:`hsreject.write_map` puts beside them, and `summary.toml`.
         They appear together when all are complete.
     fraction : float in [0, 1]
         Share of the pixels with data to reject; the nearest that a threshold reaches is taken.

@@ -116,11 +116,13 @@ def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_pat
     kept = {row["value"]: row["pixels_kept"] for row in summary["classes"]}
     assert kept == {value: (values == value).sum() for value in range(1, 6)}
     assert summary["classes"][0]["hectares_kept"] == pytest.approx(kept[1] * 0.09)
-    labels = [
-        f"{name}.tif{end}" for name in ("label", "label_with_rejection") for end in ("", ".aux.xml")
-    ]
     names = {path.name for path in out.iterdir()}
-    assert names == {"confidence.tif", "summary.toml", *labels}
+    labels = {
+        f"{name}{end}"
+        for name in ("label", "label_with_rejection")
+        for end in (".tif", ".tif.aux.xml", ".qml")
+    }
+    assert names == {"confidence.tif", "confidence.qml", "summary.toml", *labels}
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:

@@ -175,7 +175,8 @@ def test_what_is_not_a_map_is_refused(tmp_path) -> None:
         (reject_map().astype(complex), "map.tif", "complex128"),
         (reject_map().expand_dims("time"), "map.tif", "dims"),
         (reject_map().isel(x=slice(0)), "map.tif", "empty"),
-        (reject_map().values, "map.tif", "got ndarray"),
+        (reject_map().values[0], "map.tif", r"\(50,\)"),
+        (np.ma.masked_equal(reject_map().values, 255), "map.tif", "masked"),
     ):
         with pytest.raises(InputError, match=message):
             hr.write_map(array, tmp_path / name)
@@ -207,6 +208,89 @@ def test_lazy_maps_are_computed_once_and_block_by_block(tmp_path) -> None:
         np.testing.assert_array_equal(file.read(1), labels.values / 2)
     assert told[-1][0] == told[-1][1]
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+# Plain arrays, with the place and the classes beside them.
+
+
+@pytest.mark.parametrize("transform", [NORTH_UP, ROTATED, SHEARED], ids=["north", "rot", "shear"])
+def test_plain_arrays_become_the_same_file(tmp_path, transform) -> None:
+    place = {"transform": transform, "crs": "EPSG:32633"}
+    named = {0: "rejected", 1: CLASSES.names[0], 2: CLASSES.names[1]}
+    field = probability_field()
+    for given, words in (
+        (reject_map(), {"classes": named}),
+        (confidence_map(), {}),
+        (field, {"classes": CLASSES.names}),
+    ):
+        array = placed(given.rename(None), transform).assign_attrs(zero_meaning="rejected")
+        hr.write_map(array, tmp_path / "array.tif", overwrite=True)
+        for plain in (array.values, da.from_array(array.values, chunks=-1)):
+            hr.write_map(plain, tmp_path / "plain.tif", overwrite=True, **place, **words)
+            for end in (".tif", *((".qml",) if array.ndim == 2 else ())):
+                files = [tmp_path / f"{name}{end}" for name in ("array", "plain")]
+                assert files[0].read_bytes() == files[1].read_bytes()
+    hr.write_map(field.values, tmp_path / "plain.tif", overwrite=True)
+    assert schema.class_table(hr.open_map(tmp_path / "plain.tif")) == ClassTable.plain([1, 2])
+
+
+def test_what_is_given_goes_before_what_the_array_says(tmp_path) -> None:
+    colored = ClassTable.from_names({1: "a", 2: "b", 9: "c"}, colors=["#010203"] * 3)
+    for old, new in ((ROTATED, NORTH_UP), (NORTH_UP, ROTATED)):
+        labels = placed(reject_map(), old)
+        labels = Grid.of(labels).attach(labels)  # with the coordinates of pixels, too
+        hr.write_map(
+            labels,
+            tmp_path / "map.tif",
+            transform=tuple(new)[:6],
+            crs=32632,
+            classes=colored,
+            overwrite=True,
+        )
+        back = hr.open_map(tmp_path / "map.tif")
+        assert Grid.of(back).transform == new
+        assert Grid.of(back).crs.to_epsg() == 32632
+        assert schema.class_table(back) == colored
+        assert schema.zero_meaning(back) == "rejected"
+
+
+def test_pixels_without_data_may_have_any_value(tmp_path) -> None:
+    path = tmp_path / "map.tif"
+    for values, nodata, expected in (
+        (np.array([[1, -9]]), -9, [[1, 255]]),
+        (np.array([[1, 7]]), 7, [[1, 255]]),
+        (np.array([[1, 0]], dtype=np.uint16), 0, [[1, 255]]),
+        (np.array([[1, 255, 9]], dtype=np.uint8), 9, [[1, 255, 255]]),
+        (np.array([[1, 255]], dtype=np.uint8), None, [[1, 255]]),
+        (np.array([[1, 65535]], dtype=np.uint16), None, [[1, 65535]]),
+        (np.array([[0.5, -9.0]]), -9, [[0.5, np.nan]]),
+    ):
+        hr.write_map(values, path, nodata=nodata, overwrite=True)
+        back = hr.open_map(path)
+        np.testing.assert_array_equal(back, expected)
+        if back.dtype.kind != "f":
+            assert schema.class_table(back) == ClassTable.plain([1])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"transform": (30, 0, 5e5)}, r"\(30, 0, 500000.0\)"),
+        ({"transform": (0, 0, 0, 0, 0, 0)}, "from_gdal"),
+        ({"transform": "north up"}, "north up"),
+        ({"transform": (np.nan, 0, 0, 0, 1, 0)}, "six numbers"),
+        ({"crs": "EPSG:Lisbon"}, "EPSG:Lisbon"),
+        ({"classes": ["soil", "soil"]}, "soil"),
+        ({"classes": ["soil"]}, "the value 2"),
+        ({"classes": {"soil": 1}}, "soil"),
+    ],
+)
+def test_wrong_words_beside_an_array(tmp_path, words, message) -> None:
+    with pytest.raises(InputError, match=message):
+        hr.write_map(reject_map().values, tmp_path / "map.tif", **words)
+    with pytest.raises(InputError, match="3 classes"):
+        hr.write_map(np.ones((2, 4, 4)), tmp_path / "map.tif", classes="abc")
+    assert list(tmp_path.iterdir()) == []
 
 
 # Opened again.
