@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,7 @@ from hsreject.errors import FileError
 T = TypeVar("T")
 
 PARTIAL = ".partial."  # how the name of a hidden folder begins that is still being filled
+UNFINISHED = ".unfinished."  # and of one from which work that was stopped can go on
 
 
 def existing(path: str | PathLike[str]) -> Path:
@@ -137,7 +139,12 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise FileError(f"{there} is a file. Give the name of a folder.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FileError(f"Cannot write into the folder {folder}: {there} may not be written to.")
-    if not overwrite and folder.is_dir() and any(folder.iterdir()):
+    left = (PARTIAL, UNFINISHED)
+    if (
+        not overwrite
+        and folder.is_dir()
+        and any(not entry.name.startswith(left) for entry in folder.iterdir())
+    ):
         raise FileError(
             f"The folder {folder} is not empty. Choose another one, or allow overwriting "
             "(--overwrite, in Python overwrite=True)."
@@ -173,7 +180,59 @@ def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if made and not complete:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # not empty: work goes on from what is there
+                folder.rmdir()
+
+
+@contextmanager
+def unfinished_folder(folder: Path, key: str) -> Iterator[Path]:
+    """Give a hidden folder inside `folder` for parts of a result, which outlives a failure.
+
+    It is named after `key`, a token of everything that the parts depend on: the same work finds
+    its finished parts again, and what other work has left behind is removed. When the block ends
+    well, the parts are removed, too.
+    """
+    made = not folder.exists()
+    work = folder / f"{UNFINISHED}{key}"
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
+    try:
+        with alone_in(folder):
+            for left in (*folder.glob(f"{PARTIAL}*"), *folder.glob(f"{UNFINISHED}*")):
+                if left != work:
+                    shutil.rmtree(left, ignore_errors=True)
+            yield work
+            shutil.rmtree(work, ignore_errors=True)
+    finally:
+        with suppress(OSError):  # not empty: there are finished parts
+            if work.exists():
+                work.rmdir()
+            if made:
+                folder.rmdir()
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes that ask for the same out of a folder; the end of this one lets go."""
+    if sys.platform == "win32":  # has no such locks
+        yield
+        return
+    import fcntl  # noqa: PLC0415
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FileError(
+                f"Another process is writing into the folder {folder}. Wait until it has ended, "
+                "or choose another folder."
+            ) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def _put(entry: Path, place: Path) -> None:

@@ -186,6 +186,10 @@ def show_summary(summary: MapSummary, console: Console) -> None:
         rows.append((share.name, str(share.n_kept), str(share.n_rejected), rejected, kept))
     headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
     console.print(result_table(console, headings, rows))
+    if summary.n_continued:
+        console.print(
+            f"went on from {summary.n_continued} of {summary.n_blocks} blocks, finished before"
+        )
     rejection = summary.rejection
     console.print(
         f"rejected {100 * summary.rejected_fraction:.2f} % of {summary.n_pixels} pixels with data: "
