@@ -15,6 +15,7 @@ from hsreject.cli.console import (
     check_there,
     progress_on,
     result_table,
+    saying_how_to_go_on,
 )
 
 if TYPE_CHECKING:
@@ -153,7 +154,11 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.mapping.blocks import cluster
     from hsreject.mapping.map_scene import map_scene
 
-    with progress_on(Console(stderr=True)) as progress, cluster(scheduler):
+    with (
+        saying_how_to_go_on(),
+        progress_on(Console(stderr=True)) as progress,
+        cluster(scheduler),
+    ):
         made = map_scene(
             scene,
             model,
