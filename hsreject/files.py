@@ -17,6 +17,7 @@ from hsreject.errors import FileError
 T = TypeVar("T")
 
 PARTIAL = ".partial."  # how the name of a hidden folder begins that is still being filled
+MANIFEST = "manifest.txt"  # lists the files of a result, one per line
 UNFINISHED = ".unfinished."  # and of one from which work that was stopped can go on
 
 
@@ -155,8 +156,9 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a hidden folder to write into; at the end its content is moved into `folder`.
 
-    A folder inside replaces an old one of the same name. When the block fails, nothing is left
-    behind, and what was in `folder` stays as it was.
+    A list of what was written, `MANIFEST`, is kept with it: files of an earlier result that this
+    one does not have are removed, and no others. When the block fails, nothing is left behind, and
+    what was in `folder` stays as it was.
     """
     check_folder(folder, overwrite=overwrite)
     made = not folder.exists()
@@ -168,8 +170,7 @@ def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     complete = False
     try:
         yield work
-        for entry in sorted(work.iterdir()):
-            _put(entry, folder / entry.name)
+        _move(work, folder)
         complete = True
     except FileError as error:  # which names the hidden folder, unknown to the reader
         raise FileError(str(error).replace(str(work), str(folder))) from error
@@ -235,10 +236,22 @@ def alone_in(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _put(entry: Path, place: Path) -> None:
-    if entry.is_dir() and place.is_dir():
-        shutil.rmtree(place)
-    entry.replace(place)
+def _move(work: Path, folder: Path) -> None:
+    """Move all files of a result into `folder`, and remove those of the result before it."""
+    manifest = folder / MANIFEST
+    new = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file()}
+    old = set(manifest.read_text("utf-8").splitlines()) if manifest.is_file() else set()
+    # before anything moves: whoever is killed in between leaves no file that nobody knows of
+    manifest.write_text("\n".join(sorted(old | new)), encoding="utf-8")
+    for name in sorted(new):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).replace(folder / name)
+    for name in old - new:
+        if folder.resolve() in (folder / name).resolve().parents:  # never outside
+            (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # not empty
+                (folder / name).parent.rmdir()
+    manifest.write_text("\n".join(sorted(new)), encoding="utf-8")
 
 
 def recall(
