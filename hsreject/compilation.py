@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -28,28 +30,76 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"nsz"}, "_nrt":
 ZERO, HALF, ONE, TWO, FOUR = (np.float32(number) for number in (0, 0.5, 1, 2, 4))
 
 
-def compiled(**options: Any) -> Callable[[F], F]:
-    """Return a decorator that compiles a function on first use and keeps its code on disk.
+class Compiled:
+    """A function that is compiled on first use, and whose code is kept on disk.
 
-    Options are those of ``numba.njit``. Where no folder can be written to, the function is
-    compiled once in every process.
+    Where no folder can be written to, it is compiled once in every process.
     """
 
-    def decorate(function: F) -> F:
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         try:
-            made: F = numba.njit(nogil=True, cache=True, **options)(function)
+            self._function: Any = numba.njit(nogil=True, cache=True, **options)(function)
         except RuntimeError:  # no folder that a cache could be written to
-            made = numba.njit(nogil=True, **options)(function)
-        return made
+            self._function = numba.njit(nogil=True, **options)(function)
 
-    return decorate
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function; Ctrl-C waits for its end, since a compiler cut short may crash."""
+        with _interrupts_later():
+            return self._function(*arguments)
+
+    @property
+    def first_use(self) -> str | None:
+        """What the next call begins with, in words; None where the code is ready."""
+        if self._function.signatures:
+            return None
+        return "loading kernels" if any(self._kept()) else "compiling kernels (only once)"
+
+    def forget_stale(self) -> None:
+        """Remove compiled code older than any kernel file beside the function, or than this file.
+
+        numba compares a kernel with its own file only, but its code holds inner functions of
+        others.
+        """
+        source = Path(self._function.py_func.__code__.co_filename)
+        beside = source.parent.glob("*_kernels.py")
+        newest = max(path.stat().st_mtime for path in (Path(__file__), *beside))
+        for index in self._kept():
+            with suppress(OSError):  # another process may have removed it, or may own it
+                if index.stat().st_mtime < newest:
+                    index.unlink()
+
+    def _kept(self) -> Iterator[Path]:
+        """Yield the files that list the code kept on disk."""
+        folder = self._function.stats.cache_path
+        return Path(folder).glob(f"*.{self._function.__name__}-*.nbi") if folder else iter(())
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Hold Ctrl-C back while the block runs; only the main thread ever sees one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
+
+
+def compiled(function: F) -> F:
+    """Compile a function that is called from Python, with numba's own options."""
+    return cast("F", Compiled(function))
 
 
 def kernel(function: F) -> F:
     """Compile a function that is called from Python, with the options of all kernels."""
-    made = compiled(**_OPTIONS)(function)
-    _forget_stale(made)
-    return made
+    made = Compiled(function, **_OPTIONS)
+    made.forget_stale()
+    return cast("F", made)
 
 
 def inner(function: F) -> F:
@@ -85,19 +135,3 @@ fma: Callable[[Number, Number, Number], Any] = (
     if get_host_cpu_features().get("fma", True)
     else numba.njit(lambda a, b, c: a * b + c, **_OPTIONS)
 )
-
-
-def _forget_stale(function: Any) -> None:
-    """Remove compiled code older than any kernel file beside the function, or than this file.
-
-    numba compares a kernel with its own file only, but its code holds inner functions of others.
-    """
-    folder = function.stats.cache_path
-    if not folder:
-        return
-    beside = Path(function.py_func.__code__.co_filename).parent.glob("*_kernels.py")
-    newest = max(path.stat().st_mtime for path in (Path(__file__), *beside))
-    for index in Path(folder).glob(f"*.{function.__name__}-*.nbi"):
-        with suppress(OSError):  # another process may have removed it, or may own it
-            if index.stat().st_mtime < newest:
-                index.unlink()

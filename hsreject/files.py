@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,8 @@ from hsreject.errors import FileError
 T = TypeVar("T")
 
 PARTIAL = ".partial."  # how the name of a hidden folder begins that is still being filled
+MANIFEST = "manifest.txt"  # lists the files of a result, one per line
+UNFINISHED = ".unfinished."  # and of one from which work that was stopped can go on
 
 
 def existing(path: str | PathLike[str]) -> Path:
@@ -137,7 +140,12 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise FileError(f"{there} is a file. Give the name of a folder.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FileError(f"Cannot write into the folder {folder}: {there} may not be written to.")
-    if not overwrite and folder.is_dir() and any(folder.iterdir()):
+    left = (PARTIAL, UNFINISHED)
+    if (
+        not overwrite
+        and folder.is_dir()
+        and any(not entry.name.startswith(left) for entry in folder.iterdir())
+    ):
         raise FileError(
             f"The folder {folder} is not empty. Choose another one, or allow overwriting "
             "(--overwrite, in Python overwrite=True)."
@@ -148,8 +156,9 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
 def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a hidden folder to write into; at the end its content is moved into `folder`.
 
-    A folder inside replaces an old one of the same name. When the block fails, nothing is left
-    behind, and what was in `folder` stays as it was.
+    A list of what was written, `MANIFEST`, is kept with it: files of an earlier result that this
+    one does not have are removed, and no others. When the block fails, nothing is left behind, and
+    what was in `folder` stays as it was.
     """
     check_folder(folder, overwrite=overwrite)
     made = not folder.exists()
@@ -161,8 +170,7 @@ def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     complete = False
     try:
         yield work
-        for entry in sorted(work.iterdir()):
-            _put(entry, folder / entry.name)
+        _move(work, folder)
         complete = True
     except FileError as error:  # which names the hidden folder, unknown to the reader
         raise FileError(str(error).replace(str(work), str(folder))) from error
@@ -173,13 +181,77 @@ def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if made and not complete:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # not empty: work goes on from what is there
+                folder.rmdir()
 
 
-def _put(entry: Path, place: Path) -> None:
-    if entry.is_dir() and place.is_dir():
-        shutil.rmtree(place)
-    entry.replace(place)
+@contextmanager
+def unfinished_folder(folder: Path, key: str) -> Iterator[Path]:
+    """Give a hidden folder inside `folder` for parts of a result, which outlives a failure.
+
+    It is named after `key`, a token of everything that the parts depend on: the same work finds
+    its finished parts again, and what other work has left behind is removed. When the block ends
+    well, the parts are removed, too.
+    """
+    made = not folder.exists()
+    work = folder / f"{UNFINISHED}{key}"
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
+    try:
+        with alone_in(folder):
+            for left in (*folder.glob(f"{PARTIAL}*"), *folder.glob(f"{UNFINISHED}*")):
+                if left != work:
+                    shutil.rmtree(left, ignore_errors=True)
+            yield work
+            shutil.rmtree(work, ignore_errors=True)
+    finally:
+        with suppress(OSError):  # not empty: there are finished parts
+            if work.exists():
+                work.rmdir()
+            if made:
+                folder.rmdir()
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes that ask for the same out of a folder; the end of this one lets go."""
+    if sys.platform == "win32":  # has no such locks
+        yield
+        return
+    import fcntl  # noqa: PLC0415
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise FileError(
+                f"Another process is writing into the folder {folder}. Wait until it has ended, "
+                "or choose another folder."
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _move(work: Path, folder: Path) -> None:
+    """Move all files of a result into `folder`, and remove those of the result before it."""
+    manifest = folder / MANIFEST
+    new = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file()}
+    old = set(manifest.read_text("utf-8").splitlines()) if manifest.is_file() else set()
+    # before anything moves: whoever is killed in between leaves no file that nobody knows of
+    manifest.write_text("\n".join(sorted(old | new)), encoding="utf-8")
+    for name in sorted(new):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (work / name).replace(folder / name)
+    for name in old - new:
+        if folder.resolve() in (folder / name).resolve().parents:  # never outside
+            (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # not empty
+                (folder / name).parent.rmdir()
+    manifest.write_text("\n".join(sorted(new)), encoding="utf-8")
 
 
 def recall(

@@ -168,7 +168,7 @@ def test_a_folder_is_filled_at_the_end_or_not_at_all(tmp_path) -> None:
     assert (tmp_path / "results" / "maps" / "a.txt").read_text() == "whole"
     fill("new", overwrite=True)
     assert (tmp_path / "results" / "maps" / "a.txt").read_text() == "new"
-    assert names(tmp_path / "results") == ["maps"]
+    assert names(tmp_path / "results") == ["manifest.txt", "maps"]
 
 
 KEEP = {
@@ -204,3 +204,25 @@ def test_without_a_place_or_a_result_nothing_is_kept(tmp_path, monkeypatch) -> N
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(FileError, match="Cannot make the folder"):
         recall(tmp_path / "file" / "result", lambda: 4, **KEEP)
+
+
+def test_a_result_replaces_its_predecessor_and_nothing_else(tmp_path) -> None:
+    def write(*names: str) -> None:
+        with complete_folder(tmp_path / "out", overwrite=True) as work:
+            for name in names:
+                (work / name).parent.mkdir(exist_ok=True)
+                (work / name).write_text("ours")
+
+    write("maps/a.tif", "maps/b.tif", "figures/c.png", "report.html")
+    mine = [tmp_path / "out" / name for name in ("maps/mine.tif", "notes.txt")]
+    for path in mine:
+        path.write_text("mine")
+    manifest = tmp_path / "out" / "manifest.txt"
+    manifest.write_text(manifest.read_text() + "\n../outside.txt")
+    (tmp_path / "outside.txt").write_text("mine")
+    write("maps/a.tif", "report.html")
+    there = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
+    ours = {"out/manifest.txt", "out/maps/a.tif", "out/report.html"}
+    assert there == ours | {"out/maps/mine.tif", "out/notes.txt", "outside.txt"}
+    assert not (tmp_path / "out" / "figures").exists()
+    assert manifest.read_text().split() == ["maps/a.tif", "report.html"]

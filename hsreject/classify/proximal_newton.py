@@ -292,7 +292,7 @@ def _penalized_quadratic(
     return updated
 
 
-@compiled()
+@compiled
 def _descend(
     curvature: FloatArray,
     slope: FloatArray,

@@ -7,6 +7,7 @@ file is reported at once.
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from hsreject.cli.run_command import run_command
 from hsreject.errors import HsrejectError, HsrejectWarning
 
 BAD_INPUT = 2
+STOPPED = 130  # what typer makes of Ctrl-C
 _OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 app = typer.Typer(
@@ -76,6 +78,12 @@ def main() -> None:
         except HsrejectError as error:
             sys.stderr.write(f"hsreject: {error}\n")
             sys.exit(BAD_INPUT)
+        except SystemExit as ended:
+            if ended.code == STOPPED:  # at once: Python would wait for the tasks of its threads
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(STOPPED)
+            raise
         except OSError as error:  # where no command expects one, such as a full /tmp
             if error.errno not in _OF_THE_SYSTEM:
                 raise

@@ -102,6 +102,16 @@ def progress_on(console: Console) -> Iterator[ProgressCallback]:
 
 
 @contextmanager
+def saying_how_to_go_on() -> Iterator[None]:
+    """Tell whoever presses Ctrl-C that nothing finished is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.stderr.write("hsreject: stopped. The same command goes on from what is finished.\n")
+        raise
+
+
+@contextmanager
 def _shown(console: Console) -> Iterator[ProgressCallback]:
     if not console.is_terminal:
         yield _Log(console)

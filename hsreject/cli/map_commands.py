@@ -15,6 +15,7 @@ from hsreject.cli.console import (
     check_there,
     progress_on,
     result_table,
+    saying_how_to_go_on,
 )
 
 if TYPE_CHECKING:
@@ -153,7 +154,11 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.mapping.blocks import cluster
     from hsreject.mapping.map_scene import map_scene
 
-    with progress_on(Console(stderr=True)) as progress, cluster(scheduler):
+    with (
+        saying_how_to_go_on(),
+        progress_on(Console(stderr=True)) as progress,
+        cluster(scheduler),
+    ):
         made = map_scene(
             scene,
             model,
@@ -186,6 +191,10 @@ def show_summary(summary: MapSummary, console: Console) -> None:
         rows.append((share.name, str(share.n_kept), str(share.n_rejected), rejected, kept))
     headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
     console.print(result_table(console, headings, rows))
+    if summary.n_continued:
+        console.print(
+            f"went on from {summary.n_continued} of {summary.n_blocks} blocks, finished before"
+        )
     rejection = summary.rejection
     console.print(
         f"rejected {100 * summary.rejected_fraction:.2f} % of {summary.n_pixels} pixels with data: "

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Settings, progress_on, result_table
+from hsreject.cli.console import Settings, progress_on, result_table, saying_how_to_go_on
 
 
 def run_command(
@@ -38,7 +38,7 @@ def run_command(
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out
-    with progress_on(Console(stderr=True)) as progress:
+    with saying_how_to_go_on(), progress_on(Console(stderr=True)) as progress:
         dataset = run(document, out=folder, settings=settings or (), progress=progress)
     headings, rows = summary_rows(dataset)
     console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))

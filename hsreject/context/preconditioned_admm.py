@@ -73,8 +73,8 @@ class PreconditionedADMM(Solver):
         relaxed, exact = (self._steps(problem, rho) for rho in (self.relaxation, 1.0))
         first_check = _usual_iterations(problem.strength, stop.tol)
         journal = Journal(problem, stop, progress, next_check=first_check)
-        if not iteration.kernel.signatures:  # read from disk, or compiled where there are none
-            progress("loading kernels", 0, None)
+        if iteration.kernel.first_use is not None:
+            progress(iteration.kernel.first_use, 0, None)
         n_iterations = 0
         while True:
             n_iterations += 1

@@ -166,6 +166,7 @@ class RasterInfo:
     grid: Grid
     bands: tuple[RasterBand, ...]
     fields: dict[str, str]  # of ENVI: from the header, or from the tags of the file
+    grain: tuple[int, int]  # rows and columns that are stored together
     has_mask: bool  # the file holds a mask of pixels with data
     n_control_points: int  # ground control points, which are not used
 
@@ -212,6 +213,7 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             bands=bands,
             fields=source.fields
             or envi.fields_from_tags(dataset.tags(ns="ENVI"), dataset.tags(), len(bands)),
+            grain=dataset.block_shapes[0],
             has_mask=any(MaskFlags.per_dataset in flags for flags in dataset.mask_flag_enums),
             n_control_points=len(dataset.gcps[0]),
         )
@@ -327,13 +329,14 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
             cache=False,
             parse_coordinates=False,
             decode_times=False,
+            lock=False,  # every thread has a file handle of its own
             driver=info.driver,
         )
         if chunks is None:
             with opened:
                 pixels = np.asarray(opened.values)
         else:
-            blocks = block_sizes(chunks, shape=opened.shape, dtype=info.dtype)
+            blocks = block_sizes(chunks, shape=opened.shape, dtype=info.dtype, grain=info.grain)
             # By position: tags left over from NetCDF can give the first dimension another name.
             pixels = opened.chunk(dict(zip(opened.dims, blocks, strict=True))).data
     if overlooked is not None:
@@ -342,12 +345,17 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
 
 
 def block_sizes(
-    chunks: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]
+    chunks: Any,
+    *,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    grain: tuple[int, int] | None = None,
 ) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the blocks along (band, y, x).
 
     Classifiers and features work pixel by pixel on whole spectra: "auto" and True make blocks that
-    hold all bands of some pixels, and so does a mapping that does not name the bands.
+    hold all bands of some pixels, and so does a mapping that does not name the bands. Automatic
+    blocks are multiples of `grain`, the rows and columns that a file stores together.
     """
     if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
         chunks = (-1, "auto", "auto")
@@ -361,7 +369,11 @@ def block_sizes(
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
     try:
         sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
-            chunks, shape=shape, dtype=dtype, limit="64MiB"
+            chunks,
+            shape=shape,
+            dtype=dtype,
+            limit="64MiB",
+            previous_chunks=None if grain is None else (shape[0], *grain),
         )
     except (TypeError, ValueError) as error:
         raise InputError(

@@ -160,6 +160,8 @@ class StoredScene:
         Whatever was decided without the file saying it, in sentences.
     grid : Grid or None
         The place of the pixels, if the format can tell it.
+    grain : tuple of int or None
+        Rows and columns that the file stores together, where reading less costs as much.
     """
 
     pixels: Any
@@ -167,6 +169,7 @@ class StoredScene:
     attrs: dict[str, Any]
     guesses: list[str] = field(default_factory=list)
     grid: Grid | None = None
+    grain: tuple[int, int] | None = None
 
 
 def make_cube(stored: StoredScene) -> xr.DataArray:
@@ -182,6 +185,8 @@ def make_cube(stored: StoredScene) -> xr.DataArray:
     if stored.guesses:
         cube.attrs["guesses"] = stored.guesses
     cube.attrs |= stored.attrs
+    if stored.grain is not None:
+        cube.encoding["preferred_chunks"] = dict(zip(MAP_DIMS, stored.grain, strict=True))
     return cube if stored.grid is None else stored.grid.attach(cube)
 
 
@@ -205,7 +210,7 @@ def read_raster_scene(path: Path, *, chunks: Any) -> StoredScene:
         attrs["nodata_in_file"] = nodata
     if not scale.trivial:
         attrs["scaling"] = str(scale)
-    return StoredScene(pixels, bands, attrs, guesses, info.grid)
+    return StoredScene(pixels, bands, attrs, guesses, info.grid, info.grain)
 
 
 def _nodata_of_fields(info: RasterInfo, guesses: list[str]) -> float | None:
@@ -286,10 +291,9 @@ def _scale_pixels(pixels: Any, scale: _Scale) -> Any:
     if scale.trivial:
         return pixels
     wanted = np.result_type(pixels.dtype, np.float32 if pixels.dtype.itemsize < 4 else np.float16)
-    gain, offset = scale.gain[:, None, None], scale.offset[:, None, None]
     if not isinstance(pixels, np.ndarray):
-        return ((pixels * gain + offset) / scale.divisor).astype(wanted)
+        return pixels.rechunk({0: -1}).map_blocks(_scale_pixels, scale, dtype=wanted)
     scaled = np.empty(pixels.shape, dtype=wanted)
     for band in range(pixels.shape[0]):  # one by one, because double precision takes more memory
-        scaled[band] = (pixels[band] * gain[band] + offset[band]) / scale.divisor
+        scaled[band] = (pixels[band] * scale.gain[band] + scale.offset[band]) / scale.divisor
     return scaled

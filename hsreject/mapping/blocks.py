@@ -19,11 +19,15 @@ PROGRAM = 450_000_000
 """Bytes that everything else takes: libraries, GDAL's cache, pieces of the final maps."""
 
 PIECE = 16_384
-"""About how many pixels are read and classified at a time."""
+"""About how many pixels are read and classified at a time, unless a file stores more together."""
 
-BYTES_PER_BAND = 16
+BYTES_PER_BAND = 10
 """Per pixel and band of a piece: file type, mask, single precision."""
 
+LARGEST_PIECE = 200_000_000
+"""Bytes; of what a file stores together in larger pieces, only some rows are taken at a time."""
+
+NARROWEST_PIECE = 64  # columns
 SMALLEST_SIDE = 32
 USUAL_SIDE = 512
 HALOS_PER_SIDE = 16  # a block of 16 halos costs 27 % more than the same pixels without halos
@@ -38,6 +42,7 @@ class Blocks:
     side: int  # largest number of rows and columns of a block, unless the halo is larger
     halo: int  # how many pixels around a block take part in its solution
     n_workers: int  # how many blocks are worked on at once
+    piece: tuple[int, int]  # rows and columns that are read and classified at a time
 
     def __len__(self) -> int:
         return len(self.sizes[0]) * len(self.sizes[1])
@@ -53,10 +58,9 @@ class Blocks:
 
     @property
     def pieces(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Rows and columns of the pieces in which a scene is read: whole parts of blocks."""
-        rows, columns = self.sizes
-        height = max(PIECE // max(columns), 1)
-        return tuple(part for size in rows for part in _equal_parts(size, height)), columns
+        """Rows and columns of the pieces in which a scene is read, with the grain of its file."""
+        rows, columns = map(_steps, self.shape, self.piece)
+        return rows, columns
 
     @property
     def depth(self) -> tuple[int, int]:
@@ -65,7 +69,7 @@ class Blocks:
         return down, across
 
 
-def cut_scene(
+def cut_scene(  # noqa: PLR0913 (all but one are options)
     shape: tuple[int, int],
     *,
     n_bands: int,
@@ -73,6 +77,7 @@ def cut_scene(
     bytes_waiting: int,
     halo: int | None,
     memory: str | float,
+    grain: tuple[int, int] | None = None,
     side: int | None = None,
     n_workers: int | None = None,
 ) -> Blocks:
@@ -82,7 +87,7 @@ def cut_scene(
 
         memory >= PROGRAM + waiting + w (piece + (b + 2 halo)^2 bytes_per_pixel)
 
-        piece = 16 384 pixels * bands * 16 bytes
+        piece = about 16 384 pixels, or one `grain` of the file, * bands * 10 bytes
         waiting = columns of the scene * (b + 2 halo) * bytes_waiting
 
     A pixel takes `bytes_per_pixel` while its block is solved, and `bytes_waiting` once it is
@@ -98,9 +103,11 @@ def cut_scene(
     for name, value in (("block_size", side), ("n_workers", n_workers)):
         if value is not None:
             check_count(name, value, least=1)
-    piece = PIECE * n_bands * BYTES_PER_BAND
+    size = _piece(shape, grain or (1, shape[1]), n_bands)
+    piece = size[0] * size[1] * n_bands * BYTES_PER_BAND
     if halo is None:
-        return _one_block(shape, PROGRAM + piece + shape[0] * shape[1] * bytes_per_pixel, bound)
+        needed_at_once = PROGRAM + piece + shape[0] * shape[1] * bytes_per_pixel
+        return _one_block(Blocks(shape, max(shape), 0, 1, size), needed_at_once, bound)
 
     def needed(blocks: Blocks) -> int:
         rows, columns = (
@@ -111,7 +118,7 @@ def cut_scene(
 
     wanted = min(max(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
     smallest = wanted if side else min(max(SMALLEST_SIDE, halo), wanted)
-    cuts = [Blocks(shape, side, halo, 1) for side in range(wanted, smallest - 1, -1)]
+    cuts = [Blocks(shape, side, halo, 1, size) for side in range(wanted, smallest - 1, -1)]
     blocks = next((cut for cut in cuts if needed(cut) <= bound), None)
     if blocks is None:
         raise InputError(
@@ -162,7 +169,7 @@ def cluster(address: str | None) -> Iterator[None]:
         yield
 
 
-def _one_block(shape: tuple[int, int], needed: int, bound: int) -> Blocks:
+def _one_block(blocks: Blocks, needed: int, bound: int) -> Blocks:
     """Return the whole scene as one block, or say how much memory that takes."""
     if needed > bound:
         raise InputError(
@@ -170,7 +177,21 @@ def _one_block(shape: tuple[int, int], needed: int, bound: int) -> Blocks:
             "a feature of the place), so the scene cannot be mapped in blocks and needs "
             f"{_megabytes(needed)}. Allow that much memory, or train without that part."
         )
-    return Blocks(shape, max(shape), 0, 1)
+    return blocks
+
+
+def _piece(shape: tuple[int, int], grain: tuple[int, int], n_bands: int) -> tuple[int, int]:
+    """Return rows and columns of a piece: a multiple of the grain, of about `PIECE` pixels."""
+    rows, columns = (min(part, size) for part, size in zip(grain, shape, strict=True))
+    columns = min(columns * -(-NARROWEST_PIECE // columns), shape[1])
+    rows *= max(PIECE // (rows * columns), 1)
+    most = max(LARGEST_PIECE // (columns * n_bands * BYTES_PER_BAND), 1)
+    return min(rows, most, shape[0]), columns
+
+
+def _steps(size: int, step: int) -> tuple[int, ...]:
+    """Return parts of `step` and what is left."""
+    return tuple(min(step, size - start) for start in range(0, size, step))
 
 
 def _equal_parts(size: int, largest: int, *, least: int = 0) -> tuple[int, ...]:

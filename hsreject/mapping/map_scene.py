@@ -20,6 +20,7 @@ from hsreject.files import check_folder, complete_folder
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
+from hsreject.mapping.finished_blocks import finished_blocks, keeping_blocks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares, pixel_hectares
 from hsreject.mapping.model_file import load_model
@@ -114,7 +115,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     out : path, optional
         A folder for `label.tif`, `label_with_rejection.tif` and `confidence.tif`, with what
         :func:`hsreject.write_map` puts beside them, and `summary.toml`.
-        They appear together when all are complete.
+        They appear together when all are complete. Finished blocks are kept in it meanwhile: if
+        the work is stopped, the same call goes on from them.
     fraction : float in [0, 1]
         Share of the pixels with data to reject; the nearest that a threshold reaches is taken.
     threshold : float
@@ -166,12 +168,17 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
     blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
     cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+    options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
     with (
         rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE),
         local_threads(blocks.n_workers),
+        finished_blocks(out, model, scene, options) as kept,
         _folder(out, overwrite=overwrite) as folder,
     ):
-        ranking = rank_scene(cube, trained, blocks, match_bands=match_bands, progress=progress)
+        continued = 0 if kept is None else len(list(kept.glob("*.npy")))
+        ranking = rank_scene(
+            cube, trained, blocks, match_bands=match_bands, kept=kept, progress=progress
+        )
         ranking = _computed(ranking, folder, progress)
         rejection = known or _for_fraction(ranking["confidence"], goal.value, progress)
         maps = rejection_maps(
@@ -181,7 +188,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
         )
         summary = _summary(
-            maps, rejection, blocks, scene=_name(scene, "scene"), model=_name(model, "model")
+            maps,
+            rejection,
+            blocks,
+            n_continued=continued,
+            scene=_name(scene, "scene"),
+            model=_name(model, "model"),
         )
         if folder is not None:
             target = folder / "label_with_rejection.tif"
@@ -235,6 +247,8 @@ def _cut(
 ) -> Blocks:
     """Return the blocks of a scene: probabilities are overlapped, so the rejector's halo counts."""
     n_bands, n_rows, n_columns = cube.shape
+    stored = cube.encoding.get("preferred_chunks", {})
+    grain = tuple(stored[dim] for dim in MAP_DIMS) if set(MAP_DIMS) <= set(stored) else None
     n_classes = len(model.classes.values)
     per_pixel = BYTES_PER_PIXEL + n_classes * model.rejector.bytes_per_class
     if model.halo is None:  # the image itself is kept, and a copy while it is put together
@@ -246,6 +260,7 @@ def _cut(
         bytes_waiting=4 * n_classes,
         halo=None if model.halo is None else model.rejector.halo,
         memory=memory,
+        grain=grain,
         side=side,
         n_workers=n_workers,
     )
@@ -267,13 +282,14 @@ def rank_scene(
     blocks: Blocks,
     *,
     match_bands: str,
+    kept: Path | None,
     progress: ProgressCallback,
 ) -> xr.Dataset:
     """Return `label` and `confidence` (y, x) of a scene, lazy where it is mapped in blocks.
 
     The probabilities of the whole scene are one lazy array, so every pixel is read and classified
     once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
-    halo is trimmed away.
+    halo is trimmed away. Finished blocks are kept in the folder `kept`, and taken from there.
     """
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
@@ -298,6 +314,8 @@ def rank_scene(
         dtype=kind,
         meta=np.empty((0, 0), kind),
     )
+    if kept is not None:
+        ranked = keeping_blocks(ranked, kept)
     label = _on_grid(probability, ranked["label"])
     label.attrs["_FillValue"] = nodata_label(label.dtype)
     confidence = _on_grid(probability, ranked["confidence"])
@@ -363,7 +381,13 @@ def _for_fraction(
 
 
 def _summary(
-    maps: xr.Dataset, rejection: Rejection, blocks: Blocks, *, scene: str, model: str
+    maps: xr.Dataset,
+    rejection: Rejection,
+    blocks: Blocks,
+    *,
+    n_continued: int,
+    scene: str,
+    model: str,
 ) -> MapSummary:
     """Return what maps say in numbers."""
     if not maps.attrs["n_pixels"]:
@@ -379,6 +403,7 @@ def _summary(
         side=blocks.side,
         halo=blocks.halo,
         n_blocks=len(blocks),
+        n_continued=n_continued,
         n_workers=blocks.n_workers,
         scene=scene,
         model=model,

@@ -55,6 +55,7 @@ class MapSummary:
     side: int  # of a block, in pixels
     halo: int  # around a block, in pixels
     n_blocks: int
+    n_continued: int  # blocks that were finished when the work went on after it had been stopped
     n_workers: int  # how many blocks were worked on at once
     scene: str  # what it is called, usually the path
     model: str  # the same

@@ -205,8 +205,6 @@ def write_outputs(
             (work / name).write_text(text, encoding="utf-8")
         progress("writing", 2, 3)
         run_report(dataset, work)
-    if CANDIDATE not in dataset.dims:  # the table is that of an earlier run
-        (folder / TUNING).unlink(missing_ok=True)
     progress("writing", 3, 3)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hsreject.errors import InputError
-from hsreject.mapping.blocks import PIECE, PROGRAM, Blocks, cut_scene
+from hsreject.mapping.blocks import BYTES_PER_BAND, LARGEST_PIECE, PIECE, PROGRAM, Blocks, cut_scene
 
 SCENE = (9000, 7000)
 LOAD = {"n_bands": 200, "bytes_per_pixel": 704, "bytes_waiting": 64}
@@ -15,7 +15,7 @@ REPEATABLE = settings(deadline=None, derandomize=True, max_examples=40)
 @REPEATABLE
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 150), st.integers(0, 100))
 def test_blocks_cover_the_scene_and_hold_a_halo(rows: int, columns: int, side: int, halo: int):
-    blocks = Blocks((rows, columns), side, halo, n_workers=1)
+    blocks = Blocks((rows, columns), side, halo, n_workers=1, piece=(1, columns))
     for parts, depth, size in zip(blocks.sizes, blocks.depth, blocks.shape, strict=True):
         assert sum(parts) == size
         assert max(parts) <= max(side, 2 * halo)
@@ -23,9 +23,24 @@ def test_blocks_cover_the_scene_and_hold_a_halo(rows: int, columns: int, side: i
         assert min(parts) >= depth
         assert depth == (halo if len(parts) > 1 else 0)
     assert len(blocks) == len(blocks.sizes[0]) * len(blocks.sizes[1])
-    assert sum(blocks.pieces[0]) == rows
-    assert blocks.pieces[1] == blocks.sizes[1]
-    assert max(blocks.pieces[0]) * max(blocks.pieces[1]) <= PIECE
+
+
+@REPEATABLE
+@given(grain=st.tuples(st.integers(1, 600), st.integers(1, 8000)), n_bands=st.integers(1, 400))
+def test_pieces_follow_the_grain_of_the_file(grain: tuple[int, int], n_bands: int) -> None:
+    blocks = cut_scene(
+        SCENE, n_bands=n_bands, bytes_per_pixel=704, bytes_waiting=64, halo=16, memory="16GB",
+        grain=grain,
+    )  # fmt: skip
+    assert [sum(parts) for parts in blocks.pieces] == list(SCENE)
+    rows, columns = blocks.piece
+    stored = [min(part, size) for part, size in zip(grain, SCENE, strict=True)]
+    assert columns % stored[1] == 0 or columns == SCENE[1]
+    if rows % stored[0]:  # what is stored together is too much to be read at once
+        assert stored[0] * columns * n_bands * BYTES_PER_BAND > LARGEST_PIECE
+    else:
+        assert rows * columns <= max(PIECE, stored[0] * columns)
+    assert rows == 1 or rows * columns * n_bands * BYTES_PER_BAND <= LARGEST_PIECE
 
 
 @REPEATABLE
@@ -55,7 +70,7 @@ def test_workers_and_their_blocks_stay_within_memory(
     rows, columns = (max(sizes) + 2 * halo for sizes in blocks.sizes)
     solving = rows * columns * (40 * n_classes + 64)
     waiting = SCENE[1] * rows * 4 * n_classes
-    reading = 16_384 * n_bands * 16
+    reading = blocks.piece[0] * blocks.piece[1] * n_bands * BYTES_PER_BAND
     assert PROGRAM + waiting + blocks.n_workers * (solving + reading) <= memory
     assert 1 <= blocks.n_workers <= n_workers
     assert blocks.sizes == cut_scene(SCENE, **load, memory=memory, n_workers=1).sizes

@@ -105,7 +105,7 @@ def test_bad_input_is_one_clear_error() -> None:
 def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
     result = everything()
     names = {file.name for file in result.write(tmp_path / "out")}
-    assert names == {file.name for file in (tmp_path / "out").iterdir()}
+    assert names | {"manifest.txt"} == {file.name for file in (tmp_path / "out").iterdir()}
     tables = {"points.csv", "curve.csv", "curve.nc", "confusion-matrix.csv"}
     drawn = "measures costs relative-optimality operating-set confusion-matrix "
     drawn += "reject-map outcome-map confidence-map"

@@ -1,0 +1,61 @@
+"""Finished blocks of a map, kept on disk until all are: work that was stopped goes on from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.delayed import delayed
+
+from hsreject import __version__
+from hsreject.files import replacing, unfinished_folder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@contextmanager
+def finished_blocks(
+    out: str | PathLike[str] | None, model: object, scene: object, options: object
+) -> Iterator[Path | None]:
+    """Give the folder of the blocks that the same work has finished before, if there is an `out`.
+
+    Files count as the same when path, size and time of change are.
+    """
+    if out is None:
+        yield None
+        return
+    files = [
+        (str(given), state.st_size, state.st_mtime_ns)
+        for given in (model, scene)
+        if isinstance(given, str | PathLike) and (state := Path(given).stat())
+    ]
+    objects = [given for given in (model, scene) if not isinstance(given, str | PathLike)]
+    with unfinished_folder(Path(out), tokenize(__version__, files, objects, options)) as folder:
+        yield folder
+
+
+def keeping_blocks(ranked: Any, folder: Path) -> Any:
+    """Return the same blocks, each stored when it is computed, or read if it is stored already."""
+
+    def keeping(row: int, column: int) -> Any:
+        block = ranked.blocks[row, column]
+        path = folder / f"{row}-{column}.npy"
+        if path.exists():
+            return da.from_delayed(delayed(np.load)(path), block.shape, dtype=block.dtype)
+        return block.map_blocks(_store_block, path, dtype=block.dtype, meta=block._meta)  # noqa: SLF001
+
+    rows, columns = map(range, ranked.numblocks)
+    return da.block([[keeping(row, column) for column in columns] for row in rows])
+
+
+def _store_block(block: NDArray[Any], path: Path) -> NDArray[Any]:
+    with replacing(path, overwrite=True) as part:
+        np.save(part, block)
+    return block

@@ -1,0 +1,110 @@
+"""A map that was stopped goes on from its finished blocks, and is the map of an undisturbed run."""
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+import hsreject as hr
+from hsreject.errors import FileError
+from hsreject.files import alone_in
+
+CONFIG = {
+    "features": [{"name": "pca", "n_components": 5}],
+    "classifier": "lda",
+    "context": {"prior": "vector_tv", "weight": 1.0},
+}
+OPTIONS = {"fraction": 0.1, "block_size": 24, "n_workers": 1}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Return a folder with a scene, a model, and the undisturbed map in `whole`."""
+    place = tmp_path_factory.mktemp("place")
+    cube, labels = hr.synthetic_scene(rows=100, columns=90, seed=3)
+    cube = cube.drop_vars("wavelength")  # which a plain GeoTIFF loses
+    cube.rio.to_raster(place / "scene.tif")
+    hr.save_model(hr.train({**CONFIG, "scene": (cube, labels)}), place / "model.skops")
+    hr.map_scene(place / "scene.tif", place / "model.skops", out=place / "whole", **OPTIONS)
+    return place
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.is_dir() or path.suffix != ".toml"  # the summary says how often it was stopped
+    }
+
+
+def unfinished(out: Path) -> list[Path]:
+    return list(out.glob(".unfinished.*/*.npy"))
+
+
+def stop_after(n_blocks: int, out: Path):
+    def progress(stage: str, done: float, total: float | None) -> None:
+        if len(unfinished(out)) >= n_blocks:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def map_there(place: Path, out: Path, **options):
+    return hr.map_scene(
+        place / "scene.tif", place / "model.skops", out=out, **{**OPTIONS, **options}
+    )
+
+
+def test_stopped_work_goes_on_and_ends_in_the_same_files(place, tmp_path) -> None:
+    out = tmp_path / "map"
+    for wanted in (2, 5):
+        with pytest.raises(KeyboardInterrupt):
+            map_there(place, out, progress=stop_after(wanted, out))
+        assert wanted <= len(unfinished(out)) < 20
+        assert [path.name[:12] for path in out.iterdir()] == [".unfinished."]
+    kept = len(unfinished(out))
+    made = map_there(place, out)
+    assert made.summary.n_continued == kept
+    assert made.summary.n_blocks == 20
+    assert files_in(out) == files_in(place / "whole")
+
+
+@pytest.mark.parametrize("change", [{"block_size": 20}, {"band_axis": 0}])
+def test_other_work_starts_afresh(change, place, tmp_path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        map_there(place, tmp_path / "map", progress=stop_after(3, tmp_path / "map"))
+    made = map_there(place, tmp_path / "map", **change)
+    assert made.summary.n_continued == 0
+    assert not list((tmp_path / "map").glob(".*"))
+
+
+def test_a_changed_scene_starts_afresh(place, tmp_path) -> None:
+    out = tmp_path / "map"
+    with pytest.raises(KeyboardInterrupt):
+        map_there(place, out, progress=stop_after(3, out))
+    os.utime(place / "scene.tif")
+    assert map_there(place, out).summary.n_continued == 0
+
+
+def test_killed_work_goes_on(place, tmp_path) -> None:
+    out = tmp_path / "map"
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=map_there, args=(place, out))
+    process.start()
+    deadline = time.monotonic() + 60
+    while not unfinished(out) and process.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    made = map_there(place, out)
+    assert made.summary.n_continued > 0
+    assert files_in(out) == files_in(place / "whole")
+
+
+def test_a_second_process_is_kept_out(place, tmp_path) -> None:
+    (tmp_path / "map").mkdir()
+    with alone_in(tmp_path / "map"), pytest.raises(FileError, match="Another process"):
+        map_there(place, tmp_path / "map")
