@@ -89,6 +89,10 @@ class Rejector(ABC):
     has_threshold: ClassVar[bool] = False
     indifferent_options: ClassVar[tuple[str, ...]] = ()
 
+    def without_context(self) -> Rejector:
+        """Return what it comes to where the context has the weight 0: itself, if it needs none."""
+        return self
+
     @abstractmethod
     def reject(
         self,
