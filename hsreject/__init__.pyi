@@ -4,6 +4,9 @@ from . import errors as errors
 from . import plot as plot
 from . import schema as schema
 from .classes import ClassTable as ClassTable
+from .classify.auto_classifier import AutoClassifier as AutoClassifier
+from .classify.pool import Pool as Pool
+from .classify.random_walker import RandomWalker as RandomWalker
 from .classify.scene_classifier import SceneClassifier as SceneClassifier
 from .classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from .classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
@@ -22,6 +25,7 @@ from .errors import HsrejectError as HsrejectError
 from .errors import HsrejectWarning as HsrejectWarning
 from .features.components import MNF as MNF
 from .features.components import PCA as PCA
+from .features.diffusion import Diffuse as Diffuse
 from .features.spatial import Coordinates as Coordinates
 from .features.spatial import Smooth as Smooth
 from .features.spectra import Normalize as Normalize

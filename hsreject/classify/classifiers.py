@@ -21,6 +21,8 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hsreject.classify.auto_classifier import AutoClassifier
+from hsreject.classify.random_walker import RandomWalker
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV
 from hsreject.errors import InputError
@@ -240,5 +242,7 @@ CLASSIFIERS: Registry[Any] = Registry(
         "lda": linear_discriminant_analysis,
         "logistic_regression": logistic_regression,
         "nearest_neighbor": NearestNeighbor,
+        "auto": AutoClassifier,
+        "random_walker": RandomWalker,
     },
 )

@@ -1,4 +1,4 @@
-"""Training samples as the sparse regression needs them: checked, in folds, and a temperature."""
+"""Training samples as the sparse regression needs them: checked, and in folds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
 from sklearn.utils.multiclass import check_classification_targets
 
 from hsreject.errors import InputError
@@ -18,9 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from hsreject.classify.multinomial import FloatArray
-
-# Outside this range a temperature says that the held-out samples are too few to tell.
-_COLDEST, _HOTTEST = 0.1, 10.0
 
 
 @dataclass(frozen=True)
@@ -137,25 +132,3 @@ def _checked_weight(weight: ArrayLike, n_samples: int) -> FloatArray:
     if not np.isfinite(values).all() or (values < 0).any():
         raise InputError("sample_weight must be finite and not negative.")
     return values
-
-
-def log_loss(scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray) -> float:
-    """Return the weighted mean of -log softmax(scores) at the true classes."""
-    own = log_softmax(scores, axis=1)[np.arange(len(codes)), codes]
-    return float(-np.average(own, weights=weight))
-
-
-def best_temperature(scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray) -> float:
-    """Return the temperature T in [0.1, 10] with the smallest log-loss of softmax(scores / T).
-
-    `scores` (sample, category) are of samples that the model was not trained on. The loss is convex
-    in 1 / T, so the minimum is the only one (Guo, Pleiss, Sun and Weinberger, "On calibration of
-    modern neural networks", ICML 2017).
-    """
-    found = minimize_scalar(
-        lambda inverse: log_loss(scores * inverse, codes, weight),
-        bounds=(1 / _HOTTEST, 1 / _COLDEST),
-        method="bounded",
-        options={"xatol": 1e-6},
-    )
-    return float(1 / found.x)

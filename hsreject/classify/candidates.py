@@ -1,0 +1,167 @@
+"""Candidates of the automatic pool: experts on diffused chains, random walkers, and their mixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import xarray as xr
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from hsreject.classify.random_walker import CONTRASTS, SIGMAS, scene_graphs, walk_graphs
+from hsreject.classify.smlr import SparseMultinomialRegression
+from hsreject.classify.temperature import floored_log
+from hsreject.features.diffusion import CONTRAST, N_GUIDES, EdgeGraph, diffuse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.features.transformer import SceneTransformer
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a candidate sees space: z = spectral * log(mean over t of p_t) + walkers * log(R)."""
+
+    times: tuple[float, ...]
+    spectral: float
+    walkers: float
+
+
+PIXELS = "pixels"
+PROFILES = {
+    "fields": Profile((3.0, 30.0, 300.0), 0.35, 1.0),
+    "mixed": Profile((0.0, 3.0), 1.0, 0.5),
+    PIXELS: Profile((0.0,), 1.0, 0.0),
+}
+
+
+class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    """The mean of sparse regression (radial basis) and shrunken linear discriminant analysis."""
+
+    def __init__(self, sparsity: float = 0.01) -> None:
+        self.sparsity = sparsity
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit both to samples (n_samples, n_features) and their classes."""
+        self.classes_ = np.unique(y)
+        equal = np.full(len(self.classes_), 1 / len(self.classes_))
+        self.regression_ = SparseMultinomialRegression(self.sparsity).fit(X, y)
+        self.discriminant_ = LinearDiscriminantAnalysis(
+            solver="lsqr", shrinkage="auto", priors=equal
+        ).fit(X, y)
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probabilities (n_samples, n_classes)."""
+        mean = self.regression_.predict_proba(X)
+        mean += self.discriminant_.predict_proba(X)
+        mean /= 2
+        return mean
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training pixels of a scene."""
+
+    classes: NDArray[np.int64]  # (category,): label values, ascending
+    codes: NDArray[np.intp]  # (pixel,): number of the class in `classes`
+    positions: NDArray[np.intp]  # (pixel,): in the flattened image
+    fold: NDArray[np.intp]  # (pixel,): -1 for a pixel that is never left out
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are."""
+        return int(self.fold.max(initial=-1)) + 1
+
+    @property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Which pixels are left out at some time."""
+        return self.fold >= 0
+
+
+@dataclass
+class ChainOnScene:
+    """One chain on the scene it was fitted to: its features, experts and walkers.
+
+    Experts and walkers are numbered: 0 knows all training pixels, 1 + f those outside fold f.
+    """
+
+    training: Training
+    steps: list[SceneTransformer]
+    scene: xr.DataArray  # (band, y, x): features at t = 0
+    samples: dict[float, NDArray[np.float64]]  # by t: (pixel, feature)
+    pixels: NDArray[np.intp] | None = None  # (node,): positions in the flattened image
+    features: dict[float, NDArray[np.float32]] = field(default_factory=dict)  # (node, feature)
+    walkers: NDArray[np.float32] | None = None  # (1 + n_folds, node, category)
+    experts: dict[tuple[float, int], TwoExperts] = field(default_factory=dict)
+
+    def look_around(self, progress: Callable[[], object]) -> None:
+        """Diffuse the features and let walkers walk, on graphs of the whole scene."""
+        guides = self.scene[:N_GUIDES]
+        graph = EdgeGraph.of(guides.values, contrast=CONTRAST)
+        self.pixels = graph.pixels
+        plain = self.scene.values.reshape(len(self.scene), -1)[:, graph.pixels].T
+        node = np.zeros(guides[0].size, dtype=np.intp)
+        node[graph.pixels] = np.arange(graph.pixels.size)
+        seeds = node[self.training.positions]
+        for t in sorted({t for profile in PROFILES.values() for t in profile.times}):
+            self.features[t] = np.ascontiguousarray(diffuse(graph, plain, t))
+            self.samples[t] = self.features[t][seeds].astype(np.float64)
+            progress()
+        self.walkers = walk_graphs(
+            scene_graphs(guides, CONTRASTS, SIGMAS),
+            self.training.positions,
+            np.eye(len(self.training.classes))[self.training.codes],
+            self.training.fold,
+            progress=lambda _done: progress(),
+        )
+        self.seed_walkers = self.walkers[:, seeds]
+
+    def features_at(self, t: float) -> xr.DataArray:
+        """Return the diffused features as a scene (band, y, x)."""
+        data = np.full((len(self.scene), self.scene[0].size), np.nan, dtype=np.float32)
+        data[:, self.pixels] = self.features[t].T
+        return self.scene.copy(data=data.reshape(self.scene.shape))
+
+    def expert(self, t: float, number: int) -> TwoExperts:
+        """Return the experts on features at t, fitted when they are first asked for."""
+        if (t, number) not in self.experts:
+            known = self.training.fold != number - 1
+            if not number:
+                known[:] = True
+            fitted = TwoExperts().fit(self.samples[t][known], self.training.codes[known])
+            self.experts[t, number] = fitted
+        return self.experts[t, number]
+
+    def held_out_scores(self, profile: Profile) -> NDArray[np.float64]:
+        """Return the scores (pixel, category) of the training pixels that are in a fold."""
+        scores = np.zeros((len(self.training.codes), len(self.training.classes)))
+        for number in range(1, self.training.n_folds + 1):
+            out = self.training.fold == number - 1
+            samples = {t: self.samples[t][out] for t in profile.times}
+            walkers = self.seed_walkers[number, out] if profile.walkers else None
+            scores[out] = self._scores(profile, number, samples, walkers)
+        return scores[self.training.held_out]
+
+    def scores(self, profile: Profile, number: int, nodes: slice) -> NDArray[np.float32]:
+        """Return the scores (node, category) of some pixels of the scene."""
+        features = {t: self.features[t][nodes] for t in profile.times}
+        walkers = self.walkers[number, nodes] if profile.walkers and self.walkers is not None else None
+        return self._scores(profile, number, features, walkers)
+
+    def _scores(
+        self,
+        profile: Profile,
+        number: int,
+        features: Mapping[float, NDArray[Any]],
+        walkers: NDArray[Any] | None,
+    ) -> NDArray[Any]:
+        mean = sum(self.expert(t, number).predict_proba(x) for t, x in features.items())
+        scores = profile.spectral * floored_log(mean / len(features))
+        if walkers is not None:
+            scores += profile.walkers * floored_log(walkers)
+        return np.asarray(scores)
