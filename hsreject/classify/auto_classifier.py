@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -226,6 +227,14 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             left_out[training.positions[training.fold == number - 1]] = True
             yield probability, left_out.reshape(labels.shape)
 
+    def carried(self) -> AutoClassifier:
+        """Return what of this model holds on other scenes: as fitted with ``spatial=False``."""
+        check_is_fitted(self, "pool_")
+        model = copy(self)
+        work = getattr(self, "_work", None)
+        vars(model).update(spatial=False, pool_=self.pixel_pool_, _work=work)
+        return model
+
     @property
     def halo(self) -> int | None:
         """How many pixels around a pixel decide its probabilities; None: the whole scene does."""
@@ -364,9 +373,7 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             features = step.transform(features)
         return features
 
-    def _matched(
-        self, cube: xr.DataArray, how: str, wavelength_tol: float | None
-    ) -> xr.DataArray:
+    def _matched(self, cube: xr.DataArray, how: str, wavelength_tol: float | None) -> xr.DataArray:
         """Return a scene with the bands of the one that was fitted."""
         check_is_fitted(self, "pool_")
         cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")

@@ -106,9 +106,7 @@ def walk(
     return fields
 
 
-def _columns_of_inverse(
-    solve: Solver, at: NDArray[np.intp], count: int
-) -> NDArray[np.float64]:
+def _columns_of_inverse(solve: Solver, at: NDArray[np.intp], count: int) -> NDArray[np.float64]:
     columns = np.empty((count, len(at)))
     for first in range(0, len(at), _COLUMNS_AT_ONCE):
         some = at[first : first + _COLUMNS_AT_ONCE]

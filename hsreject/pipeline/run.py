@@ -124,7 +124,7 @@ class _Mapped:
 def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> SeedResult:
     """Run all stages with one seed: from a split to maps, operating points and the summary."""
     split = stages.split(plan, labels, seed)
-    mapped = _mapped(plan, stages, split, seed)
+    mapped = _mapped(plan, stages, split)
     systems: dict[str, System] = {}
     for name, rejector in mapped.plan.rejectors.items():
         if rejector.needs_context and plan.context is not None:
@@ -132,10 +132,15 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
             systems.setdefault(CONTEXT_ROW, _context_alone(mapped, split))
         systems[name] = _rejected(mapped, rejector, name, stages, split)
     rejections = {name: systems[name].data for name in plan.rejectors}
-    carried = {} if plan.carried is plan else {CARRIED_ROW: plan.carried}
-    for name, other in (*plan.baselines.items(), *carried.items()):
-        found = _mapped(other, stages, split, seed, prefix=f"{name}-")
-        systems[name] = _rejected(found, found.plan.ranking, name, stages, split)
+    others = {
+        name: _mapped(other, stages, split, prefix=f"{name}-")
+        for name, other in plan.baselines.items()
+    }
+    if plan.carried is not plan:
+        kept = None if mapped.pixelwise.model is None else mapped.pixelwise.model.carried()
+        others[CARRIED_ROW] = _mapped(plan.carried, stages, split, prefix="carried-", fitted=kept)
+    for name, other in others.items():
+        systems[name] = _rejected(other, other.plan.ranking, name, stages, split)
     maps = mapped.context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
     return SeedResult(
         maps.assign(split.data).assign({"reference": labels, **joined_maps(rejections)}),
@@ -146,13 +151,18 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
     )
 
 
-def _mapped(plan: Plan, stages: Stages, split: Stage, seed: int, *, prefix: str = "") -> _Mapped:
+def _mapped(
+    plan: Plan, stages: Stages, split: Stage, *, prefix: str = "", fitted: Any = None
+) -> _Mapped:
     """Settle what a plan leaves to the training pixels, and map the scene."""
     tuned = None
-    if plan.tuning is not None:
-        tuned = stages.tune(plan, split, seed, name=f"{prefix}choosing")
+    if plan.tuning is not None and plan.tuning.of_model:
+        tuned = stages.tune(plan, split, name=f"{prefix}choosing")
         plan = plan.changed(best_settings(tuned.data))
-    pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier")
+    pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier", fitted=fitted)
+    if plan.tuning is not None and tuned is None:  # on the model that is fitted already
+        tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
+        plan = plan.changed(best_settings(tuned.data))
     context = pixelwise
     if plan.context is not None:
         context = stages.solve_context(

@@ -42,6 +42,7 @@ class Stage:
     data: xr.Dataset
     key: str  # token of everything that it depends on
     seconds: float = 0.0
+    model: Any = None  # of a classifier that was fitted just now, not read from a file
 
 
 @dataclass(frozen=True)
@@ -64,28 +65,34 @@ class Stages:
         data = xr.Dataset({"train": train, "test": test})
         return Stage(data, tokenize(__version__, self.key, data))
 
-    def tune(self, plan: Plan, split: Stage, seed: int, *, name: str) -> Stage:
+    def tune(self, plan: Plan, split: Stage, *, name: str, fitted: Any = None) -> Stage:
         """Return the candidates of the tuning with their scores, best first."""
-        options = [plan.document.get(section) for section in TUNED_SECTIONS], plan.tuning, seed
+        options = [plan.document.get(section) for section in TUNED_SECTIONS], plan.tuning
         work = partial(
-            tune, plan, self.cube, split.data["train"], seed=seed, progress=self.progress
+            tune, plan, self.cube, split.data["train"], fitted=fitted, progress=self.progress
         )
         return self._kept(name, tokenize(split.key, options), work)
 
-    def classify(self, model: SceneModel, split: Stage, *, name: str) -> Stage:
-        """Return the class `probability` of a model fitted to the training pixels.
+    def classify(self, model: SceneModel, split: Stage, *, name: str, fitted: Any = None) -> Stage:
+        """Return the class `probability` of a model fitted to the training pixels, or `fitted`.
 
         A model that weighs candidates of its own leaves what it tried, as `pool_...`.
         """
+        done = clone(model) if fitted is None else fitted
 
         def compute() -> xr.Dataset:
-            fitted = clone(model)
-            probability = fitted.fit_predict_proba(self.cube, split.data["train"]).compute()
-            tried = getattr(fitted, "tried_", xr.Dataset())
-            names = {str(name): f"{POOL}_{name}" for name in (*tried.dims, *tried.data_vars)}
-            return tried.rename(names).assign(probability=probability)
+            if fitted is None:
+                probability = done.fit_predict_proba(
+                    self.cube, split.data["train"], progress=self.progress
+                )
+            else:
+                probability = done.predict_proba(self.cube)
+            tried = getattr(done, "tried_", xr.Dataset())
+            names = {str(name): f"{POOL}_{name}" for name in (*tried.dims, *tried.variables)}
+            return tried.rename(names).assign(probability=probability.compute())
 
-        return self._kept(name, tokenize(split.key, clone(model)), compute)
+        found = self._kept(name, tokenize(split.key, clone(model)), compute)
+        return replace(found, model=done if hasattr(done, "classes_") else None)
 
     def solve_context(
         self, context: SegSALSA, before: Stage, *, name: str, tuned: Stage | None = None
@@ -103,7 +110,7 @@ class Stages:
             )
             found = {"hidden_field": field, "context_label": label_map(field)}
             if temperature is not None:
-                found["label_probability"] = label_probability(field, temperature)
+                found["label_probability"] = label_probability(field, temperature, context)
             return xr.Dataset(found)
 
         key = tokenize(before.key, context, temperature)

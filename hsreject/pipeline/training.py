@@ -61,14 +61,16 @@ def train(
     _chosen_rejector(plan, rejector)  # says what is wrong before the work
     cube, labels = plan.load()
     training, test = plan.sampling(labels, seed=plan.seed)
-    if plan.tuning is not None:
-        tried = tune(plan, cube, training, seed=plan.seed, progress=progress)
-        plan = plan.changed(best_settings(tried))
-    chosen = _chosen_rejector(plan, rejector)
+    if plan.tuning is not None and plan.tuning.of_model:
+        plan = plan.changed(best_settings(tune(plan, cube, training, progress=progress)))
     progress("classifier", 0, 1)
     classifier = clone(plan.model)
     probability = classifier.fit_predict_proba(cube, training, progress=progress)
     progress("classifier", 1, 1)
+    if plan.tuning is not None and not plan.tuning.of_model:
+        tried = tune(plan, cube, training, fitted=classifier, progress=progress)
+        plan = plan.changed(best_settings(tried))
+    chosen = _chosen_rejector(plan, rejector)
     calibration = {}
     if (test != NO_REFERENCE).any():
         maps = xr.Dataset({"probability": probability.compute(), "image": cube})

@@ -15,13 +15,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from hsreject.classify.temperature import (
-    at_temperature,
-    best_temperature,
-    brier_loss,
-    brier_scores,
-    floored_log,
-)
+from hsreject.classify.pool import TEMPERATURES
+from hsreject.classify.temperature import at_temperature, best_of_temperatures, floored_log
 from hsreject.errors import ConfigError
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count, check_keys, in_section
@@ -29,7 +24,7 @@ from hsreject.schema import CANDIDATE, CATEGORY
 
 if TYPE_CHECKING:
     from hsreject.context.segsalsa import SegSALSA
-    from hsreject.pipeline.plan import Plan
+    from hsreject.pipeline.plan import Plan, SceneModel
 
 TUNED_SECTIONS = ("features", "classifier", "context")
 """The sections whose options can be chosen, in the order in which a scene passes through them."""
@@ -69,6 +64,11 @@ class Tuning:
             check_count("n_folds", n_folds, least=2)
         return cls(grid, n_folds)
 
+    @property
+    def of_model(self) -> bool:
+        """Whether features or classifier are chosen, and not the context alone."""
+        return any(address.partition(".")[0] != "context" for address in self.grid)
+
     def settings(self, section: str) -> list[tuple[str, ...]]:
         """Return the settings to try in a section: every combination of its values."""
         lines = [
@@ -80,12 +80,18 @@ class Tuning:
 
 
 def tune(
-    plan: Plan, cube: xr.DataArray, train: xr.DataArray, *, seed: int, progress: ProgressCallback
+    plan: Plan,
+    cube: xr.DataArray,
+    train: xr.DataArray,
+    *,
+    fitted: SceneModel | None = None,
+    progress: ProgressCallback,
 ) -> xr.Dataset:
     """Return every candidate of the plan's tuning with its scores, best first.
 
     The mean `brier_score` of the training pixels left out decides, at the `temperature` that suits
     the candidate best; of equal ones the first in the grid is taken. `accuracy` is for the reader.
+    Where only the context is chosen, the plan's own model, `fitted`, need not be fitted again.
     """
     tuning = plan.tuning
     assert tuning is not None  # noqa: S101 (the caller has looked)
@@ -96,11 +102,10 @@ def tune(
     progress("tuning", done, total)
     for settings in models:
         varied = plan.changed(settings)
+        model = varied.model if settings or fitted is None else fitted
         contexts = [_guided(varied.changed(further).context, cube) for further in of_context]
         pixels: list[list[Pixels]] = [[] for _ in contexts]
-        for probability, left_out in varied.model.held_out_proba(
-            cube, train, n_folds=tuning.n_folds, seed=seed
-        ):
+        for probability, left_out in model.held_out_proba(cube, train, n_folds=tuning.n_folds):
             for context, found in zip(contexts, pixels, strict=True):
                 found.append(_scored(settled(context, probability), train, left_out))
                 done += 1
@@ -135,12 +140,13 @@ def settled(
     return context.solve(probability, image=image, progress=progress).hidden_field
 
 
-def label_probability(field: xr.DataArray, temperature: float) -> xr.DataArray:
+def label_probability(field: xr.DataArray, temperature: float, context: SegSALSA) -> xr.DataArray:
     """Return how probable the labels of a field are, (y, x), at a temperature of held-out maps."""
-    axis = field.get_axis_num(CATEGORY)
-    honest = at_temperature(field.values, temperature, axis=axis).max(axis=axis)
     plain = field.isel({CATEGORY: 0}, drop=True).drop_attrs(deep=False)
-    return plain.copy(data=honest).rename("label_probability")
+    honest = field.values
+    if not context.is_idle or temperature != 1:  # else they are probabilities as they should be
+        honest = at_temperature(honest, temperature, axis=0)
+    return plain.copy(data=honest.max(axis=0)).rename("label_probability")
 
 
 def _guided(context: SegSALSA | None, cube: xr.DataArray) -> SegSALSA | None:
@@ -163,10 +169,8 @@ def _scores(folds: Sequence[Pixels]) -> tuple[float, float, float]:
     """Return Brier score, temperature and accuracy over the pixels left out of all folds."""
     field = np.concatenate([of_fold for of_fold, _ in folds])
     numbers = np.concatenate([of_fold for _, of_fold in folds])
-    logarithms = floored_log(field)
-    temperature = best_temperature(logarithms, numbers, loss=brier_loss)
-    brier = brier_scores(at_temperature(field, temperature), numbers).mean()
-    return float(brier), temperature, float((field.argmax(axis=1) == numbers).mean())
+    temperature, brier = best_of_temperatures(floored_log(field), numbers, TEMPERATURES)
+    return float(brier.mean()), temperature, float((field.argmax(axis=1) == numbers).mean())
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

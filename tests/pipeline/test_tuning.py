@@ -23,10 +23,10 @@ def scene():
     return cube, train, test
 
 
-def tried(scene, grid, *, seed=0):
+def tried(scene, grid):
     cube, train, test = scene
     plan = make_plan(DOCUMENT | {"scene": (cube, test), "tuning": {"grid": grid, "n_folds": 4}})
-    return tune(plan, cube, train, seed=seed, progress=no_progress)
+    return tune(plan, cube, train, progress=no_progress)
 
 
 def test_every_combination_is_tried_best_first(scene) -> None:
@@ -62,7 +62,7 @@ def test_the_score_is_that_of_scikit_learn_at_the_best_temperature(scene) -> Non
     cube, train, test = scene
     document = {"scene": (cube, test), "classifier": "lda", "features": []}
     plan = make_plan(document | {"tuning": {"grid": {"classifier": ["lda"]}, "n_folds": 4}})
-    table = tune(plan, cube, train, seed=0, progress=no_progress)
+    table = tune(plan, cube, train, progress=no_progress)
     pixels = train.values > 0
     samples, classes = cube.values[:, pixels].T, train.values[pixels]
     folds = StratifiedKFold(4, shuffle=True, random_state=0)
@@ -85,7 +85,7 @@ def test_the_score_is_that_of_scikit_learn_at_the_best_temperature(scene) -> Non
 def test_an_automatic_context_tries_four_weights_and_chooses_the_same_again(scene) -> None:
     cube, train, test = scene
     plan = make_plan({**DOCUMENT, "scene": (cube, test), "context": "auto"})
-    first, again = (tune(plan, cube, train, seed=2, progress=no_progress) for _ in range(2))
+    first, again = (tune(plan, cube, train, progress=no_progress) for _ in range(2))
     assert first.identical(again)
     weights = {f"context.weight={weight}" for weight in (0.0, 0.5, 1.0, 2.0)}
     assert set(first["settings"].values) == weights
@@ -94,8 +94,7 @@ def test_an_automatic_context_tries_four_weights_and_chooses_the_same_again(scen
     assert f"context.weight={chosen.priors[0].weight}" == first["settings"].values[0]
 
 
-def test_with_weight_0_every_rejection_is_pixelwise_rejection(scene) -> None:
-    cube, _, _ = scene
+def test_with_weight_0_every_rejection_is_pixelwise_rejection() -> None:
     config = DOCUMENT | {
         "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "noise": 0.8},
         "context": {"prior": "auto"},
@@ -114,7 +113,7 @@ def test_with_weight_0_every_rejection_is_pixelwise_rejection(scene) -> None:
     assert "weight 0" in summary_notes(result)
 
 
-def test_a_model_carries_the_chosen_context_and_none_of_weight_0(scene) -> None:
+def test_a_model_carries_the_chosen_context_and_none_of_weight_0() -> None:
     config = DOCUMENT | {
         "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "n_bands": 12},
         "context": "auto",
