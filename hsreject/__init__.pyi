@@ -57,6 +57,8 @@ from .measures.optimality import relative_optimality as relative_optimality
 from .measures.optimality import relative_optimality_pairs as relative_optimality_pairs
 from .measures.point import OperatingPoint as OperatingPoint
 from .measures.point import operating_point as operating_point
+from .measures.reliability import expected_calibration_error as expected_calibration_error
+from .measures.reliability import reliability as reliability
 from .measures.samples import evaluation_samples as evaluation_samples
 from .measures.summary import accuracy_at as accuracy_at
 from .measures.summary import aurc as aurc

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 AT_FRACTION = "at_fraction"
 BAND = "band"
+BIN = "bin"
 BORDER = "border"
 CANDIDATE = "candidate"
 CATEGORY = "category"
