@@ -167,6 +167,8 @@ def _scored(field: xr.DataArray, train: xr.DataArray, left_out: NDArray[np.bool_
 
 def _scores(folds: Sequence[Pixels]) -> tuple[float, float, float]:
     """Return Brier score, temperature and accuracy over the pixels left out of all folds."""
+    if not folds:  # a single pixel per class: nothing can be left out, and all candidates are equal
+        return np.nan, 1.0, np.nan
     field = np.concatenate([of_fold for of_fold, _ in folds])
     numbers = np.concatenate([of_fold for _, of_fold in folds])
     temperature, brier = best_of_temperatures(floored_log(field), numbers, TEMPERATURES)
