@@ -58,6 +58,9 @@ CLASS_NAME = "class_name"
 
 LABEL_WITH_REJECTION = "label_with_rejection"
 
+CALIBRATED = "calibrated"
+"""Attribute of a probability that held-out pixels have shown to mean what it says."""
+
 NO_REFERENCE = 0
 REJECTED = 0
 

@@ -181,9 +181,11 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         """
         chains = self._chains_on(cube)
         if chains is not None:
-            return self._map(chains, 0, progress)
-        cube = self._matched(cube, match_bands, wavelength_tol)
-        return self._pixel_map(cube, self.experts_, progress)
+            probability = self._map(chains, 0, progress)
+        else:
+            cube = self._matched(cube, match_bands, wavelength_tol)
+            probability = self._pixel_map(cube, self.experts_, progress)
+        return probability.assign_attrs({schema.CALIBRATED: 1})
 
     def transform(
         self,
@@ -231,8 +233,8 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         """Return what of this model holds on other scenes: as fitted with ``spatial=False``."""
         check_is_fitted(self, "pool_")
         model = copy(self)
-        work = getattr(self, "_work", None)
-        vars(model).update(spatial=False, pool_=self.pixel_pool_, _work=work)
+        model.__dict__ |= {"spatial": False, "pool_": self.pixel_pool_}
+        model.__dict__["_work"] = getattr(self, "_work", None)
         return model
 
     @property

@@ -71,7 +71,6 @@ def result_dataset(
         cube.isel({BAND: list(colors)}).drop_attrs(deep=False).to_dataset(name="false_color"),
         xr.Dataset(
             {
-                "has_threshold": (REJECTOR, [r.has_threshold for r in plan.rejectors.values()]),
                 "context_is_idle": (SEED, [r.context_is_idle for r in results.values()]),
             }
         ),
@@ -98,8 +97,10 @@ def joined_maps(rejections: Mapping[str, xr.Dataset]) -> dict[str, xr.DataArray]
     """Return the maps (rejector, y, x) of rejectors that gave maps and operating points."""
     maps = [data.drop_dims(OPERATING_POINT) for data in rejections.values()]
     along = xr.Variable(REJECTOR, list(rejections))
-    joined = xr.concat(maps, dim=along, combine_attrs="override")
-    return {str(name): joined[name] for name in joined.data_vars}
+    joined = xr.concat(maps, dim=along, combine_attrs="drop_conflicts")
+    meaning = [data["confidence"].attrs["long_name"] for data in rejections.values()]
+    found = {str(name): joined[name] for name in joined.data_vars}
+    return found | {"confidence_meaning": xr.DataArray(meaning, coords={REJECTOR: along})}
 
 
 def operating_points(curves: Mapping[str, xr.Dataset]) -> xr.Dataset:

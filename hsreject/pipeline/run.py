@@ -33,7 +33,7 @@ from hsreject.pipeline.tuning import best_settings
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import Rejector
 from hsreject.report.run_report import along
-from hsreject.schema import BAND, CATEGORY, OPERATING_POINT, reference_pixels
+from hsreject.schema import BAND, CATEGORY, OPERATING_POINT, REJECTOR, reference_pixels
 
 
 def run(
@@ -137,11 +137,14 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
         for name, other in plan.baselines.items()
     }
     if plan.carried is not plan:
-        kept = None if mapped.pixelwise.model is None else mapped.pixelwise.model.carried()
-        others[CARRIED_ROW] = _mapped(plan.carried, stages, split, prefix="carried-", fitted=kept)
+        others[CARRIED_ROW] = _mapped(
+            plan.carried, stages, split, prefix="carried-", after=mapped.pixelwise
+        )
     for name, other in others.items():
         systems[name] = _rejected(other, other.plan.ranking, name, stages, split)
     maps = mapped.context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
+    acting = [mapped.plan.acting(rejector) for rejector in mapped.plan.rejectors.values()]
+    maps["has_threshold"] = REJECTOR, [rejector.has_threshold for rejector in acting]
     return SeedResult(
         maps.assign(split.data).assign({"reference": labels, **joined_maps(rejections)}),
         {name: along(system.data, OPERATING_POINT) for name, system in systems.items()},
@@ -152,14 +155,20 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
 
 
 def _mapped(
-    plan: Plan, stages: Stages, split: Stage, *, prefix: str = "", fitted: Any = None
+    plan: Plan, stages: Stages, split: Stage, *, prefix: str = "", after: Stage | None = None
 ) -> _Mapped:
-    """Settle what a plan leaves to the training pixels, and map the scene."""
+    """Settle what a plan leaves to the training pixels, and map the scene.
+
+    `after` is the stage of a model that this plan carries to other scenes.
+    """
+    fitted = None if after is None or after.model is None else after.model.carried()
     tuned = None
     if plan.tuning is not None and plan.tuning.of_model:
         tuned = stages.tune(plan, split, name=f"{prefix}choosing")
         plan = plan.changed(best_settings(tuned.data))
-    pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier", fitted=fitted)
+    pixelwise = stages.classify(
+        plan.model, split, name=f"{prefix}classifier", fitted=fitted, before=after
+    )
     if plan.tuning is not None and tuned is None:  # on the model that is fitted already
         tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
         plan = plan.changed(best_settings(tuned.data))

@@ -73,10 +73,19 @@ class Stages:
         )
         return self._kept(name, tokenize(split.key, options), work)
 
-    def classify(self, model: SceneModel, split: Stage, *, name: str, fitted: Any = None) -> Stage:
-        """Return the class `probability` of a model fitted to the training pixels, or `fitted`.
+    def classify(
+        self,
+        model: SceneModel,
+        split: Stage,
+        *,
+        name: str,
+        fitted: Any = None,
+        before: Stage | None = None,
+    ) -> Stage:
+        """Return the class `probability` of a model fitted to the training pixels.
 
-        A model that weighs candidates of its own leaves what it tried, as `pool_...`.
+        A model that weighs candidates of its own leaves what it tried, as `pool_...`. Where the
+        stage `before` has left it `fitted`, it is taken as it is.
         """
         done = clone(model) if fitted is None else fitted
 
@@ -91,7 +100,7 @@ class Stages:
             names = {str(name): f"{POOL}_{name}" for name in (*tried.dims, *tried.variables)}
             return tried.rename(names).assign(probability=probability.compute())
 
-        found = self._kept(name, tokenize(split.key, clone(model)), compute)
+        found = self._kept(name, tokenize(split.key, clone(model)), compute, before)
         return replace(found, model=done if hasattr(done, "classes_") else None)
 
     def solve_context(

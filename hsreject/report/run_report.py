@@ -215,7 +215,9 @@ def _maps(dataset: xr.Dataset) -> Iterator[Drawn]:
         )
         yield (
             f"confidence_{name}",
-            figures.confidence_map(maps["confidence"]),
+            figures.confidence_map(
+                maps["confidence"].assign_attrs(long_name=str(maps["confidence_meaning"].values))
+            ),
             f"Confidence, {name}",
             "Larger is surer; the rejector keeps the pixels with the largest.",
         )
@@ -264,7 +266,7 @@ def _measures(dataset: xr.Dataset) -> Iterator[Drawn]:
 
 
 def _reliability(dataset: xr.Dataset) -> Iterator[Drawn]:
-    """Draw how often labels are right over how probable they are said to be."""
+    """Draw how often labels are right over how probable they are, and how probable they are."""
     probability = dataset["probability"]
     said = {"classifier": (label_map(probability), probability.max(CATEGORY))}
     if "label_probability" in dataset:
@@ -274,6 +276,15 @@ def _reliability(dataset: xr.Dataset) -> Iterator[Drawn]:
         figures.reliability(said, dataset["test"]),
         "Reliability",
         "Test pixels, in bins of equal width; the area of a mark is the share of pixels in it.",
+    )
+    *_, (_, last) = said.values()
+    yield (
+        "label_probability",
+        figures.confidence_map(last.assign_attrs(long_name="probability of the label")),
+        "Probability of the label",
+        "With context, at the temperature that suits the training pixels left out."
+        if "label_probability" in dataset
+        else "Of the classifier alone: nothing was left out to tell how honest the context is.",
     )
 
 
