@@ -131,7 +131,7 @@ def _coordinates() -> Sections:
 
 def _svm() -> Sections:
     """Classify scaled bands with support vector machines tuned by cross-validation."""
-    machines = SupportVectorMachine(C=[1.0, 10.0, 100.0, 1e3, 1e4], gamma=[1e-4, 1e-3, 1e-2, 0.1])
+    machines = SupportVectorMachine(C=[1.0, 10.0, 100.0, 1e3], gamma=[1e-4, 1e-3, 1e-2, 0.1])
     return {"features": ["scale"], "classifier": machines}
 
 
