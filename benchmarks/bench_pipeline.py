@@ -1,4 +1,4 @@
-"""Whole runs, the demo's and that of the paper's protocol, beside a tuned support vector machine."""
+"""Whole runs, of the demo and of the paper's protocol, beside a tuned support vector machine."""
 
 from __future__ import annotations
 

@@ -49,6 +49,14 @@ def test_an_automatic_context_leaves_its_weight_to_the_training_pixels() -> None
     assert fixed.context.priors[0].weight == 4.0
 
 
+def test_who_names_neither_features_nor_classifier_gets_auto() -> None:
+    alone = {key: value for key, value in SMALL.items() if key != "features"}
+    assert isinstance(make_plan(alone).model, hr.AutoClassifier)
+    assert isinstance(make_plan(SMALL).model, hr.SceneClassifier)
+    with pytest.raises(ConfigError, match=r"\[features\].*AutoClassifier"):
+        make_plan(SMALL | {"classifier": "auto"})
+
+
 def test_what_maps_scenes_by_itself_is_known_by_what_it_declares() -> None:
     class Mapper:
         def fit_predict_proba(self, cube, labels):
