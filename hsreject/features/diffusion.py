@@ -130,9 +130,9 @@ def linear_solver(matrix: sparse.csr_array) -> Solver:
 
 
 def _multigrid(matrix: sparse.csr_array) -> Solver:
-    from pyamg import smoothed_aggregation_solver  # noqa: PLC0415  # slow to import, rarely used
+    import pyamg  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import, rarely used
 
-    hierarchy = smoothed_aggregation_solver(
+    hierarchy = pyamg.smoothed_aggregation_solver(
         sparse.csr_matrix(matrix),
         strength=("symmetric", {"theta": 0.08}),  # aggregates that stay within sharp edges
         max_coarse=500,
