@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +15,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import __version__, schema
-from hsreject.classify.candidates import PIXELS, PROFILES, ChainOnScene, Training, TwoExperts
+from hsreject.classify.candidates import (
+    N_STEPS,
+    PIXELS,
+    PROFILES,
+    ChainOnScene,
+    Training,
+    TwoExperts,
+)
 from hsreject.classify.pool import Pool
 from hsreject.classify.random_walker import HeldOut, node_map
 from hsreject.classify.temperature import floored_log
@@ -78,6 +86,8 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         The label values that had a training pixel with data, ascending.
     class_table_ : ClassTable
         Their names and colours.
+    best_chain_ : str
+        The chain with the largest weight.
     pool_, pixel_pool_ : Pool
         The weights of all candidates, and of those that can be carried.
     temperature_ : float
@@ -94,9 +104,9 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     Notes
     -----
-    Everything of a scene is held in memory at once: about 4 kB per pixel at ten training pixels for
-    each of 16 classes, most of it while one graph is solved. With ``spatial=False`` it is what a
-    chunk needs.
+    With `spatial` all of a scene is held in memory at once, in about 3 kB per pixel for 16 classes
+    beside the scene itself: half of it the factor of one graph at a time, the rest components and
+    fields. With ``spatial=False`` a scene opened lazily is read chunk by chunk.
 
     Examples
     --------
@@ -250,20 +260,20 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     @property
     def tried_(self) -> xr.Dataset:
         """What was tried and how it was weighed, over `candidate`, the largest weight first."""
-        rows = [
-            (*name.split(" "), score, temperature, weight)
-            for pool, keep in ((self.pool_, True), (self.screen_, False))
-            for name, score, temperature, weight in zip(
-                pool.names_, pool.scores_, pool.temperatures_, pool.weights_, strict=True
-            )
-            if keep or name not in self.pool_.names_
-        ]
-        dropped = [name for name in self.screen_.names_ if name not in self.pool_.names_]
-        rows = [(*r[:4], 0.0) if " ".join(r[:2]) in dropped else r for r in rows]
-        rows.sort(key=lambda row: (-row[4], row[2]))
-        names = ("chain", "profile", "brier_score", "temperature", "weight")
-        columns = zip(names, zip(*rows, strict=True), strict=True)
-        return xr.Dataset({name: (schema.CANDIDATE, list(values)) for name, values in columns})
+        check_is_fitted(self, "pool_")
+        rows = self.pool_.rows()
+        rows += [(*row[:3], 0.0) for row in self.screen_.rows() if row[0] not in self.pool_.names_]
+        rows.sort(key=lambda row: (-row[3], row[1]))
+        names, scores, temperatures, weights = zip(*rows, strict=True)
+        columns = {
+            "chain": [name.split()[0] for name in names],
+            "profile": [name.split()[1] for name in names],
+            "brier_score": scores,
+            "temperature": temperatures,
+            "weight": weights,
+        }
+        data = {name: (schema.CANDIDATE, list(column)) for name, column in columns.items()}
+        return xr.Dataset(data, coords={schema.CANDIDATE: list(names)})
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the scene behind: copies and files hold what can be carried."""
@@ -279,26 +289,11 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         with one_blas_thread():
             chains = self._screened(self._chains(cube, labels), progress)
             if self.spatial:
-                count = 8 * len(chains)
-                done = iter(range(1, count + 1))
-                for chain in chains.values():
-                    chain.look_around(lambda: progress("candidates", next(done), count))
-            training = next(iter(chains.values())).training
-            held_out = {
-                f"{name} {profile}": chain.held_out_scores(PROFILES[profile])
-                for name, chain in chains.items()
-                for profile in (PROFILES if self.spatial else (PIXELS,))
-            }
-            codes = training.codes[training.held_out]
-            self.pool_ = Pool(seed=self.seed).fit(held_out, codes)
-            carried = {name: z for name, z in held_out.items() if name.endswith(PIXELS)}
-            self.pixel_pool_ = Pool(seed=self.seed).fit(carried, codes)
+                self._look_around(chains, progress)
+            self._weigh(chains)
+            self.experts_ = {name: chain.expert(0.0, 0) for name, chain in chains.items()}
         self.chains_ = {name: chain.steps for name, chain in chains.items()}
-        self.experts_ = {name: chain.expert(0.0, 0) for name, chain in chains.items()}
-        totals = {name: 0.0 for name in chains}
-        for name, weight in zip(self.pool_.names_, self.pool_.weights_, strict=True):
-            totals[name.split(" ")[0]] += weight
-        self.best_chain_ = max(totals, key=totals.__getitem__)
+        training = next(iter(chains.values())).training
         self.classes_ = training.classes
         self.class_table_ = schema.class_table(labels).subset(self.classes_)
         self.n_training_pixels_ = len(training.codes)
@@ -306,6 +301,28 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         self.band_requirements_ = BandRequirements.of(cube, good)
         self.hsreject_version_ = __version__
         self._work = (tokenize(cube.data), tokenize(labels.data), chains)
+
+    def _look_around(self, chains: Mapping[str, ChainOnScene], progress: ProgressCallback) -> None:
+        """Diffuse features and let walkers walk on every chain."""
+        steps = N_STEPS * len(chains)
+        done = count(1)
+        for chain in chains.values():
+            chain.look_around(lambda: progress("candidates", next(done), steps))
+
+    def _weigh(self, chains: Mapping[str, ChainOnScene]) -> None:
+        """Fit the pool of all candidates, and that of the candidates that can be carried."""
+        training = next(iter(chains.values())).training
+        codes = training.codes[training.held_out]
+        held_out = {
+            f"{name} {profile}": chain.held_out_scores(PROFILES[profile])
+            for name, chain in chains.items()
+            for profile in (PROFILES if self.spatial else (PIXELS,))
+        }
+        carried = {name: scores for name, scores in held_out.items() if name.endswith(PIXELS)}
+        self.pool_ = Pool(seed=self.seed).fit(held_out, codes)
+        self.pixel_pool_ = Pool(seed=self.seed).fit(carried, codes)
+        weights = np.reshape(self.pool_.weights_, (len(chains), -1)).sum(axis=1)
+        self.best_chain_ = list(chains)[int(weights.argmax())]
 
     def _chains(self, cube: xr.DataArray, labels: xr.DataArray) -> dict[str, ChainOnScene]:
         """Return the chains that this scene allows, with the features of its training pixels."""
@@ -356,15 +373,14 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     ) -> xr.DataArray:
         """Return the pooled probabilities of the fitted scene; number 1 + f is without fold f."""
         first = next(iter(chains.values()))
-        assert first.pixels is not None  # noqa: S101 (they have looked around)
         pooled = np.empty((first.pixels.size, len(self.classes_)), dtype=np.float32)
         with one_blas_thread():
             for start in range(0, len(pooled), _NODES_AT_ONCE):
                 nodes = slice(start, start + _NODES_AT_ONCE)
-                scores = {}
-                for name in self.pool_.names_:
-                    chain, profile = name.split(" ")
-                    scores[name] = chains[chain].scores(PROFILES[profile], number, nodes)
+                scores = {
+                    f"{chain} {profile}": chains[chain].scores(PROFILES[profile], number, nodes)
+                    for chain, profile in map(str.split, self.pool_.names_in_use)
+                }
                 pooled[nodes] = self.pool_.combine(scores)
                 progress("classify", min(nodes.stop, len(pooled)), len(pooled))
         return node_map(first.scene, first.pixels, pooled, self.class_table_)
@@ -385,7 +401,8 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         self, cube: xr.DataArray, experts: Mapping[str, TwoExperts], progress: ProgressCallback
     ) -> xr.DataArray:
         """Return the probabilities of a scene, one pixel at a time; lazy when `cube` is."""
-        pool, n_classes = self.pixel_pool_, len(self.classes_)
+        pool = self.pixel_pool_
+        experts = {name: experts[name] for name in (used.split()[0] for used in pool.names_in_use)}
         features = [self._features(name, cube) for name in experts]
         widths = np.cumsum([array.sizes[schema.BAND] for array in features])[:-1]
 
@@ -404,7 +421,7 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         data = map_pixels(
             together,
             pooled,
-            n_outputs=n_classes,
+            n_outputs=len(self.classes_),
             dtype=np.float32,
             progress=partial(progress, "classify"),
         )

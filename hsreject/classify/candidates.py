@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hsreject.features.transformer import SceneTransformer
 
 _SPARSITY = 0.01
+_MOST_CENTERS = 200  # basis functions of the regression: bounds its time where pixels are many
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ PROFILES = {
 }
 
 
+TIMES = tuple(sorted({t for profile in PROFILES.values() for t in profile.times}))
+N_STEPS = len(TIMES) + len(CONTRASTS) * len(SIGMAS)
+"""How often `ChainOnScene.look_around` reports progress."""
+
+
 class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
     """The mean of sparse regression (radial basis) and linear discriminant analysis.
 
@@ -52,7 +58,8 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
     def fit(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> Self:
         """Fit both to samples (n_samples, n_features) and their classes."""
         self.classes_, codes = np.unique(y, return_inverse=True)
-        self.regression_ = SparseMultinomialRegression(_SPARSITY).fit(X, y)
+        n_centers = _MOST_CENTERS if len(X) > _MOST_CENTERS else None
+        self.regression_ = SparseMultinomialRegression(_SPARSITY, n_centers=n_centers).fit(X, y)
         groups = [X[codes == code] for code in range(len(self.classes_))]
         means = np.stack([group.mean(axis=0) for group in groups])
         spreads = [shrunken_covariance(group) for group in groups if len(group) > 1]
@@ -112,15 +119,18 @@ class ChainOnScene:
     """One chain on the scene it was fitted to: its features, experts and walkers.
 
     Experts and walkers are numbered: 0 knows all training pixels, 1 + f those outside fold f.
+    `pixels` says where nodes lie in the flattened image; `walkers` is (number, node, category),
+    `at_seeds` the same at the training pixels. All three are empty before `look_around`.
     """
 
     training: Training
     steps: list[SceneTransformer]
     scene: xr.DataArray  # (band, y, x): features at t = 0
     samples: dict[float, NDArray[np.float64]]  # by t: (pixel, feature)
-    pixels: NDArray[np.intp] | None = None  # (node,): positions in the flattened image
+    pixels: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # (node,)
     features: dict[float, NDArray[np.float32]] = field(default_factory=dict)  # (node, feature)
-    walkers: NDArray[np.float32] | None = None  # (1 + n_folds, node, category)
+    walkers: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
+    at_seeds: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
     experts: dict[tuple[float, int], TwoExperts] = field(default_factory=dict)
 
     def look_around(self, progress: Callable[[], object]) -> None:
@@ -132,7 +142,7 @@ class ChainOnScene:
         node = np.zeros(guides[0].size, dtype=np.intp)
         node[graph.pixels] = np.arange(graph.pixels.size)
         seeds = node[self.training.positions]
-        for t in sorted({t for profile in PROFILES.values() for t in profile.times}):
+        for t in TIMES:
             self.features[t] = np.ascontiguousarray(diffuse(graph, plain, t))
             self.samples[t] = self.features[t][seeds].astype(np.float64)
             progress()
@@ -143,7 +153,7 @@ class ChainOnScene:
             self.training.fold,
             progress=lambda _done: progress(),
         )
-        self.seed_walkers = self.walkers[:, seeds]
+        self.at_seeds = self.walkers[:, seeds]
 
     def features_at(self, t: float) -> xr.DataArray:
         """Return the diffused features as a scene (band, y, x)."""
@@ -167,14 +177,16 @@ class ChainOnScene:
         for number in range(1, self.training.n_folds + 1):
             out = self.training.fold == number - 1
             samples = {t: self.samples[t][out] for t in profile.times}
-            walkers = self.seed_walkers[number, out] if profile.walkers else None
+            walkers = self.at_seeds[number, out] if profile.walkers else None
             scores[out] = self._scores(profile, number, samples, walkers)
         return scores[self.training.held_out]
 
     def scores(self, profile: Profile, number: int, nodes: slice) -> NDArray[np.float32]:
         """Return the scores (node, category) of some pixels of the scene."""
         features = {t: self.features[t][nodes] for t in profile.times}
-        walkers = self.walkers[number, nodes] if profile.walkers and self.walkers is not None else None
+        walkers = (
+            self.walkers[number, nodes] if profile.walkers and self.walkers is not None else None
+        )
         return self._scores(profile, number, features, walkers)
 
     def _scores(

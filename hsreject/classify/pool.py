@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -14,7 +14,6 @@ from hsreject.classify.temperature import (
     best_of_temperatures,
     best_temperature,
     brier_loss,
-    floored_log,
 )
 from hsreject.errors import InputError
 from hsreject.registry import check_count
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from hsreject.classify.multinomial import FloatArray
 
 TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
+_NEGLIGIBLE = 1e-3
 
 
 class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -57,7 +57,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     names_ : list of str
         The candidates, in the order given.
     weights_ : ndarray (candidate,)
-        They sum to one.
+        They sum to one; below a thousandth they are set to 0.
     temperatures_ : ndarray (candidate,)
         The temperature of each.
     scores_ : ndarray (candidate,)
@@ -79,7 +79,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     >>> knows = np.where(np.eye(2)[codes] > 0, 2.0, 0.0)
     >>> pool = Pool().fit({"knows": knows, "guesses": np.zeros((4, 2))}, codes)
     >>> pool.weights_.round(2)
-    array([0.87, 0.13])
+    array([0.88, 0.12])
     >>> pool.combine({"knows": knows, "guesses": np.zeros((4, 2))}).argmax(axis=1)
     array([0, 1, 0, 1])
     """
@@ -117,7 +117,9 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.temperatures_ = np.array([temperature for temperature, _ in chosen])
         brier = np.stack([score for _, score in chosen])
         self.scores_ = brier.mean(axis=1)
-        self.weights_ = pseudo_bma(-brier, n_bootstraps=self.n_bootstraps, seed=self.seed)
+        weights = pseudo_bma(-brier, n_bootstraps=self.n_bootstraps, seed=self.seed)
+        weights[weights < _NEGLIGIBLE] = 0.0  # nobody needs to compute such a candidate
+        self.weights_ = weights / weights.sum()
         mean = np.log(np.maximum(self._mean(scores), 1e-12))
         self.temperature_ = best_temperature(mean, codes, loss=brier_loss)
         return self
@@ -134,15 +136,25 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         mean /= self.temperature_
         return np.asarray(softmax(mean, axis=1))
 
+    @property
+    def names_in_use(self) -> list[str]:
+        """The candidates that have a weight."""
+        return [name for name, weight in zip(self.names_, self.weights_, strict=True) if weight > 0]
+
+    def rows(self) -> list[tuple[str, float, float, float]]:
+        """Return name, score, temperature and weight of each candidate."""
+        columns = (self.scores_, self.temperatures_, self.weights_)
+        return list(zip(self.names_, *(column.tolist() for column in columns), strict=True))
+
     def _mean(self, scores: Mapping[str, FloatArray]) -> FloatArray:
-        total: Any = 0
-        for name, weight, temperature in zip(
-            self.names_, self.weights_, self.temperatures_, strict=True
-        ):
-            if weight > 0:
-                z = scores[name]
-                total = total + z.dtype.type(weight) * softmax(z / z.dtype.type(temperature), axis=1)
-        return np.asarray(total)
+        parts = zip(self.names_, self.weights_, self.temperatures_, strict=True)
+        return np.asarray(
+            sum(
+                float(weight) * softmax(scores[name] / float(temperature), axis=1)
+                for name, weight, temperature in parts
+                if weight > 0
+            )
+        )
 
     def _keep_equal(self) -> None:
         count = len(self.names_)

@@ -33,7 +33,7 @@ SIGMAS = (0.0, 1.0)
 
 _GROUND = 1e-8  # keeps the Laplacian of a region without a seed invertible
 _REACHED = 1e-6  # below this sum of probabilities no seed has reached a pixel
-_COLUMNS_AT_ONCE = 64  # right-hand sides solved together: bounds the memory
+_COLUMNS_AT_ONCE = 32  # right-hand sides solved together: bounds the memory
 
 
 HeldOut = tuple[xr.DataArray, "NDArray[np.bool_]"]
@@ -77,43 +77,41 @@ def walk(
     category) holds the classes of the seeds, `fold` their folds, -1 for a seed that is always kept.
 
     A field is harmonic, with fixed values at the seeds. Seeds that are always kept are eliminated.
-    With G the inverse of what is left of L + 1e-8 I, at the other seeds, a field is G q plus what
-    the eliminated seeds give, and q follows from the values at the seeds in use: one factorisation
-    serves all folds, and leaving one out is a small dense system.
+    With G the inverse of what is left of L + 1e-8 I, a field is G times charges at the other seeds,
+    plus what the eliminated ones give, and the charges follow from the values at the seeds in use:
+    one factorisation serves all folds, and leaving one out is a small dense system.
     """
-    count, n_classes = laplacian.shape[0], target.shape[1]
     dealt = fold >= 0
     n_fields = int(fold.max(initial=-1)) + 2
-    free = np.ones(count, dtype=bool)
+    free = np.ones(laplacian.shape[0], dtype=bool)
     free[seeds[~dealt]] = False
-    matrix = sparse.csr_array(laplacian + _GROUND * sparse.eye_array(count))[free]
+    matrix = sparse.csr_array(laplacian + _GROUND * sparse.eye_array(free.size))[free]
     solve = linear_solver(matrix[:, free])
-    given = np.zeros((int(free.sum()), n_classes))
-    if not dealt.all():
-        given = solve(-(matrix[:, seeds[~dealt]] @ target[~dealt]))
+    source = -(matrix[:, seeds[~dealt]] @ target[~dealt])
     at = (np.cumsum(free) - 1)[seeds[dealt]]
-    inverse = _columns_of_inverse(solve, at, len(given))
-    charge = np.zeros((n_fields, len(at), n_classes))
-    for number in range(n_fields):
+    inverse = _inverse_at(solve, at, len(source))
+    given = solve(source)[at] if not dealt.all() else np.zeros((len(at), target.shape[1]))
+    fields = np.empty((n_fields, free.size, target.shape[1]), dtype=np.float32)
+    for number, field in enumerate(fields):
         used = np.flatnonzero(fold[dealt] != number - 1)
-        wanted = target[dealt][used] - given[at[used]]
-        charge[number, used] = np.linalg.solve(inverse[np.ix_(at[used], used)], wanted)
-    fields = np.empty((n_fields, count, n_classes), dtype=np.float32)
-    for field, charges in zip(fields, charge, strict=True):
-        field[free] = given + inverse @ charges
+        charge = np.linalg.solve(inverse[np.ix_(used, used)], (target[dealt] - given)[used])
+        sides = source.copy()
+        sides[at[used]] += charge
+        field[free] = solve(sides)
         field[~free] = target[~dealt]
         _normalize(field)
     return fields
 
 
-def _columns_of_inverse(solve: Solver, at: NDArray[np.intp], count: int) -> NDArray[np.float64]:
-    columns = np.empty((count, len(at)))
+def _inverse_at(solve: Solver, at: NDArray[np.intp], count: int) -> NDArray[np.float64]:
+    """Return rows and columns `at` of the inverse of a system with so many nodes."""
+    inverse = np.empty((len(at), len(at)))
     for first in range(0, len(at), _COLUMNS_AT_ONCE):
         some = at[first : first + _COLUMNS_AT_ONCE]
-        unit = np.zeros((count, len(some)))
+        unit = np.zeros((count, len(some)), order="F")
         unit[some, np.arange(len(some))] = 1.0
-        columns[:, first : first + len(some)] = solve(unit)
-    return columns
+        inverse[:, first : first + len(some)] = solve(unit)[at]
+    return inverse
 
 
 def _normalize(field: NDArray[np.float32]) -> None:

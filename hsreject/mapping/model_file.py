@@ -15,7 +15,6 @@ from sklearn.tree._tree import Tree
 from skops.io.exceptions import UnsupportedTypeException
 
 from hsreject.classes import ClassTable
-from hsreject.classify.auto_classifier import AutoClassifier
 from hsreject.classify.candidates import TwoExperts
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.pool import Pool
@@ -85,7 +84,7 @@ def save_model(
     classifier = model.classifier if isinstance(model, MapModel) else model
     if not _is_fitted(classifier):
         raise InputError(
-            "Only a fitted SceneClassifier or AutoClassifier, or a MapModel, can be saved "
+            "Only a fitted SceneClassifier or a MapModel can be saved "
             f"(got {type(model).__name__}). Call its fit method first, or hsreject.train."
         )
     content = {"format": FORMAT, "format_version": FORMAT_VERSION, "model": model}
@@ -167,7 +166,7 @@ def _own_types() -> list[str]:
     """Return the names of the types that models of hsreject are made of."""
     registries = (FEATURES, CLASSIFIERS, PRIORS, SOLVERS, CONFIDENCES, REJECTORS)
     parts = [part for registry in registries for part in registry.values()]
-    frame = (MapModel, SceneClassifier, BandRequirements, ClassTable, SegSALSA, Pool, TwoExperts)
+    frame = (MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA)
     return [
         f"{part.__module__}.{part.__qualname__}"
         for part in (*frame, *parts)
@@ -189,10 +188,9 @@ def _is_whole(model: object) -> TypeGuard[SceneClassifier | MapModel]:
     return _is_fitted(model)
 
 
-def _is_fitted(model: object) -> bool:
-    """Return whether something maps scenes and has learned how."""
-    known = SceneClassifier | AutoClassifier
-    return isinstance(model, known) and hasattr(model, "hsreject_version_")
+def _is_fitted(classifier: object) -> bool:
+    """Return whether something is a classifier of scenes that has been fitted."""
+    return all(hasattr(classifier, name) for name in ("fit_predict_proba", "hsreject_version_"))
 
 
 def _is_curve(calibration: object) -> bool:
