@@ -4,6 +4,9 @@ from . import errors as errors
 from . import plot as plot
 from . import schema as schema
 from .classes import ClassTable as ClassTable
+from .classify.auto_classifier import AutoClassifier as AutoClassifier
+from .classify.pool import Pool as Pool
+from .classify.random_walker import RandomWalker as RandomWalker
 from .classify.scene_classifier import SceneClassifier as SceneClassifier
 from .classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from .classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
@@ -22,6 +25,7 @@ from .errors import HsrejectError as HsrejectError
 from .errors import HsrejectWarning as HsrejectWarning
 from .features.components import MNF as MNF
 from .features.components import PCA as PCA
+from .features.diffusion import Diffuse as Diffuse
 from .features.spatial import Coordinates as Coordinates
 from .features.spatial import Smooth as Smooth
 from .features.spectra import Normalize as Normalize
@@ -53,6 +57,8 @@ from .measures.optimality import relative_optimality as relative_optimality
 from .measures.optimality import relative_optimality_pairs as relative_optimality_pairs
 from .measures.point import OperatingPoint as OperatingPoint
 from .measures.point import operating_point as operating_point
+from .measures.reliability import expected_calibration_error as expected_calibration_error
+from .measures.reliability import reliability as reliability
 from .measures.samples import evaluation_samples as evaluation_samples
 from .measures.summary import accuracy_at as accuracy_at
 from .measures.summary import aurc as aurc

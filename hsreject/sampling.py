@@ -166,6 +166,30 @@ def sample_blocks(
     return _split_by_masks(labels, in_train, in_test, how=how)
 
 
+def deal_folds(
+    labels: NDArray[Any], n_folds: int, *, seed: int = 0, most: int | None = None
+) -> NDArray[np.intp]:
+    """Deal labelled pixels into folds, class by class; return their numbers, -1 for none.
+
+    A pixel without a label (0) is in no fold, and neither is the only pixel of a class: whichever
+    fold is left out, every class keeps a pixel. The folds differ in size by one pixel at most.
+    With `most`, no more than so many pixels are dealt in all (but two of each class).
+    """
+    check_count("n_folds", n_folds, least=2)
+    fold = np.full(labels.size, -1, dtype=np.intp)
+    classes = _classes_present(labels)
+    share = labels.size if most is None else max(most // max(len(classes), 1), 2)
+    dealt = 0
+    for value in classes:
+        members = np.flatnonzero(labels == value)
+        if members.size < 2:
+            continue
+        order = np.argsort(_random_keys(members.size, seed, value), kind="stable")[:share]
+        fold[members[order]] = (dealt + np.arange(order.size)) % n_folds
+        dealt += order.size
+    return fold.reshape(labels.shape)
+
+
 def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
     """Return a train/test split that somebody else has made, after checking it.
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 AT_FRACTION = "at_fraction"
 BAND = "band"
+BIN = "bin"
 BORDER = "border"
 CANDIDATE = "candidate"
 CATEGORY = "category"
@@ -56,6 +57,9 @@ GOOD_BAND = "good_band"
 CLASS_NAME = "class_name"
 
 LABEL_WITH_REJECTION = "label_with_rejection"
+
+CALIBRATED = "calibrated"
+"""Attribute of a probability that held-out pixels have shown to mean what it says."""
 
 NO_REFERENCE = 0
 REJECTED = 0

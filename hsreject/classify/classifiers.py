@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,6 +21,8 @@ from sklearn.svm import SVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hsreject.classify.auto_classifier import AutoClassifier
+from hsreject.classify.random_walker import RandomWalker
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV
 from hsreject.errors import InputError
@@ -98,12 +101,13 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     Parameters
     ----------
-    C : float, default 10.0
+    C : float or sequence of float, default 10.0
         How much errors on the training samples cost, positive.
     kernel : {"rbf", "linear", "poly", "sigmoid"}, default "rbf"
         The kernel.
-    gamma : {"scale", "auto"} or float, default "scale"
+    gamma : {"scale", "auto"}, float or sequence of these, default "scale"
         Inverse squared width of the kernel; "scale" is 1 / (n_features * variance of the features).
+        Of several values of C or gamma the pair with the best cross-validated accuracy is taken.
     n_folds : int, default 5
         Folds of the cross-validation, at least 2.
     seed : int, default 0
@@ -132,9 +136,9 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def __init__(
         self,
         *,
-        C: float = 10.0,
+        C: float | Sequence[float] = 10.0,
         kernel: str = "rbf",
-        gamma: str | float = "scale",
+        gamma: str | float | Sequence[str | float] = "scale",
         n_folds: int = 5,
         seed: int = 0,
     ) -> None:
@@ -164,11 +168,24 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         folds = StratifiedKFold(
             min(self.n_folds, int(counts.min())), shuffle=True, random_state=self.seed
         )
-        machines = OneVsRestClassifier(SVC(C=self.C, kernel=self.kernel, gamma=self.gamma))
+        machines = OneVsRestClassifier(self._machine(samples, targets, folds))
         self.classifier_ = CalibratedClassifierCV(
             machines, method="sigmoid", ensemble=False, cv=folds
         ).fit(samples, targets)
         return self
+
+    def _machine(self, samples: Any, targets: Any, folds: StratifiedKFold) -> SVC:
+        """Return a machine with the best of the given options, not fitted."""
+        several = Sequence, np.ndarray
+        grid = {
+            name: [*value] if isinstance(value, several) and not isinstance(value, str) else [value]
+            for name, value in (("C", self.C), ("gamma", self.gamma))
+        }
+        options = {name: values[0] for name, values in grid.items()}
+        if any(len(values) > 1 for values in grid.values()):
+            search = GridSearchCV(SVC(kernel=self.kernel), grid, cv=folds, refit=False)
+            options = search.fit(samples, targets).best_params_
+        return SVC(kernel=self.kernel, **options)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probabilities (n_samples, n_classes)."""
@@ -225,5 +242,7 @@ CLASSIFIERS: Registry[Any] = Registry(
         "lda": linear_discriminant_analysis,
         "logistic_regression": logistic_regression,
         "nearest_neighbor": NearestNeighbor,
+        "auto": AutoClassifier,
+        "random_walker": RandomWalker,
     },
 )

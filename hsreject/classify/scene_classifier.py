@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from hsreject import __version__, schema
 from hsreject.classify.classifiers import CLASSIFIERS
+from hsreject.classify.random_walker import HeldOut
 from hsreject.errors import InputError
 from hsreject.features import FEATURES
 from hsreject.features.pixels import labelled_samples, map_pixels, on_the_grid_of
 from hsreject.features.spectra import BandRequirements
 from hsreject.features.transformer import SceneTransformer
 from hsreject.progress import ProgressCallback, no_progress
+from hsreject.sampling import deal_folds
 from hsreject.schema import total_halo
 from hsreject.threads import one_blas_thread
 
@@ -213,6 +215,45 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         probability = on_the_grid_of(features, data, dim=schema.CATEGORY, coords=coords)
         return schema.attach_classes(probability, self.class_table_).rename("probability")
 
+    def held_out_proba(
+        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
+    ) -> Iterator[HeldOut]:
+        """Yield per fold what the scene looks like to a model that has not seen the fold.
+
+        The training pixels are dealt into folds, class by class. Features learn from the scene and
+        never see labels, so they are made once; the classifier is fitted once per fold. This model
+        stays as it is.
+
+        Parameters
+        ----------
+        cube, labels
+            As for :meth:`fit`.
+        n_folds : int, default 5
+            Number of folds, at least 2. A class with fewer pixels is in fewer folds; the only pixel
+            of a class is never left out.
+        seed : int, default 0
+            Seed of the folds.
+
+        Yields
+        ------
+        probability : DataArray (category, y, x)
+            Of the whole scene, from the training pixels outside the fold.
+        left_out : ndarray of bool (y, x)
+            The training pixels of the fold.
+        """
+        features = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
+        for transformer in map(_new_feature, self.features):
+            features = transformer.fit(features).transform(features)
+        features = features.compute()
+        model = SceneClassifier(self.classifier)
+        values = schema.reference_labels(labels)
+        with_data = schema.valid_pixels(features).values
+        fold = deal_folds(np.where(with_data, values, schema.NO_REFERENCE), n_folds, seed=seed)
+        for number in range(fold.max() + 1):
+            left_out = fold == number
+            kept = labels.copy(data=np.where(left_out, schema.NO_REFERENCE, values))
+            yield model.fit_predict_proba(features, kept), left_out
+
     @property
     def halo(self) -> int | None:
         """How many pixels around a pixel decide its probabilities; None: the whole scene does."""
@@ -230,7 +271,13 @@ def _good(features: xr.DataArray) -> xr.DataArray:
 
 def _new_classifier(classifier: Any) -> Any:
     if isinstance(classifier, str):
-        return CLASSIFIERS.create(classifier)
+        classifier = CLASSIFIERS.create(classifier)
+    if hasattr(classifier, "fit_predict_proba"):
+        name = type(classifier).__name__
+        raise InputError(
+            f"{name} works on scenes by itself: call hsreject.{name}().fit(cube, labels) instead "
+            "of putting it into a SceneClassifier."
+        )
     missing = [name for name in ("fit", "predict_proba") if not hasattr(classifier, name)]
     if missing:
         raise InputError(

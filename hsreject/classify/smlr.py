@@ -10,11 +10,10 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hsreject.classify.basis import Basis
-from hsreject.classify.lorsal import lorsal
-from hsreject.classify.multinomial import MultinomialProblem
+from hsreject.classify.multinomial import MultinomialProblem, lorsal
 from hsreject.classify.proximal_newton import proximal_newton
-from hsreject.classify.training_samples import TrainingSamples, best_temperature, check_finite
+from hsreject.classify.temperature import best_temperature
+from hsreject.classify.training_samples import Basis, TrainingSamples, check_finite
 from hsreject.errors import NotConvergedWarning
 from hsreject.registry import check_choice, check_count, check_number
 from hsreject.threads import one_blas_thread

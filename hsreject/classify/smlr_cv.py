@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from hsreject.classify.basis import scale_gamma
 from hsreject.classify.smlr import N_FOLDS, SparseModel
-from hsreject.classify.training_samples import log_loss
+from hsreject.classify.temperature import log_loss
+from hsreject.classify.training_samples import scale_gamma
 from hsreject.errors import InputError
 from hsreject.registry import check_count, check_number
 from hsreject.threads import one_blas_thread

@@ -28,6 +28,7 @@ from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import Registry, check_choice, check_count, check_number
 from hsreject.schema import (
+    CALIBRATED,
     CUBE_DIMS,
     FIELD_DIMS,
     check_dims,
@@ -187,6 +188,11 @@ class SegSALSA:
         return (self.prior,) if isinstance(self.prior, Prior) else tuple(self.prior)
 
     @property
+    def is_idle(self) -> bool:
+        """Whether every prior has the weight 0, so that neighbors do not matter."""
+        return all(getattr(prior, "weight", 1.0) == 0 for prior in self.priors)
+
+    @property
     def halo(self) -> int | None:
         """How many pixels around a block decide its labels; None: the whole scene does."""
         return total_halo(prior.halo for prior in self.priors)
@@ -259,6 +265,7 @@ class SegSALSA:
             labelled = check_dims(probability, FIELD_DIMS, name="probability")
             solution, field = self._solve_array(labelled.values, image, progress, labelled)
             hidden_field = labelled.copy(data=field).rename("hidden_field")
+            hidden_field.attrs.pop(CALIBRATED, None)  # only the probabilities were
             return _result(solution, hidden_field, labelled)
         given = np.asarray(probability)
         solution, field = self._solve_array(given, image, progress, None)

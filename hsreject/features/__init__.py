@@ -1,6 +1,7 @@
 """Features: what is done to a cube before it is classified, by name."""
 
 from hsreject.features.components import MNF, PCA
+from hsreject.features.diffusion import Diffuse
 from hsreject.features.spatial import Coordinates, Smooth
 from hsreject.features.spectra import Normalize, Scale, SelectBands
 from hsreject.features.transformer import SceneTransformer
@@ -17,6 +18,7 @@ FEATURES: Registry[SceneTransformer] = Registry(
         "normalize": Normalize,
         "select_bands": SelectBands,
         "smooth": Smooth,
+        "diffuse": Diffuse,
         "coordinates": Coordinates,
     },
 )

@@ -215,6 +215,13 @@ def labelled_samples(
     The samples are finite, in double precision and in row order; the labels have at least two
     different values. Of a lazy cube only the chunks with labelled pixels are computed.
     """
+    return located_samples(features, labels)[:2]
+
+
+def located_samples(
+    features: xr.DataArray, labels: xr.DataArray
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.intp]]:
+    """Return the samples of :func:`labelled_samples`, and where they lie in the flattened image."""
     reference = schema.reference_labels(labels)
     rows, columns = np.nonzero(reference != schema.NO_REFERENCE)
     if not rows.size:
@@ -241,4 +248,5 @@ def labelled_samples(
             f"The labelled pixels with data hold a single class ({values[0]}); a classifier needs "
             "at least two. Label pixels of another class."
         )
-    return samples[has_data], values
+    positions = np.ravel_multi_index((rows[has_data], columns[has_data]), reference.shape)
+    return samples[has_data], values, positions

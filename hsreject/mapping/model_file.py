@@ -15,7 +15,9 @@ from sklearn.tree._tree import Tree
 from skops.io.exceptions import UnsupportedTypeException
 
 from hsreject.classes import ClassTable
+from hsreject.classify.candidates import TwoExperts
 from hsreject.classify.classifiers import CLASSIFIERS
+from hsreject.classify.pool import Pool
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
@@ -80,7 +82,7 @@ def save_model(
     """
     path = Path(path)
     classifier = model.classifier if isinstance(model, MapModel) else model
-    if not isinstance(classifier, SceneClassifier) or not hasattr(classifier, "classifier_"):
+    if not _is_fitted(classifier):
         raise InputError(
             "Only a fitted SceneClassifier or a MapModel can be saved "
             f"(got {type(model).__name__}). Call its fit method first, or hsreject.train."
@@ -164,7 +166,7 @@ def _own_types() -> list[str]:
     """Return the names of the types that models of hsreject are made of."""
     registries = (FEATURES, CLASSIFIERS, PRIORS, SOLVERS, CONFIDENCES, REJECTORS)
     parts = [part for registry in registries for part in registry.values()]
-    frame = (MapModel, SceneClassifier, BandRequirements, ClassTable, SegSALSA)
+    frame = (MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA)
     return [
         f"{part.__module__}.{part.__qualname__}"
         for part in (*frame, *parts)
@@ -183,7 +185,12 @@ def _is_whole(model: object) -> TypeGuard[SceneClassifier | MapModel]:
             and _is_curve(state.get("calibration"))
             and all(isinstance(text, str) for text in texts)
         )
-    return isinstance(model, SceneClassifier) and hasattr(model, "hsreject_version_")
+    return _is_fitted(model)
+
+
+def _is_fitted(classifier: object) -> bool:
+    """Return whether something is a classifier of scenes that has been fitted."""
+    return all(hasattr(classifier, name) for name in ("fit_predict_proba", "hsreject_version_"))
 
 
 def _is_curve(calibration: object) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, cast
 
+import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
+from sklearn.base import clone
 
-from hsreject.classify.classifiers import CLASSIFIERS
+from hsreject.classify.classifiers import CLASSIFIERS, SupportVectorMachine
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
@@ -22,6 +25,7 @@ from hsreject.io.labels import open_labels
 from hsreject.io.scene import open_scene
 from hsreject.pipeline.config import with_settings
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
+from hsreject.progress import ProgressCallback
 from hsreject.registry import (
     Registry,
     bind_part,
@@ -31,12 +35,21 @@ from hsreject.registry import (
     check_number,
     in_section,
 )
-from hsreject.rejection import REJECTORS, Rejector
+from hsreject.rejection import (
+    REJECTORS,
+    PixelwiseRejector,
+    RankedRejector,
+    Rejector,
+    SequentialRejector,
+)
 from hsreject.sampling import given_split, sample_blocks, sample_fraction, sample_per_class
 from hsreject.schema import check_same_grid
 
 CONTEXT_ROW = "SegSALSA alone"
 """What the table calls the context with nothing rejected."""
+
+CARRIED_ROW = "carried model"
+"""What the table calls that part of the model that `train` could take to another scene."""
 
 SECTIONS = {
     "title": "what the report calls the run",
@@ -45,16 +58,22 @@ SECTIONS = {
     "fraction": "which part of the pixels the reject maps reject; 0.1 by default",
     "scene": "the scene and its labels; needed",
     "sampling": "which labelled pixels to train on; 10 of each class by default",
-    "features": "what the classifier sees, a list; the bands by default",
-    "classifier": "smlr by default",
-    "context": "how neighbouring pixels help each other; none by default",
+    "features": "what the classifier sees, a list; the bands by default, auto makes its own",
+    "classifier": "auto by default; smlr for a list of features",
+    "context": 'how neighbouring pixels help each other: none by default, or "auto"',
     "rejectors": "a list; pixelwise by default",
-    "baselines": 'what to compare with: [] by default, or ["coordinates"]',
+    "baselines": 'what to compare with: [] by default, or ["coordinates", "svm", "paper"]',
     "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
 }
 """The keys of a configuration, and what they are."""
 
+AUTO = "auto"
+WEIGHT = "context.weight"
+AUTO_WEIGHTS = (0.0, 0.5, 1.0, 2.0)
+"""What is tried where the weight of the context is left to the training pixels."""
+
 Pair = tuple[xr.DataArray, xr.DataArray]
+Sections = Mapping[str, Any]
 
 
 def _files(
@@ -105,9 +124,25 @@ def _given(labels: xr.DataArray, train: str, test: str, *, seed: int = 0) -> Pai
     return given_split(open_labels(train, like=labels), open_labels(test, like=labels))
 
 
-def _coordinates() -> SceneClassifier:
+def _coordinates() -> Sections:
     """Classify by place alone: a system that is no better may owe its accuracy to the place."""
-    return SceneClassifier("nearest_neighbor", features=["coordinates"])
+    return {"features": ["coordinates"], "classifier": "nearest_neighbor"}
+
+
+def _svm() -> Sections:
+    """Classify scaled bands with support vector machines tuned by cross-validation."""
+    machines = SupportVectorMachine(C=[1.0, 10.0, 100.0, 1e3], gamma=[1e-4, 1e-3, 1e-2, 0.1])
+    return {"features": ["scale"], "classifier": machines}
+
+
+def _paper() -> Sections:
+    """Classify and reject as the paper does: sparse regression on MNF, vector TV, sequential."""
+    return {
+        "features": [{"name": "mnf", "n_components": 15}],
+        "classifier": "smlr",
+        "context": {"prior": "vector_tv", "weight": 2.0},
+        "rejectors": ["sequential"],
+    }
 
 
 SCENES: Registry[Pair] = Registry(
@@ -129,7 +164,11 @@ SAMPLERS: Registry[Pair] = Registry(
     },
     supplied=("labels", "seed"),
 )
-BASELINES: Registry[SceneClassifier] = Registry("baseline", {"coordinates": _coordinates})
+BASELINES: Registry[Sections] = Registry(
+    "baseline", {"coordinates": _coordinates, "svm": _svm, "paper": _paper}
+)
+"""What to compare with: the sections of the configuration in which a baseline differs."""
+
 REGISTRIES: dict[str, Registry[Any]] = {
     "scene": SCENES,
     "sampling": SAMPLERS,
@@ -146,6 +185,20 @@ REGISTRIES: dict[str, Registry[Any]] = {
 _CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
 
 
+class SceneModel(Protocol):
+    """What maps a scene: it takes scenes whole, and makes its own features."""
+
+    def fit_predict_proba(
+        self, cube: xr.DataArray, labels: xr.DataArray, *, progress: ProgressCallback = ...
+    ) -> xr.DataArray:
+        """Fit to the labelled pixels and return the probabilities (category, y, x)."""
+
+    def held_out_proba(
+        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = ..., seed: int = ...
+    ) -> Iterator[tuple[xr.DataArray, NDArray[np.bool_]]]:
+        """Yield probabilities learned without a fold, and the pixels (y, x) of that fold."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """The parts of a run, as `SECTIONS` explains them."""
@@ -154,10 +207,10 @@ class Plan:
     title: str
     scene: Callable[[], Pair]  # returns the cube (band, y, x) and the labels (y, x)
     sampling: Callable[..., Pair]  # (labels, seed=) -> train, test: labels, 0 where not used
-    model: SceneClassifier  # features and classifier, not fitted
+    model: SceneModel  # features and classifier, not fitted
     context: SegSALSA | None
     rejectors: Mapping[str, Rejector]  # by the name that tables and files use
-    baselines: Mapping[str, SceneClassifier]
+    baselines: Mapping[str, Plan]
     fraction: float
     seed: int
     n_seeds: int
@@ -166,8 +219,40 @@ class Plan:
     def changed(self, settings: Iterable[str]) -> Plan:
         """Return this plan with other features, classifier or context; the rest stays as it is."""
         tuned = {name: self.document[name] for name in TUNED_SECTIONS if name in self.document}
+        if "context" in tuned:
+            tuned["context"] = _as_table(tuned["context"])
         document = {**self.document, **with_settings(tuned, settings)}
         return replace(self, document=document, **_varied_parts(document))
+
+    @property
+    def carried(self) -> Plan:
+        """The same plan with what a model keeps of it for other scenes; itself if that is all."""
+        if not getattr(self.model, "spatial", False):
+            return self
+        given = self.document.get("classifier", AUTO)
+        table = {"name": given} if isinstance(given, str) else given
+        if isinstance(table, Mapping):
+            document = {**self.document, "classifier": {**table, "spatial": False}}
+        else:
+            document = {**self.document, "classifier": clone(table).set_params(spatial=False)}
+        return replace(self, document=document, baselines={}, **_varied_parts(document))
+
+    @property
+    def ranking(self) -> RankedRejector:
+        """The rejector that says most with one threshold: the first with context, if there is one.
+
+        A plan with a context and no such rejector gets sequential rejection with that context.
+        """
+        with_threshold = [part for part in self.rejectors.values() if part.has_threshold]
+        with_context = [part for part in with_threshold if part.needs_context]
+        if self.context is not None and not with_context:
+            return SequentialRejector(self.context)
+        return cast("RankedRejector", [*with_context, *with_threshold, PixelwiseRejector()][0])
+
+    def acting(self, rejector: Rejector) -> Rejector:
+        """Return what a rejector comes to: with a context of weight 0, rejection without it."""
+        idle = self.context is not None and self.context.is_idle
+        return rejector.without_context() if idle else rejector
 
     def load(self) -> Pair:
         """Return the scene and its labels, on one grid."""
@@ -192,34 +277,50 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         fraction = check_number("fraction", document.get("fraction", 0.1), least=0, most=1)
         check_count("seed", seed, least=0)
         check_count("n_seeds", n_seeds, least=1)
-    tuning = document.get("tuning")
     varied = _varied_parts(document)
-    names = _list(document.get("baselines", ()), "baselines")
-    with in_section("baselines"):
-        baselines = {str(name): BASELINES.create(name) for name in names}
-    _check_names(varied["rejectors"], baselines)
-    return Plan(
+    plan = Plan(
         document=document,
         title=title,
         scene=_scene(document["scene"]),
         sampling=bind_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling"),
-        baselines=baselines,
+        baselines={},
         fraction=fraction,
         seed=int(seed),
         n_seeds=int(n_seeds),
-        tuning=None if tuning is None else Tuning.from_table(tuning),
+        tuning=_tuning(document),
         **varied,
     )
+    names = _list(document.get("baselines", ()), "baselines")
+    with in_section("baselines"):
+        baselines = {str(name): _baseline(plan, BASELINES.create(name)) for name in names}
+    _check_names(plan.rejectors, baselines)
+    return replace(plan, baselines=baselines)
 
 
-def _varied_parts(document: Mapping[str, Any]) -> dict[str, Any]:
+def _baseline(plan: Plan, sections: Sections) -> Plan:
+    """Return a plan that differs only in what the sections of a baseline say."""
+    return replace(plan, document=sections, tuning=None, **_varied_parts(sections))
+
+
+def _varied_parts(document: Sections) -> dict[str, Any]:
     """Return the parts that tuning may change: model, context, and the rejectors that hold it."""
     context = _context(document.get("context"))
     return {
-        "model": _model(document.get("features", ()), document.get("classifier", "smlr")),
+        "model": _model(document.get("features"), document.get("classifier")),
         "context": context,
         "rejectors": _rejectors(document.get("rejectors", ("pixelwise",)), context),
     }
+
+
+def _tuning(document: Sections) -> Tuning | None:
+    """Return what is chosen by cross-validation; an automatic context adds its weight."""
+    given = document.get("tuning")
+    tuning = None if given is None else Tuning.from_table(given)
+    context = _as_table(document.get("context"))
+    if not isinstance(context, Mapping) or context.get("prior") != AUTO or "weight" in context:
+        return tuning
+    chosen = {WEIGHT: AUTO_WEIGHTS}
+    return Tuning(chosen) if tuning is None else replace(tuning, grid={**chosen, **tuning.grid})
 
 
 def _scene(given: object) -> Callable[[], Pair]:
@@ -234,34 +335,46 @@ def _scene(given: object) -> Callable[[], Pair]:
     )
 
 
-def _model(features: object, classifier: object) -> SceneClassifier:
-    if isinstance(classifier, SceneClassifier):
-        return classifier
-    return SceneClassifier(
-        build_part(CLASSIFIERS, classifier, section="classifier"),
-        features=[
-            build_part(FEATURES, step, section="features") for step in _list(features, "features")
-        ],
-    )
+def _model(features: object, classifier: object) -> SceneModel:
+    """Return the model; a classifier that maps scenes by itself takes no features."""
+    if classifier is None:
+        classifier = AUTO if features is None else "smlr"
+    part = build_part(CLASSIFIERS, classifier, section="classifier")
+    if not hasattr(part, "fit_predict_proba"):
+        steps = _list(() if features is None else features, "features")
+        return SceneClassifier(
+            part, features=[build_part(FEATURES, step, section="features") for step in steps]
+        )
+    if features:
+        raise ConfigError(
+            f"[features] cannot be used with {type(part).__name__}, which makes its own: leave "
+            "[features] out, or name a classifier of samples, such as smlr."
+        )
+    model: SceneModel = part
+    return model
 
 
 def _context(given: object) -> SegSALSA | None:
     """Return the context, or None where there is none.
 
     A table with ``prior = "vector_tv"`` takes the options of that prior and those of SegSALSA side
-    by side; ``priors`` is a list of tables, one per prior.
+    by side; ``priors`` is a list of tables, one per prior. The name of a prior stands for a table
+    that names it, and "auto" for vector TV whose borders follow the image.
     """
     if given is None or isinstance(given, SegSALSA):
         return given
-    table = _table(given, "context")
+    table = _table(_as_table(given), "context")
     options = [name for name in _CONTEXTS.options("segsalsa") if name != "prior"]
     own = {key: table.pop(key) for key in list(table) if key in options}
     priors = table.pop("priors", None)
     name = table.pop("prior", None)
+    if name == AUTO:
+        check_keys(table, ["weight", *options], section="context")
+        name, table = "vector_tv", {"edges": "image", **table}
     if (priors is None) == (name is None):
         raise ConfigError(
             '[context] needs either prior = "..." with its options, or a list [[context.priors]]. '
-            f"There are: {', '.join(PRIORS)}."
+            f"There are: {', '.join((AUTO, *PRIORS))}."
         )
     if priors is not None:
         check_keys(table, ["priors", *options], section="context")
@@ -273,6 +386,10 @@ def _context(given: object) -> SegSALSA | None:
     else:
         parts = [name]
     return build_part(_CONTEXTS, {"name": "segsalsa", "prior": parts, **own}, section="context")
+
+
+def _as_table(context: object) -> object:
+    return {"prior": context} if isinstance(context, str) else context
 
 
 def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
@@ -321,7 +438,7 @@ def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, obje
                 f"[rejectors] '{name}' cannot be part of a file name. Give it a title of letters, "
                 "digits, spaces, - and _."
             )
-        if name in baselines or name == CONTEXT_ROW:
+        if name in baselines or name in {CONTEXT_ROW, CARRIED_ROW}:
             raise ConfigError(
                 f"[rejectors] '{name}' is the name of another row of the table. "
                 "Give it another title."

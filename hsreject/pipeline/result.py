@@ -36,6 +36,15 @@ _REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "s
 
 
 @dataclass(frozen=True)
+class System:
+    """A row of the table: operating points (and maps), what it took, and how honest it is."""
+
+    data: xr.Dataset
+    seconds: float
+    calibration_error: float  # of the probability of its labels; NaN where it has none
+
+
+@dataclass(frozen=True)
 class SeedResult:
     """What one seed gives."""
 
@@ -43,6 +52,7 @@ class SeedResult:
     curves: dict[str, xr.Dataset]  # operating points on the test pixels, by system
     summary: xr.Dataset  # the quoted figures, by system
     tried: xr.Dataset | None  # the candidates of the tuning, best first
+    context_is_idle: bool  # its weight is 0, so that rejection is that of the classifier alone
 
 
 def result_dataset(
@@ -60,7 +70,9 @@ def result_dataset(
         xr.concat([r.summary for r in results.values()], dim=xr.Variable(SEED, list(results))),
         cube.isel({BAND: list(colors)}).drop_attrs(deep=False).to_dataset(name="false_color"),
         xr.Dataset(
-            {"has_threshold": (REJECTOR, [r.has_threshold for r in plan.rejectors.values()])}
+            {
+                "context_is_idle": (SEED, [r.context_is_idle for r in results.values()]),
+            }
         ),
     ]
     if first.tried is not None:
@@ -85,8 +97,10 @@ def joined_maps(rejections: Mapping[str, xr.Dataset]) -> dict[str, xr.DataArray]
     """Return the maps (rejector, y, x) of rejectors that gave maps and operating points."""
     maps = [data.drop_dims(OPERATING_POINT) for data in rejections.values()]
     along = xr.Variable(REJECTOR, list(rejections))
-    joined = xr.concat(maps, dim=along, combine_attrs="override")
-    return {str(name): joined[name] for name in joined.data_vars}
+    joined = xr.concat(maps, dim=along, combine_attrs="drop_conflicts")
+    meaning = [data["confidence"].attrs["long_name"] for data in rejections.values()]
+    found = {str(name): joined[name] for name in joined.data_vars}
+    return found | {"confidence_meaning": xr.DataArray(meaning, coords={REJECTOR: along})}
 
 
 def operating_points(curves: Mapping[str, xr.Dataset]) -> xr.Dataset:
@@ -105,13 +119,18 @@ def operating_points(curves: Mapping[str, xr.Dataset]) -> xr.Dataset:
     return points.rename(overall_accuracy="accuracy_without_rejection")
 
 
-def summarise(curves: Mapping[str, xr.Dataset], seconds: Mapping[str, float]) -> xr.Dataset:
+def summarise(systems: Mapping[str, System]) -> xr.Dataset:
     """Return the quoted figures of each system, dims (system,) and (system, at_fraction).
 
     A curve with one point (nothing rejected) has an overall accuracy and no more.
     """
-    rows = [_row(curve).assign(seconds=seconds[name]) for name, curve in curves.items()]
-    return xr.concat(rows, dim=xr.Variable(SYSTEM, list(curves)))
+    rows = [
+        _row(along(system.data, OPERATING_POINT)).assign(
+            calibration_error=system.calibration_error, seconds=system.seconds
+        )
+        for system in systems.values()
+    ]
+    return xr.concat(rows, dim=xr.Variable(SYSTEM, list(systems)))
 
 
 def _row(curve: xr.Dataset) -> xr.Dataset:
@@ -210,7 +229,8 @@ def write_outputs(
 
 def _write_maps(dataset: xr.Dataset, folder: Path) -> None:
     folder.mkdir()
-    write_map(dataset["reference"], folder / "reference.tif")
+    for variable in {"reference", "label_probability"} & set(dataset):
+        write_map(dataset[variable], folder / f"{variable}.tif")
     for name in dataset[REJECTOR].values:
         chosen = dataset.sel({REJECTOR: name}, drop=True)
         for variable in ("label", "label_with_rejection", "confidence"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,13 @@ from dask.base import tokenize
 
 from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
+from hsreject.measures.reliability import expected_calibration_error
 from hsreject.pipeline.config import read_document, with_settings
-from hsreject.pipeline.plan import CONTEXT_ROW, Plan, make_plan
+from hsreject.pipeline.plan import CARRIED_ROW, CONTEXT_ROW, Plan, make_plan
 from hsreject.pipeline.result import (
     STAGES,
     SeedResult,
+    System,
     joined_maps,
     result_dataset,
     run_folder,
@@ -29,9 +31,9 @@ from hsreject.pipeline.result import (
 from hsreject.pipeline.stages import Stage, Stages
 from hsreject.pipeline.tuning import best_settings
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection import PixelwiseRejector
+from hsreject.rejection import Rejector
 from hsreject.report.run_report import along
-from hsreject.schema import BAND, OPERATING_POINT, reference_pixels
+from hsreject.schema import BAND, CATEGORY, OPERATING_POINT, REJECTOR, reference_pixels
 
 
 def run(
@@ -64,9 +66,12 @@ def run(
     Dataset
         Of the first seed: `reference`, `train`, `test` (y, x); `probability` and `hidden_field`
         (category, y, x); `label`, `confidence`, `rejected` and `label_with_rejection`
-        (rejector, y, x); `false_color`, three bands of the scene (band, y, x). Of all seeds: the
-        summary by (seed, system). The operating points of the first seed on the test pixels lie
-        along `operating_point`, with the system of each point in `system_of_point`.
+        (rejector, y, x); `false_color`, three bands of the scene (band, y, x). Where held-out maps
+        were scored, `label_probability` (y, x): how probable the label with context is; the hidden
+        field itself only ranks. What the classifier tried lies along `pool_candidate`, what the
+        tuning tried along `candidate`. Of all seeds: the summary by (seed, system). The operating
+        points of the first seed on the test pixels lie along `operating_point`, with the system of
+        each point in `system_of_point`.
 
     Examples
     --------
@@ -102,38 +107,104 @@ def planned(config: str | PathLike[str] | Mapping[str, Any], settings: Iterable[
     return make_plan(with_settings(document, settings))
 
 
+@dataclass(frozen=True)
+class _Mapped:
+    """A plan whose tuning is settled, and the scene as it maps it."""
+
+    plan: Plan
+    tuned: Stage | None
+    pixelwise: Stage
+    context: Stage  # the same as `pixelwise` where the plan has no context
+
+    def evidence(self, rejector: Rejector) -> Stage:
+        """Return what a rejector looks at."""
+        return self.context if rejector.needs_context else self.pixelwise
+
+
 def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> SeedResult:
     """Run all stages with one seed: from a split to maps, operating points and the summary."""
     split = stages.split(plan, labels, seed)
-    tried = None
-    if plan.tuning is not None:
-        tried = stages.tune(plan, split, seed).data
-        plan = plan.changed(best_settings(tried))
-    pixelwise = stages.classify(plan.model, split)
-    context = pixelwise if plan.context is None else stages.solve_context(plan.context, pixelwise)
-    systems: dict[str, Stage] = {}
-    for name, rejector in plan.rejectors.items():
-        evidence = context if rejector.needs_context else pixelwise
+    mapped = _mapped(plan, stages, split)
+    systems: dict[str, System] = {}
+    for name, rejector in mapped.plan.rejectors.items():
         if rejector.needs_context and plan.context is not None:
             # before the first one with context, context alone
-            systems.setdefault(CONTEXT_ROW, _nothing_rejected(context, split))
-        systems[name] = stages.reject(name, rejector, evidence, split, plan.fraction)
+            systems.setdefault(CONTEXT_ROW, _context_alone(mapped, split))
+        systems[name] = _rejected(mapped, rejector, name, stages, split)
     rejections = {name: systems[name].data for name in plan.rejectors}
-    for name, model in plan.baselines.items():
-        baseline = stages.classify(model, split, name=f"baseline-{name}")
-        systems[name] = stages.reject(name, PixelwiseRejector(), baseline, split, plan.fraction)
-    curves = {name: along(system.data, OPERATING_POINT) for name, system in systems.items()}
-    maps = context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
+    others = {
+        name: _mapped(other, stages, split, prefix=f"{name}-")
+        for name, other in plan.baselines.items()
+    }
+    if plan.carried is not plan:
+        others[CARRIED_ROW] = _mapped(
+            plan.carried, stages, split, prefix="carried-", after=mapped.pixelwise
+        )
+    for name, other in others.items():
+        systems[name] = _rejected(other, other.plan.ranking, name, stages, split)
+    maps = mapped.context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
+    acting = [mapped.plan.acting(rejector) for rejector in mapped.plan.rejectors.values()]
+    maps["has_threshold"] = REJECTOR, [rejector.has_threshold for rejector in acting]
     return SeedResult(
         maps.assign(split.data).assign({"reference": labels, **joined_maps(rejections)}),
-        curves,
-        summarise(curves, {name: system.seconds for name, system in systems.items()}),
-        tried,
+        {name: along(system.data, OPERATING_POINT) for name, system in systems.items()},
+        summarise(systems),
+        None if mapped.tuned is None else mapped.tuned.data,
+        context_is_idle=mapped.plan.context is not None and mapped.plan.context.is_idle,
     )
 
 
-def _nothing_rejected(context: Stage, split: Stage) -> Stage:
+def _mapped(
+    plan: Plan, stages: Stages, split: Stage, *, prefix: str = "", after: Stage | None = None
+) -> _Mapped:
+    """Settle what a plan leaves to the training pixels, and map the scene.
+
+    `after` is the stage of a model that this plan carries to other scenes.
+    """
+    fitted = None if after is None or after.model is None else after.model.carried()
+    tuned = None
+    if plan.tuning is not None and plan.tuning.of_model:
+        tuned = stages.tune(plan, split, name=f"{prefix}choosing")
+        plan = plan.changed(best_settings(tuned.data))
+    pixelwise = stages.classify(
+        plan.model, split, name=f"{prefix}classifier", fitted=fitted, before=after
+    )
+    if plan.tuning is not None and tuned is None:  # on the model that is fitted already
+        tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
+        plan = plan.changed(best_settings(tuned.data))
+    context = pixelwise
+    if plan.context is not None:
+        context = stages.solve_context(
+            plan.context, pixelwise, name=f"{prefix}context", tuned=tuned
+        )
+    return _Mapped(plan, tuned, pixelwise, context)
+
+
+def _rejected(
+    mapped: _Mapped, rejector: Rejector, name: str, stages: Stages, split: Stage
+) -> System:
+    """Return the operating points and the maps of a rejector."""
+    evidence = mapped.evidence(rejector)
+    acting = mapped.plan.acting(rejector)
+    found = stages.reject(name, acting, evidence, split, mapped.plan.fraction)
+    said = evidence.data.get("label_probability")
+    if not rejector.needs_context:
+        said = evidence.data["probability"].max(CATEGORY)
+    elif not acting.has_threshold:
+        said = None  # its labels change with the rejected fraction
+    error = np.nan
+    if said is not None:
+        used, correct = reference_pixels(found.data["label"], split.data["test"])
+        error = expected_calibration_error(correct, said.values[used])
+    return System(found.data, found.seconds, error)
+
+
+def _context_alone(mapped: _Mapped, split: Stage) -> System:
     """Return the one operating point of the labels with context."""
-    _, correct = reference_pixels(context.data["context_label"], split.data["test"])
+    data = mapped.context.data
+    used, correct = reference_pixels(data["context_label"], split.data["test"])
     point = operating_point(correct, np.zeros_like(correct))
-    return replace(context, data=curve_of_points([point]))
+    error = np.nan
+    if "label_probability" in data:
+        error = expected_calibration_error(correct, data["label_probability"].values[used])
+    return System(curve_of_points([point]), mapped.context.seconds, error)

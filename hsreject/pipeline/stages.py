@@ -18,16 +18,19 @@ from dask.base import tokenize
 from sklearn.base import clone
 
 from hsreject import __version__
-from hsreject.classify.scene_classifier import SceneClassifier
+from hsreject.confidence import label_map
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.files import recall
 from hsreject.io.netcdf import open_dataset, write_dataset
-from hsreject.pipeline.plan import Plan
-from hsreject.pipeline.tuning import TUNED_SECTIONS, tune
+from hsreject.pipeline.plan import Plan, SceneModel
+from hsreject.pipeline.tuning import TUNED_SECTIONS, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Rejector
 from hsreject.schema import NO_REFERENCE
+
+POOL = "pool"
+"""How the names begin of what a model tried by itself."""
 
 _SECONDS = "seconds"
 
@@ -39,6 +42,7 @@ class Stage:
     data: xr.Dataset
     key: str  # token of everything that it depends on
     seconds: float = 0.0
+    model: Any = None  # of a classifier that was fitted just now, not read from a file
 
 
 @dataclass(frozen=True)
@@ -61,42 +65,68 @@ class Stages:
         data = xr.Dataset({"train": train, "test": test})
         return Stage(data, tokenize(__version__, self.key, data))
 
-    def tune(self, plan: Plan, split: Stage, seed: int) -> Stage:
+    def tune(self, plan: Plan, split: Stage, *, name: str, fitted: Any = None) -> Stage:
         """Return the candidates of the tuning with their scores, best first."""
-        options = [plan.document.get(name) for name in TUNED_SECTIONS], plan.tuning, seed
+        options = [plan.document.get(section) for section in TUNED_SECTIONS], plan.tuning
         work = partial(
-            tune, plan, self.cube, split.data["train"], seed=seed, progress=self.progress
+            tune, plan, self.cube, split.data["train"], fitted=fitted, progress=self.progress
         )
-        return self._kept("choosing", tokenize(split.key, options), work)
+        return self._kept(name, tokenize(split.key, options), work)
 
-    def classify(self, model: SceneClassifier, split: Stage, *, name: str = "classifier") -> Stage:
-        """Return the class `probability` of a model fitted to the training pixels."""
+    def classify(
+        self,
+        model: SceneModel,
+        split: Stage,
+        *,
+        name: str,
+        fitted: Any = None,
+        before: Stage | None = None,
+    ) -> Stage:
+        """Return the class `probability` of a model fitted to the training pixels.
+
+        A model that weighs candidates of its own leaves what it tried, as `pool_...`. Where the
+        stage `before` has left it `fitted`, it is taken as it is.
+        """
+        done = clone(model) if fitted is None else fitted
 
         def compute() -> xr.Dataset:
-            fitted: SceneClassifier = clone(model)
-            return fitted.fit_predict_proba(self.cube, split.data["train"]).compute().to_dataset()
+            if fitted is None:
+                probability = done.fit_predict_proba(
+                    self.cube, split.data["train"], progress=self.progress
+                )
+            else:
+                probability = done.predict_proba(self.cube)
+            tried = getattr(done, "tried_", xr.Dataset())
+            names = {str(name): f"{POOL}_{name}" for name in (*tried.dims, *tried.variables)}
+            return tried.rename(names).assign(probability=probability.compute())
 
-        return self._kept(name, tokenize(split.key, clone(model)), compute)
+        found = self._kept(name, tokenize(split.key, clone(model)), compute, before)
+        return replace(found, model=done if hasattr(done, "classes_") else None)
 
-    def solve_context(self, context: SegSALSA, before: Stage) -> Stage:
-        """Return what was known with the `hidden_field` of the context and its `context_label`."""
+    def solve_context(
+        self, context: SegSALSA, before: Stage, *, name: str, tuned: Stage | None = None
+    ) -> Stage:
+        """Return what was known with the `hidden_field` of the context and its `context_label`.
+
+        Where held-out maps of this context have told a temperature, `label_probability` is how
+        probable that label is; the field itself only ranks.
+        """
+        temperature = None if tuned is None else float(tuned.data["temperature"][0])
 
         def compute() -> xr.Dataset:
-            result = context.solve(
-                before.data["probability"], image=self.cube, progress=self.progress
+            field = settled(
+                context, before.data["probability"], image=self.cube, progress=self.progress
             )
-            return xr.Dataset(
-                {"hidden_field": result.hidden_field, "context_label": result.label},
-                attrs={
-                    "objective": result.objective,
-                    "gap": result.gap,
-                    "n_iterations": result.n_iterations,
-                    "converged": int(result.converged),
-                },
-            )
+            found = {"hidden_field": field, "context_label": label_map(field)}
+            if temperature is not None:
+                found["label_probability"] = label_probability(field, temperature, context)
+            return xr.Dataset(found)
 
-        found = self._kept("context", tokenize(before.key, context), compute, before)
-        return replace(found, data=before.data.assign(found.data).assign(image=self.cube))
+        key = tokenize(before.key, context, temperature)
+        found = self._kept(name, key, compute, before)
+        seconds = found.seconds + (0.0 if tuned is None else tuned.seconds)
+        data = before.data.assign(found.data).assign(image=self.cube)
+        return replace(found, data=data, seconds=seconds)
 
     def reject(
         self, name: str, rejector: Rejector, evidence: Stage, split: Stage, fraction: float

@@ -16,7 +16,7 @@ from hsreject.pipeline.result import config_text
 from hsreject.pipeline.run import planned
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection import PixelwiseRejector, RankedRejector, SequentialRejector
+from hsreject.rejection import RankedRejector, Rejector
 from hsreject.schema import NO_REFERENCE
 
 
@@ -31,7 +31,9 @@ def train(
 
     The training pixels of the first seed fit features and classifier; on the test pixels every
     threshold is tried, so that the model can later answer which one a rejection cost or an accuracy
-    asks for. A configuration with a [tuning] is tuned first, on the training pixels alone.
+    asks for. A configuration with a [tuning] is tuned first, on the training pixels alone. Of a
+    classifier that looks at the place of the training pixels, such as auto, the model keeps what
+    holds on other scenes.
 
     Parameters
     ----------
@@ -55,18 +57,20 @@ def train(
     >>> model.halo, len(model.classes.names)
     (16, 5)
     """
-    plan = planned(config, settings)
+    plan = planned(config, settings).carried
     _chosen_rejector(plan, rejector)  # says what is wrong before the work
     cube, labels = plan.load()
     training, test = plan.sampling(labels, seed=plan.seed)
-    if plan.tuning is not None:
-        tried = tune(plan, cube, training, seed=plan.seed, progress=progress)
-        plan = plan.changed(best_settings(tried))
-    chosen = _chosen_rejector(plan, rejector)
+    if plan.tuning is not None and plan.tuning.of_model:
+        plan = plan.changed(best_settings(tune(plan, cube, training, progress=progress)))
     progress("classifier", 0, 1)
     classifier = clone(plan.model)
     probability = classifier.fit_predict_proba(cube, training, progress=progress)
     progress("classifier", 1, 1)
+    if plan.tuning is not None and not plan.tuning.of_model:
+        tried = tune(plan, cube, training, fitted=classifier, progress=progress)
+        plan = plan.changed(best_settings(tried))
+    chosen = _chosen_rejector(plan, rejector)
     calibration = {}
     if (test != NO_REFERENCE).any():
         maps = xr.Dataset({"probability": probability.compute(), "image": cube})
@@ -82,20 +86,17 @@ def train(
 
 def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
     """Return the rejector of a plan that a map model uses, or say why it cannot."""
-    if name is not None:
-        if name not in plan.rejectors:
-            raise ConfigError(
-                f"The configuration has no rejector '{name}'. "
-                f"There are: {', '.join(plan.rejectors)}."
-            )
-        if not plan.rejectors[name].has_threshold:
-            raise ConfigError(
-                f"The rejector '{name}' has no threshold that could be carried to another scene. "
-                "Choose a sequential or a pixelwise one."
-            )
-        return cast("RankedRejector", plan.rejectors[name])
-    with_threshold = [part for part in plan.rejectors.values() if part.has_threshold]
-    with_context = [part for part in with_threshold if part.needs_context]
-    if plan.context is not None and not with_context:
-        return SequentialRejector(plan.context)
-    return cast("RankedRejector", [*with_context, *with_threshold, PixelwiseRejector()][0])
+    if name is None:
+        chosen: Rejector = plan.ranking
+    elif name not in plan.rejectors:
+        raise ConfigError(
+            f"The configuration has no rejector '{name}'. There are: {', '.join(plan.rejectors)}."
+        )
+    elif not plan.rejectors[name].has_threshold:
+        raise ConfigError(
+            f"The rejector '{name}' has no threshold that could be carried to another scene. "
+            "Choose a sequential or a pixelwise one."
+        )
+    else:
+        chosen = plan.rejectors[name]
+    return cast("RankedRejector", plan.acting(chosen))

@@ -1,41 +1,38 @@
 """Choosing parameters by cross-validation on the training pixels, without a look at the others.
 
-The training pixels are dealt into folds, class by class. For every candidate the classifier learns
-from all folds but one, the whole scene is classified and smoothed, and the pixels of the fold left
-out are scored. Features learn from the scene and never see labels, so they are made only once.
+The model maps the whole scene without one fold of the training pixels after the other, the context
+of every candidate settles each map, and the pixels of the fold are scored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold
 
-from hsreject.classify.scene_classifier import SceneClassifier
+from hsreject.classify.pool import TEMPERATURES
+from hsreject.classify.temperature import at_temperature, best_of_temperatures, floored_log
 from hsreject.errors import ConfigError
-from hsreject.features import FEATURES
-from hsreject.progress import ProgressCallback
-from hsreject.registry import build_part, check_count, check_keys, in_section
-from hsreject.schema import CANDIDATE, NO_REFERENCE
+from hsreject.progress import ProgressCallback, no_progress
+from hsreject.registry import check_count, check_keys, in_section
+from hsreject.schema import CANDIDATE, CATEGORY
 
 if TYPE_CHECKING:
     from hsreject.context.segsalsa import SegSALSA
-    from hsreject.pipeline.plan import Plan
+    from hsreject.pipeline.plan import Plan, SceneModel
 
 TUNED_SECTIONS = ("features", "classifier", "context")
 """The sections whose options can be chosen, in the order in which a scene passes through them."""
 
 _SEPARATOR = "; "
-_FLOOR = 1e-2  # the hidden field is often exactly 0 or 1, and a logarithm must stay finite
+_NEAR_ENOUGH = 1e-2  # relative gap; at 1e-3 the same weights were chosen, at twice the time
 
-Fold = tuple[xr.DataArray, NDArray[np.bool_], NDArray[np.intp]]
+Pixels = tuple[NDArray[np.floating[Any]], NDArray[np.intp]]  # field (pixel, category), true numbers
 
 
 @dataclass(frozen=True)
@@ -67,6 +64,11 @@ class Tuning:
             check_count("n_folds", n_folds, least=2)
         return cls(grid, n_folds)
 
+    @property
+    def of_model(self) -> bool:
+        """Whether features or classifier are chosen, and not the context alone."""
+        return any(address.partition(".")[0] != "context" for address in self.grid)
+
     def settings(self, section: str) -> list[tuple[str, ...]]:
         """Return the settings to try in a section: every combination of its values."""
         lines = [
@@ -78,31 +80,41 @@ class Tuning:
 
 
 def tune(
-    plan: Plan, cube: xr.DataArray, train: xr.DataArray, *, seed: int, progress: ProgressCallback
+    plan: Plan,
+    cube: xr.DataArray,
+    train: xr.DataArray,
+    *,
+    fitted: SceneModel | None = None,
+    progress: ProgressCallback,
 ) -> xr.Dataset:
-    """Return every candidate of the plan's tuning with its score, best first.
+    """Return every candidate of the plan's tuning with its scores, best first.
 
-    `accuracy` on the training pixels left out decides; `log_score`, the mean logarithm of the field
-    at their true class, breaks ties.
+    The mean `brier_score` of the training pixels left out decides, at the `temperature` that suits
+    the candidate best; of equal ones the first in the grid is taken. `accuracy` is for the reader.
+    Where only the context is chosen, the plan's own model, `fitted`, need not be fitted again.
     """
     tuning = plan.tuning
     assert tuning is not None  # noqa: S101 (the caller has looked)
-    tried: list[tuple[str, float, float]] = []
     of_features, of_classifier, of_context = map(tuning.settings, TUNED_SECTIONS)
-    total = len(of_features) * len(of_classifier) * len(of_context)
-    progress("tuning", 0, total)
-    for first in of_features:
-        features = _features(plan.changed(first).model, cube)
-        for second in of_classifier:
-            model = SceneClassifier(plan.changed((*first, *second)).model.classifier)
-            folds = list(_held_out(model, features, train, tuning.n_folds, seed))
-            for third in of_context:
-                settings = (*first, *second, *third)
-                score = _score(plan.changed(settings).context, folds, cube)
-                tried.append((_SEPARATOR.join(settings), *score))
-                progress("tuning", len(tried), total)
-    tried.sort(key=lambda candidate: (-candidate[2], -candidate[1]))
-    columns = zip(("settings", "log_score", "accuracy"), zip(*tried, strict=True), strict=True)
+    models = [(*first, *second) for first, second in product(of_features, of_classifier)]
+    tried: list[tuple[str, float, float, float]] = []
+    done, total = 0, len(models) * len(of_context) * tuning.n_folds
+    progress("tuning", done, total)
+    for settings in models:
+        varied = plan.changed(settings)
+        model = varied.model if settings or fitted is None else fitted
+        contexts = [_guided(varied.changed(further).context, cube) for further in of_context]
+        pixels: list[list[Pixels]] = [[] for _ in contexts]
+        for probability, left_out in model.held_out_proba(cube, train, n_folds=tuning.n_folds):
+            for context, found in zip(contexts, pixels, strict=True):
+                found.append(_scored(settled(context, probability), train, left_out))
+                done += 1
+                progress("tuning", done, total)
+        for further, found in zip(of_context, pixels, strict=True):
+            tried.append((_SEPARATOR.join((*settings, *further)), *_scores(found)))
+    tried.sort(key=lambda candidate: candidate[1])
+    names = ("settings", "brier_score", "temperature", "accuracy")
+    columns = zip(names, zip(*tried, strict=True), strict=True)
     return xr.Dataset({name: (CANDIDATE, list(values)) for name, values in columns})
 
 
@@ -111,45 +123,56 @@ def best_settings(tried: xr.Dataset) -> list[str]:
     return [text for text in str(tried["settings"].values[0]).split(_SEPARATOR) if text]
 
 
-def _features(model: SceneClassifier, cube: xr.DataArray) -> xr.DataArray:
-    features = cube
-    for step in model.features:
-        transformer = clone(build_part(FEATURES, step, section="features"))
-        features = transformer.fit(features).transform(features)
-    return features.compute()
+def settled(
+    context: SegSALSA | None,
+    probability: xr.DataArray,
+    *,
+    image: xr.DataArray | None = None,
+    progress: ProgressCallback = no_progress,
+) -> xr.DataArray:
+    """Return the field that decides: that of the context, or the probabilities without any.
+
+    A context of weight 0 is none. Its own optimum is 1 at the likeliest class and 0 elsewhere,
+    which forgets how sure the classifier was.
+    """
+    if context is None or context.is_idle:
+        return probability
+    return context.solve(probability, image=image, progress=progress).hidden_field
 
 
-def _held_out(
-    model: SceneClassifier, features: xr.DataArray, train: xr.DataArray, n_folds: int, seed: int
-) -> Iterator[Fold]:
-    """Yield per fold: probabilities of the scene, its pixels, and their category numbers."""
-    values = train.values
-    pixels = np.flatnonzero(values != NO_REFERENCE)
-    dealt = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    for _, left_out in dealt.split(pixels, values.flat[pixels]):
-        inside = np.isin(np.arange(values.size), pixels[left_out]).reshape(values.shape)
-        kept = train.copy(data=np.where(inside, NO_REFERENCE, values))
-        probability = model.fit_predict_proba(features, kept)
-        known = np.isin(values, probability["category"].values)
-        scored = inside & known & np.isfinite(probability.values[0])
-        numbers = np.searchsorted(probability["category"].values, values[scored])
-        yield probability, scored, numbers
+def label_probability(field: xr.DataArray, temperature: float, context: SegSALSA) -> xr.DataArray:
+    """Return how probable the labels of a field are, (y, x), at a temperature of held-out maps."""
+    plain = field.isel({CATEGORY: 0}, drop=True).drop_attrs(deep=False)
+    honest = field.values
+    if not context.is_idle or temperature != 1:  # else they are probabilities as they should be
+        honest = at_temperature(honest, temperature, axis=0)
+    return plain.copy(data=honest.max(axis=0)).rename("label_probability")
 
 
-def _score(
-    context: SegSALSA | None, folds: Sequence[Fold], cube: xr.DataArray
-) -> tuple[float, float]:
-    """Return the mean log score and the accuracy over the pixels left out."""
-    scores, hits = [], []
-    for probability, scored, numbers in folds:
-        field = probability
-        if context is not None:
-            field = context.solve(probability, image=cube).hidden_field
-        inside = field.values[:, scored]
-        floor = _FLOOR / len(inside)
-        scores.append(np.log((1 - _FLOOR) * inside[numbers, np.arange(numbers.size)] + floor))
-        hits.append(inside.argmax(axis=0) == numbers)
-    return float(np.concatenate(scores).mean()), float(np.concatenate(hits).mean())
+def _guided(context: SegSALSA | None, cube: xr.DataArray) -> SegSALSA | None:
+    """Return a context that knows its image edges already, and need not solve to the last digit."""
+    if context is None or context.is_idle:
+        return context
+    layers = context.guide(cube)
+    known = context if layers is None else context.in_block(layers.values)
+    return replace(known, tol=max(context.tol, _NEAR_ENOUGH))
+
+
+def _scored(field: xr.DataArray, train: xr.DataArray, left_out: NDArray[np.bool_]) -> Pixels:
+    """Return the field of the pixels left out whose class the model knows, and these classes."""
+    values, categories = train.values, field[CATEGORY].values
+    scored = left_out & np.isin(values, categories) & np.isfinite(field.values[0])
+    return field.values[:, scored].T, np.searchsorted(categories, values[scored])
+
+
+def _scores(folds: Sequence[Pixels]) -> tuple[float, float, float]:
+    """Return Brier score, temperature and accuracy over the pixels left out of all folds."""
+    if not folds:  # a single pixel per class: nothing can be left out, and all candidates are equal
+        return np.nan, 1.0, np.nan
+    field = np.concatenate([of_fold for of_fold, _ in folds])
+    numbers = np.concatenate([of_fold for _, of_fold in folds])
+    temperature, brier = best_of_temperatures(floored_log(field), numbers, TEMPERATURES)
+    return float(brier.mean()), temperature, float((field.argmax(axis=1) == numbers).mean())
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -69,16 +69,19 @@ class ConfidenceMapDisplay:
         confidence: xr.DataArray | NDArray[np.floating[Any]],
         *,
         limits: tuple[float, float] | None = None,
-        name: str = "confidence",
+        name: str | None = None,
     ) -> ConfidenceMapDisplay:
-        """Return the display of a confidence map; the limits are its smallest and largest value."""
+        """Return the display of a confidence map.
+
+        The limits are its smallest and largest value, the name is its `long_name`, unless given.
+        """
         confidence = thinned(as_map(confidence, name="confidence")).load()
         if limits is None:
             finite = confidence.values[np.isfinite(confidence.values)]
             if finite.size == 0:
                 raise InputError("confidence has no finite value: there is nothing to draw.")
             limits = float(finite.min()), float(finite.max())
-        return cls(confidence, limits, name)
+        return cls(confidence, limits, name or str(confidence.attrs.get("long_name", "confidence")))
 
     def plot(self, ax: Axes | None = None, *, colorbar: bool = True) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""

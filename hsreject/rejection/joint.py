@@ -26,6 +26,7 @@ from hsreject.rejection.joint_search import (
     sweep_fractions,
 )
 from hsreject.rejection.novelty import DEFAULT_EXPONENT
+from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.rejector import (
     ACCURACY,
     FAILURE_PROBABILITY,
@@ -146,6 +147,10 @@ class JointRejector(Rejector):
             check_count("n_workers", self.n_workers, least=1)
         if self.store is not None and not isinstance(self.store, str | PathLike):
             raise InputError(f"store must be the path of a folder (got {self.store!r}).")
+
+    def without_context(self) -> PixelwiseRejector:
+        """Return pixelwise rejection: rejection is the largest class where (1 - q) max p < q."""
+        return PixelwiseRejector("maximum", novelty_exponent=self.novelty_exponent)
 
     def reject(
         self,

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hsreject.confidence import Maximum, TieBrokenMaximum, named_confidence
 from hsreject.context.problem import valid_probability_pixels
 from hsreject.rejection.ranked import FieldRejector
-from hsreject.schema import CATEGORY
+from hsreject.rejection.rejector import LABEL_PROBABILITY, RANK
+from hsreject.schema import CALIBRATED, CATEGORY
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,6 +53,13 @@ class PixelwiseRejector(FieldRejector):
     def halo(self) -> int:
         """0: a pixel is decided by its own probabilities alone."""
         return 0
+
+    def meaning(self, evidence: Evidence) -> str:
+        """Return that the maximum of calibrated probabilities is the probability of the label."""
+        by_maximum = isinstance(named_confidence(self.confidence), Maximum | TieBrokenMaximum)
+        lowered = evidence.novelty_p_value is not None and self.novelty_exponent > 0
+        honest = by_maximum and not lowered and evidence.probability.attrs.get(CALIBRATED)
+        return LABEL_PROBABILITY if honest else RANK
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
         """Return the class probabilities, or say what is wrong with them."""

@@ -20,6 +20,7 @@ from hsreject.rejection.novelty import DEFAULT_EXPONENT, lowered_by_novelty
 from hsreject.rejection.rejector import (
     ACCURACY,
     FRACTION,
+    RANK,
     THRESHOLD,
     Goal,
     Rejector,
@@ -114,9 +115,14 @@ class RankedRejector(Rejector):
         has_data = label.values != nodata_label(label.dtype)
         sure = np.where(has_data, sure, sure.dtype.type(np.nan))
         _check_ranking(has_data, sure, evidence)
+        attrs = {"long_name": self.meaning(evidence)}
         return xr.Dataset(
-            {"label": label.variable, "confidence": (MAP_DIMS, sure)}, coords=label.coords
+            {"label": label.variable, "confidence": (MAP_DIMS, sure, attrs)}, coords=label.coords
         )
+
+    def meaning(self, evidence: Evidence) -> str:
+        """Return what the confidence is: a rank, unless the rejector knows that it is more."""
+        return RANK
 
     def reject(
         self,

@@ -89,6 +89,10 @@ class Rejector(ABC):
     has_threshold: ClassVar[bool] = False
     indifferent_options: ClassVar[tuple[str, ...]] = ()
 
+    def without_context(self) -> Rejector:
+        """Return what it comes to where the context has the weight 0: itself, if it needs none."""
+        return self
+
     @abstractmethod
     def reject(
         self,
@@ -255,6 +259,11 @@ def check_context(context: object) -> None:
         )
 
 
+RANK = "confidence (a rank)"
+LABEL_PROBABILITY = "probability of the label"
+"""What a confidence is, as `long_name`: most only say which of two pixels is surer."""
+
+
 def rejection_maps(
     label: xr.DataArray,
     confidence: xr.DataArray,
@@ -274,7 +283,7 @@ def rejection_maps(
     return xr.Dataset(
         {
             "label": label,
-            "confidence": confidence,
+            "confidence": confidence.assign_attrs({"long_name": RANK} | confidence.attrs),
             "rejected": rejected,
             "label_with_rejection": with_rejection.assign_attrs(label.attrs),
         },

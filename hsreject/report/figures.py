@@ -21,8 +21,9 @@ from hsreject.plot.map_displays import (
     RejectMapDisplay,
 )
 from hsreject.plot.optimality_displays import OperatingSetDisplay, RelativeOptimalityDisplay
+from hsreject.plot.reliability_display import ReliabilityDisplay
 from hsreject.plot.style import COLUMN_WIDTH, PAGE_WIDTH, new_row, print_style
-from hsreject.schema import LABEL_WITH_REJECTION, REJECTOR
+from hsreject.schema import LABEL_WITH_REJECTION, REJECTOR, reference_pixels
 
 _CROWDED = 8  # classes; a confusion matrix of more needs the width of a page
 
@@ -100,6 +101,19 @@ def costs(curves: Curves, *, isolated: Sequence[str] = ()) -> Figure:
     figure, axes = new_row(3, PAGE_WIDTH, 2.3)
     BreakEvenCostDisplay.from_curves(curves, isolated=isolated).plot(axes[0])
     CostEnvelopeDisplay.from_curves(curves).plot(axes[1:])
+    return figure
+
+
+def reliability(
+    said: Mapping[str, tuple[xr.DataArray, xr.DataArray]], reference: xr.DataArray
+) -> Figure:
+    """Draw systems by name, each a label map and how probable its labels are, on a reference."""
+    samples = {}
+    for name, (label, probability) in said.items():
+        used, correct = reference_pixels(label, reference)
+        samples[name] = correct, probability.values[used]
+    figure, axes = new_row(1, COLUMN_WIDTH, COLUMN_WIDTH)
+    ReliabilityDisplay.from_samples(samples).plot(axes[0])
     return figure
 
 

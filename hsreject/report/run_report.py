@@ -10,14 +10,54 @@ import tomli_w
 import xarray as xr
 from matplotlib.figure import Figure
 
+from hsreject.confidence import label_map
 from hsreject.plot.style import save_figure
 from hsreject.report import figures
 from hsreject.report.page import Picture, Section, Table, write_page
-from hsreject.schema import AT_FRACTION, CANDIDATE, OPERATING_POINT, REJECTOR, SEED, SYSTEM
+from hsreject.schema import (
+    AT_FRACTION,
+    CANDIDATE,
+    CATEGORY,
+    OPERATING_POINT,
+    REJECTOR,
+    SEED,
+    SYSTEM,
+)
 
 SYSTEM_OF_POINT = "system_of_point"
 VERSION = "version_"
 """How the names of attributes begin that hold versions."""
+
+_CHOICES = (
+    (
+        "What the classifier tried",
+        "Chains of features by profiles of neighbourhood, scored on the training pixels left out "
+        "of five folds; the map is their mean with these weights.",
+        "pool_",
+        "pool_candidate",
+        {
+            "chain": "{}",
+            "profile": "{}",
+            "brier_score": "{:.3f}",
+            "temperature": "{:.2g}",
+            "weight": "{:.3f}",
+        },
+    ),
+    (
+        "Parameters that were tried",
+        "Cross-validation on the training pixels alone; the first row, that of the smallest Brier "
+        "score, was taken.",
+        "tuning_",
+        CANDIDATE,
+        {
+            "settings": "{}",
+            "brier_score": "{:.3f}",
+            "temperature": "{:.2g}",
+            "accuracy": "{:.3f}",
+        },
+    ),
+)
+"""Tables of what was chosen from: title, text, how variables begin, dimension, columns."""
 
 Drawn = tuple[str, Figure, str, str]  # name of the file, figure, title, caption
 
@@ -25,12 +65,16 @@ _LEAD = "A land-cover map that says where it does not know, and the evidence for
 _NOTES = (
     "OA: overall accuracy, nothing rejected. A(r): accuracy of the kept pixels when r is rejected. "
     "Q: share of right decisions. AURC: mean risk over all coverages, lower is better. "
+    "ECE: how far the probabilities of the labels are from how often they are right. "
     "Seconds: everything the system needs, from the scene on."
 )
-_NOTE_OF_COORDINATES = (
-    " The system 'coordinates' knows where a pixel lies and nothing else: one that is no better "
-    "may owe its accuracy to the place."
-)
+_NOTES_OF_ROWS = {
+    "coordinates": "'coordinates' knows where a pixel lies and nothing else: a system that is no "
+    "better may owe its accuracy to the place.",
+    "svm": "'svm' is a tuned support vector machine on the bands.",
+    "paper": "'paper' is the protocol of the paper: MNF, sparse regression, vector TV, sequential.",
+    "carried model": "'carried model' is what 'hsreject train' would take to other scenes.",
+}
 
 
 def run_report(dataset: xr.Dataset, folder: Path) -> None:
@@ -55,7 +99,14 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
             "that have data.",
             pictures=_saved(_maps(dataset), folder / "figures"),
         ),
-        *_tuning_section(dataset),
+        Section(
+            "What the probabilities mean",
+            "A label that is said to be right with probability 0.8 should be right four times out "
+            "of five. A confidence that is only a rank says which of two pixels is surer, and no "
+            "more.",
+            pictures=_saved(_reliability(dataset), folder / "figures"),
+        ),
+        *_choosing_sections(dataset),
         Section("Choosing an operating point", pictures=tuple(choices), wide=True),
         Section("How it was made", listings=_listings(dataset)),
     ]
@@ -85,7 +136,7 @@ def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str,
     """Return the headings and the rows of the summary; several seeds give mean and spread."""
     fractions = [float(f) for f in dataset[AT_FRACTION].values]
     shares = (f"A({f:g})" for f in fractions)
-    headings = ("system", "OA", *shares, "max Q", "at r", "AURC", "seconds")
+    headings = ("system", "OA", *shares, "max Q", "at r", "AURC", "ECE", "seconds")
     rows = []
     for name in dataset[SYSTEM].values:
         one = dataset.sel({SYSTEM: name})
@@ -97,6 +148,7 @@ def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str,
                 _percent(one["largest_quality"]),
                 _number(one["fraction_of_largest_quality"], ".2f"),
                 _number(one["aurc"], ".3f"),
+                _number(one["calibration_error"], ".3f"),
                 _number(one["seconds"], ".2f", spread=False),
             )
         )
@@ -104,9 +156,17 @@ def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str,
 
 
 def summary_notes(dataset: xr.Dataset) -> str:
-    """Return what the headings of the summary mean, and the row that stands for comparison."""
-    compared = "coordinates" in dataset[SYSTEM].values
-    return _NOTES + _NOTE_OF_COORDINATES * compared
+    """Return what the headings mean, the rows that stand for comparison, and an idle context."""
+    shown = set(map(str, dataset[SYSTEM].values))
+    notes = [_NOTES, *(text for name, text in _NOTES_OF_ROWS.items() if name in shown)]
+    idle = dataset["context_is_idle"].values
+    if idle.any():
+        seeds = "" if idle.all() else f" for {idle.sum()} of {idle.size} seeds"
+        notes.append(
+            f"The training pixels chose a context of weight 0{seeds}: rejection after it is then "
+            "pixelwise rejection of the classifier."
+        )
+    return " ".join(notes)
 
 
 def _percent(values: xr.DataArray) -> str:
@@ -155,7 +215,9 @@ def _maps(dataset: xr.Dataset) -> Iterator[Drawn]:
         )
         yield (
             f"confidence_{name}",
-            figures.confidence_map(maps["confidence"]),
+            figures.confidence_map(
+                maps["confidence"].assign_attrs(long_name=str(maps["confidence_meaning"].values))
+            ),
             f"Confidence, {name}",
             "Larger is surer; the rejector keeps the pixels with the largest.",
         )
@@ -203,17 +265,42 @@ def _measures(dataset: xr.Dataset) -> Iterator[Drawn]:
     )
 
 
-def _tuning_section(dataset: xr.Dataset) -> list[Section]:
-    if CANDIDATE not in dataset.dims:
-        return []
-    columns = (dataset[f"tuning_{name}"].values for name in ("settings", "accuracy", "log_score"))
-    rows = tuple(
-        (str(settings), f"{100 * accuracy:.1f}", f"{score:.3f}")
-        for settings, accuracy, score in zip(*columns, strict=True)
+def _reliability(dataset: xr.Dataset) -> Iterator[Drawn]:
+    """Draw how often labels are right over how probable they are, and how probable they are."""
+    probability = dataset["probability"]
+    said = {"classifier": (label_map(probability), probability.max(CATEGORY))}
+    if "label_probability" in dataset:
+        said["with context"] = dataset["context_label"], dataset["label_probability"]
+    yield (
+        "reliability",
+        figures.reliability(said, dataset["test"]),
+        "Reliability",
+        "Test pixels, in bins of equal width; the area of a mark is the share of pixels in it.",
     )
-    headings = ("settings, best first", "accuracy", "log score")
-    text = "Cross-validation on the training pixels alone; the first row was taken."
-    return [Section("Parameters that were tried", text, tables=(Table(headings, rows),))]
+    *_, (_, last) = said.values()
+    yield (
+        "label_probability",
+        figures.confidence_map(last.assign_attrs(long_name="probability of the label")),
+        "Probability of the label",
+        "With context, at the temperature that suits the training pixels left out."
+        if "label_probability" in dataset
+        else "Of the classifier alone: nothing was left out to tell how honest the context is.",
+    )
+
+
+def _choosing_sections(dataset: xr.Dataset) -> list[Section]:
+    """Return what the classifier tried by itself and what the tuning tried, as tables."""
+    sections = []
+    for title, text, prefix, dim, columns in _CHOICES:
+        if dim in dataset.dims:
+            cells = [
+                [form.format(value) for value in dataset[f"{prefix}{name}"].values]
+                for name, form in columns.items()
+            ]
+            headings = tuple(name.replace("_", " ") for name in columns)
+            table = Table(headings, tuple(zip(*cells, strict=True)))
+            sections.append(Section(title, text, tables=(table,)))
+    return sections
 
 
 def _listings(dataset: xr.Dataset) -> tuple[tuple[str, str], ...]:

@@ -37,6 +37,38 @@ def test_a_change_remakes_the_context_and_what_holds_it_and_nothing_else() -> No
     assert changed.baselines is plan.baselines
 
 
+def test_an_automatic_context_leaves_its_weight_to_the_training_pixels() -> None:
+    for context in ("auto", {"prior": "auto"}):
+        plan = make_plan(SMALL | {"context": context})
+        assert plan.tuning.grid == {"context.weight": (0.0, 0.5, 1.0, 2.0)}
+        assert plan.context.priors[0].edges == "image"
+    given = SMALL | {"context": "auto", "tuning": {"grid": {"context.weight": [3.0]}}}
+    assert make_plan(given).tuning.grid == {"context.weight": [3.0]}
+    fixed = make_plan(SMALL | {"context": {"prior": "auto", "weight": 4.0}})
+    assert fixed.tuning is None
+    assert fixed.context.priors[0].weight == 4.0
+
+
+def test_who_names_neither_features_nor_classifier_gets_auto() -> None:
+    alone = {key: value for key, value in SMALL.items() if key != "features"}
+    assert isinstance(make_plan(alone).model, hr.AutoClassifier)
+    assert isinstance(make_plan(SMALL).model, hr.SceneClassifier)
+    with pytest.raises(ConfigError, match=r"\[features\].*AutoClassifier"):
+        make_plan(SMALL | {"classifier": "auto"})
+
+
+def test_what_maps_scenes_by_itself_is_known_by_what_it_declares() -> None:
+    class Mapper:
+        def fit_predict_proba(self, cube, labels):
+            raise NotImplementedError
+
+    mapper = Mapper()
+    alone = {key: value for key, value in SMALL.items() if key != "features"}
+    assert make_plan(alone | {"classifier": mapper}).model is mapper
+    with pytest.raises(ConfigError, match=r"\[features\].*Mapper"):
+        make_plan(SMALL | {"classifier": mapper})
+
+
 def test_a_scene_and_a_split_are_read_from_files(tmp_path) -> None:
     cube, labels = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
     cube.rio.to_raster(tmp_path / "scene.tif")
@@ -81,6 +113,8 @@ MISTAKES = [
     ({"context": {"prior": "vector_tv", "wieght": 2}}, "Did you mean 'weight'"),
     ({"context": {"prior": "vectr_tv"}}, "Did you mean 'vector_tv'"),
     ({"context": {"weight": 2}}, r"\[context\] needs either prior"),
+    ({"context": "vectr_tv"}, "Did you mean 'vector_tv'"),
+    ({"context": {"prior": "auto", "edges": "image"}}, "Unknown key 'edges'"),
     ({"context": {"priors": 3}}, "context.priors must be a list"),
     ({"context": {"prior": "vector_tv", "tol": "x"}}, "must be a number"),
     ({"context": None}, r"'sequential' needs a \[context\]"),

@@ -1,10 +1,14 @@
 import numpy as np
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 import hsreject as hr
 from hsreject.pipeline.plan import make_plan
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import no_progress
+from hsreject.report.run_report import summary_notes
+from hsreject.sampling import deal_folds
 
 DOCUMENT = {
     "features": [{"name": "pca", "n_components": 4}, {"name": "smooth", "sigma": 1.0}],
@@ -20,17 +24,17 @@ def scene():
     return cube, train, test
 
 
-def tried(scene, grid, *, seed=0):
+def tried(scene, grid):
     cube, train, test = scene
     plan = make_plan(DOCUMENT | {"scene": (cube, test), "tuning": {"grid": grid, "n_folds": 4}})
-    return tune(plan, cube, train, seed=seed, progress=no_progress)
+    return tune(plan, cube, train, progress=no_progress)
 
 
 def test_every_combination_is_tried_best_first(scene) -> None:
     grid = {"features.smooth.sigma": [0.5, 2.0], "context.weight": [0.0, 1.0, 4.0]}
     table = tried(scene, grid)
     assert table.sizes["candidate"] == 6
-    assert np.all(np.diff(table["accuracy"].values) <= 0)
+    assert np.all(np.diff(table["brier_score"].values) >= 0)
     assert len(set(table["settings"].values)) == 6
     assert best_settings(table)[0].startswith("features.smooth.sigma=")
 
@@ -49,10 +53,85 @@ def test_the_choice_depends_on_the_training_pixels_alone(scene) -> None:
     assert first.identical(again)
 
 
-def test_the_log_score_is_the_held_out_likelihood(scene) -> None:
+def test_who_knows_nothing_has_the_brier_score_of_equal_shares(scene) -> None:
     table = tried(scene, {"classifier.sparsity": [1e6]})
     # with no weights the field is the class frequencies: one third each, drawn to a constant
-    assert float(table["log_score"][0]) == pytest.approx(np.log(1 / 3), abs=0.02)
+    assert float(table["brier_score"][0]) == pytest.approx((2 / 3) ** 2 + 2 / 9, abs=0.005)
+
+
+def test_the_score_is_that_of_scikit_learn_at_the_best_temperature(scene) -> None:
+    cube, train, test = scene
+    document = {"scene": (cube, test), "classifier": "lda", "features": []}
+    plan = make_plan(document | {"tuning": {"grid": {"classifier": ["lda"]}, "n_folds": 4}})
+    table = tune(plan, cube, train, progress=no_progress)
+    pixels = train.values > 0
+    samples, classes = cube.values[:, pixels].T, train.values[pixels]
+    folds = PredefinedSplit(deal_folds(train.values, 4)[pixels])
+    model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+    held_out = cross_val_predict(model, samples, classes, cv=folds, method="predict_proba")
+    floored = 0.99 * held_out + 0.01 / 3
+    truth = classes[:, np.newaxis] == [1, 2, 3]
+
+    def brier(temperature: float) -> float:
+        tempered = floored ** (1 / temperature)
+        tempered /= tempered.sum(axis=1, keepdims=True)
+        return float(np.square(tempered - truth).sum(axis=1).mean())
+
+    found = float(table["brier_score"][0])
+    assert found == pytest.approx(brier(float(table["temperature"][0])), abs=1e-4)
+    assert found == pytest.approx(min(map(brier, (0.5, 0.7, 1, 1.4, 2, 2.8))), abs=1e-4)
+    assert float(table["accuracy"][0]) == (held_out.argmax(axis=1) + 1 == classes).mean()
+
+
+def test_an_automatic_context_tries_four_weights_and_chooses_the_same_again(scene) -> None:
+    cube, train, test = scene
+    plan = make_plan({**DOCUMENT, "scene": (cube, test), "context": "auto"})
+    first, again = (tune(plan, cube, train, progress=no_progress) for _ in range(2))
+    assert first.identical(again)
+    weights = {f"context.weight={weight}" for weight in (0.0, 0.5, 1.0, 2.0)}
+    assert set(first["settings"].values) == weights
+    chosen = plan.changed(best_settings(first)).context
+    assert chosen.priors[0].edges == "image"
+    assert f"context.weight={chosen.priors[0].weight}" == first["settings"].values[0]
+
+
+def test_with_one_pixel_per_class_nothing_is_left_out_and_no_context_is_taken(scene) -> None:
+    cube, train, test = scene
+    single, _ = hr.sample_per_class(train, 1, seed=0)
+    plan = make_plan({**DOCUMENT, "scene": (cube, test), "context": "auto"})
+    table = tune(plan, cube, single, progress=no_progress)
+    assert best_settings(table) == ["context.weight=0.0"]
+    assert np.isnan(table["brier_score"]).all()
+
+
+def test_with_weight_0_every_rejection_is_pixelwise_rejection() -> None:
+    config = DOCUMENT | {
+        "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "noise": 0.8},
+        "context": {"prior": "auto"},
+        "tuning": {"grid": {"context.weight": [0.0]}, "n_folds": 3},
+        "rejectors": ["pixelwise", "sequential", "joint"],
+    }
+    result = hr.run(config)
+    np.testing.assert_array_equal(result["hidden_field"], result["probability"])
+    for name in ("sequential", "joint"):
+        for variable in ("label", "label_with_rejection", "rejected"):
+            one, other = (result[variable].sel(rejector=n).values for n in ("pixelwise", name))
+            np.testing.assert_array_equal(one, other)
+        for variable in ("accuracy_at", "aurc", "overall_accuracy", "largest_quality"):
+            one, other = (result[variable].sel(system=n).values for n in ("pixelwise", name))
+            np.testing.assert_array_equal(one, other)
+    assert "weight 0" in summary_notes(result)
+
+
+def test_a_model_carries_the_chosen_context_and_none_of_weight_0() -> None:
+    config = DOCUMENT | {
+        "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "n_bands": 12},
+        "context": "auto",
+    }
+    for weight, halo in ((0.0, 0), (2.0, 32)):
+        grid = {"grid": {"context.weight": [weight]}, "n_folds": 3}
+        model = hr.train(config | {"features": [], "tuning": grid})
+        assert model.rejector.halo == halo
 
 
 def test_a_run_takes_the_best_candidate_and_shows_the_others(tmp_path) -> None:

@@ -1,0 +1,200 @@
+"""Measure the methods side by side: ``python -m benchmarks.results --seeds 30``.
+
+Every method sees the same ten training pixels per class and is judged on the same test pixels,
+drawn at random and by blocks (12 pixels wide, 4 apart; classes that are left without training
+pixels count as errors). The table goes to the screen and to ``docs/results.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import hsreject as hr
+from hsreject.classify.classifiers import SupportVectorMachine
+from hsreject.errors import EmptyClassWarning
+from hsreject.features.pixels import labelled_samples
+
+DEFAULT_PATH = Path(__file__).parents[1] / "docs" / "results.md"
+COLUMNS = ("OA %", "A(0.1) %", "max Q %", "AURC", "ECE", "CPU s")
+# 110 candidates, as people tune them
+SVM_GRID = {"C": np.logspace(-1, 4, 11), "gamma": np.logspace(-5, 0, 10)}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a method says of a scene."""
+
+    label: xr.DataArray  # (y, x)
+    confidence: xr.DataArray  # (y, x): larger is surer
+    is_probability: bool = True  # or a rank, which has no calibration error
+
+
+Method = Callable[[xr.DataArray, xr.DataArray], Answer]
+Split = Callable[..., tuple[xr.DataArray, xr.DataArray]]
+
+
+def from_field(field: xr.DataArray, *, is_probability: bool = True) -> Answer:
+    """Return the most probable classes of a field (category, y, x), and how probable they are."""
+    best = field.fillna(0).argmax("category")
+    label = field["category"][best].where(field[0].notnull(), 0).astype(int)
+    return Answer(label, field.max("category"), is_probability)
+
+
+def auto(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+    """Classify with the pool that chooses everything by itself."""
+    return from_field(hr.AutoClassifier().fit_predict_proba(cube, train))
+
+
+def coordinates(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+    """Classify by place alone."""
+    model = hr.SceneClassifier("nearest_neighbor", features=["coordinates"])
+    return from_field(model.fit_predict_proba(cube, train), is_probability=False)
+
+
+def random_forest(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+    """Classify the bands as they are with a forest of 500 trees."""
+    return from_field(hr.SceneClassifier("random_forest").fit_predict_proba(cube, train))
+
+
+def tuned_svm(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+    """Classify scaled bands with the best of 110 support vector machines.
+
+    The confidence is Platt's probability of the label, or a rank where a class has a single pixel
+    and no sigmoid can be fitted.
+    """
+    good = cube[np.flatnonzero(hr.schema.good_bands(cube))]
+    samples, values = labelled_samples(good, train)
+    fewest = int(np.unique(values, return_counts=True)[1].min())
+    scale = StandardScaler().fit(samples)
+    folds = StratifiedKFold(min(max(fewest, 2), 5), shuffle=True, random_state=0)
+    search = GridSearchCV(SVC(), SVM_GRID, cv=folds)
+    with warnings.catch_warnings():  # a class with one pixel cannot be in two folds
+        warnings.simplefilter("ignore", UserWarning)
+        search.fit(scale.transform(samples), values)
+    valid = hr.schema.valid_pixels(good)
+    spectra = scale.transform(good.values[:, valid.values].T)
+    found = search.predict(spectra)
+    label, confidence = xr.zeros_like(valid, int), xr.full_like(valid, np.nan, float)
+    label.values[valid.values] = found
+    if fewest > 1:
+        platt = SupportVectorMachine(**search.best_params_).fit(scale.transform(samples), values)
+        column = np.searchsorted(platt.classes_, found)
+        confidence.values[valid.values] = platt.predict_proba(spectra)[
+            np.arange(len(found)), column
+        ]
+    else:
+        scores = np.sort(search.decision_function(spectra).reshape(len(spectra), -1), axis=1)
+        confidence.values[valid.values] = np.abs(scores[:, -1] - scores[:, :-1].max(axis=1))
+    return Answer(label, confidence, is_probability=fewest > 1)
+
+
+def paper(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+    """Follow the paper: 15 MNF components, sparse regression, vector TV; max z is a rank."""
+    model = hr.SceneClassifier("smlr", features=[hr.MNF(15)])
+    probability = model.fit_predict_proba(cube, train)
+    rejector = hr.SequentialRejector(hr.SegSALSA(hr.VectorTV(2.0)))
+    maps = rejector.reject(probability, fraction=0.0)
+    return Answer(maps["label"], maps["confidence"], is_probability=False)
+
+
+METHODS: dict[str, Method] = {
+    "auto": auto,
+    "coordinates": coordinates,
+    "SVM, tuned, raw bands": tuned_svm,
+    "random forest, raw bands": random_forest,
+    "paper: MNF, sparse regression, vector TV": paper,
+}
+
+
+def figures(method: Method, cube: xr.DataArray, train: xr.DataArray, test: xr.DataArray) -> list:
+    """Return the columns of the table for one draw of training pixels."""
+    begun = time.process_time()
+    answer = method(cube, train)
+    seconds = time.process_time() - begun
+    used = (test > 0).values & answer.confidence.notnull().values
+    correct = answer.label.values[used] == test.values[used]
+    confidence = answer.confidence.values[used]
+    curve = hr.rejection_curve(correct, confidence)
+    calibration = np.nan
+    if answer.is_probability:
+        calibration = hr.expected_calibration_error(correct, np.clip(confidence, 0, 1))
+    kept = hr.accuracy_at(curve, [0.1]).values[0]
+    quality = curve["classification_quality"].values.max()
+    return [100 * correct.mean(), 100 * kept, 100 * quality, hr.aurc(curve), calibration, seconds]
+
+
+def scenes(
+    enmap: Sequence[str] | None,
+) -> Iterator[tuple[str, xr.DataArray, xr.DataArray, Split]]:
+    """Yield what is measured: a name, the scene, its labels, and how training pixels are drawn."""
+    loaded = {"Indian Pines": hr.load_indian_pines()}
+    if enmap is not None:
+        cube = hr.open_scene(enmap[0])
+        loaded["EnMAP Potsdam"] = cube, hr.open_labels(enmap[1], like=cube)
+    blocks = partial(hr.sample_blocks, block_size=12, fraction=0.3, buffer=4, n_per_class=10)
+    for name, (cube, labels) in loaded.items():
+        yield f"{name}, random", cube, labels, partial(hr.sample_per_class, n_per_class=10)
+        yield f"{name}, blocks", cube, labels, blocks
+
+
+def shown(values: np.ndarray) -> list[str]:
+    """Return mean and standard error of each column as text; nothing where a column has none."""
+    texts = []
+    for figures_of_all, heading in zip(values.T, COLUMNS, strict=True):
+        column = figures_of_all[np.isfinite(figures_of_all)]
+        digits = {"AURC": 4, "ECE": 3}.get(heading, 1)
+        error = column.std(ddof=1) / np.sqrt(len(column)) if len(column) > 1 else 0.0
+        texts.append(f"{column.mean():.{digits}f} ± {error:.{digits}f}" if column.size else "")
+    return texts
+
+
+def main() -> None:
+    """Measure, print, and write the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=30, help="how many draws (from --first on)")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--enmap", nargs=2, metavar=("CUBE", "LABELS"), help="a second scene")
+    parser.add_argument("--only", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--out", type=Path, default=DEFAULT_PATH)
+    options = parser.parse_args()
+    seeds = range(options.first, options.first + options.seeds)
+    lines = [
+        "# Results",
+        "",
+        f"Mean and standard error over {len(seeds)} draws (seeds {seeds[0]} to {seeds[-1]}) of ten "
+        "training pixels per class, made by `make results`. OA: overall accuracy. A(0.1): "
+        "accuracy of what is kept when a tenth is rejected. max Q: best classification quality. "
+        "AURC: area under the risk-coverage curve, lower is better. ECE: expected calibration "
+        "error, empty where a confidence is a rank. Blocks: training and test pixels lie in "
+        "different blocks of 12 pixels, 4 pixels apart; classes without training pixels count as "
+        "errors.",
+    ]
+    for title, cube, labels, split in scenes(options.enmap):
+        lines += ["", f"## {title}", "", f"| method | {' | '.join(COLUMNS)} |"]
+        lines.append("|---" * (len(COLUMNS) + 1) + "|")
+        print("\n".join(lines[-4:]), flush=True)
+        draws = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EmptyClassWarning)
+            draws = [split(labels, seed=seed) for seed in seeds]
+        for name in options.only:
+            measured = [figures(METHODS[name], cube, *draw) for draw in draws]
+            lines.append(f"| {name} | {' | '.join(shown(np.array(measured)))} |")
+            print(lines[-1], flush=True)
+    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Candidates of the automatic pool: experts on diffused chains, random walkers, and their mixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import xarray as xr
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from hsreject.classify.random_walker import CONTRASTS, SIGMAS, scene_graphs, walk_graphs
+from hsreject.classify.smlr import SparseMultinomialRegression
+from hsreject.classify.temperature import floored_log
+from hsreject.features.diffusion import CONTRAST, N_GUIDES, EdgeGraph, diffuse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.features.transformer import SceneTransformer
+
+_SPARSITY = 0.01
+_MOST_CENTERS = 200  # basis functions of the regression: bounds its time where pixels are many
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a candidate sees space: z = spectral * log(mean over t of p_t) + walkers * log(R)."""
+
+    times: tuple[float, ...]
+    spectral: float
+    walkers: float
+
+
+PIXELS = "pixels"
+PROFILES = {
+    "fields": Profile((3.0, 30.0, 300.0), 0.35, 1.0),
+    "mixed": Profile((0.0, 3.0), 1.0, 0.5),
+    PIXELS: Profile((0.0,), 1.0, 0.0),
+}
+
+
+TIMES = tuple(sorted({t for profile in PROFILES.values() for t in profile.times}))
+N_STEPS = len(TIMES) + len(CONTRASTS) * len(SIGMAS)
+"""How often `ChainOnScene.look_around` reports progress."""
+
+
+class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    """The mean of sparse regression (radial basis) and linear discriminant analysis.
+
+    The discriminant has equal priors and, per class, a covariance shrunken after Ledoit and Wolf:
+    what scikit-learn's does, but without its checks, which take longer than ten pixels per class,
+    and with classes of a single pixel, which have no covariance.
+    """
+
+    def fit(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> Self:
+        """Fit both to samples (n_samples, n_features) and their classes."""
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        n_centers = _MOST_CENTERS if len(X) > _MOST_CENTERS else None
+        self.regression_ = SparseMultinomialRegression(_SPARSITY, n_centers=n_centers).fit(X, y)
+        groups = [X[codes == code] for code in range(len(self.classes_))]
+        means = np.stack([group.mean(axis=0) for group in groups])
+        spreads = [shrunken_covariance(group) for group in groups if len(group) > 1]
+        covariance = np.mean(spreads, axis=0) if spreads else np.eye(X.shape[1])
+        self.coef_ = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
+        self.intercept_ = -0.5 * np.einsum("kj,jk->k", means, self.coef_)
+        return self
+
+    def predict_proba(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Return the probabilities (n_samples, n_classes), in the precision of the samples."""
+        scores = X @ self.coef_.astype(X.dtype) + self.intercept_.astype(X.dtype)
+        mean: NDArray[Any] = softmax(scores, axis=1)
+        mean += self.regression_.predict_proba(X)
+        mean /= 2
+        return mean
+
+
+def shrunken_covariance(samples: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the covariance of samples, shrunken after Ledoit and Wolf in units of deviations."""
+    count, n_features = samples.shape
+    deviation = samples.std(axis=0)
+    deviation[deviation == 0] = 1.0
+    scaled = (samples - samples.mean(axis=0)) / deviation
+    covariance: NDArray[np.float64] = scaled.T @ scaled / count
+    squares = scaled**2
+    level = np.trace(covariance) / n_features
+    from_level = (covariance**2).sum() / n_features - level**2
+    noise = ((squares.T @ squares).sum() / count - (covariance**2).sum()) / (count * n_features)
+    share = min(noise / from_level, 1.0) if from_level > 0 else 0.0
+    covariance *= 1 - share
+    covariance[np.diag_indices(n_features)] += share * level
+    return covariance * np.outer(deviation, deviation)
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training pixels of a scene."""
+
+    classes: NDArray[np.int64]  # (category,): label values, ascending
+    codes: NDArray[np.intp]  # (pixel,): number of the class in `classes`
+    positions: NDArray[np.intp]  # (pixel,): in the flattened image
+    fold: NDArray[np.intp]  # (pixel,): -1 for a pixel that is never left out
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are."""
+        return int(self.fold.max(initial=-1)) + 1
+
+    @property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Which pixels are left out at some time."""
+        return self.fold >= 0
+
+
+@dataclass
+class ChainOnScene:
+    """One chain on the scene it was fitted to: its features, experts and walkers.
+
+    Experts and walkers are numbered: 0 knows all training pixels, 1 + f those outside fold f.
+    `pixels` says where nodes lie in the flattened image; `walkers` is (number, node, category),
+    `at_seeds` the same at the training pixels. All three are empty before `look_around`.
+    """
+
+    training: Training
+    steps: list[SceneTransformer]
+    scene: xr.DataArray  # (band, y, x): features at t = 0
+    samples: dict[float, NDArray[np.float64]]  # by t: (pixel, feature)
+    pixels: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # (node,)
+    features: dict[float, NDArray[np.float32]] = field(default_factory=dict)  # (node, feature)
+    walkers: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
+    at_seeds: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
+    experts: dict[tuple[float, int], TwoExperts] = field(default_factory=dict)
+
+    def look_around(self, progress: Callable[[], object]) -> None:
+        """Diffuse the features and let walkers walk, on graphs of the whole scene."""
+        guides = self.scene[:N_GUIDES]
+        graph = EdgeGraph.of(guides.values, contrast=CONTRAST)
+        self.pixels = graph.pixels
+        plain = self.scene.values.reshape(len(self.scene), -1)[:, graph.pixels].T
+        node = np.zeros(guides[0].size, dtype=np.intp)
+        node[graph.pixels] = np.arange(graph.pixels.size)
+        seeds = node[self.training.positions]
+        for t in TIMES:
+            self.features[t] = np.ascontiguousarray(diffuse(graph, plain, t))
+            self.samples[t] = self.features[t][seeds].astype(np.float64)
+            progress()
+        self.walkers = walk_graphs(
+            scene_graphs(guides, CONTRASTS, SIGMAS),
+            self.training.positions,
+            np.eye(len(self.training.classes))[self.training.codes],
+            self.training.fold,
+            progress=lambda _done: progress(),
+        )
+        self.at_seeds = self.walkers[:, seeds]
+
+    def features_at(self, t: float) -> xr.DataArray:
+        """Return the diffused features as a scene (band, y, x)."""
+        data = np.full((len(self.scene), self.scene[0].size), np.nan, dtype=np.float32)
+        data[:, self.pixels] = self.features[t].T
+        return self.scene.copy(data=data.reshape(self.scene.shape))
+
+    def expert(self, t: float, number: int) -> TwoExperts:
+        """Return the experts on features at t, fitted when they are first asked for."""
+        if (t, number) not in self.experts:
+            known = self.training.fold != number - 1
+            if not number:
+                known[:] = True
+            fitted = TwoExperts().fit(self.samples[t][known], self.training.codes[known])
+            self.experts[t, number] = fitted
+        return self.experts[t, number]
+
+    def held_out_scores(self, profile: Profile) -> NDArray[np.float64]:
+        """Return the scores (pixel, category) of the training pixels that are in a fold."""
+        scores = np.zeros((len(self.training.codes), len(self.training.classes)))
+        for number in range(1, self.training.n_folds + 1):
+            out = self.training.fold == number - 1
+            samples = {t: self.samples[t][out] for t in profile.times}
+            walkers = self.at_seeds[number, out] if profile.walkers else None
+            scores[out] = self._scores(profile, number, samples, walkers)
+        return scores[self.training.held_out]
+
+    def scores(self, profile: Profile, number: int, nodes: slice) -> NDArray[np.float32]:
+        """Return the scores (node, category) of some pixels of the scene."""
+        features = {t: self.features[t][nodes] for t in profile.times}
+        walkers = (
+            self.walkers[number, nodes] if profile.walkers and self.walkers is not None else None
+        )
+        return self._scores(profile, number, features, walkers)
+
+    def _scores(
+        self,
+        profile: Profile,
+        number: int,
+        features: Mapping[float, NDArray[Any]],
+        walkers: NDArray[Any] | None,
+    ) -> NDArray[Any]:
+        mean = sum(self.expert(t, number).predict_proba(x) for t, x in features.items())
+        scores = profile.spectral * floored_log(mean / len(features))
+        if walkers is not None:
+            scores += profile.walkers * floored_log(walkers)
+        return np.asarray(scores)

@@ -1,0 +1,81 @@
+"""Runs in which everything is chosen from the training pixels, and what a model carries of them."""
+
+import numpy as np
+import pytest
+
+import hsreject as hr
+from hsreject.report.run_report import summary_rows
+
+CONFIG = {
+    "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_bands": 20, "noise": 0.6},
+    "context": "auto",
+    "rejectors": ["pixelwise", "sequential"],
+    "baselines": ["svm", "paper"],
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("auto") / "out"
+    return hr.run(CONFIG, out=folder), folder
+
+
+def test_the_result_holds_what_was_tried_and_how_it_was_weighed(finished) -> None:
+    result, folder = finished
+    assert {"mnf", "raw"} <= set(result["pool_chain"].values)
+    assert float(result["pool_weight"].sum()) == pytest.approx(1)
+    assert result["tuning_brier_score"].sizes == {"candidate": 4}
+    page = (folder / "report.html").read_text()
+    assert "What the classifier tried" in page
+    assert "context.weight=0.5" in page
+
+
+def test_the_probability_of_the_label_is_that_of_the_map_and_comes_true(finished) -> None:
+    result, folder = finished
+    said = result["label_probability"].values
+    test, label = result["test"].values, result["context_label"].values
+    used = (test > 0) & np.isfinite(said)
+    correct = label[used] == test[used]
+    error = hr.expected_calibration_error(correct, said[used])
+    row = result.sel(system="SegSALSA alone").isel(seed=0)
+    assert float(row["calibration_error"]) == pytest.approx(error)
+    assert error < 0.1
+    written = hr.open_map(folder / "maps" / "label_probability.tif")
+    np.testing.assert_array_equal(written.values, result["label_probability"].values)
+
+
+def test_a_rank_is_called_a_rank(finished) -> None:
+    result, _ = finished
+    idle = bool(result["context_is_idle"][0])
+    meaning = dict(zip(result["rejector"].values, result["confidence_meaning"].values, strict=True))
+    assert "probability" in meaning["pixelwise"]
+    assert ("rank" in meaning["sequential"]) != idle
+
+
+def test_the_carried_model_is_the_one_that_train_makes(finished) -> None:
+    result, _ = finished
+    names = [row[0] for row in summary_rows(result)[1]]
+    assert names == ["pixelwise", "SegSALSA alone", "sequential", "svm", "paper", "carried model"]
+    model = hr.train(CONFIG)
+    cube, labels = hr.synthetic_scene(rows=40, columns=40, n_bands=20, noise=0.6)
+    _, test = hr.sample_per_class(labels, 10, seed=0)
+    maps = hr.map_scene(cube, model, fraction=0).maps
+    used = (test.values > 0) & np.isfinite(maps["confidence"].values)
+    accuracy = (maps["label"].values == test.values)[used].mean()
+    carried = result["overall_accuracy"].sel(system="carried model")
+    assert float(carried[0]) == pytest.approx(accuracy, abs=0.005)  # solved in blocks
+
+
+def test_what_is_carried_is_what_was_fitted_without_space(tmp_path) -> None:
+    cube, labels = hr.synthetic_scene(rows=32, columns=32, n_bands=8, noise=0.5)
+    train, _ = hr.sample_per_class(labels, 6, seed=0)
+    carried = hr.AutoClassifier().fit(cube, train).carried()
+    alone = hr.AutoClassifier(spatial=False).fit(cube, train)
+    expected = alone.predict_proba(cube)
+    np.testing.assert_allclose(carried.predict_proba(cube), expected, atol=1e-6)
+    pairs = zip(carried.held_out_proba(cube, train), alone.held_out_proba(cube, train), strict=True)
+    for (one, left_out), (other, same) in pairs:
+        np.testing.assert_array_equal(left_out, same)
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    again = hr.load_model(hr.save_model(alone, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(again.predict_proba(cube), expected)
