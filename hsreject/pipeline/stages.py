@@ -26,7 +26,8 @@ from hsreject.io.netcdf import open_dataset, write_dataset
 from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.tuning import TUNED_SECTIONS, tune
 from hsreject.progress import ProgressCallback
-from hsreject.rejection import Rejector
+from hsreject.rejection import Novelty, Rejector
+from hsreject.rejection.evidence import CLASS_DISTANCE
 from hsreject.schema import NO_REFERENCE
 
 _SECONDS = "seconds"
@@ -69,14 +70,29 @@ class Stages:
         )
         return self._kept("choosing", tokenize(split.key, options), work)
 
-    def classify(self, model: SceneClassifier, split: Stage, *, name: str = "classifier") -> Stage:
-        """Return the class `probability` of a model fitted to the training pixels."""
+    def classify(
+        self,
+        model: SceneClassifier,
+        split: Stage,
+        *,
+        name: str = "classifier",
+        novelty: bool = False,
+    ) -> Stage:
+        """Return the class `probability` of a model fitted to the training pixels.
+
+        With `novelty` there is the `class_distance` to the training pixels, too.
+        """
 
         def compute() -> xr.Dataset:
             fitted: SceneClassifier = clone(model)
-            return fitted.fit_predict_proba(self.cube, split.data["train"]).compute().to_dataset()
+            train = split.data["train"]
+            found = fitted.fit_predict_proba(self.cube, train).compute().to_dataset()
+            if novelty:
+                features = fitted.transform(self.cube)
+                found[CLASS_DISTANCE] = Novelty().fit(features, train).distance(features).compute()
+            return found
 
-        return self._kept(name, tokenize(split.key, clone(model)), compute)
+        return self._kept(name, tokenize(split.key, clone(model), novelty), compute)
 
     def solve_context(self, context: SegSALSA, before: Stage) -> Stage:
         """Return what was known with the `hidden_field` of the context and its `context_label`."""

@@ -31,9 +31,11 @@ class PixelwiseRejector(FieldRejector):
     confidence : str or Confidence
         "maximum" (the paper's maximum probability), "margin" (breaking ties), "entropy", or an
         object.
-    novelty_exponent : float
-        The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
-        novelty p-values: 0 ignores them, 1 is the plain product.
+    novelty : bool
+        Whether pixels far from the training pixels of their class are rejected earlier: classes
+        that were never trained on. The confidence is then the mean of its own rank and that of the
+        nearness; the maps must hold `class_distance`. On Indian Pines the AUROC of classes held
+        out rises from 0.65 to 0.83 (``examples/unknown_classes.py``).
 
     Examples
     --------

@@ -13,10 +13,9 @@ from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.registry import check_number
 from hsreject.rejection.calibration import Calibration, calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.novelty import DEFAULT_EXPONENT, lowered_by_novelty
+from hsreject.rejection.novelty import RankReference, check_novelty, with_novelty
 from hsreject.rejection.rejector import (
     ACCURACY,
     FRACTION,
@@ -56,7 +55,7 @@ class RankedRejector(Rejector):
     ...
     ...     def label_and_confidence(self, evidence, progress):
     ...         difference = evidence.probability - evidence.probability.shift(x=1)
-    ...         return label_map(evidence.probability), -abs(difference).max("category").fillna(0)
+    ...         return label_map(evidence.probability), 1 - abs(difference).max("category").fillna(0)
     >>> probability = np.array([[[0.9, 0.9, 0.2, 0.1]], [[0.1, 0.1, 0.8, 0.9]]])
     >>> NeighborRejector().reject(probability, fraction=0.25).label_with_rejection.values
     array([[1, 1, 0, 2]], dtype=uint8)
@@ -76,6 +75,13 @@ class RankedRejector(Rejector):
     def bytes_per_class(self) -> int:
         """Bytes per pixel and class that ranking a block takes, probabilities included."""
         return 24
+
+    def lowest(self, n_classes: int) -> float:
+        """Return a lower bound of the confidences for that many classes.
+
+        Pixels unlike all training pixels of a model are mapped with a confidence below it.
+        """
+        return 0.0
 
     def guide(self, image: xr.DataArray) -> xr.DataArray | None:
         """Return what the rejector takes from the image of a whole scene, (layer, y, x), or None.
@@ -204,16 +210,29 @@ class FieldRejector(RankedRejector):
     """Rejects the pixels whose field is least decided; subclasses say which field.
 
     `confidence` says how decided a pixel is, by a name in ``hsreject.confidence.CONFIDENCES`` or an
-    object; novelty p-values to the power of `novelty_exponent` lower it.
+    object. With `novelty` it is joined by how near the training pixels are: the confidence becomes
+    the mean of two ranks, in [0, 1]. One is that of the confidence, the other that of the nearness
+    of the pixel to the nearest training pixel of the class of its label. True ranks within the
+    scene that is given; a :class:`~hsreject.rejection.novelty.RankReference`, which a trained model
+    has, ranks within the scene that it is of.
     """
 
     _: KW_ONLY
     confidence: str | Confidence = "maximum"
-    novelty_exponent: float = DEFAULT_EXPONENT
+    novelty: bool | RankReference = False
 
     def __post_init__(self) -> None:
         named_confidence(self.confidence)  # raises if there is no such confidence
-        check_number("novelty_exponent", self.novelty_exponent, least=0)
+        check_novelty(self.novelty)
+
+    @property
+    def needs_distance(self) -> bool:
+        """Whether novelty counts."""
+        return bool(self.novelty)
+
+    def lowest(self, n_classes: int) -> float:
+        """Return 0, a rank, with novelty; else what the confidence says."""
+        return 0.0 if self.novelty else named_confidence(self.confidence).lowest(n_classes)
 
     @abstractmethod
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
@@ -226,7 +245,8 @@ class FieldRejector(RankedRejector):
         confidence = named_confidence(self.confidence)
         field = self.field_of(evidence, progress)
         label, sure = decide(field, confidence, evidence.probability)
-        lowest = confidence.lowest(field.sizes[CATEGORY])
-        return label, lowered_by_novelty(
-            sure, evidence, exponent=self.novelty_exponent, lowest=lowest
-        )
+        if not self.novelty:
+            return label, sure
+        reference = self.novelty if isinstance(self.novelty, RankReference) else None
+        label, sure = label.compute(), sure.compute()
+        return label, with_novelty(label, sure, evidence, reference)

@@ -36,9 +36,11 @@ class SequentialRejector(FieldRejector):
     confidence : str or Confidence
         "tie_broken_maximum" (the largest value of the hidden field, ties broken by the class
         probability), "maximum", "margin", "entropy", "posterior", or an object.
-    novelty_exponent : float
-        The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
-        novelty p-values: 0 ignores them, 1 is the plain product.
+    novelty : bool
+        Whether pixels far from the training pixels of their class are rejected earlier: classes
+        that were never trained on. The confidence is then the mean of its own rank and that of the
+        nearness; the maps must hold `class_distance`. On Indian Pines the AUROC of classes held
+        out rises from 0.62 to 0.82 (``examples/unknown_classes.py``).
 
     Examples
     --------
