@@ -122,6 +122,12 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     match_bands: Annotated[
         str, typer.Option(help="Bands of another instrument: exact, nearest or interpolate.")
     ] = "exact",
+    foreign: Annotated[
+        str,
+        typer.Option(
+            help="A scene unlike the training scene: refuse it, or allow it to be mapped."
+        ),
+    ] = "refuse",
     memory: Annotated[
         str, typer.Option(help="Bound of the memory of this process, such as 500MB.")
     ] = "2GB",
@@ -165,6 +171,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             variable=variable,
             band_axis=band_axis,
             match_bands=match_bands,
+            foreign=foreign,
             memory=memory,
             block_size=block_size,
             n_workers=n_workers,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -20,10 +20,12 @@ from hsreject.files import check_folder, complete_folder
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
+from hsreject.mapping.foreign import NOVEL, Kinship, window_chunks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares, pixel_hectares
 from hsreject.mapping.model_file import load_model
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.registry import check_choice
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.rejector import (
     ACCURACY,
@@ -87,6 +89,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     variable: str | None = None,
     band_axis: int | None = None,
     match_bands: str = "exact",
+    foreign: str = "refuse",
     memory: str | float = "2GB",
     block_size: int | None = None,
     n_workers: int | None = None,
@@ -126,6 +129,13 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Of a .mat or .npy file, as for :func:`hsreject.open_scene`.
     match_bands : {"exact", "nearest", "interpolate"}
         What to do with a scene that has other bands than the training scene.
+    foreign : {"refuse", "allow"}
+        What to do with a scene that is unlike the training scene. Before any long work some 4,000
+        pixels all over it are read. One is novel if it lies farther from every training pixel, in
+        the features that the classifier sees, than 99 % of the training scene does. "refuse" raises
+        where more than half of them are novel; where more than a tenth are, it warns
+        (:class:`hsreject.errors.DriftWarning`) and rejects every novel pixel, whose confidence then
+        lies below all others. "allow" maps every scene as if it were like the training scene.
     memory : str or float
         Bound of the memory of this process, like "2GB"; on a cluster, what one worker with one
         thread needs. :func:`hsreject.mapping.blocks.cut_scene` has the formula.
@@ -163,6 +173,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     trained = model if isinstance(model, MapModel) else _map_model(model)
     known = None if goal.name == FRACTION else _known_threshold(trained, goal)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
+    kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
+    reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
     blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
     cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     with (
@@ -170,9 +182,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         local_threads(blocks.n_workers),
         _folder(out, overwrite=overwrite) as folder,
     ):
-        ranking = rank_scene(cube, trained, blocks, match_bands=match_bands, progress=progress)
+        ranking = rank_scene(
+            cube, trained, blocks, match_bands=match_bands, lowered=reject_novel, progress=progress
+        )
         ranking = _computed(ranking, folder, progress)
-        rejection = known or _for_fraction(ranking["confidence"], goal.value, progress)
+        lowest = trained.lowest_confidence if reject_novel else -np.inf
+        rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
         maps = rejection_maps(
             ranking["label"],
             ranking["confidence"],
@@ -182,6 +197,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         summary = _summary(
             maps, rejection, blocks, scene=_name(scene, "scene"), model=_name(model, "model")
         )
+        if kinship is not None:
+            n_novel = int((maps["confidence"] < lowest).sum()) if reject_novel else None
+            summary = replace(summary, kinship=kinship, n_novel=n_novel)
         if folder is not None:
             target = folder / "label_with_rejection.tif"
             write_maps({target: maps["label_with_rejection"]}, progress=progress)
@@ -224,6 +242,20 @@ def _opened(
     return check_dims(scene, CUBE_DIMS, name="scene")
 
 
+def _kinship(
+    opened: Callable[[object], xr.DataArray], model: MapModel, *, match_bands: str, foreign: str
+) -> Kinship | None:
+    """Return how like the training scene a scene is; raise or warn where it is not."""
+    check_choice("foreign", foreign, ("refuse", "allow"))
+    if model.training_scene is None:
+        return None
+    _, *shape = opened("auto").shape
+    cube = opened(window_chunks((shape[0], shape[1]), model.classifier.halo))
+    kinship = model.training_scene.compare(cube, model.classifier, match_bands=match_bands)
+    kinship.check(foreign)
+    return kinship
+
+
 def _cut(
     cube: xr.DataArray,
     model: MapModel,
@@ -235,14 +267,16 @@ def _cut(
     """Return the blocks of a scene: probabilities are overlapped, so the rejector's halo counts."""
     n_bands, n_rows, n_columns = cube.shape
     n_classes = len(model.classes.values)
+    bytes_waiting = 4 * n_classes * (2 if model.rejector.needs_distance else 1)
     per_pixel = BYTES_PER_PIXEL + n_classes * model.rejector.bytes_per_class
+    per_pixel += 2 * (bytes_waiting - 4 * n_classes)  # distances, and a copy while they overlap
     if model.halo is None:  # the image itself is kept, and a copy while it is put together
         per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
     return cut_scene(
         (n_rows, n_columns),
         n_bands=n_bands,
         bytes_per_pixel=per_pixel,
-        bytes_waiting=4 * n_classes,
+        bytes_waiting=bytes_waiting,
         halo=None if model.halo is None else model.rejector.halo,
         memory=memory,
         side=side,
@@ -266,27 +300,46 @@ def rank_scene(
     blocks: Blocks,
     *,
     match_bands: str,
+    lowered: bool = False,
     progress: ProgressCallback,
 ) -> xr.Dataset:
     """Return `label` and `confidence` (y, x) of a scene, lazy where it is mapped in blocks.
 
-    The probabilities of the whole scene are one lazy array, so every pixel is read and classified
-    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
-    halo is trimmed away.
+    With `lowered` the confidence of novel pixels lies below all others.
     """
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     matched = _with_bands_of(model, cube, match_bands)
     probability = model.classifier.predict_proba(matched)
-    image = cube if match_bands == "exact" else matched
+    distance = _class_distance(model, matched)
+    image = model.classifier.band_requirements_.ordered(cube) if match_bands == "exact" else matched
     if model.halo is None:  # one block, whose priors see the image itself
-        evidence = Evidence(probability.compute(), image=image.compute())
+        distance = None if distance is None else distance.compute()
+        evidence = Evidence(probability.compute(), class_distance=distance, image=image.compute())
         label, confidence = model.rejector.label_and_confidence(evidence, progress)
-        return xr.Dataset({"label": label, "confidence": confidence})
-    layers = probability.data
+    else:
+        label, confidence = _rank_blocks(probability, distance, image, model, blocks)
+    if lowered:
+        confidence = _novel_lowered(confidence, model, matched)
+    return xr.Dataset({"label": label, "confidence": confidence})
+
+
+def _rank_blocks(
+    probability: xr.DataArray,
+    distance: xr.DataArray | None,
+    image: xr.DataArray,
+    model: MapModel,
+    blocks: Blocks,
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return label and confidence (y, x), lazily.
+
+    The probabilities of the whole scene are one lazy array, so every pixel is read and classified
+    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
+    halo is trimmed away.
+    """
     guide = model.rejector.guide(image)
-    if guide is not None:
-        layers = da.concatenate([layers, guide.data.astype(layers.dtype)])
+    fields = [field.data for field in (probability, distance, guide) if field is not None]
+    layers = da.concatenate([field.astype(probability.dtype) for field in fields])
     kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", "f4")])
     ranked = da.map_overlap(
         partial(_rank_block, model=model, dtype=kind),
@@ -299,8 +352,23 @@ def rank_scene(
     )
     label = _on_grid(probability, ranked["label"])
     label.attrs["_FillValue"] = nodata_label(label.dtype)
-    confidence = _on_grid(probability, ranked["confidence"])
-    return xr.Dataset({"label": attach_classes(label, model.classes), "confidence": confidence})
+    return attach_classes(label, model.classes), _on_grid(probability, ranked["confidence"])
+
+
+def _class_distance(model: MapModel, matched: xr.DataArray) -> xr.DataArray | None:
+    """Return how far pixels lie from the training pixels of each class, if that counts."""
+    if not model.rejector.needs_distance:
+        return None
+    return model.novelty.distance(model.classifier.transform(matched))
+
+
+def _novel_lowered(
+    confidence: xr.DataArray, model: MapModel, matched: xr.DataArray
+) -> xr.DataArray:
+    """Return confidences that lie below all others where a pixel is novel."""
+    p_value = model.novelty.p_value(model.classifier.transform(matched))
+    lowered = np.minimum(confidence, model.lowest_confidence) - 1
+    return confidence.where(~(p_value <= NOVEL), lowered)
 
 
 def _with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
@@ -321,11 +389,15 @@ def _rank_block(
     probability = xr.DataArray(
         layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(model.classes.values)}
     )
+    distance, n_fields = None, n_classes
+    if model.rejector.needs_distance:
+        distance, n_fields = probability.copy(data=layers[n_classes : 2 * n_classes]), 2 * n_classes
     if not valid_pixels(probability).any():
         ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
         return ranked
-    rejector: RankedRejector = model.rejector.in_block(layers[n_classes:])
-    label, confidence = rejector.label_and_confidence(Evidence(probability), no_progress)
+    rejector: RankedRejector = model.rejector.in_block(layers[n_fields:])
+    evidence = Evidence(probability, class_distance=distance)
+    label, confidence = rejector.label_and_confidence(evidence, no_progress)
     ranked["label"], ranked["confidence"] = label.values, confidence.values
     return ranked
 
@@ -352,10 +424,13 @@ def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallba
 
 
 def _for_fraction(
-    confidence: xr.DataArray, fraction: float, progress: ProgressCallback
+    confidence: xr.DataArray, fraction: float, lowest: float, progress: ProgressCallback
 ) -> Rejection:
-    """Return the threshold that rejects the wanted share of this scene."""
+    """Return the threshold that rejects the wanted share, and whatever lies below `lowest`."""
     found = threshold_for_fraction(confidence, fraction, progress=progress)
+    if found.value < lowest:
+        source = "pixels unlike the training pixels, which are more than the wanted fraction"
+        return Rejection(FRACTION, fraction, lowest, source)
     reachable = (found.reachable_below, found.reachable_above)
     source = "the confidence at the wanted rank among all pixels of this scene"
     return Rejection(FRACTION, fraction, found.value, source, reachable)

@@ -16,6 +16,8 @@ from hsreject.schema import class_table
 if TYPE_CHECKING:
     import xarray as xr
 
+    from hsreject.mapping.foreign import Kinship
+
 
 @dataclass(frozen=True)
 class ClassShare:
@@ -58,6 +60,8 @@ class MapSummary:
     n_workers: int  # how many blocks were worked on at once
     scene: str  # what it is called, usually the path
     model: str  # the same
+    kinship: Kinship | None = None  # with the training scene; None where the model has none
+    n_novel: int | None = None  # pixels rejected because they are novel; None where none need be
 
     @property
     def n_pixels(self) -> int:
@@ -92,10 +96,17 @@ class MapSummary:
             "pixels_rejected": self.n_rejected,
             "rejected_fraction": self.rejected_fraction,
             "rejection": rejection,
+            "foreign": self._foreign(),
             "blocks": {"number": self.n_blocks, "side": self.side, "halo": self.halo},
             "classes": [self._row(share) for share in self.classes],
         }
         return tomli_w.dumps(document)
+
+    def _foreign(self) -> dict[str, Any]:
+        if self.kinship is None:
+            return {}
+        told = {"pixels_looked_at": self.kinship.n_sampled, "share": self.kinship.novel_share}
+        return told if self.n_novel is None else {**told, "pixels_rejected": self.n_novel}
 
     def _row(self, share: ClassShare) -> dict[str, Any]:
         row = {

@@ -14,7 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from hsreject import schema
 from hsreject.confidence import label_map
 from hsreject.errors import InputError
-from hsreject.features.pixels import labelled_samples, map_pixels, on_the_grid_of
+from hsreject.features.pixels import (
+    SampleFunction,
+    labelled_samples,
+    map_pixels,
+    on_the_grid_of,
+)
 from hsreject.registry import check_count
 from hsreject.rejection.evidence import CLASS_DISTANCE, Evidence
 
@@ -121,19 +126,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         DataArray of float32 (category, y, x)
             Named `class_distance`, NaN where there is no data.
         """
-        check_is_fitted(self, "samples_")
-        usable = _usable(features)
-        n_features = usable.sizes[schema.BAND]
-        if n_features != self.samples_.shape[1]:
-            raise InputError(
-                f"The novelty was fitted on {self.samples_.shape[1]} features but is given "
-                f"{n_features}. Pass the features of the same transformers."
-            )
-        n_classes = len(self.classes_)
-        data = map_pixels(usable, self._distances, n_outputs=n_classes, dtype=np.float32)
-        coords = {schema.CATEGORY: self.classes_}
-        found = on_the_grid_of(usable, data, dim=schema.CATEGORY, coords=coords)
-        return found.rename(CLASS_DISTANCE)
+        return self._of_pixels(features, self._distances, self.classes_).rename(CLASS_DISTANCE)
 
     def p_value(self, features: xr.DataArray) -> xr.DataArray:
         """Return the p-value of every pixel, small where it is like no training pixel.
@@ -148,15 +141,30 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         DataArray of float32 (y, x)
             Named `novelty_p_value`, in [0, 1], NaN where there is no data.
         """
-        nearest = self.distance(features).min(schema.CATEGORY)
-        p_value = xr.apply_ufunc(
-            lambda values: (1 - share_below(values, self.nearest_)).astype(np.float32),
-            nearest,
-            dask="parallelized",
-            output_dtypes=[np.float32],
-            keep_attrs=True,
+        found = self._of_pixels(
+            features, lambda samples: self.sample_p_value(samples)[:, None], np.zeros(1, int)
         )
-        return p_value.rename("novelty_p_value")
+        return found.isel({schema.CATEGORY: 0}, drop=True).rename("novelty_p_value")
+
+    def sample_p_value(self, samples: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the p-values of samples (n, feature)."""
+        return 1 - share_below(self._distances(samples).min(axis=1), self.nearest_)
+
+    def _of_pixels(
+        self, features: xr.DataArray, function: SampleFunction, categories: NDArray[Any]
+    ) -> xr.DataArray:
+        """Return a function of the features of every pixel, (category, y, x)."""
+        check_is_fitted(self, "samples_")
+        usable = _usable(features)
+        n_features = usable.sizes[schema.BAND]
+        if n_features != self.samples_.shape[1]:
+            raise InputError(
+                f"The novelty was fitted on {self.samples_.shape[1]} features but is given "
+                f"{n_features}. Pass the features of the same transformers."
+            )
+        data = map_pixels(usable, function, n_outputs=len(categories), dtype=np.float32)
+        coords = {schema.CATEGORY: categories}
+        return on_the_grid_of(usable, data, dim=schema.CATEGORY, coords=coords)
 
     def _distances(self, samples: NDArray[Any]) -> NDArray[np.float64]:
         """Return the distances (n, class) of samples (n, feature)."""
@@ -231,9 +239,7 @@ def distance_at_label(evidence: Evidence, label: xr.DataArray) -> NDArray[np.flo
         )
     distance = evidence.class_distance.values
     found = np.full(label.shape, np.nan, np.float32)
-    for plane, value in zip(
-        distance, schema.category_labels(evidence.class_distance), strict=True
-    ):
+    for plane, value in zip(distance, schema.category_labels(evidence.class_distance), strict=True):
         np.copyto(found, plane, where=label.values == value, casting="same_kind")
     missing = np.isnan(found) & (label.values != schema.nodata_label(label.dtype))
     if missing.any():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
@@ -15,7 +15,12 @@ from hsreject.measures.curve import rejection_curve
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.calibration import Calibration, calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.novelty import RankReference, check_novelty, with_novelty
+from hsreject.rejection.novelty import (
+    RankReference,
+    check_novelty,
+    distance_at_label,
+    with_novelty,
+)
 from hsreject.rejection.rejector import (
     ACCURACY,
     FRACTION,
@@ -55,7 +60,8 @@ class RankedRejector(Rejector):
     ...
     ...     def label_and_confidence(self, evidence, progress):
     ...         difference = evidence.probability - evidence.probability.shift(x=1)
-    ...         return label_map(evidence.probability), 1 - abs(difference).max("category").fillna(0)
+    ...         alike = 1 - abs(difference).max("category").fillna(0)
+    ...         return label_map(evidence.probability), alike
     >>> probability = np.array([[[0.9, 0.9, 0.2, 0.1]], [[0.1, 0.1, 0.8, 0.9]]])
     >>> NeighborRejector().reject(probability, fraction=0.25).label_with_rejection.values
     array([[1, 1, 0, 2]], dtype=uint8)
@@ -237,6 +243,17 @@ class FieldRejector(RankedRejector):
     @abstractmethod
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
         """Return the field (category, y, x) that decides."""
+
+    def referring_to(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> Self:
+        """Return this rejector with novelty, its ranks referring to the scene of these maps."""
+        ranking = replace(self, novelty=False).rank(maps, progress=progress)
+        distance = distance_at_label(Evidence.of(maps), ranking["label"])
+        return replace(self, novelty=RankReference.of(ranking["confidence"], distance))
 
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback

@@ -43,7 +43,7 @@ def test_labels_of_blocks_are_those_of_the_whole_scene(context) -> None:
     scene = larger_scene(230, 210, noise=0.1)  # so much that the context decides
     model = hr.train({**CONFIG, "context": context})
     whole = solved_at_once(model, scene)
-    made = hr.map_scene(scene, model, fraction=0.1, block_size=80)
+    made = hr.map_scene(scene, model, fraction=0.1, block_size=80, foreign="allow")
     assert made.summary.n_blocks == 9
     agreement = (made.maps["label"].values == whole["label"].values).mean()
     assert agreement >= 0.999
