@@ -200,3 +200,5 @@ def show_summary(summary: MapSummary, console: Console) -> None:
         soft_wrap=True,
         markup=False,
     )
+    if summary.kinship is not None:
+        console.print(summary.kinship_in_words, soft_wrap=True, markup=False)

@@ -206,10 +206,10 @@ class BandRequirements:
         """Return `cube` with the bands of the training scene, or say what is different.
 
         "exact" wants the same wavelengths, in whatever order. "nearest" takes the band nearest to
-        each needed wavelength; "interpolate" goes linearly between the two bands around it, never beyond the
-        first and last. The nearest band may be `wavelength_tol` nm away, by default the median
-        spacing of the needed wavelengths. Widths are ignored: a broad band is not a mean of narrow
-        ones.
+        each needed wavelength; "interpolate" goes linearly between the two bands around it, never
+        beyond the first and last. The nearest band may be `wavelength_tol` nm away, by default the
+        median spacing of the needed wavelengths. Widths are ignored: a broad band is not a mean of
+        narrow ones.
         """
         check_choice("match_bands", how, ("exact", "nearest", "interpolate"))
         if how == "exact":
@@ -243,8 +243,8 @@ class BandRequirements:
     def ordered(self, cube: xr.DataArray) -> xr.DataArray:
         """Return `cube` with its bands in the order of the training scene, if they tell it.
 
-        They do if every needed wavelength belongs to exactly one band. Bands that are not needed
-        may then be anything.
+        They do if every needed wavelength has a band of its own. Bands that are not needed may then
+        be anything.
         """
         found = _wavelengths(cube)
         if self.wavelength is None or found is None:
@@ -252,11 +252,12 @@ class BandRequirements:
         wanted = self.wavelength[self.needed]
         if cube.sizes[schema.BAND] == self.count and _same(wanted, found[self.needed]).all():
             return cube
-        same = _same(wanted[:, None], found)
-        if not (same.sum(axis=1) == 1).all():
+        apart = np.abs(wanted[:, None] - np.nan_to_num(found, nan=np.inf))
+        nearest = apart.argmin(axis=1)
+        if not _same(wanted, found[nearest]).all() or np.unique(nearest).size < nearest.size:
             return cube
-        places = np.full(self.count, same[0].argmax())
-        places[self.needed] = same.argmax(axis=1)
+        places = np.full(self.count, nearest[0])
+        places[self.needed] = nearest
         return cube.isel({schema.BAND: places})
 
     def _check_same(self, cube: xr.DataArray) -> None:

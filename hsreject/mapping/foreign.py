@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,12 @@ DRIFTED = 0.1
 FOREIGN = 0.5
 """Share above which most pixels are novel: a map would speak of the others only."""
 
+TOO_DARK, TOO_ALIKE = 0.01, 0.1
+"""Brightness and spread of the features, in parts of the training scene's, below which a scene has
+shrunk to one point: numbers of other units, which the model takes for something dark. No scale that
+people use is finer than a hundredth, and a scene of one dark class keeps its noise.
+"""
+
 N_WINDOWS, WINDOW = 8, 8
 """Windows along rows and along columns that are looked at, and their side in pixels."""
 
@@ -51,12 +57,15 @@ class TrainingScene:
         How far that scene's pixels lie from the training pixels.
     values : array (3, needed band)
         Their 1 %, 50 % and 99 % quantiles in each band that the model needs.
+    spread : float
+        Standard deviation of their features, root mean square over the features.
     units : str
         Units that the scene stated, "" if it did not.
     """
 
     novelty: Novelty
     values: NDArray[np.float64]
+    spread: float
     units: str = ""
 
     @classmethod
@@ -65,9 +74,9 @@ class TrainingScene:
     ) -> TrainingScene:
         """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
         novelty = Novelty().fit(classifier.transform(cube), training)
-        _, values = sample_scene(cube, classifier, match_bands="exact")
+        features, values = sample_scene(cube, classifier, match_bands="exact")
         quantiles = np.quantile(values, _VALUE_QUANTILES, axis=0)
-        return cls(novelty, quantiles, str(cube.attrs.get("units", "")))
+        return cls(novelty, quantiles, _spread(features), str(cube.attrs.get("units", "")))
 
     def compare(
         self, cube: xr.DataArray, classifier: SceneClassifier, *, match_bands: str
@@ -75,17 +84,18 @@ class TrainingScene:
         """Return how like the training scene another scene is; a few windows of it are read."""
         features, values = sample_scene(cube, classifier, match_bands=match_bands)
         if not len(features):
-            return Kinship(0, 0.0, "")
+            return Kinship(0, 0.0)
         share = float((self.novelty.sample_p_value(features) <= NOVEL).mean())
-        reason = ""
-        if share > DRIFTED:
-            wanted = classifier.band_requirements_
-            wavelength = None if wanted.wavelength is None else wanted.wavelength[wanted.needed]
-            found = np.quantile(values, _VALUE_QUANTILES, axis=0)
-            reason = guess_reason(
-                found, self.values, wavelength, (str(cube.attrs.get("units", "")), self.units)
-            )
-        return Kinship(len(features), share, reason)
+        found = np.quantile(values, _VALUE_QUANTILES, axis=0)
+        dark = np.median(found[2] <= TOO_DARK * self.values[2]) == 1
+        shrunk = bool(dark and _spread(features) < TOO_ALIKE * self.spread)
+        kinship = Kinship(len(features), share, shrunk=shrunk)
+        if not kinship.drifted:
+            return kinship
+        wanted = classifier.band_requirements_
+        wavelength = None if wanted.wavelength is None else wanted.wavelength[wanted.needed]
+        units = str(cube.attrs.get("units", "")), self.units
+        return replace(kinship, reason=guess_reason(found, self.values, wavelength, units))
 
 
 @dataclass(frozen=True)
@@ -94,12 +104,18 @@ class Kinship:
 
     n_sampled: int  # pixels that were looked at
     novel_share: float  # of those
-    reason: str  # what the values say of it, in a sentence; "" where few are novel
+    shrunk: bool = False  # to one dark point, which may well lie near a training pixel
+    reason: str = ""  # what the values say of it, in sentences; "" where it has not drifted
 
     @property
     def drifted(self) -> bool:
         """Whether clearly more pixels are novel than in the training scene."""
-        return self.novel_share > DRIFTED
+        return self.shrunk or self.novel_share > DRIFTED
+
+    @property
+    def foreign(self) -> bool:
+        """Whether most pixels are novel."""
+        return self.shrunk or self.novel_share > FOREIGN
 
     def check(self, foreign: str) -> None:
         """Raise where a scene is foreign and is to be refused, warn where it has drifted."""
@@ -109,7 +125,9 @@ class Kinship:
             f"{self.novel_share:.0%} of {self.n_sampled} pixels, looked at all over the scene, are "
             f"unlike the training pixels (in the training scene {NOVEL:.0%} are). {self.reason}"
         )
-        if self.novel_share > FOREIGN:
+        if self.shrunk:
+            seen = f"to the model its pixels are all alike. {self.reason}"
+        if self.foreign:
             raise InputError(
                 f"The scene is not of the kind that the model was trained on: {seen} To map it all "
                 "the same, say --foreign allow, or foreign='allow' in Python."
@@ -120,6 +138,10 @@ class Kinship:
             DriftWarning,
             stacklevel=4,  # whoever called map_scene
         )
+
+
+def _spread(features: NDArray[Any]) -> float:
+    return float(np.sqrt(features.var(axis=0, dtype=np.float64).mean()))
 
 
 # --------------------------------------------------------------------------- pixels to look at
@@ -204,29 +226,41 @@ def guess_reason(
     the sun, one scene is taken for radiance and the other for reflectance.
     """
     if all(units) and units[0] != units[1]:
-        return f"It is in {units[0]}, the training scene in {units[1]}: convert it."
-    ratio = np.divide(values[1], known[1], out=np.full_like(values[1], np.nan), where=known[1] > 0)
-    bright = ratio > 0
+        return f"It is in {units[0]}, and the training scene in {units[1]}: convert it."
     spans = (
-        f"Its values go from {values[0].min():.4g} to {values[2].max():.4g}, those of the training "
-        f"scene from {known[0].min():.4g} to {known[2].max():.4g}."
+        f"Its values go from {_short(values[0].min())} to {_short(values[2].max())}, those of the "
+        f"training scene from {_short(known[0].min())} to {_short(known[2].max())}."
     )
-    if not bright.any():
-        return f"{spans} Look for other units or another offset."
-    logs = np.log(ratio[bright])
+    return f"{spans} {_guess(values[1], known[1], wavelength)}"
+
+
+def _guess(
+    values: NDArray[np.float64],
+    known: NDArray[np.float64],
+    wavelength: NDArray[np.float64] | None,
+) -> str:
+    """Return what may be wrong with the values of a scene, given medians (band,)."""
+    if np.allclose(np.sort(values), np.sort(known), rtol=0.05) and not np.allclose(values, known):
+        return "The same values are in other bands: reorder them, or state their wavelengths."
+    bright = (values > 0) & (known > 0)
+    logs = np.log(values[bright] / known[bright])
     slope = 0.0 if wavelength is None else _sunlight_slope(logs, wavelength[bright])
     if slope > 0.5:
-        return f"{spans} They follow sunlight: is it radiance, and the model one of reflectance?"
+        return "They follow sunlight: is it radiance, and the model one of reflectance?"
     if slope < -0.5:
-        return f"{spans} Only those follow sunlight: is it reflectance, and the model of radiance?"
-    power = round(float(np.median(logs)) / math.log(10))
+        return "Only those follow sunlight: is it reflectance, and the model one of radiance?"
+    power = round(float(np.median(logs)) / math.log(10)) if logs.size else 0
     if power:
         factor = f"{10 ** abs(power):,}"
         return (
-            f"{spans} They seem to be {factor} times {'larger' if power > 0 else 'smaller'}: "
+            f"They seem to be {factor} times {'larger' if power > 0 else 'smaller'}: "
             f"{'divide' if power > 0 else 'multiply'} the scene by {factor}."
         )
-    return f"{spans} Look for another sensor, season or land cover, or bands in another order."
+    return "Look for another sensor, another atmosphere or season, or other land cover."
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _sunlight_slope(logs: NDArray[np.float64], wavelength: NDArray[np.float64]) -> float:

@@ -78,6 +78,17 @@ class MapSummary:
         """The share of the pixels with data that is rejected."""
         return self.n_rejected / self.n_pixels if self.n_pixels else 0.0
 
+    @property
+    def kinship_in_words(self) -> str:
+        """How many pixels are unlike the training pixels, in a line."""
+        if self.kinship is None:
+            return ""
+        if self.n_novel is None:
+            share, of = self.kinship.novel_share, f"{self.kinship.n_sampled} pixels looked at"
+            return f"unlike the training pixels: {100 * share:.2f} % of {of}"
+        share, of = self.n_novel / self.n_pixels, f"{self.n_pixels} pixels with data"
+        return f"unlike the training pixels: {100 * share:.2f} % of {of}, all of them rejected"
+
     def hectares(self, n_pixels: int) -> float | None:
         """Return the area of a number of pixels, if it is known."""
         return None if self.pixel_hectares is None else n_pixels * self.pixel_hectares
@@ -105,8 +116,13 @@ class MapSummary:
     def _foreign(self) -> dict[str, Any]:
         if self.kinship is None:
             return {}
-        told = {"pixels_looked_at": self.kinship.n_sampled, "share": self.kinship.novel_share}
-        return told if self.n_novel is None else {**told, "pixels_rejected": self.n_novel}
+        told: dict[str, Any] = {
+            "pixels_looked_at": self.kinship.n_sampled,
+            "novel_share_of_these": self.kinship.novel_share,
+        }
+        if self.n_novel is not None:
+            told |= {"pixels_novel": self.n_novel, "novel_share": self.n_novel / self.n_pixels}
+        return told
 
     def _row(self, share: ClassShare) -> dict[str, Any]:
         row = {
