@@ -6,12 +6,13 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.base import compute
 
-from hsreject.errors import DriftWarning, GuessWarning, InputError
+from hsreject.errors import DriftWarning, FileError, GuessWarning, InputError
 from hsreject.features.pixels import samples_of
 from hsreject.rejection.novelty import Novelty
 from hsreject.schema import BAND, MAP_DIMS
@@ -172,10 +173,13 @@ def sample_scene(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # told once, when the scene is mapped
         pairs = list(_windows(cube, classifier, match_bands))
+    try:
+        pairs = compute(*pairs)  # one computation for all windows
+    except OSError as error:
+        raise FileError(f"The scene cannot be read: {error}.") from None
     samples = []
-    for features, bands in compute(*pairs):  # one computation for all windows
-        both = np.concatenate([features.values, bands.values])
-        samples.append(samples_of(both)[0])
+    for features, bands in pairs:
+        samples.append(samples_of(np.concatenate([features.values, bands.values]))[0])
     found = np.concatenate(samples)
     return found[:, : len(features)], found[:, len(features) :]
 
@@ -240,7 +244,8 @@ def _guess(
     wavelength: NDArray[np.float64] | None,
 ) -> str:
     """Return what may be wrong with the values of a scene, given medians (band,)."""
-    if np.allclose(np.sort(values), np.sort(known), rtol=0.05) and not np.allclose(values, known):
+    alike = partial(np.allclose, rtol=0.05)
+    if alike(np.sort(values), np.sort(known)) and not alike(values, known):
         return "The same values are in other bands: reorder them, or state their wavelengths."
     bright = (values > 0) & (known > 0)
     logs = np.log(values[bright] / known[bright])
