@@ -51,5 +51,12 @@ def make_scene(*, shape: tuple[int, int] = (14, 15)) -> Scene:
     )
 
 
+def with_distance(scene: Scene, distance: np.ndarray) -> xr.Dataset:
+    """Return the probabilities of a scene and a distance (y, x), the same to every class."""
+    like = scene.probability.drop_attrs()
+    data = np.broadcast_to(distance, like.shape)
+    return xr.Dataset({"probability": scene.probability, "class_distance": like.copy(data=data)})
+
+
 SMALL = make_scene()
 LARGE = make_scene(shape=(30, 33))
