@@ -5,8 +5,8 @@
 Classes are held out of the training, and the area under the ROC curve (AUROC) is measured: the
 probability that a pixel of a held-out class is rejected before a test pixel of a known class. 0.5
 is chance. It is measured for pixelwise and sequential rejection, each without and with novelty, and
-for the novelty p-value alone. What novelty costs is measured with nothing held out: the accuracy of
-the kept pixels. Without --scene it takes Indian Pines, which comes with hsreject.
+for the distance to the training pixels alone. What novelty costs is measured with nothing held out:
+the accuracy of the kept pixels. Without --scene it takes Indian Pines, which comes with hsreject.
 """
 
 import argparse
@@ -106,15 +106,15 @@ def learn(
     classifier: ClassifierMixin,
     context: hr.SegSALSA,
 ) -> xr.Dataset:
-    """Return class probabilities, the hidden field and how far pixels are from what was learned."""
+    """Return class probabilities, the hidden field and how well pixels fit what was learned."""
     probability = hr.SceneClassifier(classifier).fit(features, training).predict_proba(features)
     novelty = hr.Novelty().fit(features, training)
     return xr.Dataset(
         {
             "probability": probability,
             "hidden_field": context.solve(probability).hidden_field,
-            "class_distance": novelty.distance(features),
-            "novelty_p_value": novelty.p_value(features),
+            "class_p_value": novelty.p_value(features),
+            "rarity": novelty.rarity(features),
         }
     )
 
@@ -128,7 +128,7 @@ def separation(maps: xr.Dataset, test: xr.DataArray, unknown: xr.DataArray) -> x
     return xr.Dataset(
         {
             "auroc": compared(lambda rejector: auroc(rejector.rank(maps).confidence)),
-            "novelty_auroc": auroc(maps.novelty_p_value),
+            "novelty_auroc": auroc(maps.rarity),
         }
     )
 

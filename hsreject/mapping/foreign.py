@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hsreject.classify.scene_classifier import SceneClassifier
 
 NOVEL = 0.01
-"""P-value up to which a pixel is novel: one in a hundred of the training scene is."""
+"""Rarity up to which a pixel is novel: one in a hundred of the training scene is."""
 
 DRIFTED = 0.1
 """Share of novel pixels above which a scene drifted: ten times as many as where it was trained."""
@@ -86,7 +86,7 @@ class TrainingScene:
         features, values = sample_scene(cube, classifier, match_bands=match_bands)
         if not len(features):
             return Kinship(0, 0.0)
-        share = float((self.novelty.sample_p_value(features) <= NOVEL).mean())
+        share = float((self.novelty.sample_rarity(features) <= NOVEL).mean())
         found = np.quantile(values, _VALUE_QUANTILES, axis=0)
         dark = np.median(found[2] <= TOO_DARK * self.values[2]) == 1
         shrunk = bool(dark and _spread(features) < TOO_ALIKE * self.spread)

@@ -67,7 +67,7 @@ class MapModel:
 
     @property
     def novelty(self) -> Novelty:
-        """How far pixels lie from its training pixels."""
+        """How well pixels fit its training pixels."""
         if self.training_scene is None:
             raise InputError("Novelty needs a model with a training_scene. Make one with train.")
         return self.training_scene.novelty

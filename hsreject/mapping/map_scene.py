@@ -267,9 +267,9 @@ def _cut(
     """Return the blocks of a scene: probabilities are overlapped, so the rejector's halo counts."""
     n_bands, n_rows, n_columns = cube.shape
     n_classes = len(model.classes.values)
-    bytes_waiting = 4 * n_classes * (2 if model.rejector.needs_distance else 1)
+    bytes_waiting = 4 * n_classes * (2 if model.rejector.needs_p_value else 1)
     per_pixel = BYTES_PER_PIXEL + n_classes * model.rejector.bytes_per_class
-    per_pixel += 2 * (bytes_waiting - 4 * n_classes)  # distances, and a copy while they overlap
+    per_pixel += 2 * (bytes_waiting - 4 * n_classes)  # p-values, and a copy while they overlap
     if model.halo is None:  # the image itself is kept, and a copy while it is put together
         per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
     return cut_scene(
@@ -311,14 +311,14 @@ def rank_scene(
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     matched = _with_bands_of(model, cube, match_bands)
     probability = model.classifier.predict_proba(matched)
-    distance = _class_distance(model, matched)
+    p_value = _class_p_value(model, matched)
     image = model.classifier.band_requirements_.ordered(cube) if match_bands == "exact" else matched
     if model.halo is None:  # one block, whose priors see the image itself
-        distance = None if distance is None else distance.compute()
-        evidence = Evidence(probability.compute(), class_distance=distance, image=image.compute())
+        p_value = None if p_value is None else p_value.compute()
+        evidence = Evidence(probability.compute(), class_p_value=p_value, image=image.compute())
         label, confidence = model.rejector.label_and_confidence(evidence, progress)
     else:
-        label, confidence = _rank_blocks(probability, distance, image, model, blocks)
+        label, confidence = _rank_blocks(probability, p_value, image, model, blocks)
     if lowered:
         confidence = _novel_lowered(confidence, model, matched)
     return xr.Dataset({"label": label, "confidence": confidence})
@@ -326,7 +326,7 @@ def rank_scene(
 
 def _rank_blocks(
     probability: xr.DataArray,
-    distance: xr.DataArray | None,
+    p_value: xr.DataArray | None,
     image: xr.DataArray,
     model: MapModel,
     blocks: Blocks,
@@ -338,7 +338,7 @@ def _rank_blocks(
     halo is trimmed away.
     """
     guide = model.rejector.guide(image)
-    fields = [field.data for field in (probability, distance, guide) if field is not None]
+    fields = [field.data for field in (probability, p_value, guide) if field is not None]
     layers = da.concatenate([field.astype(probability.dtype) for field in fields])
     kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", "f4")])
     ranked = da.map_overlap(
@@ -355,20 +355,20 @@ def _rank_blocks(
     return attach_classes(label, model.classes), _on_grid(probability, ranked["confidence"])
 
 
-def _class_distance(model: MapModel, matched: xr.DataArray) -> xr.DataArray | None:
-    """Return how far pixels lie from the training pixels of each class, if that counts."""
-    if not model.rejector.needs_distance:
+def _class_p_value(model: MapModel, matched: xr.DataArray) -> xr.DataArray | None:
+    """Return how well pixels fit the training pixels of each class, if that counts."""
+    if not model.rejector.needs_p_value:
         return None
-    return model.novelty.distance(model.classifier.transform(matched))
+    return model.novelty.p_value(model.classifier.transform(matched))
 
 
 def _novel_lowered(
     confidence: xr.DataArray, model: MapModel, matched: xr.DataArray
 ) -> xr.DataArray:
     """Return confidences that lie below all others where a pixel is novel."""
-    p_value = model.novelty.p_value(model.classifier.transform(matched))
+    rarity = model.novelty.rarity(model.classifier.transform(matched))
     lowered = np.minimum(confidence, model.lowest_confidence) - 1
-    return confidence.where(~(p_value <= NOVEL), lowered)
+    return confidence.where(~(rarity <= NOVEL), lowered)
 
 
 def _with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
@@ -389,14 +389,14 @@ def _rank_block(
     probability = xr.DataArray(
         layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(model.classes.values)}
     )
-    distance, n_fields = None, n_classes
-    if model.rejector.needs_distance:
-        distance, n_fields = probability.copy(data=layers[n_classes : 2 * n_classes]), 2 * n_classes
+    p_value, n_fields = None, n_classes
+    if model.rejector.needs_p_value:
+        p_value, n_fields = probability.copy(data=layers[n_classes : 2 * n_classes]), 2 * n_classes
     if not valid_pixels(probability).any():
         ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
         return ranked
     rejector: RankedRejector = model.rejector.in_block(layers[n_fields:])
-    evidence = Evidence(probability, class_distance=distance)
+    evidence = Evidence(probability, class_p_value=p_value)
     label, confidence = rejector.label_and_confidence(evidence, no_progress)
     ranked["label"], ranked["confidence"] = label.values, confidence.values
     return ranked

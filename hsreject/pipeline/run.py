@@ -30,7 +30,7 @@ from hsreject.pipeline.stages import Stage, Stages
 from hsreject.pipeline.tuning import best_settings
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import PixelwiseRejector
-from hsreject.rejection.evidence import CLASS_DISTANCE
+from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.report.run_report import along
 from hsreject.schema import BAND, OPERATING_POINT, reference_pixels
 
@@ -110,7 +110,7 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
     if plan.tuning is not None:
         tried = stages.tune(plan, split, seed).data
         plan = plan.changed(best_settings(tried))
-    novelty = any(rejector.needs_distance for rejector in plan.rejectors.values())
+    novelty = any(rejector.needs_p_value for rejector in plan.rejectors.values())
     pixelwise = stages.classify(plan.model, split, novelty=novelty)
     context = pixelwise if plan.context is None else stages.solve_context(plan.context, pixelwise)
     systems: dict[str, Stage] = {}
@@ -126,7 +126,7 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
         systems[name] = stages.reject(name, PixelwiseRejector(), baseline, split, plan.fraction)
     curves = {name: along(system.data, OPERATING_POINT) for name, system in systems.items()}
     maps = context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
-    maps = maps.drop_vars(CLASS_DISTANCE, errors="ignore")  # as large as the class probabilities
+    maps = maps.drop_vars(CLASS_P_VALUE, errors="ignore")  # as large as the class probabilities
     return SeedResult(
         maps.assign(split.data).assign({"reference": labels, **joined_maps(rejections)}),
         curves,

@@ -27,7 +27,7 @@ from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.tuning import TUNED_SECTIONS, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
-from hsreject.rejection.evidence import CLASS_DISTANCE
+from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.schema import NO_REFERENCE
 
 _SECONDS = "seconds"
@@ -80,7 +80,7 @@ class Stages:
     ) -> Stage:
         """Return the class `probability` of a model fitted to the training pixels.
 
-        With `novelty` there is the `class_distance` to the training pixels, too.
+        With `novelty` there is the `class_p_value` of the training pixels, too.
         """
 
         def compute() -> xr.Dataset:
@@ -89,7 +89,7 @@ class Stages:
             found = fitted.fit_predict_proba(self.cube, train).compute().to_dataset()
             if novelty:
                 features = fitted.transform(self.cube)
-                found[CLASS_DISTANCE] = Novelty().fit(features, train).distance(features).compute()
+                found[CLASS_P_VALUE] = Novelty().fit(features, train).p_value(features).compute()
             return found
 
         return self._kept(name, tokenize(split.key, clone(model), novelty), compute)

@@ -23,7 +23,7 @@ from hsreject.rejection import (
     RankedRejector,
     SequentialRejector,
 )
-from hsreject.rejection.evidence import CLASS_DISTANCE
+from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.schema import NO_REFERENCE
 
 
@@ -78,7 +78,7 @@ def train(
     maps = xr.Dataset({"probability": probability.compute(), "image": cube})
     if isinstance(chosen, FieldRejector) and chosen.novelty:
         features = classifier.transform(cube)
-        maps[CLASS_DISTANCE] = training_scene.novelty.distance(features).compute()
+        maps[CLASS_P_VALUE] = training_scene.novelty.p_value(features).compute()
         chosen = chosen.referring_to(maps, progress=progress)
     calibration = {}
     if (test != NO_REFERENCE).any():

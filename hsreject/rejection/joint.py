@@ -96,9 +96,9 @@ class JointRejector(Rejector):
         Into how many equal classes rejection is divided; 1 is the paper's rule. On Indian Pines a
         solve with 4 takes a quarter fewer iterations and keeps more accuracy.
     novelty : bool
-        Whether pixels far from the training pixels of their class fail more easily: their odds of
-        failure are divided by ``sqrt(p)``, with p the share of the scene that lies at least as far
-        from the training pixels of its likeliest class. The maps must hold `class_distance`.
+        Whether pixels unlike the training pixels of their class fail more easily: their odds of
+        failure are divided by ``sqrt(p_k)``, with the p-value of their likeliest class. The maps
+        must hold `class_p_value`.
     n_workers : int, optional
         Solves that run at the same time in a sweep; by default one per core.
     store : str or Path, optional
@@ -149,7 +149,7 @@ class JointRejector(Rejector):
             raise InputError(f"store must be the path of a folder (got {self.store!r}).")
 
     @property
-    def needs_distance(self) -> bool:
+    def needs_p_value(self) -> bool:
         """Whether novelty counts."""
         return self.novelty
 

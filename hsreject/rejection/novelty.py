@@ -21,7 +21,7 @@ from hsreject.features.pixels import (
     on_the_grid_of,
 )
 from hsreject.registry import check_count
-from hsreject.rejection.evidence import CLASS_DISTANCE, Evidence
+from hsreject.rejection.evidence import CLASS_P_VALUE, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,30 +34,34 @@ N_QUANTILES = 201
 JOINT_EXPONENT = 0.5
 """Of the p-value that divides the odds of failure in joint rejection.
 
-Woods of Indian Pines held out, a quarter of the scene rejected: 14 % of them rejected without, 68,
-72 and 71 % with 1/3, 1/2 and 1, of which the last costs half a point of kept accuracy.
+Woods of Indian Pines held out, a quarter of the scene rejected: 14 % of them rejected without,
+JOINT_FIGURES
 """
-
-SMALLEST_P_VALUE = 0.5 / N_QUANTILES  # what the quantiles can tell from 0
 
 
 class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    r"""Distance of pixels to the training pixels, class by class, in the features of a classifier.
+    r"""How well pixels fit the training pixels of each class, in the features of a classifier.
 
     Class probabilities say which of the known classes a pixel resembles most, not whether it
     resembles any: pixels of a class without training pixels are often as probable as others. Their
-    features, however, lie far from the training pixels. :meth:`distance` is what rejectors with
-    ``novelty=True`` look at beside the class probabilities.
+    features, however, lie far from the training pixels. Rejectors with ``novelty=True`` look at
+    both.
 
-    The p-value of a pixel is the share of the pixels of the training scene that lie at least as far
-    from their nearest training pixel, of whatever class:
+    Let :math:`d_k` be the distance of a pixel to the nearest training pixel of class k, and
+    :math:`e_1, ..., e_n` that of each training pixel to the nearest other one of its own class. The
+    conformal p-value of class k is
 
-    .. math:: p(d) = \#\{i : e_i \ge d\} / n
+    .. math:: p_k = (1 + \#\{i : e_i \ge d_k\}) / (n + 1)
 
-    with :math:`e_1, ..., e_n` the distances of the n pixels of that scene. So on the training scene
-    one pixel in a hundred has a p-value of at most 0.01, and as many on any scene that was drawn
-    like it (Vovk, Gammerman and Shafer 2005, call this conformal). The :math:`e_i` are kept as 201
-    quantiles, with lines between them.
+    A pixel of class k that was drawn as the training pixels were has :math:`p_k \le \alpha` with a
+    probability of about :math:`\alpha` at most (Vovk, Gammerman and Shafer 2005; Laxhammar and
+    Falkman 2010 for nearest neighbours). Where the classes have as many training pixels as each
+    other, whatever their areas, it ranks the pixels of a scene but does not guarantee that. The
+    distances of all classes are pooled: with ten training pixels per class, a p-value from those
+    of one class could not fall below 1/10. Between the :math:`e_i` the step function is
+    interpolated linearly, and beyond the largest, which m of them share, it is
+    :math:`(1 + m \max e / d) / (n + 1)`: never below the step function, and strictly decreasing, so
+    that pixels can be ranked.
 
     Parameters
     ----------
@@ -73,8 +77,11 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Their label values, ascending.
     first_ : ndarray of int (n_classes,)
         The first sample of each class.
+    left_out_ : ndarray (n,)
+        The distances :math:`e_i`, ascending; a class of one training pixel has none.
     nearest_ : ndarray (201,)
-        Quantiles of the distance to the nearest training pixel over the training scene.
+        Quantiles of the distance to the nearest training pixel of any class over the training
+        scene.
 
     Examples
     --------
@@ -83,9 +90,9 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     >>> features = xr.DataArray(values, dims=("band", "y", "x"))
     >>> training = xr.zeros_like(features[0], dtype="uint8")
     >>> training[:, 3], training[:, 5] = 1, 2
-    >>> novelty = Novelty().fit(features, training)
-    >>> novelty.distance(features).dims, novelty.p_value(features).values[0, 0]
-    (('category', 'y', 'x'), np.float32(0.0))
+    >>> p_value = Novelty().fit(features, training).p_value(features)
+    >>> p_value.dims, bool((p_value[:, 0, 0] < 0.1).all())  # 12 training pixels
+    (('category', 'y', 'x'), True)
     """
 
     def __init__(self, *, n_per_class: int = 200) -> None:
@@ -110,11 +117,24 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         kept = [_thinned(np.flatnonzero(values == one), self.n_per_class) for one in self.classes_]
         self.samples_ = samples[np.concatenate(kept)]
         self.first_ = np.cumsum([0, *map(len, kept[:-1])])
-        self.nearest_ = quantiles(self.distance(features).min(schema.CATEGORY))
+        self.left_out_ = self._left_out(np.repeat(np.arange(len(kept)), list(map(len, kept))))
+        nearest = self._of_pixels(
+            usable, lambda pixels: self._distances(pixels).min(axis=1)[:, None], n_outputs=1
+        )
+        self.nearest_ = quantiles(nearest)
         return self
 
-    def distance(self, features: xr.DataArray) -> xr.DataArray:
-        """Return the Euclidean distance of every pixel to the nearest training pixel of each class.
+    def _left_out(self, codes: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the distance of each training pixel to the nearest other one of its class."""
+        pairs: NDArray[np.float64] = cdist(self.samples_, self.samples_)
+        np.fill_diagonal(pairs, np.inf)
+        of_class = np.where(codes[:, None] == codes, pairs, np.inf).min(axis=1)
+        known = of_class[np.isfinite(of_class)]
+        # where every class has a single training pixel, other classes must do
+        return np.sort(known if known.size else pairs.min(axis=1))
+
+    def p_value(self, features: xr.DataArray) -> xr.DataArray:
+        """Return the p-value of every pixel for each class, small where it does not fit.
 
         Parameters
         ----------
@@ -124,36 +144,47 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         Returns
         -------
         DataArray of float32 (category, y, x)
-            Named `class_distance`, NaN where there is no data.
+            Named `class_p_value`, in (0, 1], NaN where there is no data.
         """
-        return self._of_pixels(features, self._distances, self.classes_).rename(CLASS_DISTANCE)
+        data = self._of_pixels(
+            features,
+            lambda pixels: conformal_p_value(self._distances(pixels), self.left_out_),
+            n_outputs=len(self.classes_),
+        )
+        coords = {schema.CATEGORY: self.classes_}
+        found = on_the_grid_of(features, data, dim=schema.CATEGORY, coords=coords)
+        return found.rename(CLASS_P_VALUE)
 
-    def p_value(self, features: xr.DataArray) -> xr.DataArray:
-        """Return the p-value of every pixel, small where it is like no training pixel.
+    def rarity(self, features: xr.DataArray) -> xr.DataArray:
+        """Return the share of the training scene that lies as far from every training pixel.
+
+        So one pixel in a hundred of the training scene has a rarity of 0.01 at most, its pixels of
+        unknown classes included, and about as many of any scene that is like it.
 
         Parameters
         ----------
         features : DataArray (band, y, x)
-            As for :meth:`distance`.
+            As for :meth:`p_value`.
 
         Returns
         -------
         DataArray of float32 (y, x)
-            Named `novelty_p_value`, in [0, 1], NaN where there is no data.
+            Named `rarity`, in [0, 1], NaN where there is no data.
         """
-        found = self._of_pixels(
-            features, lambda samples: self.sample_p_value(samples)[:, None], np.zeros(1, int)
+        data = self._of_pixels(
+            features, lambda pixels: self.sample_rarity(pixels)[:, None], n_outputs=1
         )
-        return found.isel({schema.CATEGORY: 0}, drop=True).rename("novelty_p_value")
+        found = on_the_grid_of(features, data, dim=schema.CATEGORY, coords={})
+        return found.isel({schema.CATEGORY: 0}).rename("rarity")
 
-    def sample_p_value(self, samples: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the p-values of samples (n, feature)."""
+    def sample_rarity(self, samples: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the rarity of samples (n, feature)."""
         return 1 - share_below(self._distances(samples).min(axis=1), self.nearest_)
 
     def _of_pixels(
-        self, features: xr.DataArray, function: SampleFunction, categories: NDArray[Any]
-    ) -> xr.DataArray:
-        """Return a function of the features of every pixel, (category, y, x)."""
+        self, features: xr.DataArray, function: SampleFunction, *, n_outputs: int
+    ) -> Any:
+        """Return a function of the features of every pixel, (n_outputs, y, x)."""
         check_is_fitted(self, "samples_")
         usable = _usable(features)
         n_features = usable.sizes[schema.BAND]
@@ -162,9 +193,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 f"The novelty was fitted on {self.samples_.shape[1]} features but is given "
                 f"{n_features}. Pass the features of the same transformers."
             )
-        data = map_pixels(usable, function, n_outputs=len(categories), dtype=np.float32)
-        coords = {schema.CATEGORY: categories}
-        return on_the_grid_of(usable, data, dim=schema.CATEGORY, coords=coords)
+        return map_pixels(usable, function, n_outputs=n_outputs, dtype=np.float32)
 
     def _distances(self, samples: NDArray[Any]) -> NDArray[np.float64]:
         """Return the distances (n, class) of samples (n, feature)."""
@@ -172,6 +201,19 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         pairs = cdist(samples, self.samples_)
         nearest: NDArray[np.float64] = np.minimum.reduceat(pairs, self.first_, axis=1)
         return nearest
+
+
+def conformal_p_value(
+    distance: NDArray[np.float64], calibrating: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the interpolated conformal p-value of distances, given ascending calibrating ones."""
+    n = calibrating.size
+    knots, first = np.unique(calibrating, return_index=True)
+    inside = np.interp(distance, knots, (1 + n - first) / (n + 1))
+    at_end = 1 + n - first[-1]  # those that share the largest distance count together
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = (1 + (at_end - 1) * knots[-1] / distance) / (n + 1)
+    return np.where(distance > knots[-1], beyond, inside)
 
 
 def _thinned(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
@@ -203,25 +245,23 @@ def share_below(values: ArrayLike, reference: Sequence[float] | NDArray[Any]) ->
 
 @dataclass(frozen=True)
 class RankReference:
-    """What the ranks of confidences and distances refer to: quantiles of both over one scene.
+    """What ranks of confidences refer to: quantiles of those of one scene.
 
     With it a pixel is ranked by itself, and so in blocks as in the whole, and on another scene as
     on its own.
     """
 
-    confidence: tuple[float, ...]
-    distance: tuple[float, ...]  # to the nearest training pixel of the class of the label
+    quantiles: tuple[float, ...]
 
     @classmethod
-    def of(cls, confidence: ArrayLike, distance: ArrayLike) -> RankReference:
+    def of(cls, confidence: ArrayLike) -> RankReference:
         """Return the reference that a scene is for itself and others; NaN is no data."""
-        return cls(tuple(quantiles(confidence)), tuple(quantiles(distance)))
+        return cls(tuple(quantiles(confidence).tolist()))
 
-    def mean_rank(self, confidence: ArrayLike, distance: ArrayLike) -> NDArray[np.float64]:
-        """Return the mean of the ranks of confidence and nearness, in [0, 1]."""
-        nearness = 1 - share_below(distance, self.distance)
-        known: NDArray[np.float64] = (share_below(confidence, self.confidence) + nearness) / 2
-        return known
+    def rank(self, confidence: ArrayLike) -> NDArray[np.float64]:
+        """Return which share of the scene is less sure, above 0 and up to 1."""
+        rank: NDArray[np.float64] = share_below(confidence, self.quantiles)
+        return np.maximum(rank, 0.5 / N_QUANTILES)  # what the quantiles can tell from 0
 
 
 def check_novelty(novelty: object) -> None:
@@ -230,22 +270,23 @@ def check_novelty(novelty: object) -> None:
         raise InputError(f"novelty must be true or false (got {novelty!r}).")
 
 
-def distance_at_label(evidence: Evidence, label: xr.DataArray) -> NDArray[np.float32]:
-    """Return the distance (y, x) to the nearest training pixel of the class of the label."""
-    if evidence.class_distance is None:
+def p_value_of_label(evidence: Evidence, label: xr.DataArray) -> NDArray[np.float32]:
+    """Return the p-value (y, x) of the class of the label."""
+    if evidence.class_p_value is None:
         raise InputError(
-            f"novelty needs the variable '{CLASS_DISTANCE}' (category, y, x) beside 'probability'. "
-            "Make it with hsreject.Novelty().fit(features, training).distance(features)."
+            f"novelty needs the variable '{CLASS_P_VALUE}' (category, y, x) beside 'probability'. "
+            "Make it with hsreject.Novelty().fit(features, training).p_value(features)."
         )
-    distance = evidence.class_distance.values
     found = np.full(label.shape, np.nan, np.float32)
-    for plane, value in zip(distance, schema.category_labels(evidence.class_distance), strict=True):
+    categories = schema.category_labels(evidence.class_p_value)
+    for plane, value in zip(evidence.class_p_value.values, categories, strict=True):
         np.copyto(found, plane, where=label.values == value, casting="same_kind")
-    missing = np.isnan(found) & (label.values != schema.nodata_label(label.dtype))
-    if missing.any():
+    wrong = ~((found > 0) & (found <= 1)) & (label.values != schema.nodata_label(label.dtype))
+    if wrong.any():
         raise InputError(
-            f"'{CLASS_DISTANCE}' is missing for {missing.sum()} pixels that have a label. It must "
-            "come from the training pixels and the features that the probabilities come from."
+            f"'{CLASS_P_VALUE}' must lie above 0 and up to 1 wherever there is a label (it does "
+            f"not in {wrong.sum()} pixels). Make it from the training pixels and the features "
+            "that the probabilities come from."
         )
     return found
 
@@ -256,21 +297,19 @@ def with_novelty(
     evidence: Evidence,
     reference: RankReference | None,
 ) -> xr.DataArray:
-    """Return a confidence (y, x) joined by how near the training pixels of the label's class are.
+    """Return sqrt(rank of the confidence * p-value of the label), (y, x).
 
-    It is the mean of both ranks, those in this scene unless there is a reference.
+    The rank is that in this scene unless there is a reference.
     """
     if not confidence.notnull().any():
         return confidence
-    distance = distance_at_label(evidence, label)
-    reference = reference or RankReference.of(confidence, distance)
-    known = reference.mean_rank(confidence.values, distance)
-    return confidence.copy(data=known.astype(confidence.dtype))
+    reference = reference or RankReference.of(confidence)
+    joined = np.sqrt(reference.rank(confidence) * p_value_of_label(evidence, label))
+    return confidence.copy(data=joined.astype(confidence.dtype))
 
 
-def known_weight(evidence: Evidence) -> NDArray[np.float64]:
+def known_weight(evidence: Evidence) -> NDArray[np.float32]:
     """Return how far each pixel (y, x) counts as known in joint rejection, above 0 and up to 1."""
-    distance = distance_at_label(evidence, label_map(evidence.probability).compute())
-    p_value = 1 - share_below(distance, quantiles(distance))
-    weight: NDArray[np.float64] = np.maximum(p_value, SMALLEST_P_VALUE) ** JOINT_EXPONENT
+    label = label_map(evidence.probability).compute()
+    weight: NDArray[np.float32] = p_value_of_label(evidence, label) ** JOINT_EXPONENT
     return weight

@@ -32,10 +32,11 @@ class PixelwiseRejector(FieldRejector):
         "maximum" (the paper's maximum probability), "margin" (breaking ties), "entropy", or an
         object.
     novelty : bool
-        Whether pixels far from the training pixels of their class are rejected earlier: classes
-        that were never trained on. The confidence is then the mean of its own rank and that of the
-        nearness; the maps must hold `class_distance`. On Indian Pines the AUROC of classes held
-        out rises from 0.65 to 0.83 (``examples/unknown_classes.py``).
+        Whether pixels unlike the training pixels of their class, such as those of classes that were
+        never trained on, are rejected earlier. The confidence is then
+        ``sqrt(rank of the confidence * p_k)``, with the p-value of the class of the label; the maps
+        must hold `class_p_value`. On Indian Pines the AUROC of classes held out rises from
+        0.64 to 0.86 (``examples/unknown_classes.py``).
 
     Examples
     --------

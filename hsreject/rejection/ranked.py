@@ -18,7 +18,6 @@ from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.novelty import (
     RankReference,
     check_novelty,
-    distance_at_label,
     with_novelty,
 )
 from hsreject.rejection.rejector import (
@@ -216,11 +215,13 @@ class FieldRejector(RankedRejector):
     """Rejects the pixels whose field is least decided; subclasses say which field.
 
     `confidence` says how decided a pixel is, by a name in ``hsreject.confidence.CONFIDENCES`` or an
-    object. With `novelty` it is joined by how near the training pixels are: the confidence becomes
-    the mean of two ranks, in [0, 1]. One is that of the confidence, the other that of the nearness
-    of the pixel to the nearest training pixel of the class of its label. True ranks within the
-    scene that is given; a :class:`~hsreject.rejection.novelty.RankReference`, which a trained model
-    has, ranks within the scene that it is of.
+    object. With `novelty` it is joined by how well the pixel fits the training pixels::
+
+        sqrt(rank of the confidence * conformal p-value of the class of the label)
+
+    which lies in (0, 1] and orders pixels as Fisher's sum of log p-values does. True ranks within
+    the scene that is given; a :class:`~hsreject.rejection.novelty.RankReference`, which a trained
+    model has, ranks within the scene that it is of.
     """
 
     _: KW_ONLY
@@ -232,7 +233,7 @@ class FieldRejector(RankedRejector):
         check_novelty(self.novelty)
 
     @property
-    def needs_distance(self) -> bool:
+    def needs_p_value(self) -> bool:
         """Whether novelty counts."""
         return bool(self.novelty)
 
@@ -252,8 +253,7 @@ class FieldRejector(RankedRejector):
     ) -> Self:
         """Return this rejector with novelty, its ranks referring to the scene of these maps."""
         ranking = replace(self, novelty=False).rank(maps, progress=progress)
-        distance = distance_at_label(Evidence.of(maps), ranking["label"])
-        return replace(self, novelty=RankReference.of(ranking["confidence"], distance))
+        return replace(self, novelty=RankReference.of(ranking["confidence"]))
 
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback

@@ -45,8 +45,8 @@ class Rejector(ABC):
         Whether it is one threshold on a confidence, which can be carried to another scene.
     indifferent_options : tuple of str
         Its options that do not change a result, such as a number of workers.
-    needs_distance : bool
-        Whether it looks at `class_distance`: how far pixels lie from the training pixels.
+    needs_p_value : bool
+        Whether it looks at `class_p_value`: how well pixels fit the training pixels.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Rejector(ABC):
     indifferent_options: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def needs_distance(self) -> bool:
+    def needs_p_value(self) -> bool:
         """False, unless a rejector says otherwise."""
         return False
 
@@ -114,7 +114,7 @@ class Rejector(ABC):
         maps : Dataset, DataArray or array
             Class probabilities (category, y, x), or a Dataset with `probability` and, optionally,
             `hidden_field` (category, y, x): the solution of the context, where it is known already,
-            taken as it is; `class_distance` (category, y, x) of :class:`hsreject.Novelty`, which a
+            taken as it is; `class_p_value` (category, y, x) of :class:`hsreject.Novelty`, which a
             rejector with novelty needs; and `image`
             (band, y, x), which a context whose priors look at the image needs.
         fraction : float in [0, 1], optional

@@ -51,11 +51,11 @@ def make_scene(*, shape: tuple[int, int] = (14, 15)) -> Scene:
     )
 
 
-def with_distance(scene: Scene, distance: np.ndarray) -> xr.Dataset:
-    """Return the probabilities of a scene and a distance (y, x), the same to every class."""
+def with_p_value(scene: Scene, p_value: np.ndarray | float) -> xr.Dataset:
+    """Return the probabilities of a scene and a p-value (y, x), the same for every class."""
     like = scene.probability.drop_attrs()
-    data = np.broadcast_to(distance, like.shape)
-    return xr.Dataset({"probability": scene.probability, "class_distance": like.copy(data=data)})
+    data = np.broadcast_to(p_value, like.shape)
+    return xr.Dataset({"probability": scene.probability, "class_p_value": like.copy(data=data)})
 
 
 SMALL = make_scene()

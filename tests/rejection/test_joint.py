@@ -8,7 +8,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import InputError
-from tests.rejection.scene import CONTEXT, LARGE, SMALL, with_distance
+from tests.rejection.scene import CONTEXT, LARGE, SMALL, with_p_value
 
 JOINT = hr.JointRejector(CONTEXT)
 
@@ -187,19 +187,37 @@ def test_operating_points_keep_the_accuracy_of_their_own_labels() -> None:
 
 
 def test_novelty_multiplies_the_odds_of_failure() -> None:
-    has_data = LARGE.probability.notnull().all("category").values
-    order = np.random.default_rng(3).permutation(has_data.sum())
-    distance = np.full(has_data.shape, np.nan)
-    distance[has_data] = order  # so the share at least as far is known to every pixel
-    p_value = np.maximum(1 - distance / (order.size - 1), 0.5 / 201)  # 201 quantiles are kept
-    rejector = replace(JOINT, novelty=True)
-    found = rejector.reject(with_distance(LARGE, distance), failure_probability=0.2)
+    p_value = np.ones(LARGE.reference.shape)
+    p_value[5:9, 12:16] = 0.2**2  # there: odds times five
+    rejector, maps = replace(JOINT, novelty=True), with_p_value(LARGE, p_value)
+    found = rejector.reject(maps, failure_probability=0.2)
     odds = 0.2 / 0.8 / np.sqrt(p_value)
     expected = JOINT.reject(LARGE.probability, failure_probability=odds / (1 + odds))
     np.testing.assert_allclose(found.confidence, expected.confidence, atol=2e-3)  # float32 q
-    assert found.rejected.any()
-    with pytest.raises(InputError, match="class_distance"):
-        rejector.reject(LARGE.probability, fraction=0.1)
+    assert found.rejected.values[6:8, 13:15].all()
+    assert not rejector.reject(maps, fraction=0.0).rejected.any()
+
+
+@pytest.mark.parametrize("wanted", [0.1, 0.9])
+def test_novelty_of_the_whole_scene_only_shifts_the_search(wanted) -> None:
+    rejector = replace(JOINT, novelty=True)
+    plain = JOINT.reject(SMALL.probability, fraction=wanted).attrs
+    found = rejector.reject(with_p_value(SMALL, 1e-6), fraction=wanted).attrs
+    assert found["n_solves"] <= 12
+    off = abs(found["rejected_fraction"] - wanted)
+    assert off <= max(0.005, abs(plain["rejected_fraction"] - wanted) + 0.002)
+
+
+def test_a_sweep_reaches_down_to_novel_pixels() -> None:
+    rejector = replace(JOINT, novelty=True)
+    novel = with_p_value(SMALL, 1e-6)
+    fraction = rejector.operating_points(novel, SMALL.reference).rejected_fraction.values
+    assert ((fraction > 0) & (fraction < 1)).sum() >= 8
+    mixed = with_p_value(SMALL, on_grid(0.006**2, below=1.0).values)
+    fraction = rejector.operating_points(mixed, SMALL.reference).rejected_fraction.values
+    assert ((fraction > 0) & (fraction < 0.5)).any()  # some of the novel rows
+    assert (abs(fraction - 8 / 14) < 0.02).any()  # all of them
+    assert (fraction > 0.6).sum() >= 4  # and of the others
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
@@ -301,10 +319,10 @@ def test_what_stands_where_there_is_no_data_does_not_matter() -> None:
         odd[:3, :2] = value
         found = rejector.reject(SMALL.probability, failure_probability=odd)
         xr.testing.assert_equal(found, expected)
-    distance = np.arange(SMALL.reference.size, dtype=float).reshape(SMALL.reference.shape)
-    distance[:3, :2] = np.nan
-    clean = with_distance(SMALL, distance)
-    odd = with_distance(SMALL, np.nan_to_num(distance, nan=-9999))
+    p_value = np.full(SMALL.reference.shape, 0.5)
+    p_value[:3, :2] = np.nan
+    clean = with_p_value(SMALL, p_value)
+    odd = with_p_value(SMALL, np.nan_to_num(p_value, nan=-9999))
     for one in (replace(rejector, novelty=True), hr.SequentialRejector(CONTEXT, novelty=True)):
         xr.testing.assert_equal(one.reject(odd, fraction=0.2), one.reject(clean, fraction=0.2))
 

@@ -83,22 +83,20 @@ def test_lazy_maps_give_the_same(confidence, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("confidence", ["tie_broken_maximum", "entropy"])
-def test_novelty_is_the_mean_of_two_ranks(confidence) -> None:
+def test_novelty_is_the_geometric_mean_of_rank_and_p_value(confidence) -> None:
     maps, reference = make_maps()
-    distance = np.random.default_rng(6).random((4, *SHAPE))
-    maps["class_distance"] = maps.probability.copy(data=distance)
+    p_value = np.random.default_rng(6).uniform(0.01, 1, (4, *SHAPE))
+    maps["class_p_value"] = maps.probability.copy(data=p_value)
     plain = hr.SequentialRejector(confidence=confidence)
     aware = replace(plain, novelty=True)
     ranking, found = plain.rank(maps), aware.rank(maps)
     has_data = ranking.confidence.notnull().values
     position = (ranking.label.values[has_data].astype(int) - 2) // 3  # categories 2, 5, 8, 11
-    at_label = distance[:, has_data][position, np.arange(has_data.sum())]
-    last = has_data.sum() - 1
-    ranks = [(rankdata(one) - 1) / last for one in (ranking.confidence.values[has_data], at_label)]
+    of_label = p_value[:, has_data][position, np.arange(has_data.sum())]
+    rank = (rankdata(ranking.confidence.values[has_data]) - 1) / (has_data.sum() - 1)
+    squared = found.confidence.values[has_data] ** 2
     # 201 quantiles of 93 values, with lines between them: ranks to a fraction of a place
-    np.testing.assert_allclose(
-        found.confidence.values[has_data], (ranks[0] + 1 - ranks[1]) / 2, atol=0.6 / last
-    )
+    np.testing.assert_allclose(squared, rank * of_label, atol=0.6 / has_data.sum())
     xr.testing.assert_identical(
         aware.operating_points(maps, reference), plain_points(aware, maps, reference)
     )

@@ -12,7 +12,7 @@ from hsreject import schema
 from hsreject.confidence import label_map
 from hsreject.errors import InputError
 from hsreject.rejection import REJECTORS
-from tests.rejection.scene import CONTEXT, with_distance
+from tests.rejection.scene import CONTEXT, with_p_value
 from tests.rejection.scene import SMALL as SCENE
 
 NODATA = 255
@@ -115,30 +115,32 @@ def test_points_and_maps_come_from_one_go(rejector) -> None:
     assert maps.attrs["rejected_fraction"] == maps.rejected.sum() / maps.attrs["n_pixels"]
 
 
-def test_far_pixels_are_rejected_earlier_with_novelty(rejector) -> None:
-    distance = np.full(SCENE.reference.shape, 1.0)
-    distance[8:11, 6:9] = 50.0
-    maps, novel = with_distance(SCENE, distance), distance > 1
+def test_unlike_pixels_are_rejected_earlier_with_novelty(rejector) -> None:
+    p_value = np.full(SCENE.reference.shape, 0.5)
+    p_value[8:11, 6:9] = 0.001
+    maps, novel = with_p_value(SCENE, p_value), p_value < 0.1
     plain = rejector.reject(maps, fraction=0.2)
     xr.testing.assert_equal(plain, rejector.reject(SCENE.probability, fraction=0.2))
+    assert not plain.rejected.values[novel].all()
     aware = replace(rejector, novelty=True)
-    assert (aware.needs_distance, rejector.needs_distance) == (True, False)
+    assert (aware.needs_p_value, rejector.needs_p_value) == (True, False)
     found = aware.reject(maps, fraction=0.2)
-    assert found.rejected.values[novel].mean() > plain.rejected.values[novel].mean() + 0.3
+    assert found.rejected.values[novel].all()
     if rejector.has_threshold:
         xr.testing.assert_equal(found.label, plain.label)
-    alike = aware.reject(with_distance(SCENE, 0 * distance), fraction=0.2)
-    np.testing.assert_array_equal(alike.rejected, plain.rejected)
+    indifferent = aware.reject(with_p_value(SCENE, 1.0), fraction=0.2)
+    np.testing.assert_array_equal(indifferent.rejected, plain.rejected)
 
 
-def test_novelty_needs_distances_everywhere(rejector) -> None:
+def test_novelty_needs_p_values_everywhere(rejector) -> None:
     aware = replace(rejector, novelty=True)
-    with pytest.raises(InputError, match="'class_distance'"):
+    with pytest.raises(InputError, match="'class_p_value'"):
         aware.reject(SCENE.probability, fraction=0.1)
-    distance = np.ones(SCENE.reference.shape)
-    distance[5, 5] = np.nan
-    with pytest.raises(InputError, match="missing for 1 pixels"):
-        aware.reject(with_distance(SCENE, distance), fraction=0.1)
+    for wrong in (np.nan, 0.0, 1.5):
+        p_value = np.ones(SCENE.reference.shape)
+        p_value[5, 5] = wrong
+        with pytest.raises(InputError, match="not in 1 pixels"):
+            aware.reject(with_p_value(SCENE, p_value), fraction=0.1)
     with pytest.raises(InputError, match=r"novelty.*'yes'"):
         replace(rejector, novelty="yes")
 
