@@ -235,7 +235,7 @@ def guess_reason(
         f"Its values go from {_short(values[0].min())} to {_short(values[2].max())}, those of the "
         f"training scene from {_short(known[0].min())} to {_short(known[2].max())}."
     )
-    return f"{spans} {_guess(values[1], known[1], wavelength)}"
+    return f"{spans} {_guess(values, known, wavelength)}"
 
 
 def _guess(
@@ -243,19 +243,19 @@ def _guess(
     known: NDArray[np.float64],
     wavelength: NDArray[np.float64] | None,
 ) -> str:
-    """Return what may be wrong with the values of a scene, given medians (band,)."""
+    """Return what may be wrong with a scene of these values."""
     alike = partial(np.allclose, rtol=0.05)
-    if alike(np.sort(values), np.sort(known)) and not alike(values, known):
+    if alike(np.sort(values[1]), np.sort(known[1])) and not alike(values[1], known[1]):
         return "The same values are in other bands: reorder them, or state their wavelengths."
-    bright = (values > 0) & (known > 0)
-    logs = np.log(values[bright] / known[bright])
-    slope = 0.0 if wavelength is None else _sunlight_slope(logs, wavelength[bright])
+    logs = _log_ratio(values[1], known[1])
+    slope = 0.0 if wavelength is None else _sunlight_slope(logs, wavelength)
     if slope > 0.5:
         return "They follow sunlight: is it radiance, and the model one of reflectance?"
     if slope < -0.5:
         return "Only those follow sunlight: is it reflectance, and the model one of radiance?"
-    power = round(float(np.median(logs)) / math.log(10)) if logs.size else 0
-    if power:
+    spread = _log_ratio(values[2] - values[0], known[2] - known[0])  # an offset leaves it alone
+    power, same = (_power_of_ten(found) for found in (logs, spread))
+    if power and power == same:
         factor = f"{10 ** abs(power):,}"
         return (
             f"They seem to be {factor} times {'larger' if power > 0 else 'smaller'}: "
@@ -264,12 +264,26 @@ def _guess(
     return "Look for another sensor, another atmosphere or season, or other land cover."
 
 
+def _log_ratio(values: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log(values / known), NaN where one of them is not positive."""
+    ratio = np.full(values.shape, np.nan)
+    np.divide(values, known, out=ratio, where=(values > 0) & (known > 0))
+    logs: NDArray[np.float64] = np.log(ratio)
+    return logs
+
+
+def _power_of_ten(logs: NDArray[np.float64]) -> int:
+    return 0 if np.isnan(logs).all() else round(float(np.nanmedian(logs)) / math.log(10))
+
+
 def _short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _sunlight_slope(logs: NDArray[np.float64], wavelength: NDArray[np.float64]) -> float:
     """Return the slope of log ratios over the log of sunlight, 0 where it does not explain them."""
+    known = np.isfinite(logs) & np.isfinite(wavelength)
+    logs, wavelength = logs[known], wavelength[known]
     light = -5 * np.log(wavelength) - np.log(np.expm1(_RADIATION / (wavelength * SUN)))
     if light.size < 3 or np.std(light) == 0 or np.std(logs) == 0:
         return 0.0

@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 N_QUANTILES = 201
 """Of a distribution that is kept: steps of half a percent, linear in between."""
 
-JOINT_EXPONENT = 0.5
-"""Of the p-value that divides the odds of failure in joint rejection.
-
-Woods of Indian Pines held out, a quarter of the scene rejected: 14 % of them rejected without,
-JOINT_FIGURES
-"""
-
 
 class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""How well pixels fit the training pixels of each class, in the features of a classifier.
@@ -308,8 +301,6 @@ def with_novelty(
     return confidence.copy(data=joined.astype(confidence.dtype))
 
 
-def known_weight(evidence: Evidence) -> NDArray[np.float32]:
-    """Return how far each pixel (y, x) counts as known in joint rejection, above 0 and up to 1."""
-    label = label_map(evidence.probability).compute()
-    weight: NDArray[np.float32] = p_value_of_label(evidence, label) ** JOINT_EXPONENT
-    return weight
+def likeliest_p_value(evidence: Evidence) -> NDArray[np.float32]:
+    """Return the p-value (y, x) of the likeliest class."""
+    return p_value_of_label(evidence, label_map(evidence.probability).compute())

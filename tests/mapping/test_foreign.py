@@ -1,11 +1,13 @@
 """Scenes of another kind than the training scene: refused, mapped with a warning, or mapped."""
 
+import io
 import re
-import warnings
+import zipfile
 
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.spatial import cKDTree
 
 import hsreject as hr
 from hsreject.errors import DriftWarning, FileError, InputError
@@ -18,7 +20,7 @@ NOVEL = [{"name": "sequential", "novelty": True}]
 
 @pytest.fixture(scope="module")
 def scene() -> xr.DataArray:
-    return larger_scene(150, 130)
+    return larger_scene(110, 100)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def far_cover(scene: xr.DataArray) -> xr.DataArray:
     """The scene with the left half of another land cover, as bright but of another shape."""
     odd = 0.3 + 0.15 * np.cos(np.linspace(0, 9, 12))[:, None, None]
     noise = scene.values - scene.mean("band").values
-    return scene.where(scene.x > scene.x[65], (odd + 0.1 * noise).astype("f4"))
+    return scene.where(scene.x > scene.x[50], (odd + 0.1 * noise).astype("f4"))
 
 
 @pytest.mark.parametrize(
@@ -51,12 +53,12 @@ def far_cover(scene: xr.DataArray) -> xr.DataArray:
         (lambda cube: cube * np.float32(10_000), "10,000 times larger: divide"),
         (lambda cube: cube / np.float32(10_000), "all alike.*10,000 times smaller: multiply"),
         (lambda cube: 400 * cube * sunlight(cube), "follow sunlight: is it radiance"),
-        (lambda cube: cube[::-1].drop_vars("wavelength"), "in other bands"),
+        (lambda cube: cube.roll(band=6).drop_vars("wavelength"), "in other bands"),
         (lambda cube: cube + np.float32(1.5), "sensor.*season.*land cover"),
         (lambda cube: cube.assign_coords(wavelength=cube.wavelength + 20), "differ, by up to 20.0"),
-        (lambda cube: cube.assign_attrs(units="W m-2 sr-1 um-1") * 900, "900|in W m-2"),
+        (lambda cube: (900 * cube).assign_attrs(units="DN"), "1,000 times"),
     ],
-    ids=["scaled up", "scaled down", "radiance", "reversed", "offset", "20 nm", "units"],
+    ids=["scaled up", "scaled down", "radiance", "other order", "offset", "20 nm", "no units"],
 )
 @pytest.mark.filterwarnings("ignore:The scene does not say its wavelengths")
 def test_foreign_scenes_are_refused_before_any_work(model, scene, change, words, tmp_path) -> None:
@@ -66,12 +68,20 @@ def test_foreign_scenes_are_refused_before_any_work(model, scene, change, words,
     assert not out.exists()
 
 
+def test_units_that_both_scenes_state_are_compared(scene) -> None:
+    labels = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
+    stated = (labels[0].assign_attrs(units="reflectance"), labels[1])
+    model = hr.train({**CONFIG, "scene": stated})
+    other = (900 * scene).assign_attrs(units="W m-2 sr-1 um-1")
+    with pytest.raises(InputError, match="It is in W m-2 sr-1 um-1, and the training scene in ref"):
+        hr.map_scene(other, model, fraction=0.1)
+
+
 def test_whoever_insists_gets_a_map(model, scene) -> None:
     made = hr.map_scene(scene * np.float32(10_000), model, fraction=0.1, foreign="allow")
     assert made.summary.kinship.novel_share > 0.5
     assert made.summary.n_novel is None
-    assert made.summary.rejected_fraction == pytest.approx(0.1, abs=0.01)
-    with pytest.raises(InputError, match="foreign.*refuse, allow"):
+    with pytest.raises(InputError, match="refuse, allow"):
         hr.map_scene(scene, model, fraction=0.1, foreign="forbid")
 
 
@@ -88,8 +98,8 @@ def test_a_drifted_scene_is_mapped_and_its_novel_pixels_rejected(
 ) -> None:
     trained = request.getfixturevalue(name)
     drifted = far_cover(scene).copy()
-    drifted[:, :60, :40] = np.nan  # so that less than half is foreign
-    drifted[:, 60:, :20] = scene[:, 60:, :20]
+    drifted[:, :50, :40] = np.nan  # so that less than half is foreign
+    drifted[:, 50:, :20] = scene[:, 50:, :20]
     options = {"block_size": 60, "out": tmp_path / "maps"}
     with pytest.warns(DriftWarning, match="land cover.*are rejected"):
         made = hr.map_scene(drifted, trained, threshold=0.01, **options)
@@ -109,9 +119,9 @@ def test_a_drifted_scene_is_mapped_and_its_novel_pixels_rejected(
 def test_bands_in_another_order_are_found_by_their_wavelengths(model, scene) -> None:
     order = np.random.default_rng(3).permutation(12)
     whole = hr.map_scene(scene, model, fraction=0.1)
-    for other in (scene[order], scene[::-1], xr.concat([scene[order], scene[:1] + 9], "band")):
-        if other.sizes["band"] > 12:
-            other = other.assign_coords(wavelength=("band", [*scene.wavelength.values[order], 9e3]))
+    more = xr.concat([scene[order], scene[:1] + 9], "band")
+    more = more.assign_coords(wavelength=("band", [*scene.wavelength.values[order], 9e3]))
+    for other in (scene[order], scene[::-1], more):
         made = hr.map_scene(other, model, fraction=0.1)
         np.testing.assert_array_equal(made.maps.label, whole.maps.label)
         np.testing.assert_array_equal(made.maps.confidence, whole.maps.confidence)
@@ -147,16 +157,13 @@ def test_a_model_with_novelty_survives_its_file(aware, scene, tmp_path) -> None:
     assert one.maps.equals(two.maps)
     assert one.summary.kinship == two.summary.kinship
     old = hr.save_model(aware, tmp_path / "old.skops")
-    with warnings.catch_warnings(), pytest.raises(FileError, match="Train it again"):
-        old.write_bytes(_of_version_2(old.read_bytes()))
+    old.write_bytes(of_version_2(old.read_bytes()))
+    with pytest.raises(FileError, match="Train it again"):
         hr.load_model(old)
 
 
-def _of_version_2(archive: bytes) -> bytes:
+def of_version_2(archive: bytes) -> bytes:
     """The archive as it was before models remembered their training scene."""
-    import io
-    import zipfile
-
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         files = {name: opened.read(name) for name in opened.namelist()}
     text = files["schema.json"].decode()
@@ -180,7 +187,7 @@ def test_windows_lie_in_the_scene_and_in_their_chunks(model, shape, halo) -> Non
     np.testing.assert_allclose(lazy[0], features, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(lazy[1], values)
     assert values.shape[1] == 12
-    assert len(values) >= min(np.prod(shape), 4096) * 0.99
+    assert len(values) >= 0.95 * min(np.prod(shape), 4096)  # some pixels have no data
 
 
 def test_only_the_windows_are_read(model) -> None:
@@ -206,4 +213,5 @@ def test_features_that_look_around(features, scene) -> None:
     model = hr.train({**CONFIG, "features": features, "context": None})
     found, _ = sample_scene(scene, model.classifier, match_bands="exact")
     whole = model.classifier.transform(scene).values.reshape(found.shape[1], -1).T
-    assert np.abs(found[:, None, :] - whole).sum(axis=2).min(axis=1).max() < 1e-4
+    apart, _ = cKDTree(whole[np.isfinite(whole).all(axis=1)]).query(found)
+    assert apart.max() < 1e-4
