@@ -5,8 +5,8 @@
 Classes are held out of the training, and the area under the ROC curve (AUROC) is measured: the
 probability that a pixel of a held-out class is rejected before a test pixel of a known class. 0.5
 is chance. It is measured for pixelwise and sequential rejection, each without and with novelty, and
-for the novelty p-value alone. What novelty costs is measured with nothing held out: the accuracy of
-the kept pixels. Without --scene it takes Indian Pines, which comes with hsreject.
+for the distance to the training pixels alone. What novelty costs is measured with nothing held out:
+the accuracy of the kept pixels. Without --scene it takes Indian Pines, which comes with hsreject.
 """
 
 import argparse
@@ -76,9 +76,9 @@ def hold_out_classes(
     separations = []
     for hold in hold_outs:
         unknown = labels.isin(hold)
-        rows = [separation(maps, test, unknown, context) for maps, test in draws(hold)]
+        rows = [separation(maps, test, unknown) for maps, test in draws(hold)]
         separations.append(xr.concat(rows, "seed"))
-    accuracies = [kept_accuracy(maps, test, context) for maps, test in draws(())]
+    accuracies = [kept_accuracy(maps, test) for maps, test in draws(())]
     return xr.concat(separations, "hold_out").assign(
         accuracy=xr.concat(accuracies, "seed"),
         n_unknown=("hold_out", [int(labels.isin(hold).sum()) for hold in hold_outs]),
@@ -106,20 +106,20 @@ def learn(
     classifier: ClassifierMixin,
     context: hr.SegSALSA,
 ) -> xr.Dataset:
-    """Return class probabilities, the hidden field and the novelty of every pixel."""
+    """Return class probabilities, the hidden field and how well pixels fit what was learned."""
     probability = hr.SceneClassifier(classifier).fit(features, training).predict_proba(features)
+    novelty = hr.Novelty().fit(features, training)
     return xr.Dataset(
         {
             "probability": probability,
             "hidden_field": context.solve(probability).hidden_field,
-            "novelty_p_value": hr.Novelty().fit(features, training).p_value(features),
+            "class_p_value": novelty.p_value(features),
+            "rarity": novelty.rarity(features),
         }
     )
 
 
-def separation(
-    maps: xr.Dataset, test: xr.DataArray, unknown: xr.DataArray, context: hr.SegSALSA
-) -> xr.Dataset:
+def separation(maps: xr.Dataset, test: xr.DataArray, unknown: xr.DataArray) -> xr.Dataset:
     """Return how well confidences, and novelty alone, tell unknown from known pixels."""
 
     def auroc(confidence: xr.DataArray) -> float:
@@ -127,10 +127,8 @@ def separation(
 
     return xr.Dataset(
         {
-            "auroc": compared(
-                maps, context, lambda rejector, given: auroc(rejector.rank(given).confidence)
-            ),
-            "novelty_auroc": auroc(maps.novelty_p_value),
+            "auroc": compared(lambda rejector: auroc(rejector.rank(maps).confidence)),
+            "novelty_auroc": auroc(maps.rarity),
         }
     )
 
@@ -141,29 +139,21 @@ def told_apart(confidence: np.ndarray, known: np.ndarray, unknown: np.ndarray) -
     return float(roc_auc_score(unknown[judged], -confidence[judged]))
 
 
-def kept_accuracy(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> xr.DataArray:
+def kept_accuracy(maps: xr.Dataset, test: xr.DataArray) -> xr.DataArray:
     """Return the accuracy of the pixels that each rejector keeps."""
+    return compared(
+        lambda rejector: hr.accuracy_at(
+            rejector.operating_points(maps, test), REJECTED_FRACTION
+        ).item()
+    )
 
-    def accuracy(rejector: hr.RankedRejector, given: xr.Dataset) -> float:
-        return hr.accuracy_at(rejector.operating_points(given, test), REJECTED_FRACTION).item()
 
-    return compared(maps, context, accuracy)
-
-
-def compared(
-    maps: xr.Dataset,
-    context: hr.SegSALSA,
-    number: Callable[[hr.RankedRejector, xr.Dataset], float],
-) -> xr.DataArray:
+def compared(number: Callable[[hr.RankedRejector], float]) -> xr.DataArray:
     """Return a number about each rejector, first without and then with novelty."""
-    rejectors = {"pixelwise": hr.PixelwiseRejector(), "sequential": hr.SequentialRejector(context)}
-    evidence = {False: maps.drop_vars("novelty_p_value"), True: maps}
+    kinds = {"pixelwise": hr.PixelwiseRejector, "sequential": hr.SequentialRejector}
     return xr.DataArray(
-        [
-            [number(rejector, given) for given in evidence.values()]
-            for rejector in rejectors.values()
-        ],
-        coords={"rejector": list(rejectors), "with_novelty": list(evidence)},
+        [[number(kind(novelty=novelty)) for novelty in (False, True)] for kind in kinds.values()],
+        coords={"rejector": list(kinds), "with_novelty": [False, True]},
     )
 
 

@@ -32,5 +32,9 @@ class GuessWarning(HsrejectWarning):
     """A file did not say something that had to be guessed."""
 
 
+class DriftWarning(HsrejectWarning):
+    """A scene is less like the training scene of a model than it should be."""
+
+
 class EmptyClassWarning(HsrejectWarning):
     """A class was left without a training or a test pixel."""

@@ -71,8 +71,6 @@ def _default(section: str, option: str, value: object) -> str:
     """Return what stands for an option that a configuration does not give."""
     if section == "rejectors" and option == "context":
         return "that of [context]"
-    if section == "rejectors" and option == "novelty_exponent":
-        return "not in a run"
     if value is inspect.Parameter.empty:
         return "needed"
     if repr(value) == "<factory>":  # of a dataclass: made anew for each

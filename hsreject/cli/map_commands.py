@@ -123,6 +123,12 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     match_bands: Annotated[
         str, typer.Option(help="Bands of another instrument: exact, nearest or interpolate.")
     ] = "exact",
+    foreign: Annotated[
+        str,
+        typer.Option(
+            help="A scene unlike the training scene: refuse it, or allow it to be mapped."
+        ),
+    ] = "refuse",
     memory: Annotated[
         str, typer.Option(help="Bound of the memory of this process, such as 500MB.")
     ] = "2GB",
@@ -170,6 +176,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             variable=variable,
             band_axis=band_axis,
             match_bands=match_bands,
+            foreign=foreign,
             memory=memory,
             block_size=block_size,
             n_workers=n_workers,
@@ -202,3 +209,5 @@ def show_summary(summary: MapSummary, console: Console) -> None:
         soft_wrap=True,
         markup=False,
     )
+    if summary.kinship is not None:
+        console.print(summary.kinship_in_words, soft_wrap=True, markup=False)

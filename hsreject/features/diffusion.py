@@ -130,7 +130,7 @@ def linear_solver(matrix: sparse.csr_array) -> Solver:
 
 
 def _multigrid(matrix: sparse.csr_array) -> Solver:
-    import pyamg  # type: ignore[import-untyped]  # noqa: PLC0415  # slow to import, rarely used
+    import pyamg  # noqa: PLC0415  # slow to import, rarely used
 
     hierarchy = pyamg.smoothed_aggregation_solver(
         sparse.csr_matrix(matrix),

@@ -205,14 +205,15 @@ class BandRequirements:
     ) -> xr.DataArray:
         """Return `cube` with the bands of the training scene, or say what is different.
 
-        "exact" wants the same wavelengths. "nearest" takes the band nearest to each needed
-        wavelength; "interpolate" goes linearly between the two bands around it, never beyond the
-        first and last. The nearest band may be `wavelength_tol` nm away, by default the median
-        spacing of the needed wavelengths. Widths are ignored: a broad band is not a mean of narrow
-        ones.
+        "exact" wants the same wavelengths, in whatever order. "nearest" takes the band nearest to
+        each needed wavelength; "interpolate" goes linearly between the two bands around it, never
+        beyond the first and last. The nearest band may be `wavelength_tol` nm away, by default the
+        median spacing of the needed wavelengths. Widths are ignored: a broad band is not a mean of
+        narrow ones.
         """
         check_choice("match_bands", how, ("exact", "nearest", "interpolate"))
         if how == "exact":
+            cube = self.ordered(cube)
             self._check_same(cube)
             # the model's own choice of bands counts, whatever else this scene calls good
             return cube.assign_coords({schema.GOOD_BAND: (schema.BAND, self.needed)})
@@ -238,6 +239,26 @@ class BandRequirements:
             schema.GOOD_BAND: (schema.BAND, self.needed),
         }
         return on_the_grid_of(good, data, dim=schema.BAND, coords=coords)
+
+    def ordered(self, cube: xr.DataArray) -> xr.DataArray:
+        """Return `cube` with its bands in the order of the training scene, if they tell it.
+
+        They do if every needed wavelength has a band of its own. Bands that are not needed may then
+        be anything.
+        """
+        found = _wavelengths(cube)
+        if self.wavelength is None or found is None:
+            return cube
+        wanted = self.wavelength[self.needed]
+        if cube.sizes[schema.BAND] == self.count and _same(wanted, found[self.needed]).all():
+            return cube
+        apart = np.abs(wanted[:, None] - np.nan_to_num(found, nan=np.inf))
+        nearest = apart.argmin(axis=1)
+        if not _same(wanted, found[nearest]).all() or np.unique(nearest).size < nearest.size:
+            return cube
+        places = np.full(self.count, nearest[0])
+        places[self.needed] = nearest
+        return cube.isel({schema.BAND: places})
 
     def _check_same(self, cube: xr.DataArray) -> None:
         """Raise unless the scene has the needed bands of the training scene in the same places."""
@@ -310,7 +331,7 @@ def _check_coverage(
 
 def _check_same_wavelengths(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> None:
     apart = np.abs(found - wanted)
-    differing = np.flatnonzero(~(apart <= _SAME_WAVELENGTH))
+    differing = np.flatnonzero(~_same(wanted, found))
     if differing.size:
         first = [f"{wanted[band]:.1f} nm (scene: {found[band]:.1f})" for band in differing[:3]]
         more = f" and {differing.size - 3} more" if differing.size > 3 else ""
@@ -319,6 +340,10 @@ def _check_same_wavelengths(wanted: NDArray[np.float64], found: NDArray[np.float
             f"{differing.size} of {wanted.size} bands differ, by up to {np.nanmax(apart):.1f} nm: "
             f"{', '.join(first)}{more}. {_REMEDY}"
         )
+
+
+def _same(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(found - wanted) <= _SAME_WAVELENGTH)
 
 
 def _known_wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:

@@ -18,7 +18,8 @@ from hsreject.schema import OPERATING_POINT, total_halo
 if TYPE_CHECKING:
     from hsreject.classes import ClassTable
     from hsreject.classify.scene_classifier import SceneClassifier
-    from hsreject.rejection import RankedRejector
+    from hsreject.mapping.foreign import TrainingScene
+    from hsreject.rejection import Novelty, RankedRejector
     from hsreject.rejection.rejector import Goal
 
 
@@ -37,6 +38,9 @@ class MapModel:
         classifier has not seen: the variables of :func:`hsreject.rejection_curve`. Empty if there
         were none. They say which threshold a rejection cost or an accuracy asks for, and hold on
         another scene as far as that resembles the training scene.
+    training_scene : TrainingScene, optional
+        What the training scene looked like, so that scenes of another kind can be told; without it
+        every scene is mapped.
     title : str
         What the configuration calls itself.
     configuration : str
@@ -47,6 +51,7 @@ class MapModel:
     rejector: RankedRejector
     _: KW_ONLY
     calibration: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    training_scene: TrainingScene | None = None
     title: str = ""
     configuration: str = ""
 
@@ -59,6 +64,18 @@ class MapModel:
     def halo(self) -> int | None:
         """How many pixels around a pixel decide about it; None: the whole scene does."""
         return total_halo([self.classifier.halo, self.rejector.halo])
+
+    @property
+    def novelty(self) -> Novelty:
+        """How well pixels fit its training pixels."""
+        if self.training_scene is None:
+            raise InputError("Novelty needs a model with a training_scene. Make one with train.")
+        return self.training_scene.novelty
+
+    @property
+    def lowest_confidence(self) -> float:
+        """A lower bound of the confidences of pixels that are not novel."""
+        return self.rejector.lowest(len(self.classes.values))
 
     @property
     def n_calibration_pixels(self) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -21,10 +21,12 @@ from hsreject.io.maps import open_map, write_maps
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
 from hsreject.mapping.finished_blocks import finished_blocks, keeping_blocks
+from hsreject.mapping.foreign import NOVEL, Kinship, window_chunks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares, pixel_hectares
 from hsreject.mapping.model_file import load_model
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.registry import check_choice
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.rejector import (
     ACCURACY,
@@ -88,6 +90,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     variable: str | None = None,
     band_axis: int | None = None,
     match_bands: str = "exact",
+    foreign: str = "refuse",
     memory: str | float = "2GB",
     block_size: int | None = None,
     n_workers: int | None = None,
@@ -129,6 +132,13 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Of a .mat or .npy file, as for :func:`hsreject.open_scene`.
     match_bands : {"exact", "nearest", "interpolate"}
         What to do with a scene that has other bands than the training scene.
+    foreign : {"refuse", "allow"}
+        What to do with a scene that is unlike the training scene. Before any long work some 4,000
+        pixels all over it are read. One is novel if it lies farther from every training pixel, in
+        the features that the classifier sees, than 99 % of the training scene does. "refuse" raises
+        where more than half of them are novel; where more than a tenth are, it warns
+        (:class:`hsreject.errors.DriftWarning`) and rejects every novel pixel, whose confidence then
+        lies below all others. "allow" maps every scene as if it were like the training scene.
     memory : str or float
         Bound of the memory of this process, like "2GB"; on a cluster, what one worker with one
         thread needs. :func:`hsreject.mapping.blocks.cut_scene` has the formula.
@@ -166,6 +176,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     trained = model if isinstance(model, MapModel) else _map_model(model)
     known = None if goal.name == FRACTION else _known_threshold(trained, goal)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
+    kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
+    reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
     blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
     cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
@@ -177,10 +189,17 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     ):
         continued = 0 if kept is None else len(list(kept.glob("*.npy")))
         ranking = rank_scene(
-            cube, trained, blocks, match_bands=match_bands, kept=kept, progress=progress
+            cube,
+            trained,
+            blocks,
+            match_bands=match_bands,
+            kept=kept,
+            lowered=reject_novel,
+            progress=progress,
         )
         ranking = _computed(ranking, folder, progress)
-        rejection = known or _for_fraction(ranking["confidence"], goal.value, progress)
+        lowest = trained.lowest_confidence if reject_novel else -np.inf
+        rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
         maps = rejection_maps(
             ranking["label"],
             ranking["confidence"],
@@ -195,6 +214,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             scene=_name(scene, "scene"),
             model=_name(model, "model"),
         )
+        if kinship is not None:
+            n_novel = int((maps["confidence"] < lowest).sum()) if reject_novel else None
+            summary = replace(summary, kinship=kinship, n_novel=n_novel)
         if folder is not None:
             target = folder / "label_with_rejection.tif"
             write_maps({target: maps["label_with_rejection"]}, progress=progress)
@@ -237,6 +259,20 @@ def _opened(
     return check_dims(scene, CUBE_DIMS, name="scene")
 
 
+def _kinship(
+    opened: Callable[[object], xr.DataArray], model: MapModel, *, match_bands: str, foreign: str
+) -> Kinship | None:
+    """Return how like the training scene a scene is; raise or warn where it is not."""
+    check_choice("foreign", foreign, ("refuse", "allow"))
+    if model.training_scene is None:
+        return None
+    _, *shape = opened("auto").shape
+    cube = opened(window_chunks((shape[0], shape[1]), model.classifier.halo))
+    kinship = model.training_scene.compare(cube, model.classifier, match_bands=match_bands)
+    kinship.check(foreign)
+    return kinship
+
+
 def _cut(
     cube: xr.DataArray,
     model: MapModel,
@@ -250,14 +286,16 @@ def _cut(
     stored = cube.encoding.get("preferred_chunks", {})
     grain = tuple(stored[dim] for dim in MAP_DIMS) if set(MAP_DIMS) <= set(stored) else None
     n_classes = len(model.classes.values)
+    bytes_waiting = 4 * n_classes * (2 if model.rejector.needs_p_value else 1)
     per_pixel = BYTES_PER_PIXEL + n_classes * model.rejector.bytes_per_class
+    per_pixel += 2 * (bytes_waiting - 4 * n_classes)  # p-values, and a copy while they overlap
     if model.halo is None:  # the image itself is kept, and a copy while it is put together
         per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
     return cut_scene(
         (n_rows, n_columns),
         n_bands=n_bands,
         bytes_per_pixel=per_pixel,
-        bytes_waiting=4 * n_classes,
+        bytes_waiting=bytes_waiting,
         halo=None if model.halo is None else model.rejector.halo,
         memory=memory,
         grain=grain,
@@ -283,27 +321,48 @@ def rank_scene(
     *,
     match_bands: str,
     kept: Path | None,
+    lowered: bool = False,
     progress: ProgressCallback,
 ) -> xr.Dataset:
     """Return `label` and `confidence` (y, x) of a scene, lazy where it is mapped in blocks.
 
-    The probabilities of the whole scene are one lazy array, so every pixel is read and classified
-    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
-    halo is trimmed away. Finished blocks are kept in the folder `kept`, and taken from there.
+    Finished blocks are kept in the folder `kept`, and taken from there. With `lowered` the
+    confidence of novel pixels lies below all others.
     """
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     matched = _with_bands_of(model, cube, match_bands)
     probability = model.classifier.predict_proba(matched)
-    image = cube if match_bands == "exact" else matched
+    p_value = _class_p_value(model, matched)
+    image = model.classifier.band_requirements_.ordered(cube) if match_bands == "exact" else matched
     if model.halo is None:  # one block, whose priors see the image itself
-        evidence = Evidence(probability.compute(), image=image.compute())
+        p_value = None if p_value is None else p_value.compute()
+        evidence = Evidence(probability.compute(), class_p_value=p_value, image=image.compute())
         label, confidence = model.rejector.label_and_confidence(evidence, progress)
-        return xr.Dataset({"label": label, "confidence": confidence})
-    layers = probability.data
+    else:
+        label, confidence = _rank_blocks(probability, p_value, image, model, blocks, kept)
+    if lowered:
+        confidence = _novel_lowered(confidence, model, matched)
+    return xr.Dataset({"label": label, "confidence": confidence})
+
+
+def _rank_blocks(
+    probability: xr.DataArray,
+    p_value: xr.DataArray | None,
+    image: xr.DataArray,
+    model: MapModel,
+    blocks: Blocks,
+    kept: Path | None,
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return label and confidence (y, x), lazily.
+
+    The probabilities of the whole scene are one lazy array, so every pixel is read and classified
+    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
+    halo is trimmed away.
+    """
     guide = model.rejector.guide(image)
-    if guide is not None:
-        layers = da.concatenate([layers, guide.data.astype(layers.dtype)])
+    fields = [field.data for field in (probability, p_value, guide) if field is not None]
+    layers = da.concatenate([field.astype(probability.dtype) for field in fields])
     kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", "f4")])
     ranked = da.map_overlap(
         partial(_rank_block, model=model, dtype=kind),
@@ -318,8 +377,23 @@ def rank_scene(
         ranked = keeping_blocks(ranked, kept)
     label = _on_grid(probability, ranked["label"])
     label.attrs["_FillValue"] = nodata_label(label.dtype)
-    confidence = _on_grid(probability, ranked["confidence"])
-    return xr.Dataset({"label": attach_classes(label, model.classes), "confidence": confidence})
+    return attach_classes(label, model.classes), _on_grid(probability, ranked["confidence"])
+
+
+def _class_p_value(model: MapModel, matched: xr.DataArray) -> xr.DataArray | None:
+    """Return how well pixels fit the training pixels of each class, if that counts."""
+    if not model.rejector.needs_p_value:
+        return None
+    return model.novelty.p_value(model.classifier.transform(matched))
+
+
+def _novel_lowered(
+    confidence: xr.DataArray, model: MapModel, matched: xr.DataArray
+) -> xr.DataArray:
+    """Return confidences that lie below all others where a pixel is novel."""
+    rarity = model.novelty.rarity(model.classifier.transform(matched))
+    lowered = np.minimum(confidence, model.lowest_confidence) - 1
+    return confidence.where(~(rarity <= NOVEL), lowered)
 
 
 def _with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
@@ -340,11 +414,15 @@ def _rank_block(
     probability = xr.DataArray(
         layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(model.classes.values)}
     )
+    p_value, n_fields = None, n_classes
+    if model.rejector.needs_p_value:
+        p_value, n_fields = probability.copy(data=layers[n_classes : 2 * n_classes]), 2 * n_classes
     if not valid_pixels(probability).any():
         ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
         return ranked
-    rejector: RankedRejector = model.rejector.in_block(layers[n_classes:])
-    label, confidence = rejector.label_and_confidence(Evidence(probability), no_progress)
+    rejector: RankedRejector = model.rejector.in_block(layers[n_fields:])
+    evidence = Evidence(probability, class_p_value=p_value)
+    label, confidence = rejector.label_and_confidence(evidence, no_progress)
     ranked["label"], ranked["confidence"] = label.values, confidence.values
     return ranked
 
@@ -371,10 +449,13 @@ def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallba
 
 
 def _for_fraction(
-    confidence: xr.DataArray, fraction: float, progress: ProgressCallback
+    confidence: xr.DataArray, fraction: float, lowest: float, progress: ProgressCallback
 ) -> Rejection:
-    """Return the threshold that rejects the wanted share of this scene."""
+    """Return the threshold that rejects the wanted share, and whatever lies below `lowest`."""
     found = threshold_for_fraction(confidence, fraction, progress=progress)
+    if found.value < lowest:
+        source = "pixels unlike the training pixels, which are more than the wanted fraction"
+        return Rejection(FRACTION, fraction, lowest, source)
     reachable = (found.reachable_below, found.reachable_above)
     source = "the confidence at the wanted rank among all pixels of this scene"
     return Rejection(FRACTION, fraction, found.value, source, reachable)

@@ -16,6 +16,8 @@ from hsreject.schema import class_table
 if TYPE_CHECKING:
     import xarray as xr
 
+    from hsreject.mapping.foreign import Kinship
+
 
 @dataclass(frozen=True)
 class ClassShare:
@@ -59,6 +61,8 @@ class MapSummary:
     n_workers: int  # how many blocks were worked on at once
     scene: str  # what it is called, usually the path
     model: str  # the same
+    kinship: Kinship | None = None  # with the training scene; None where the model has none
+    n_novel: int | None = None  # pixels rejected because they are novel; None where none need be
 
     @property
     def n_pixels(self) -> int:
@@ -74,6 +78,17 @@ class MapSummary:
     def rejected_fraction(self) -> float:
         """The share of the pixels with data that is rejected."""
         return self.n_rejected / self.n_pixels if self.n_pixels else 0.0
+
+    @property
+    def kinship_in_words(self) -> str:
+        """How many pixels are unlike the training pixels, in a line."""
+        if self.kinship is None:
+            return ""
+        if self.n_novel is None:
+            share, of = self.kinship.novel_share, f"{self.kinship.n_sampled} pixels looked at"
+            return f"unlike the training pixels: {100 * share:.2f} % of {of}"
+        share, of = self.n_novel / self.n_pixels, f"{self.n_pixels} pixels with data"
+        return f"unlike the training pixels: {100 * share:.2f} % of {of}, all of them rejected"
 
     def hectares(self, n_pixels: int) -> float | None:
         """Return the area of a number of pixels, if it is known."""
@@ -93,10 +108,22 @@ class MapSummary:
             "pixels_rejected": self.n_rejected,
             "rejected_fraction": self.rejected_fraction,
             "rejection": rejection,
+            "foreign": self._foreign(),
             "blocks": {"number": self.n_blocks, "side": self.side, "halo": self.halo},
             "classes": [self._row(share) for share in self.classes],
         }
         return tomli_w.dumps(document)
+
+    def _foreign(self) -> dict[str, Any]:
+        if self.kinship is None:
+            return {}
+        told: dict[str, Any] = {
+            "pixels_looked_at": self.kinship.n_sampled,
+            "novel_share_of_these": self.kinship.novel_share,
+        }
+        if self.n_novel is not None:
+            told |= {"pixels_novel": self.n_novel, "novel_share": self.n_novel / self.n_pixels}
+        return told
 
     def _row(self, share: ClassShare) -> dict[str, Any]:
         row = {

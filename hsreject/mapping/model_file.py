@@ -26,11 +26,13 @@ from hsreject.errors import FileError, InputError
 from hsreject.features import FEATURES
 from hsreject.features.spectra import BandRequirements
 from hsreject.files import replacing
+from hsreject.mapping.foreign import TrainingScene
 from hsreject.mapping.map_model import MapModel
-from hsreject.rejection import REJECTORS, RankedRejector
+from hsreject.rejection import REJECTORS, Novelty, RankedRejector
+from hsreject.rejection.novelty import RankReference
 
 FORMAT = "hsreject model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Files name the modules of what they hold, so moving a class makes a new version."""
 
 # Plain holders of numbers inside scikit-learn that skops leaves to its callers to trust.
@@ -126,8 +128,9 @@ def load_model(
         raise FileError(f"{path} is not a model of hsreject. Make one with 'hsreject train'.")
     if content.get("format_version") != FORMAT_VERSION:
         raise FileError(
-            f"{path} has format version {content.get('format_version')}; this hsreject reads "
-            f"version {FORMAT_VERSION}. Use the version of hsreject that wrote it, or train again."
+            f"{path} is a model of another version of hsreject (its format is "
+            f"{content.get('format_version')}, this one reads {FORMAT_VERSION}, which also "
+            "remembers what the training scene looked like). Train it again with 'hsreject train'."
         )
     model = content.get("model")
     if not _is_whole(model):
@@ -166,7 +169,10 @@ def _own_types() -> list[str]:
     """Return the names of the types that models of hsreject are made of."""
     registries = (FEATURES, CLASSIFIERS, PRIORS, SOLVERS, CONFIDENCES, REJECTORS)
     parts = [part for registry in registries for part in registry.values()]
-    frame = (MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA)
+    frame = (
+        *(MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA),
+        *(TrainingScene, Novelty, RankReference),
+    )
     return [
         f"{part.__module__}.{part.__qualname__}"
         for part in (*frame, *parts)
@@ -183,6 +189,7 @@ def _is_whole(model: object) -> TypeGuard[SceneClassifier | MapModel]:
             _is_whole(state.get("classifier"))
             and isinstance(state.get("rejector"), RankedRejector)
             and _is_curve(state.get("calibration"))
+            and isinstance(state.get("training_scene"), TrainingScene | None)
             and all(isinstance(text, str) for text in texts)
         )
     return _is_fitted(model)

@@ -416,11 +416,6 @@ def _with_context(table: dict[str, Any], context: SegSALSA | None) -> dict[str, 
     if "context" in table:
         raise ConfigError(f"[rejectors] '{name}' has the context of [context]: leave it out here.")
     check_keys(table, ["name", "title", *options], section="rejectors")
-    if "novelty_exponent" in table:
-        raise ConfigError(
-            f"[rejectors] '{name}': novelty_exponent says how novelty counts, and a run measures "
-            "none. Leave it out; hsreject.Novelty measures it in Python."
-        )
     if "context" not in options:
         return table
     if context is None:

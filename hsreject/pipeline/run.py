@@ -32,6 +32,7 @@ from hsreject.pipeline.stages import Stage, Stages
 from hsreject.pipeline.tuning import best_settings
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import Rejector
+from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.report.run_report import along
 from hsreject.schema import BAND, CATEGORY, OPERATING_POINT, REJECTOR, reference_pixels
 
@@ -143,6 +144,7 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
     for name, other in others.items():
         systems[name] = _rejected(other, other.plan.ranking, name, stages, split)
     maps = mapped.context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
+    maps = maps.drop_vars(CLASS_P_VALUE, errors="ignore")  # as large as the class probabilities
     acting = [mapped.plan.acting(rejector) for rejector in mapped.plan.rejectors.values()]
     maps["has_threshold"] = REJECTOR, [rejector.has_threshold for rejector in acting]
     return SeedResult(
@@ -166,8 +168,14 @@ def _mapped(
     if plan.tuning is not None and plan.tuning.of_model:
         tuned = stages.tune(plan, split, name=f"{prefix}choosing")
         plan = plan.changed(best_settings(tuned.data))
+    novelty = any(rejector.needs_p_value for rejector in plan.rejectors.values())
     pixelwise = stages.classify(
-        plan.model, split, name=f"{prefix}classifier", fitted=fitted, before=after
+        plan.model,
+        split,
+        name=f"{prefix}classifier",
+        novelty=novelty,
+        fitted=fitted,
+        before=after,
     )
     if plan.tuning is not None and tuned is None:  # on the model that is fitted already
         tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)

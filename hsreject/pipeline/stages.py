@@ -26,7 +26,8 @@ from hsreject.io.netcdf import open_dataset, write_dataset
 from hsreject.pipeline.plan import Plan, SceneModel
 from hsreject.pipeline.tuning import TUNED_SECTIONS, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
-from hsreject.rejection import Rejector
+from hsreject.rejection import Novelty, Rejector
+from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.schema import NO_REFERENCE
 
 POOL = "pool"
@@ -79,28 +80,33 @@ class Stages:
         split: Stage,
         *,
         name: str,
+        novelty: bool = False,
         fitted: Any = None,
         before: Stage | None = None,
     ) -> Stage:
         """Return the class `probability` of a model fitted to the training pixels.
 
-        A model that weighs candidates of its own leaves what it tried, as `pool_...`. Where the
-        stage `before` has left it `fitted`, it is taken as it is.
+        With `novelty` there is the `class_p_value` of the training pixels, too. A model that weighs
+        candidates of its own leaves what it tried, as `pool_...`. Where the stage `before` has left
+        it `fitted`, it is taken as it is.
         """
         done = clone(model) if fitted is None else fitted
+        train = split.data["train"]
 
         def compute() -> xr.Dataset:
             if fitted is None:
-                probability = done.fit_predict_proba(
-                    self.cube, split.data["train"], progress=self.progress
-                )
+                probability = done.fit_predict_proba(self.cube, train, progress=self.progress)
             else:
                 probability = done.predict_proba(self.cube)
             tried = getattr(done, "tried_", xr.Dataset())
             names = {str(name): f"{POOL}_{name}" for name in (*tried.dims, *tried.variables)}
-            return tried.rename(names).assign(probability=probability.compute())
+            found = tried.rename(names).assign(probability=probability.compute())
+            if novelty:
+                features = done.transform(self.cube)
+                found[CLASS_P_VALUE] = Novelty().fit(features, train).p_value(features).compute()
+            return found
 
-        found = self._kept(name, tokenize(split.key, clone(model)), compute, before)
+        found = self._kept(name, tokenize(split.key, clone(model), novelty), compute, before)
         return replace(found, model=done if hasattr(done, "classes_") else None)
 
     def solve_context(

@@ -10,13 +10,15 @@ import xarray as xr
 from sklearn.base import clone
 
 from hsreject.errors import ConfigError
+from hsreject.mapping.foreign import TrainingScene
 from hsreject.mapping.map_model import MapModel, calibration_of
 from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.result import config_text
 from hsreject.pipeline.run import planned
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection import RankedRejector, Rejector
+from hsreject.rejection import FieldRejector, RankedRejector, Rejector
+from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.schema import NO_REFERENCE
 
 
@@ -71,14 +73,20 @@ def train(
         tried = tune(plan, cube, training, fitted=classifier, progress=progress)
         plan = plan.changed(best_settings(tried))
     chosen = _chosen_rejector(plan, rejector)
+    training_scene = TrainingScene.of(cube, training, classifier)
+    maps = xr.Dataset({"probability": probability.compute(), "image": cube})
+    if isinstance(chosen, FieldRejector) and chosen.novelty:
+        features = classifier.transform(cube)
+        maps[CLASS_P_VALUE] = training_scene.novelty.p_value(features).compute()
+        chosen = chosen.referring_to(maps, progress=progress)
     calibration = {}
     if (test != NO_REFERENCE).any():
-        maps = xr.Dataset({"probability": probability.compute(), "image": cube})
         calibration = calibration_of(chosen.operating_points(maps, test, progress=progress))
     return MapModel(
         classifier,
         chosen,
         calibration=calibration,
+        training_scene=training_scene,
         title=plan.title,
         configuration=config_text(plan.document),
     )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PROBABILITY = "probability"
 HIDDEN_FIELD = "hidden_field"
-NOVELTY_P_VALUE = "novelty_p_value"
+CLASS_P_VALUE = "class_p_value"
 IMAGE = "image"
 
 
@@ -38,15 +38,15 @@ class Evidence:
         Class probabilities.
     hidden_field : DataArray (category, y, x), optional
         The solution of the context, where it is known already.
-    novelty_p_value : DataArray (y, x), optional
-        How well the pixel fits what the classifier was trained on (:class:`hsreject.Novelty`).
+    class_p_value : DataArray (category, y, x), optional
+        How well the pixel fits the training pixels of each class (:class:`hsreject.Novelty`).
     image : DataArray (band, y, x), optional
         What priors with image edges look at.
     """
 
     probability: xr.DataArray
     hidden_field: xr.DataArray | None = None
-    novelty_p_value: xr.DataArray | None = None
+    class_p_value: xr.DataArray | None = None
     image: xr.DataArray | None = None
 
     @classmethod
@@ -62,7 +62,7 @@ class Evidence:
         return cls(
             _field(maps[PROBABILITY], name=PROBABILITY),
             _field(maps[HIDDEN_FIELD], name=HIDDEN_FIELD) if HIDDEN_FIELD in maps else None,
-            _optional(maps, NOVELTY_P_VALUE, MAP_DIMS),
+            _optional(maps, CLASS_P_VALUE, FIELD_DIMS),
             _optional(maps, IMAGE, CUBE_DIMS),
         )
 

@@ -25,7 +25,7 @@ from hsreject.rejection.joint_search import (
     search_fraction,
     sweep_fractions,
 )
-from hsreject.rejection.novelty import DEFAULT_EXPONENT
+from hsreject.rejection.novelty import check_novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.rejector import (
     ACCURACY,
@@ -96,9 +96,11 @@ class JointRejector(Rejector):
     rejection_classes : int
         Into how many equal classes rejection is divided; 1 is the paper's rule. On Indian Pines a
         solve with 4 takes a quarter fewer iterations and keeps more accuracy.
-    novelty_exponent : float
-        The odds of failure are divided by ``novelty_p_value ** novelty_exponent`` when the maps
-        hold novelty p-values: 0 ignores them.
+    novelty : bool
+        Whether pixels unlike the training pixels of their class fail more easily: their odds of
+        failure are divided by the p-value of their likeliest class. The maps must hold
+        `class_p_value`. Of woods held out of Indian Pines, 71 % instead of 11 % are among the first
+        quarter that is rejected.
     n_workers : int, optional
         Solves that run at the same time in a sweep; by default one per core.
     store : str or Path, optional
@@ -129,13 +131,13 @@ class JointRejector(Rejector):
     fraction_tol: float = 0.005
     n_points: int = 20
     rejection_classes: int = 1
-    novelty_exponent: float = DEFAULT_EXPONENT
+    novelty: bool = False
     n_workers: int | None = field(default=None, repr=False)
     store: str | Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_context(self.context)
-        check_number("novelty_exponent", self.novelty_exponent, least=0)
+        check_novelty(self.novelty)
         if check_number("fraction_tol", self.fraction_tol, above=0) >= 1:
             raise InputError(
                 f"fraction_tol is a share of the pixels, below 1 (got {self.fraction_tol:g}). "
@@ -150,7 +152,12 @@ class JointRejector(Rejector):
 
     def without_context(self) -> PixelwiseRejector:
         """Return pixelwise rejection: rejection is the largest class where (1 - q) max p < q."""
-        return PixelwiseRejector("maximum", novelty_exponent=self.novelty_exponent)
+        return PixelwiseRejector("maximum", novelty=self.novelty)
+
+    @property
+    def needs_p_value(self) -> bool:
+        """Whether novelty counts."""
+        return self.novelty
 
     def reject(
         self,
@@ -219,7 +226,7 @@ class JointRejector(Rejector):
         return JointProblem(
             Evidence.of(maps),
             context=self.context,
-            novelty_exponent=self.novelty_exponent,
+            novelty=self.novelty,
             rejection_classes=self.rejection_classes,
             store=None if self.store is None else Path(self.store),
         )

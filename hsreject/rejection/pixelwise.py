@@ -33,9 +33,12 @@ class PixelwiseRejector(FieldRejector):
     confidence : str or Confidence
         "maximum" (the paper's maximum probability), "margin" (breaking ties), "entropy", or an
         object.
-    novelty_exponent : float
-        The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
-        novelty p-values: 0 ignores them, 1 is the plain product.
+    novelty : bool
+        Whether pixels unlike the training pixels of their class, such as those of classes that were
+        never trained on, are rejected earlier. The confidence is then
+        ``sqrt(rank of the confidence * p_k)``, with the p-value of the class of the label; the maps
+        must hold `class_p_value`. On Indian Pines the AUROC of classes held out rises from
+        0.64 to 0.86 (``examples/unknown_classes.py``).
 
     Examples
     --------
@@ -57,8 +60,7 @@ class PixelwiseRejector(FieldRejector):
     def meaning(self, evidence: Evidence) -> str:
         """Return that the maximum of calibrated probabilities is the probability of the label."""
         by_maximum = isinstance(named_confidence(self.confidence), Maximum | TieBrokenMaximum)
-        lowered = evidence.novelty_p_value is not None and self.novelty_exponent > 0
-        honest = by_maximum and not lowered and evidence.probability.attrs.get(CALIBRATED)
+        honest = by_maximum and not self.novelty and evidence.probability.attrs.get(CALIBRATED)
         return LABEL_PROBABILITY if honest else RANK
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import xarray as xr
@@ -13,10 +13,13 @@ from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.errors import InputError
 from hsreject.measures.curve import rejection_curve
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.registry import check_number
 from hsreject.rejection.calibration import Calibration, calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.novelty import DEFAULT_EXPONENT, lowered_by_novelty
+from hsreject.rejection.novelty import (
+    RankReference,
+    check_novelty,
+    with_novelty,
+)
 from hsreject.rejection.rejector import (
     ACCURACY,
     FRACTION,
@@ -57,7 +60,8 @@ class RankedRejector(Rejector):
     ...
     ...     def label_and_confidence(self, evidence, progress):
     ...         difference = evidence.probability - evidence.probability.shift(x=1)
-    ...         return label_map(evidence.probability), -abs(difference).max("category").fillna(0)
+    ...         alike = 1 - abs(difference).max("category").fillna(0)
+    ...         return label_map(evidence.probability), alike
     >>> probability = np.array([[[0.9, 0.9, 0.2, 0.1]], [[0.1, 0.1, 0.8, 0.9]]])
     >>> NeighborRejector().reject(probability, fraction=0.25).label_with_rejection.values
     array([[1, 1, 0, 2]], dtype=uint8)
@@ -77,6 +81,13 @@ class RankedRejector(Rejector):
     def bytes_per_class(self) -> int:
         """Bytes per pixel and class that ranking a block takes, probabilities included."""
         return 24
+
+    def lowest(self, n_classes: int) -> float:
+        """Return a lower bound of the confidences for that many classes.
+
+        Pixels unlike all training pixels of a model are mapped with a confidence below it.
+        """
+        return 0.0
 
     def guide(self, image: xr.DataArray) -> xr.DataArray | None:
         """Return what the rejector takes from the image of a whole scene, (layer, y, x), or None.
@@ -210,20 +221,45 @@ class FieldRejector(RankedRejector):
     """Rejects the pixels whose field is least decided; subclasses say which field.
 
     `confidence` says how decided a pixel is, by a name in ``hsreject.confidence.CONFIDENCES`` or an
-    object; novelty p-values to the power of `novelty_exponent` lower it.
+    object. With `novelty` it is joined by how well the pixel fits the training pixels::
+
+        sqrt(rank of the confidence * conformal p-value of the class of the label)
+
+    which lies in (0, 1] and orders pixels as Fisher's sum of log p-values does. True ranks within
+    the scene that is given; a :class:`~hsreject.rejection.novelty.RankReference`, which a trained
+    model has, ranks within the scene that it is of.
     """
 
     _: KW_ONLY
     confidence: str | Confidence = "maximum"
-    novelty_exponent: float = DEFAULT_EXPONENT
+    novelty: bool | RankReference = False
 
     def __post_init__(self) -> None:
         named_confidence(self.confidence)  # raises if there is no such confidence
-        check_number("novelty_exponent", self.novelty_exponent, least=0)
+        check_novelty(self.novelty)
+
+    @property
+    def needs_p_value(self) -> bool:
+        """Whether novelty counts."""
+        return bool(self.novelty)
+
+    def lowest(self, n_classes: int) -> float:
+        """Return 0, a rank, with novelty; else what the confidence says."""
+        return 0.0 if self.novelty else named_confidence(self.confidence).lowest(n_classes)
 
     @abstractmethod
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
         """Return the field (category, y, x) that decides."""
+
+    def referring_to(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> Self:
+        """Return this rejector with novelty, its ranks referring to the scene of these maps."""
+        ranking = replace(self, novelty=False).rank(maps, progress=progress)
+        return replace(self, novelty=RankReference.of(ranking["confidence"]))
 
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback
@@ -232,7 +268,8 @@ class FieldRejector(RankedRejector):
         confidence = named_confidence(self.confidence)
         field = self.field_of(evidence, progress)
         label, sure = decide(field, confidence, evidence.probability)
-        lowest = confidence.lowest(field.sizes[CATEGORY])
-        return label, lowered_by_novelty(
-            sure, evidence, exponent=self.novelty_exponent, lowest=lowest
-        )
+        if not self.novelty:
+            return label, sure
+        reference = self.novelty if isinstance(self.novelty, RankReference) else None
+        label, sure = label.compute(), sure.compute()
+        return label, with_novelty(label, sure, evidence, reference)

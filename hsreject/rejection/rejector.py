@@ -45,6 +45,8 @@ class Rejector(ABC):
         Whether it is one threshold on a confidence, which can be carried to another scene.
     indifferent_options : tuple of str
         Its options that do not change a result, such as a number of workers.
+    needs_p_value : bool
+        Whether it looks at `class_p_value`: how well pixels fit the training pixels.
 
     Examples
     --------
@@ -93,6 +95,11 @@ class Rejector(ABC):
         """Return what it comes to where the context has the weight 0: itself, if it needs none."""
         return self
 
+    @property
+    def needs_p_value(self) -> bool:
+        """False, unless a rejector says otherwise."""
+        return False
+
     @abstractmethod
     def reject(
         self,
@@ -111,7 +118,8 @@ class Rejector(ABC):
         maps : Dataset, DataArray or array
             Class probabilities (category, y, x), or a Dataset with `probability` and, optionally,
             `hidden_field` (category, y, x): the solution of the context, where it is known already,
-            taken as it is; `novelty_p_value` (y, x) of :class:`hsreject.Novelty`; and `image`
+            taken as it is; `class_p_value` (category, y, x) of :class:`hsreject.Novelty`, which a
+            rejector with novelty needs; and `image`
             (band, y, x), which a context whose priors look at the image needs.
         fraction : float in [0, 1], optional
             Wanted share of rejected pixels; the nearest share that can be reached is taken.

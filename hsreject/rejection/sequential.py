@@ -37,9 +37,12 @@ class SequentialRejector(FieldRejector):
     confidence : str or Confidence
         "tie_broken_maximum" (the largest value of the hidden field, ties broken by the class
         probability), "maximum", "margin", "entropy", "posterior", or an object.
-    novelty_exponent : float
-        The confidence is multiplied by ``novelty_p_value ** novelty_exponent`` when the maps hold
-        novelty p-values: 0 ignores them, 1 is the plain product.
+    novelty : bool
+        Whether pixels unlike the training pixels of their class, such as those of classes that were
+        never trained on, are rejected earlier. The confidence is then
+        ``sqrt(rank of the confidence * p_k)``, with the p-value of the class of the label; the maps
+        must hold `class_p_value`. On Indian Pines the AUROC of classes held out rises from
+        0.61 to 0.85 (``examples/unknown_classes.py``).
 
     Examples
     --------
@@ -67,7 +70,7 @@ class SequentialRejector(FieldRejector):
 
     def without_context(self) -> PixelwiseRejector:
         """Return pixelwise rejection by the same confidence: the probabilities are the field."""
-        return PixelwiseRejector(self.confidence, novelty_exponent=self.novelty_exponent)
+        return PixelwiseRejector(self.confidence, novelty=self.novelty)
 
     @property
     def halo(self) -> int | None:

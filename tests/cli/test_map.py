@@ -148,10 +148,24 @@ def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tm
 
 
 @pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")
+def test_a_foreign_scene_is_refused_until_allowed(capsys, files, cube, tmp_path) -> None:
+    path = write_scene(10_000 * cube, tmp_path / "scaled.tif", "GTiff")
+    arguments = ("map", path, "--model", files["model"], "--out", tmp_path / "out")
+    assert call(*arguments, "--fraction", 0.1) == 2
+    told = capsys.readouterr().err
+    assert "divide the scene by 10,000" in told
+    assert "--foreign allow" in told
+    assert not (tmp_path / "out").exists()
+    assert call(*arguments, "--fraction", 0.1, "--foreign", "allow") == 0
+    assert "unlike the training pixels: 100.00 %" in capsys.readouterr().out
+    summary = tomllib.loads((tmp_path / "out" / "summary.toml").read_text())
+    assert summary["foreign"]["novel_share_of_these"] == 1
+
+
 def test_arrays_are_mapped_as_the_options_say_and_a_guess_is_one_line(
     capsys, files, cube, tmp_path
 ) -> None:
-    values = cube.fillna(0).values
+    values = cube.fillna(cube.mean()).values
     savemat(tmp_path / "scene.mat", {"other": values[:3], "scene": values})
     out = tmp_path / "out"
     options = ("--variable", "scene", "--band-axis", 0, "--fraction", 0.2, "--out", out)

@@ -43,7 +43,7 @@ def test_labels_of_blocks_are_those_of_the_whole_scene(context) -> None:
     scene = larger_scene(230, 210, noise=0.1)  # so much that the context decides
     model = hr.train({**CONFIG, "context": context})
     whole = solved_at_once(model, scene)
-    made = hr.map_scene(scene, model, fraction=0.1, block_size=80)
+    made = hr.map_scene(scene, model, fraction=0.1, block_size=80, foreign="allow")
     assert made.summary.n_blocks == 9
     agreement = (made.maps["label"].values == whole["label"].values).mean()
     assert agreement >= 0.999
@@ -206,6 +206,6 @@ def test_a_failing_block_leaves_nothing_behind(model, scene, tmp_path: Path) -> 
     broken = scene.where(scene.x > scene.x[100], 0.0).chunk({"y": 50, "x": 50})
     lazy = broken.copy(data=broken.data.map_blocks(fail, dtype=broken.dtype))
     out = tmp_path / "new" / "maps"
-    with pytest.raises(FileError, match=r"Cannot write|the disk went away"):
+    with pytest.raises(FileError, match="the disk went away"):
         hr.map_scene(lazy, model, out=out, fraction=0.1, block_size=80)
     assert not out.exists()

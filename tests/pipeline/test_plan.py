@@ -120,7 +120,7 @@ MISTAKES = [
     ({"context": None}, r"'sequential' needs a \[context\]"),
     ({"rejectors": "joint"}, r"\[\[rejectors\]\]"),
     ({"rejectors": ["joint", "joint"]}, "'joint' is there twice"),
-    ({"rejectors": [{"name": "pixelwise", "novelty_exponent": 1.0}]}, "novelty_exponent"),
+    ({"rejectors": [{"name": "pixelwise", "novelty": "yes"}]}, "novelty.*true or false"),
     ({"rejectors": [{"name": "joint", "context": 1}]}, "leave it out here"),
     ({"rejectors": [{"name": "joint", "store": 3}]}, "path of a folder"),
     ({"rejectors": [{"name": "pixelwise", "label": "mine"}]}, "Unknown key 'label'.*title"),

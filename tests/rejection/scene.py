@@ -51,5 +51,12 @@ def make_scene(*, shape: tuple[int, int] = (14, 15)) -> Scene:
     )
 
 
+def with_p_value(scene: Scene, p_value: np.ndarray | float) -> xr.Dataset:
+    """Return the probabilities of a scene and a p-value (y, x), the same for every class."""
+    like = scene.probability.drop_attrs()
+    data = np.broadcast_to(p_value, like.shape)
+    return xr.Dataset({"probability": scene.probability, "class_p_value": like.copy(data=data)})
+
+
 SMALL = make_scene()
 LARGE = make_scene(shape=(30, 33))

@@ -8,7 +8,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import InputError
-from tests.rejection.scene import CONTEXT, LARGE, SMALL
+from tests.rejection.scene import CONTEXT, LARGE, SMALL, with_p_value
 
 JOINT = hr.JointRejector(CONTEXT)
 
@@ -24,10 +24,6 @@ def on_grid(value, below=None) -> xr.DataArray:
     below = value if below is None else below
     values = np.where(np.arange(like.sizes["y"])[:, None] < 8, value, below)
     return like.copy(data=np.broadcast_to(values, like.shape))
-
-
-def with_novelty(p_value) -> xr.Dataset:
-    return xr.Dataset({"probability": SMALL.probability, "novelty_p_value": p_value})
 
 
 def test_without_failure_it_is_the_context_itself() -> None:
@@ -191,34 +187,33 @@ def test_operating_points_keep_the_accuracy_of_their_own_labels() -> None:
 
 
 def test_novelty_multiplies_the_odds_of_failure() -> None:
-    p_value = xr.full_like(LARGE.probability.isel(category=0, drop=True), 1.0)
-    p_value[5:9, 12:16] = 0.2**2
-    rejector = replace(JOINT, novelty_exponent=0.5)  # there: odds times five
-    evidence = xr.Dataset({"probability": LARGE.probability, "novelty_p_value": p_value})
-    found = rejector.reject(evidence, failure_probability=0.2)
-    odds = np.where(p_value < 1, 5.0, 1.0) * 0.2 / 0.8
+    p_value = np.ones(LARGE.reference.shape)
+    p_value[5:9, 12:16] = 0.2  # there: odds times five
+    rejector, maps = replace(JOINT, novelty=True), with_p_value(LARGE, p_value)
+    found = rejector.reject(maps, failure_probability=0.2)
+    odds = 0.2 / 0.8 / p_value
     expected = JOINT.reject(LARGE.probability, failure_probability=odds / (1 + odds))
     np.testing.assert_allclose(found.confidence, expected.confidence, atol=2e-3)  # float32 q
     assert found.rejected.values[6:8, 13:15].all()
-    assert not rejector.reject(evidence, fraction=0.0).rejected.any()
+    assert not rejector.reject(maps, fraction=0.0).rejected.any()
 
 
 @pytest.mark.parametrize("wanted", [0.1, 0.9])
 def test_novelty_of_the_whole_scene_only_shifts_the_search(wanted) -> None:
-    rejector = replace(JOINT, novelty_exponent=1.0)
+    rejector = replace(JOINT, novelty=True)
     plain = JOINT.reject(SMALL.probability, fraction=wanted).attrs
-    found = rejector.reject(with_novelty(on_grid(0.001)), fraction=wanted).attrs
+    found = rejector.reject(with_p_value(SMALL, 1e-3), fraction=wanted).attrs
     assert found["n_solves"] <= 12
     off = abs(found["rejected_fraction"] - wanted)
     assert off <= max(0.005, abs(plain["rejected_fraction"] - wanted) + 0.002)
 
 
 def test_a_sweep_reaches_down_to_novel_pixels() -> None:
-    rejector = replace(JOINT, novelty_exponent=1.0)
-    novel = with_novelty(on_grid(0.001))
+    rejector = replace(JOINT, novelty=True)
+    novel = with_p_value(SMALL, 1e-3)
     fraction = rejector.operating_points(novel, SMALL.reference).rejected_fraction.values
     assert ((fraction > 0) & (fraction < 1)).sum() >= 8
-    mixed = with_novelty(on_grid(0.006, below=1.0))
+    mixed = with_p_value(SMALL, on_grid(0.006, below=1.0).values)
     fraction = rejector.operating_points(mixed, SMALL.reference).rejected_fraction.values
     assert ((fraction > 0) & (fraction < 0.5)).any()  # some of the novel rows
     assert (abs(fraction - 8 / 14) < 0.02).any()  # all of them
@@ -275,8 +270,8 @@ def test_impossible_failure_probabilities_are_refused(wrong, message) -> None:
         ("n_workers", 0),
         ("store", 3),
         ("rejection_classes", 0),
-        ("novelty_exponent", -1),
-        ("novelty_exponent", None),
+        ("novelty", "yes"),
+        ("novelty", 1),
     ],
 )
 def test_impossible_settings_are_refused(option, value) -> None:
@@ -324,10 +319,11 @@ def test_what_stands_where_there_is_no_data_does_not_matter() -> None:
         odd[:3, :2] = value
         found = rejector.reject(SMALL.probability, failure_probability=odd)
         xr.testing.assert_equal(found, expected)
-    p_value = on_grid(0.5).copy(deep=True)
-    p_value[:3, :2] = -9999
-    odd, clean = with_novelty(p_value), with_novelty(p_value.where(p_value > 0))
-    for one in (rejector, hr.SequentialRejector(CONTEXT)):
+    p_value = np.full(SMALL.reference.shape, 0.5)
+    p_value[:3, :2] = np.nan
+    clean = with_p_value(SMALL, p_value)
+    odd = with_p_value(SMALL, np.nan_to_num(p_value, nan=-9999))
+    for one in (replace(rejector, novelty=True), hr.SequentialRejector(CONTEXT, novelty=True)):
         xr.testing.assert_equal(one.reject(odd, fraction=0.2), one.reject(clean, fraction=0.2))
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import FileError
-from tests.rejection.scene import CONTEXT, SMALL
+from tests.rejection.scene import CONTEXT, SMALL, with_p_value
 
 
 def n_solves(rejector: hr.JointRejector, maps: xr.DataArray | xr.Dataset) -> int:
@@ -51,10 +51,9 @@ def test_finished_solves_are_used_only_for_the_same_problem(tmp_path: Path) -> N
         replace(rejector, store=str(tmp_path)),
     ):
         assert n_solves(same, SMALL.probability) == 0
-    novel = SMALL.probability.to_dataset().assign(
-        novelty_p_value=0 * SMALL.probability[0].drop_vars("category") + 0.5
-    )
-    assert n_solves(rejector, novel) >= 1
+    novel = with_p_value(SMALL, 0.5)
+    assert n_solves(rejector, novel) == 0
+    assert n_solves(replace(rejector, novelty=True), novel) >= 1
     assert n_solves(rejector, SMALL.probability * np.float32(0.9999)) >= 1
     for other in (
         replace(rejector, context=hr.SegSALSA(hr.VectorTV(weight=0.4))),

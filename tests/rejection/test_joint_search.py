@@ -8,7 +8,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.rejection.joint_search import Bracket, Probe, crossing
-from tests.rejection.scene import CONTEXT, LARGE, SMALL
+from tests.rejection.scene import CONTEXT, LARGE, SMALL, with_p_value
 
 BLOCKS = np.add.outer(np.arange(36) // 12, np.arange(36) // 12) % 4  # nine of them
 
@@ -48,13 +48,10 @@ def test_changes_in_a_narrow_interval_are_found() -> None:
 def test_the_objective_is_concave_with_the_rejected_mass_as_slope(
     rejection_classes, novelty, class_prior
 ) -> None:
-    maps = xr.Dataset({"probability": SMALL.probability})
-    if novelty:
-        p_value = np.random.default_rng(2).uniform(0.2, 1, SMALL.reference.shape)
-        maps["novelty_p_value"] = (("y", "x"), p_value)
+    maps = with_p_value(SMALL, np.random.default_rng(2).uniform(0.2, 1, SMALL.reference.shape))
     exact = {"tol": 1e-7, "max_iter": 20_000, "dtype": "float64"}
     context = replace(CONTEXT, class_prior=class_prior, **exact)
-    rejector = hr.JointRejector(context, rejection_classes=rejection_classes)
+    rejector = hr.JointRejector(context, rejection_classes=rejection_classes, novelty=novelty)
     problem = rejector._problem(maps)
     log_odds = np.array([-1.2, -1.0, -0.999, -0.8, -0.5])
     if class_prior is not None:
@@ -109,16 +106,16 @@ def test_the_edge_of_a_plateau_is_found(wanted, known_field) -> None:
     """Half of the scene is novel: it falls first, and then for long nothing more."""
     score = 1.5 * np.random.default_rng(0).normal(size=(4, 24, 24))
     probability = np.exp(score) / np.exp(score).sum(axis=0)
-    p_value = np.where(np.arange(24)[:, None] < 12, 1.0, 1e-3) * np.ones((24, 24))
+    p_value = np.where(np.arange(24)[:, None] < 12, 1.0, 1e-3) * np.ones((4, 24, 24))
     maps = xr.Dataset(
         {
             "probability": (("category", "y", "x"), probability),
-            "novelty_p_value": (("y", "x"), p_value),
+            "class_p_value": (("category", "y", "x"), p_value),
         }
     )
     if known_field:
         maps["hidden_field"] = (("category", "y", "x"), CONTEXT.solve(probability).hidden_field)
-    found = hr.JointRejector(CONTEXT, novelty_exponent=1.0).reject(maps, fraction=wanted)
+    found = hr.JointRejector(CONTEXT, novelty=True).reject(maps, fraction=wanted)
     assert found.attrs["rejected_fraction"] == pytest.approx(wanted, abs=0.005)
     assert found.attrs["n_solves"] <= 12
 
@@ -130,19 +127,3 @@ def test_a_sweep_finds_changes_in_a_thousandth_of_the_scale() -> None:
     between = np.unique(fraction[(fraction > 0) & (fraction < 1)].round(2))
     assert between.size >= 4
     assert np.diff([0, *between, 1]).max() < 3.5 / 9
-
-
-@pytest.mark.parametrize("p_value", [1e-300, 0.0])
-def test_pixels_that_are_novel_beyond_all_numbers(p_value) -> None:
-    """Tangents meet where hardly any failure probability is left, or nowhere."""
-    maps = SMALL.probability.to_dataset().assign(
-        novelty_p_value=(("y", "x"), np.full(SMALL.reference.shape, p_value))
-    )
-    rejector = hr.JointRejector(CONTEXT, novelty_exponent=1.0, n_points=4)
-    found = rejector.reject(maps, fraction=0.5)
-    assert found.attrs["n_solves"] <= 12
-    below, above = found.attrs["reachable_fractions"]
-    assert below <= 0.5 <= above
-    if p_value == 0:
-        assert (below, above) == (0, 1)
-    assert rejector.operating_points(maps, SMALL.test).sizes["operating_point"] <= 5

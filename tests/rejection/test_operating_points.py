@@ -1,8 +1,11 @@
 """Operating points of rejectors that rank pixels, against those read off whole maps."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import rankdata
 
 import hsreject as hr
 from hsreject.confidence import CONFIDENCES, label_map
@@ -80,19 +83,28 @@ def test_lazy_maps_give_the_same(confidence, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("confidence", ["tie_broken_maximum", "entropy"])
-def test_novelty_lowers_the_same_confidences(confidence) -> None:
+def test_novelty_is_the_geometric_mean_of_rank_and_p_value(confidence) -> None:
     maps, reference = make_maps()
-    p_value = np.random.default_rng(6).random(SHAPE)
-    p_value[:2, :3] = np.nan
-    maps["novelty_p_value"] = (("y", "x"), p_value)
-    rejector = hr.SequentialRejector(confidence=confidence)
-    found = rejector.operating_points(maps, reference)
-    xr.testing.assert_identical(found, plain_points(rejector, maps, reference))
-    assert not found.equals(rejector.operating_points(maps.drop_vars("novelty_p_value"), reference))
-    outside = np.flatnonzero(reference[5] == 0)[0]  # what is checked is the scene, not the pixels
-    maps["novelty_p_value"][5, outside] = 2
-    with pytest.raises(InputError, match="0 values are missing, 1 lie outside"):
-        rejector.operating_points(maps, reference)
+    p_value = np.random.default_rng(6).uniform(0.01, 1, (4, *SHAPE))
+    maps["class_p_value"] = maps.probability.copy(data=p_value)
+    plain = hr.SequentialRejector(confidence=confidence)
+    aware = replace(plain, novelty=True)
+    ranking, found = plain.rank(maps), aware.rank(maps)
+    has_data = ranking.confidence.notnull().values
+    position = (ranking.label.values[has_data].astype(int) - 2) // 3  # categories 2, 5, 8, 11
+    of_label = p_value[:, has_data][position, np.arange(has_data.sum())]
+    rank = (rankdata(ranking.confidence.values[has_data]) - 1) / (has_data.sum() - 1)
+    squared = found.confidence.values[has_data] ** 2
+    # 201 quantiles of 93 values, with lines between them: ranks to a fraction of a place
+    np.testing.assert_allclose(squared, rank * of_label, atol=0.6 / has_data.sum())
+    xr.testing.assert_identical(
+        aware.operating_points(maps, reference), plain_points(aware, maps, reference)
+    )
+    referring = aware.referring_to(maps)
+    xr.testing.assert_identical(referring.rank(maps), found)
+    part = maps.isel(y=slice(4, 7))  # a block by itself, ranked within the whole
+    xr.testing.assert_identical(referring.rank(part), found.isel(y=slice(4, 7)))
+    assert not aware.rank(part).confidence.equals(found.confidence.isel(y=slice(4, 7)))
 
 
 def test_a_rejector_of_maps_only_needs_nothing_else() -> None:

@@ -12,7 +12,7 @@ from hsreject import schema
 from hsreject.confidence import label_map
 from hsreject.errors import InputError
 from hsreject.rejection import REJECTORS
-from tests.rejection.scene import CONTEXT
+from tests.rejection.scene import CONTEXT, with_p_value
 from tests.rejection.scene import SMALL as SCENE
 
 NODATA = 255
@@ -86,7 +86,7 @@ def test_the_same_settings_make_the_same_rejector(rejector) -> None:
     copy = pickle.loads(pickle.dumps(rejector))
     assert copy == rejector
     assert hash(copy) == hash(rejector)
-    assert replace(rejector, novelty_exponent=0.7) != rejector
+    assert replace(rejector, novelty=True) != rejector
 
 
 def test_operating_points_are_those_of_the_maps(rejector) -> None:
@@ -115,19 +115,34 @@ def test_points_and_maps_come_from_one_go(rejector) -> None:
     assert maps.attrs["rejected_fraction"] == maps.rejected.sum() / maps.attrs["n_pixels"]
 
 
-def test_novelty_lowers_confidence(rejector) -> None:
-    p_value = xr.full_like(SCENE.probability.isel(category=0, drop=True), 0.5)
+def test_unlike_pixels_are_rejected_earlier_with_novelty(rejector) -> None:
+    p_value = np.full(SCENE.reference.shape, 0.5)
     p_value[8:11, 6:9] = 0.001
-    evidence = xr.Dataset({"probability": SCENE.probability, "novelty_p_value": p_value})
-    novel = (p_value < 0.1).values
-    plain = rejector.reject(SCENE.probability, fraction=0.2)
+    maps, novel = with_p_value(SCENE, p_value), p_value < 0.1
+    plain = rejector.reject(maps, fraction=0.2)
+    xr.testing.assert_equal(plain, rejector.reject(SCENE.probability, fraction=0.2))
     assert not plain.rejected.values[novel].all()
-    found = rejector.reject(evidence, fraction=0.2)
+    aware = replace(rejector, novelty=True)
+    assert (aware.needs_p_value, rejector.needs_p_value) == (True, False)
+    found = aware.reject(maps, fraction=0.2)
     assert found.rejected.values[novel].all()
-    indifferent = evidence.assign(novelty_p_value=p_value * 0 + 1)
-    np.testing.assert_array_equal(
-        rejector.reject(indifferent, fraction=0.2).rejected, plain.rejected
-    )
+    if rejector.has_threshold:
+        xr.testing.assert_equal(found.label, plain.label)
+    indifferent = aware.reject(with_p_value(SCENE, 1.0), fraction=0.2)
+    np.testing.assert_array_equal(indifferent.rejected, plain.rejected)
+
+
+def test_novelty_needs_p_values_everywhere(rejector) -> None:
+    aware = replace(rejector, novelty=True)
+    with pytest.raises(InputError, match="'class_p_value'"):
+        aware.reject(SCENE.probability, fraction=0.1)
+    for wrong in (np.nan, 0.0, 1.5):
+        p_value = np.ones(SCENE.reference.shape)
+        p_value[5, 5] = wrong
+        with pytest.raises(InputError, match="not in 1 pixels"):
+            aware.reject(with_p_value(SCENE, p_value), fraction=0.1)
+    with pytest.raises(InputError, match=r"novelty.*'yes'"):
+        replace(rejector, novelty="yes")
 
 
 def test_it_says_what_it_needs(rejector) -> None:
@@ -200,10 +215,6 @@ def test_what_is_no_evidence_is_refused(rejector) -> None:
         rejector.reject(SCENE.probability.astype(complex), fraction=0.1)
     with pytest.raises(InputError, match=r"\(3, 14\)"):
         rejector.reject(SCENE.probability.values[:, :, 0], fraction=0.1)
-    p_value = SCENE.probability.isel(category=0, drop=True) * 0 + 2
-    bad = xr.Dataset({"probability": SCENE.probability, "novelty_p_value": p_value})
-    with pytest.raises(InputError, match="novelty_p_value"):
-        rejector.reject(bad, fraction=0.1)
     with pytest.raises(InputError, match="no pixel to compare with"):
         rejector.operating_points(SCENE.probability, SCENE.test * 0)
 
