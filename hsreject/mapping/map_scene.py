@@ -17,11 +17,12 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.files import check_folder, complete_folder
+from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
 from hsreject.mapping.map_model import MapModel
-from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares, pixel_hectares
+from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares
 from hsreject.mapping.model_file import load_model
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.rejection.evidence import Evidence
@@ -374,7 +375,7 @@ def _summary(
         rejection,
         class_shares(maps),
         n_without_data=maps["label"].size - maps.attrs["n_pixels"],
-        pixel_hectares=pixel_hectares(maps["label"]),
+        pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
         side=blocks.side,
         halo=blocks.halo,
         n_blocks=len(blocks),
