@@ -25,6 +25,7 @@ from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares
 from hsreject.mapping.model_file import load_model
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.promise.certificate import Certificate
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.rejector import (
     ACCURACY,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
     from hsreject.rejection import RankedRejector
 
+CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
@@ -85,6 +87,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     threshold: float | None = None,
     accuracy: float | None = None,
     rejection_cost: float | None = None,
+    certificate: Certificate | str | PathLike[str] | None = None,
     variable: str | None = None,
     band_axis: int | None = None,
     match_bands: str = "exact",
@@ -122,7 +125,10 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     accuracy, rejection_cost : float in [0, 1]
         Take the threshold that kept this accuracy while rejecting least, or that was cheapest for
         this cost of a rejected pixel (a misclassified one costs 1), on the test pixels of the
-        training scene. Exactly one of these four must be given.
+        training scene.
+    certificate : Certificate or path
+        Take the threshold that :func:`hsreject.certify` certified for this very map; another map is
+        refused. Exactly one of these five must be given.
     variable, band_axis : optional
         Of a .mat or .npy file, as for :func:`hsreject.open_scene`.
     match_bands : {"exact", "nearest", "interpolate"}
@@ -151,21 +157,25 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     >>> round(made.summary.rejected_fraction, 2), made.maps.label_with_rejection.dims
     (0.1, ('y', 'x'))
     """
+    certified = _opened_certificate(certificate)
     goal = Goal.one_of(
         {
             FRACTION: fraction,
             THRESHOLD: threshold,
             ACCURACY: accuracy,
             REJECTION_COST: rejection_cost,
+            CERTIFICATE: None if certified is None else certified.max_error,
         }
     )
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else _map_model(model)
-    known = None if goal.name == FRACTION else _known_threshold(trained, goal)
+    known = None if goal.name == FRACTION else _known_threshold(trained, goal, certified)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
     blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
     cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+    if certified is not None:
+        certified.check_shape(cube.shape[1:])  # before the work, as far as one can tell
     with (
         rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE),
         local_threads(blocks.n_workers),
@@ -173,6 +183,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     ):
         ranking = rank_scene(cube, trained, blocks, match_bands=match_bands, progress=progress)
         ranking = _computed(ranking, folder, progress)
+        if certified is not None:
+            certified.check_map(ranking["label"], ranking["confidence"])
         rejection = known or _for_fraction(ranking["confidence"], goal.value, progress)
         maps = rejection_maps(
             ranking["label"],
@@ -199,8 +211,17 @@ def _map_model(path: str | PathLike[str]) -> MapModel:
     return model
 
 
-def _known_threshold(model: MapModel, goal: Goal) -> Rejection:
+def _opened_certificate(
+    given: Certificate | str | PathLike[str] | None,
+) -> Certificate | None:
+    return Certificate.read(given) if isinstance(given, str | PathLike) else given
+
+
+def _known_threshold(model: MapModel, goal: Goal, certified: Certificate | None) -> Rejection:
     """Return the threshold of a goal that does not depend on the scene."""
+    if certified is not None:
+        source = certified.statement
+        return Rejection(goal.name, goal.value, certified.applicable_threshold, source)
     if goal.name == THRESHOLD:
         return Rejection(goal.name, goal.value, goal.value, "given")
     wish = {

@@ -35,7 +35,7 @@ class ClassShare:
 class Rejection:
     """How the threshold came about."""
 
-    asked: str  # "fraction", "threshold", "accuracy" or "rejection_cost"
+    asked: str  # "fraction", "threshold", "accuracy", "rejection_cost" or "certificate"
     value: float  # what was asked of it
     threshold: float  # the smallest confidence kept
     source: str  # where the threshold comes from, in words

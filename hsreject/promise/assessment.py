@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+QUANTITIES = {
+    "users_accuracy": "user's accuracy",
+    "producers_accuracy": "producer's accuracy",
+    "area": "area in {}",
+}
 STATISTICS = ("estimate", "standard_error", "lower", "upper")
 
 
@@ -44,6 +49,9 @@ class Estimate:
     standard_error: float
     lower: float
     upper: float
+
+
+UNKNOWN = Estimate(np.nan, np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +112,11 @@ class Assessment:
             ("overall accuracy", "", self.overall_accuracy),
             ("kept accuracy", "", self.kept_accuracy),
         ]
-        for quantity in ("users_accuracy", "producers_accuracy", "area"):
-            title = (
-                f"area in {self.area_unit}" if quantity == "area" else quantity.replace("_", " ")
-            )
-            values = self.by_class[quantity].transpose(CATEGORY, STATISTIC).values
-            names = self.by_class[CLASS_NAME].values
-            rows += [(title, str(n), Estimate(*v)) for n, v in zip(names, values, strict=True)]
+        for quantity in QUANTITIES:
+            title = QUANTITIES[quantity].format(self.area_unit)
+            values = self.by_class[quantity].transpose(CATEGORY, STATISTIC).values.tolist()
+            named = zip(self.classes.names, values, strict=True)
+            rows += [(title, name, Estimate(*numbers)) for name, numbers in named]
         if self.unknown_area:
             area = Estimate(self.unknown_area, 0.0, self.unknown_area, self.unknown_area)
             rows.append((f"area in {self.area_unit}", "unknown (rejected)", area))
@@ -284,7 +290,7 @@ def _strata(points: Sample, on_map: xr.DataArray, *, unknown: bool) -> _Strata:
     scarce = _scarce(labels, counts, sizes)
     group[scarce] = scarce[0] if scarce.size else 0
     kept_groups, of_label = np.unique(group, return_inverse=True)
-    merged = np.bincount(of_label, weights=sizes, minlength=kept_groups.size)
+    merged = np.asarray(np.bincount(of_label, sizes, minlength=kept_groups.size), float)
     return _Strata(of_label[place], merged)
 
 
@@ -315,10 +321,10 @@ class _Estimator:
         """Return the share of the pixels with x (all of them, if None) that have y."""
         strata = self.strata
         ones = np.ones(strata.of_point.size) if x is None else x.astype(np.float64)
-        below = strata.sizes.sum() if x is None else self._total(ones)
+        below = float(strata.sizes.sum()) if x is None else self._total(ones)
         if not below > 0:
-            return Estimate(np.nan, np.nan, np.nan, np.nan)
-        share = self._total(y.astype(np.float64)) / below
+            return UNKNOWN
+        share = float(self._total(y.astype(np.float64)) / below)
         error = float(np.sqrt(self._variance(y - share * ones)) / below)
         if error > 0:
             reach = float(norm.ppf(0.5 + self.confidence_level / 2)) * error
@@ -365,7 +371,7 @@ def _by_class(
         users = estimator.ratio(mapped & really, mapped)
         producers = estimator.ratio(mapped & really, really)
         if unknown:
-            producers = Estimate(np.nan, np.nan, np.nan, np.nan)
+            producers = UNKNOWN
         for name, found, scale in (
             ("users_accuracy", users, 1.0),
             ("producers_accuracy", producers, 1.0),

@@ -40,8 +40,9 @@ from hsreject.schema import REJECTED, as_map, check_same_grid
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-COVERAGES = tuple(percent / 100 for percent in range(1, 101))
-"""The sequence that is tested unless another one is given: every per cent of the pixels."""
+COVERAGES = tuple(percent / 100 for percent in range(2, 101, 2))
+"""The sequence that is tested unless another one is given. Every step can end it: with steps of 1 %
+a little less is certified on average, with steps of 5 % hardly more."""
 
 _FORMAT = "hsreject certificate"
 

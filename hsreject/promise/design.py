@@ -340,7 +340,8 @@ def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
         digest.update(labels.astype("<u2").tobytes())
         if confidence is not None:
             sure = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # no negative zero
-            digest.update(np.where(labels == NODATA, 0.0, sure).tobytes())
+            unranked = (labels == NODATA) | (labels == REJECTED)
+            digest.update(np.where(unranked, 0.0, sure).tobytes())
     return digest.hexdigest()[:16]
 
 

@@ -149,5 +149,5 @@ def points_needed(
             best = min(best, float(enough[affordable[0]] / share))
     if best > n_all:
         return None
-    digits = 10 ** max(math.floor(math.log10(best)) - 1, 0)
+    digits = int(10 ** max(math.floor(math.log10(best)) - 1, 0))
     return max(digits * math.ceil(best / digits), n + 1)
