@@ -149,9 +149,9 @@ def map_command(  # noqa: PLR0913 (one argument per option)
 ) -> None:
     """Map a scene with a trained model, rejecting the pixels that it is least sure of.
 
-    Give one of --fraction, --threshold, --accuracy, --rejection-cost and --certificate. Accuracy and
-    cost take the threshold that the test pixels of the training scene ask for. Scenes larger than
-    memory are mapped in blocks.
+    Give one of --fraction, --threshold, --accuracy, --rejection-cost and --certificate. Accuracy
+    and cost take the threshold that the test pixels of the training scene ask for. Scenes larger
+    than memory are mapped in blocks.
     """
     check_there(scene, model, certificate)
     from hsreject.mapping.blocks import cluster

@@ -1,4 +1,4 @@
-"""``hsreject sample``, ``certify`` and ``assess``: what may be promised of a map, of any software."""
+"""``hsreject sample``, ``certify`` and ``assess``: what may be promised of a map."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SampleFile = Annotated[
 ]
 
 
-def sample_command(
+def sample_command(  # noqa: PLR0913 (one argument per option)
     label: Annotated[
         Path, typer.Argument(metavar="MAP", help="Label map of any software: raster, .mat, .npy.")
     ],
@@ -84,7 +84,7 @@ def sample_command(
     )
 
 
-def certify_command(
+def certify_command(  # noqa: PLR0913 (one argument per option)
     *,
     labels: Annotated[
         list[Path],
@@ -183,13 +183,14 @@ def assess_command(
     points = open_sample(sample, on_map, attribute=column)
     found = assess(on_map, points, confidence_level=confidence_level, assume_random=assume_random)
     if out is not None:
-        from hsreject.plot import AreaDisplay, new_figure, save_figure
+        from hsreject.plot import AreaDisplay, new_row, save_figure
+        from hsreject.plot.style import COLUMN_WIDTH
 
         with complete_folder(out, overwrite=overwrite) as work:
             found.write_tables(work)
             display = AreaDisplay(found)
-            figure = new_figure(height=display.height)
-            display.plot(figure.add_subplot())
+            figure, (ax,) = new_row(1, COLUMN_WIDTH, display.height)
+            display.plot(ax)
             save_figure(figure, work / "areas")
     console = Console(highlight=False)
     show_assessment(found, console)
@@ -207,24 +208,23 @@ def show_assessment(found: Assessment, console: Console) -> None:
         soft_wrap=True,
         markup=False,
     )
-    rows = [(name, _percent(value)) for name, _, value in found.rows()[:2]]
-    console.print(result_table(console, ("accuracy", "estimate"), rows))
-    table = found.by_class
-    rows = []
-    of_class = {(title, name): value for title, name, value in found.rows()[2:]}
-    unit = f"area in {found.area_unit}"
-    for name, mapped in zip(found.classes.names, table["mapped_area"].values, strict=True):
-        area = of_class[unit, name]
-        rows.append(
-            (
-                name,
-                _percent(of_class["user's accuracy", name]),
-                _percent(of_class["producer's accuracy", name]),
-                f"{mapped:.1f}",
-                f"{area.value:.1f} ({area.lower:.1f} to {area.upper:.1f})",
-            )
+    estimates = found.rows()
+    for name, _, value in estimates[:2]:
+        console.print(f"{name} {_percent(value)} %")
+    of_class = {(title, name): value for title, name, value in estimates[2:]}
+    unit = found.area_unit
+    counted = zip(found.classes.names, found.by_class["mapped_area"].values, strict=True)
+    rows = [
+        (
+            name,
+            _percent(of_class["user's accuracy", name], digits=0),
+            _percent(of_class["producer's accuracy", name], digits=0),
+            f"{mapped:.0f}",
+            _interval(of_class[f"area in {unit}", name]),
         )
-    headings = ("class", "user's", "producer's", f"counted {found.area_unit}", f"{found.area_unit}")
+        for name, mapped in counted
+    ]
+    headings = ("class", "user's %", "producer's %", f"counted {unit}", f"estimated {unit}")
     console.print(result_table(console, headings, rows))
     if found.unknown_area:
         console.print(
@@ -235,11 +235,15 @@ def show_assessment(found: Assessment, console: Console) -> None:
         )
 
 
-def _percent(found: Estimate) -> str:
+def _percent(found: Estimate, *, digits: int = 1) -> str:
+    return _interval(found, scale=100, digits=digits)
+
+
+def _interval(found: Estimate, *, scale: float = 1, digits: int = 0) -> str:
     if found.value != found.value:
         return ""
-    lower, upper = 100 * found.lower, 100 * found.upper
-    return f"{100 * found.value:.1f} % ({lower:.1f} to {upper:.1f})"
+    numbers = (f"{scale * x:.{digits}f}" for x in (found.value, found.lower, found.upper))
+    return "{} ({} to {})".format(*numbers)
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -289,7 +293,8 @@ def _write_certificate(
 
     from hsreject.files import complete_folder
     from hsreject.io.maps import write_map
-    from hsreject.plot import CertificateDisplay, new_figure, save_figure
+    from hsreject.plot import CertificateDisplay, new_row, save_figure
+    from hsreject.plot.style import COLUMN_WIDTH
 
     with complete_folder(folder, overwrite=overwrite) as work:
         made.write(work / "certificate.json")
@@ -297,8 +302,8 @@ def _write_certificate(
             writer = csv.DictWriter(stream, list(asdict(made.tests[0])))
             writer.writeheader()
             writer.writerows(asdict(test) for test in made.tests)
-        figure = new_figure()
-        CertificateDisplay(made).plot(figure.add_subplot())
+        figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
+        CertificateDisplay(made).plot(ax)
         save_figure(figure, work / "certificate")
         if made.threshold is not None:
             if sure is None:

@@ -220,7 +220,7 @@ def _opened_certificate(
 def _known_threshold(model: MapModel, goal: Goal, certified: Certificate | None) -> Rejection:
     """Return the threshold of a goal that does not depend on the scene."""
     if certified is not None:
-        source = certified.statement
+        source = f"certified. {certified.statement}"
         return Rejection(goal.name, goal.value, certified.applicable_threshold, source)
     if goal.name == THRESHOLD:
         return Rejection(goal.name, goal.value, goal.value, "given")

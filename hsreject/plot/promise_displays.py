@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.patches import Patch
 
-from hsreject.plot.style import BETTER, COLUMN_WIDTH, WORSE, print_style, shown_axes
+from hsreject.plot.style import (
+    BETTER,
+    COLUMN_WIDTH,
+    WORSE,
+    legend_above,
+    print_style,
+    shown_axes,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +33,9 @@ _INSIDE: dict[str, Any] = {"va": "bottom", "ha": "center", "fontsize": 6.5, "col
 class CertificateDisplay:
     """The sequence of tests behind a certificate: how many pixels are wrong, and where it stopped.
 
-    Crosses are the errors found among the sampled pixels that are kept, circles the upper confidence
-    bound of the errors among all that are kept: filled where the test passed, open where it failed.
-    The dashed line is what was asked for. Coverages beyond the shaded edge were not tested.
+    Crosses are the errors found among the sampled pixels that are kept, circles the upper
+    confidence bound of the errors among all that are kept: filled where the test passed, open where
+    it failed. The dashed line is what was asked for. Coverages in the shade were not tested.
 
     Parameters
     ----------
@@ -61,42 +69,42 @@ class CertificateDisplay:
         found = np.array([test.n_errors / test.n_kept if test.n_kept else np.nan for test in tests])
         passed = coverage <= made.coverage
         level = f"{100 * made.confidence_level:g} %"
-        ax.plot(coverage, bound, color=_INK, linewidth=0.8, zorder=2)
-        ax.plot(
-            coverage[passed], bound[passed], "o", color=_INK, label=f"upper bound, {level}: passed"
-        )
-        ax.plot(
-            coverage[~passed],
-            bound[~passed],
-            "o",
-            color=_INK,
-            markerfacecolor="white",
-            label="upper bound: failed",
-        )
-        ax.plot(coverage, found, "x", color=_GRAY, markersize=3.5, label="wrong in the sample")
+        ax.plot(coverage, bound, color=_INK, linewidth=0.7, zorder=2)
+        for which, fill, outcome in ((passed, _INK, "passed"), (~passed, "white", "failed")):
+            ax.plot(
+                coverage[which],
+                bound[which],
+                "o",
+                color=_INK,
+                markerfacecolor=fill,
+                markersize=3,
+                label=f"{level} bound: {outcome}",
+            )
+        ax.plot(coverage, found, "x", color=_GRAY, markersize=3, label="in the sample")
         ax.axhline(made.max_error, color=WORSE, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
         top = max(2 * made.max_error, 1.15 * np.nanmax(np.append(bound, found)))
         ax.set(xlim=(0, 1), ylim=(0, min(top, 1)))
         ax.set(xlabel="coverage: share of the pixels kept", ylabel="share of these that is wrong")
-        ax.text(0.01, made.max_error, f"promised: {100 * made.max_error:g} %", **_ABOVE)
+        asked = "asked for" if made.threshold is None else "promised"
+        ax.text(0.01, made.max_error, f"{asked}: {100 * made.max_error:g} %", **_ABOVE)
         if not passed.all():
             ax.axvspan(coverage[-1], 1, color="0.93", zorder=0, linewidth=0)
             middle, across = (coverage[-1] + 1) / 2, ax.get_xaxis_transform()
             ax.text(middle, 0.03, "not tested", transform=across, **_INSIDE)
+        outcome = "nothing certified"
         if made.threshold is not None:
             ax.axvline(made.coverage, color=BETTER, linewidth=1.0, zorder=1)
-            ax.set_title(f"certified: {100 * made.coverage:.1f} % of the pixels", color=BETTER)
-        else:
-            ax.set_title("nothing certified", color=WORSE)
-        ax.legend(loc="upper left", handlelength=1.2)
+            outcome = f"certified: {100 * made.coverage:.1f} % of the pixels"
+        ax.set_title(outcome, color=WORSE if made.threshold is None else BETTER)
+        legend_above(ax, ax.get_legend_handles_labels()[0])
 
 
 @dataclass(frozen=True, eq=False)
 class AreaDisplay:
     """Areas as a sample estimates them, with intervals, beside what counting pixels says.
 
-    Bars are counted pixels, points with whiskers the estimates. Where no rejected pixel has a
-    reference, the rejected area stands below as unknown.
+    Bars are counted pixels, points with whiskers the estimates. The rejected area stands below;
+    where no rejected pixel has a reference, it is called unknown and the estimates leave it out.
 
     Parameters
     ----------
@@ -117,7 +125,7 @@ class AreaDisplay:
     @property
     def height(self) -> float:
         """Inches that the picture needs, so that names do not touch."""
-        return 0.9 + 0.2 * (len(self.assessment.classes) + bool(self.assessment.unknown_area))
+        return 0.9 + 0.2 * (len(self.assessment.classes) + bool(self.assessment.rejected_area))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
@@ -147,14 +155,14 @@ class AreaDisplay:
             label=f"estimated, {100 * found.confidence_level:g} %",
         )
         names = list(classes.names)
-        if found.unknown_area:
+        if found.rejected_area:
             place = np.append(place, place.size)
-            names.append("unknown (rejected)")
-            ax.barh(place[-1], found.unknown_area, height=0.7, color="0.8", hatch="////", ec="0.5")
+            names.append("rejected: unknown" if found.unknown_area else "rejected")
+            area = found.rejected_area
+            ax.barh(place[-1], area, height=0.7, facecolor="white", hatch="////", edgecolor="0.6")
         ax.set_yticks(place, names)
         ax.invert_yaxis()
         ax.set(xlim=(0, None), xlabel=f"area in {found.area_unit}")
-        handles, texts = ax.get_legend_handles_labels()
-        legend = ax.legend(handles, texts, loc="best", handlelength=1.4)
-        for patch in legend.get_patches():
-            patch.set_facecolor(_GRAY)
+        bars, points = ax.get_legend_handles_labels()[0]
+        counted_look = Patch(facecolor=_GRAY, alpha=0.6, label=bars.get_label())
+        legend_above(ax, [counted_look, points])

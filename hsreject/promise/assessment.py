@@ -112,11 +112,11 @@ class Assessment:
             ("overall accuracy", "", self.overall_accuracy),
             ("kept accuracy", "", self.kept_accuracy),
         ]
-        for quantity in QUANTITIES:
-            title = QUANTITIES[quantity].format(self.area_unit)
+        for quantity, title in QUANTITIES.items():
             values = self.by_class[quantity].transpose(CATEGORY, STATISTIC).values.tolist()
             named = zip(self.classes.names, values, strict=True)
-            rows += [(title, name, Estimate(*numbers)) for name, numbers in named]
+            title_here = title.format(self.area_unit)
+            rows += [(title_here, name, Estimate(*numbers)) for name, numbers in named]
         if self.unknown_area:
             area = Estimate(self.unknown_area, 0.0, self.unknown_area, self.unknown_area)
             rows.append((f"area in {self.area_unit}", "unknown (rejected)", area))

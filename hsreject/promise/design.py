@@ -323,7 +323,7 @@ def _canonical(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.uint16]
             f"{name} must hold class values from 1, 0 where a pixel is rejected and "
             f"{nodata_label(np.uint8)} (uint8) without data (found {known.min()} to {known.max()})."
         )
-    return np.where(without_data, NODATA, known).astype(np.uint16)
+    return np.where(without_data, np.uint16(NODATA), known.astype(np.uint16))
 
 
 def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:

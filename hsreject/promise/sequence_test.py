@@ -133,7 +133,7 @@ def points_needed(
     """Return about how large a sample would certify something; None if none is in sight.
 
     If k of m sampled pixels are wrong, m must be about chi2(2 k + 2; 1 - delta) / (2 alpha). The
-    error rate of a region is guessed from this sample as (k + 1) / (n + 2), and the region that
+    error rate of a region is guessed from this sample as (k + 1/2) / (n + 1), and the region that
     gets by with the smallest sample counts.
     """
     least = math.ceil(1.5 * least_points(max_error, confidence_level))
@@ -141,7 +141,7 @@ def points_needed(
         return least
     errors = np.arange(_MOST_ERRORS)
     enough = chi2.ppf(confidence_level, 2 * errors + 2) / (2 * max_error)
-    rate = (regions.n_errors + 1) / (regions.n_kept + 2)
+    rate = (regions.n_errors + 0.5) / (regions.n_kept + 1)
     best = math.inf
     for share, guess in zip(regions.n_pixels / n_all, rate, strict=True):
         affordable = np.flatnonzero(guess * enough <= errors)
