@@ -70,7 +70,7 @@ class CertificateDisplay:
         passed = coverage <= made.coverage
         level = f"{100 * made.confidence_level:g} %"
         ax.plot(coverage, bound, color=_INK, linewidth=0.7, zorder=2)
-        for which, fill, outcome in ((passed, _INK, "passed"), (~passed, "white", "failed")):
+        for which, fill, name in ((passed, _INK, f"{level} bound"), (~passed, "white", "failed")):
             ax.plot(
                 coverage[which],
                 bound[which],
@@ -78,7 +78,7 @@ class CertificateDisplay:
                 color=_INK,
                 markerfacecolor=fill,
                 markersize=3,
-                label=f"{level} bound: {outcome}",
+                label=name,
             )
         ax.plot(coverage, found, "x", color=_GRAY, markersize=3, label="in the sample")
         ax.axhline(made.max_error, color=WORSE, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
