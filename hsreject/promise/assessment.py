@@ -76,8 +76,8 @@ class Assessment:
     rejected_area : float
         Of the rejected pixels.
     unknown_area : float
-        The rejected area, where no rejected pixel has a reference: `area` then counts kept pixels
-        only, producer's accuracies are NaN, and nothing is scaled up. 0 otherwise.
+        The rejected area, where fewer than two rejected pixels have a reference: `area` then
+        counts kept pixels only, producer's accuracies are NaN, and nothing is scaled up. Else 0.
     error_matrix : DataArray (reference, decision)
         Sampled pixels; decision 0, the last, is rejected.
     confidence_level : float
@@ -209,7 +209,8 @@ def assess(
     points = _points(sample, on_map, assume_random=assume_random)
     has_data = on_map.values != NODATA
     n_rejected = int(np.count_nonzero(on_map.values == REJECTED))
-    unknown = n_rejected > 0 and not (points.labelled & (points.label == REJECTED)).any()
+    n_known = int(np.count_nonzero(points.labelled & (points.label == REJECTED)))
+    unknown = n_known < min(n_rejected, 2)  # one point tells nothing about its spread
     # a rejected point that nobody labelled still says that its place is not among the kept
     used = points.labelled | (unknown & (points.label == REJECTED))
     _tell_unlabelled(int(np.count_nonzero(~used)), len(points))

@@ -128,9 +128,9 @@ class Certificate:
             )
         return (
             f"With {level} confidence at most {percent} of the kept pixels are wrong: kept are "
-            f"{100 * self.coverage:.1f} % of the {self.n_pixels} pixels of the map, and of "
-            f"{self.n_points} sampled pixels ({self.drawn}) {self.n_kept} are kept and "
-            f"{self.n_errors} of those wrong."
+            f"{100 * self.coverage:.1f} % of the {self.n_pixels} pixels that the sample was drawn "
+            f"from, and of {self.n_points} sampled pixels ({self.drawn}) {self.n_kept} are kept "
+            f"and {self.n_errors} of those wrong."
         )
 
     def to_json(self) -> str:

@@ -74,7 +74,9 @@ def test_the_promise_holds_over_redraws(n, max_error) -> None:
     assert np.mean(coverage) > 0.1  # and it is not empty
 
 
-def test_the_sequence_starts_where_enough_points_are_expected_and_stops_at_the_first_failure() -> None:
+def test_the_sequence_starts_where_enough_points_are_expected_and_stops_at_the_first_failure() -> (
+    None
+):
     label, confidence, truth = ranked_map()
     sample = hr.draw_sample(label, 400).with_reference(truth)
     made = hr.certify(label, confidence, sample, max_error=0.1)
@@ -251,9 +253,9 @@ def test_samples_that_are_not_one_random_draw_are_refused() -> None:
     with pytest.raises(InputError, match="another map"):
         hr.certify(other, confidence, sample)
     assert hr.certify(other, confidence, sample, max_error=0.1, assume_random=True).tests
-    with pytest.raises(InputError, match="3 of the 400 .* training"):
-        train = np.zeros_like(label)
-        train[sample.row[:3], sample.column[:3]] = 1
+    train = np.zeros_like(label)
+    train[sample.row[:3], sample.column[:3]] = 1
+    with pytest.raises(InputError, match=r"3 of the 400 .* training"):
         hr.certify(label, confidence, sample, exclude=train)
 
 

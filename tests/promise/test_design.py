@@ -52,7 +52,7 @@ def test_strata_get_half_in_equal_parts_and_half_by_area_at_least_two() -> None:
     # 10 each, and 38.4, 1.2, 0.16 and 0.24 by area; what the last two do not have, the others share
     assert counts == {1: 54, 2: 16, 3: 4, 0: 6}
     sizes = {1: 960, 2: 30, 3: 4, 0: 6}
-    assert {k: n for k, n in zip(sample.label, sample.stratum_pixels, strict=True)} == sizes
+    assert dict(zip(sample.label, sample.stratum_pixels, strict=True)) == sizes
     np.testing.assert_allclose(
         sample.inclusion_probability, [counts[k] / sizes[k] for k in sample.label]
     )
