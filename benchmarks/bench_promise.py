@@ -35,8 +35,8 @@ def rows() -> Iterator[Row]:
             )
             yield Row(
                 f"{name}, {max_error:.0%} promised: mean coverage, and nothing certified in",
-                f"{certified[:, 1].mean():.3f} (naive {naive[:, 1].mean():.3f}, oracle {best:.3f}), "
-                f"{np.mean(certified[:, 1] == 0):.1%}",
+                f"{certified[:, 1].mean():.3f} (naive {naive[:, 1].mean():.3f}, oracle {best:.3f})"
+                f", {np.mean(certified[:, 1] == 0):.1%}",
             )
 
 

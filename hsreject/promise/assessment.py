@@ -201,7 +201,7 @@ def assess(
     >>> found = assess(label, hr.draw_sample(label, 400).with_reference(truth))
     >>> area = found.by_class.area.sel(category=2)
     >>> found.by_class.mapped_area.sel(category=2).item(), area.values.round()
-    (3300.0, array([4803.,  236., 4341., 5265.]))
+    (3300.0, array([4803.,  166., 4477., 5128.]))
     """
     if check_number("confidence_level", confidence_level, above=0) >= 1:
         raise InputError(f"confidence_level is a share, below 1 (got {confidence_level:g}).")

@@ -22,7 +22,7 @@ from hsreject.errors import FileError, GuessWarning, HsrejectWarning, InputError
 from hsreject.files import existing, replacing
 from hsreject.io.grid import Grid
 from hsreject.io.vector import Features, is_known, onto_grid, read_columns
-from hsreject.promise.design import STRATIFIED, Design, Sample, labels_of, sample_of_array
+from hsreject.promise.design import STRATIFIED, Design, Sample, labels_of, map_id, sample_of_array
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE, class_table
 
@@ -84,10 +84,12 @@ def open_sample(
     columns, row, column = read(found, grid)
     if not row.size:
         raise FileError(f"{found} has no points.")
+    design = _design(columns.get("design"), found)
+    if design is not None and design.map_id == map_id(on_map):
+        row, column = _unrounded(columns, row, column, found)
     _check_places(found, row, column, grid)
     values = _column(columns, attribute, found)
     reference, classes = _classes_of(values, class_table(on_map))
-    design = _design(columns.get("design"), found)
     stratum, pixels = _strata(columns, design, row.size, found)
     return Sample(
         id=_numbers(columns["id"], found, "id") if "id" in columns else np.arange(1, row.size + 1),
@@ -289,6 +291,20 @@ def _by_number(columns: Columns, path: Path) -> tuple[NDArray[np.int64], NDArray
     """Return row and column as a file numbers them: what a map without a place needs."""
     row, column = (_numbers(_column(columns, name, path), path, name) for name in ("row", "column"))
     return row, column
+
+
+def _unrounded(
+    columns: Columns, row: NDArray[np.int64], column: NDArray[np.int64], path: Path
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return row and column as numbered at the draw, unless coordinates say something else.
+
+    Spreadsheets round degrees, which may lead to the next pixel of a fine map.
+    """
+    if not {"row", "column"} <= set(columns):
+        return row, column
+    drawn = _by_number(columns, path)
+    near = (np.abs(drawn[0] - row) <= 2) & (np.abs(drawn[1] - column) <= 2)
+    return np.where(near, drawn[0], row), np.where(near, drawn[1], column)
 
 
 def _check_places(

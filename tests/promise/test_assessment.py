@@ -156,7 +156,7 @@ def test_estimates_are_unbiased_and_intervals_hold_over_redraws(design) -> None:
     wanted = true_values(label, truth)
     drawn_from = np.where(truth == 3, 1, 2) if design.startswith("strata") else label
     kind = "random" if design == "random" else "stratified"
-    n_draws = 120
+    n_draws = 80
     found = []
     for seed in range(n_draws):
         sample = hr.draw_sample(drawn_from, 250, design=kind, seed=seed).with_reference(truth)
@@ -166,7 +166,7 @@ def test_estimates_are_unbiased_and_intervals_hold_over_redraws(design) -> None:
         spread = numbers[:, 0].std() / np.sqrt(n_draws)
         assert abs(numbers[:, 0].mean() - value) < 4 * spread, name
         covered = ((numbers[:, 1] <= value) & (value <= numbers[:, 2])).mean()
-        # 95 %, less 2 % for the normal approximation and 4 standard errors of 120 draws
+        # 95 %, less 2 % for the normal approximation and 4 standard errors of 80 draws
         assert covered > 0.93 - 4 * np.sqrt(0.05 * 0.95 / n_draws), name
 
 

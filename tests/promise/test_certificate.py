@@ -44,7 +44,7 @@ def test_p_values_and_bounds_are_those_of_counting_all_samples() -> None:
         assert test.upper_bound == pytest.approx(max(possible) / size)
 
 
-@pytest.mark.parametrize("wrong", [(0, 3), (1, 2, 5), (2, 3, 6, 7), (0, 1, 2, 3), (6, 7)])
+@pytest.mark.parametrize("wrong", [(0, 3), (2, 3, 6, 7), (0, 1, 2, 3)])
 def test_the_promise_holds_over_all_samples_that_there_are(wrong) -> None:
     """Eight pixels, four of them sampled: of the 70 samples at most 40 % may break the promise."""
     confidence = np.linspace(1, 0.1, 8).reshape(2, 4)

@@ -119,6 +119,20 @@ def test_saved_by_a_spreadsheet_with_semicolons_and_decimal_commas(label, tmp_pa
     assert set(back.reference) == {2}
 
 
+def test_degrees_that_a_spreadsheet_rounded_lead_to_the_same_pixels(label, tmp_path) -> None:
+    fine = label.assign_coords(x=4e5 + 0.05 * np.arange(100), y=5e6 - 0.05 * np.arange(80))
+    fine = fine.drop_vars("spatial_ref").rio.write_crs("EPSG:32633")
+    sample = written(fine, tmp_path / "sample.csv")
+    rows = rows_of(tmp_path / "sample.csv")
+    with (tmp_path / "rounded.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        for row in rows:
+            place = {name: f"{float(row[name]):.6f}" for name in ("longitude", "latitude")}
+            writer.writerow(row | place)
+    same_points(sample, hr.open_sample(tmp_path / "rounded.csv", fine))
+
+
 @pytest.mark.parametrize("place", [("x", "y"), ("row", "column")])
 def test_a_spreadsheet_may_have_only_some_of_the_coordinates(place, label, tmp_path) -> None:
     sample = written(label, tmp_path / "sample.csv")
