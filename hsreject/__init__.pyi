@@ -65,7 +65,7 @@ from .pipeline.training import train as train
 from .promise.assessment import Assessment as Assessment
 from .promise.assessment import assess as assess
 from .promise.certificate import Certificate as Certificate
-from .promise.certificate import certify as certify
+from .promise.certifying import certify as certify
 from .promise.design import Sample as Sample
 from .promise.design import draw_sample as draw_sample
 from .promise.sample_file import open_sample as open_sample
