@@ -68,6 +68,13 @@ from .measures.uncertainty import bootstrap_curve as bootstrap_curve
 from .measures.uncertainty import bootstrap_difference as bootstrap_difference
 from .pipeline.run import run as run
 from .pipeline.training import train as train
+from .promise.assessment import Assessment as Assessment
+from .promise.assessment import assess as assess
+from .promise.certificate import Certificate as Certificate
+from .promise.certifying import certify as certify
+from .promise.design import Sample as Sample
+from .promise.design import draw_sample as draw_sample
+from .promise.sample_file import open_sample as open_sample
 from .rejection.calibration import Calibration as Calibration
 from .rejection.joint import JointRejector as JointRejector
 from .rejection.novelty import Novelty as Novelty

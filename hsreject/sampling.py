@@ -243,7 +243,7 @@ def _check_fraction(fraction: float) -> None:
         )
 
 
-def _random_keys(count: int, seed: int, *stream: int) -> NDArray[np.uint64]:
+def random_keys(count: int, seed: int, *stream: int) -> NDArray[np.uint64]:
     """Return `count` random keys of one of the streams of a seed.
 
     Raw words of a bit generator: NumPy promises that these never change, while the methods of its
@@ -259,7 +259,7 @@ def _drawn(values: NDArray[Any], wanted: Callable[[int], int], seed: int) -> NDA
     mask = np.zeros(values.size, dtype=bool)
     for value in _classes_present(values):
         positions = np.flatnonzero(values == value)
-        order = np.argsort(_random_keys(positions.size, seed, value), kind="stable")
+        order = np.argsort(random_keys(positions.size, seed, value), kind="stable")
         mask[positions[order[: wanted(positions.size)]]] = True
     return mask.reshape(values.shape)
 
@@ -292,7 +292,7 @@ def _choose_blocks(
     ).reshape(-1, n_blocks)
     most = counts.sum(axis=1) // 2
     wanted = np.minimum(np.floor(fraction * counts.sum(axis=1) + 0.5), most)
-    order = np.argsort(_random_keys(n_blocks, seed), kind="stable")
+    order = np.argsort(random_keys(n_blocks, seed), kind="stable")
     chosen = np.zeros(n_blocks, dtype=bool)
     inside = np.zeros(len(counts), dtype=np.intp)
     for row in np.argsort(np.count_nonzero(counts, axis=1), kind="stable"):

@@ -20,6 +20,7 @@ LAYERS = (
     {"classify"},
     {"context"},
     {"rejection"},
+    {"promise"},
     {"mapping"},
     {"plot"},
     {"report"},

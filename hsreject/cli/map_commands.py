@@ -120,6 +120,10 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             "wrong one 1."
         ),
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="Apply what 'hsreject certify' certified for this very map: JSON."),
+    ] = None,
     match_bands: Annotated[
         str, typer.Option(help="Bands of another instrument: exact, nearest or interpolate.")
     ] = "exact",
@@ -152,11 +156,11 @@ def map_command(  # noqa: PLR0913 (one argument per option)
 ) -> None:
     """Map a scene with a trained model, rejecting the pixels that it is least sure of.
 
-    Give one of --fraction, --threshold, --accuracy and --rejection-cost. The last two take the
-    threshold that the test pixels of the training scene ask for. Scenes larger than memory are
-    mapped in blocks.
+    Give one of --fraction, --threshold, --accuracy, --rejection-cost and --certificate. Accuracy
+    and cost take the threshold that the test pixels of the training scene ask for. Scenes larger
+    than memory are mapped in blocks.
     """
-    check_there(scene, model)
+    check_there(scene, model, certificate)
     from hsreject.mapping.blocks import cluster
     from hsreject.mapping.map_scene import map_scene
 
@@ -173,6 +177,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             threshold=threshold,
             accuracy=accuracy,
             rejection_cost=rejection_cost,
+            certificate=certificate,
             variable=variable,
             band_axis=band_axis,
             match_bands=match_bands,

@@ -84,6 +84,14 @@ class Grid:
         return self.crs is not None or self.transform != Affine.identity()
 
     @property
+    def pixel_hectares(self) -> float | None:
+        """The area of a pixel, or None where the reference system has no metres."""
+        if self.crs is None or not self.crs.is_projected:
+            return None
+        metres = float(self.crs.linear_units_factor[1])
+        return float(abs(self.transform.determinant) * metres**2 / 10_000)
+
+    @property
     def rotated(self) -> bool:
         """Whether rows and columns run askew to the map axes."""
         a, b, _, d, e, _ = self.transform[:6]

@@ -90,7 +90,7 @@ def read_features(
         _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
         geometries, classes = shapely.from_wkb(stored), columns[0]
     there = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
-    known = np.array([_is_known(value) for value in classes], dtype=bool)
+    known = np.array([is_known(value) for value in classes], dtype=bool)
     for keep, lack in ((there, "geometry"), (known, f"value of '{attribute}'")):
         if not keep.all():
             guesses.append(f"{int((~keep).sum())} features without a {lack} were left out.")
@@ -102,7 +102,20 @@ def read_features(
     return Features(geometries[there & known], classes[there & known], info.crs)
 
 
-def _is_known(value: Any) -> bool:
+def read_columns(
+    path: Path, *, layer: str | None = None
+) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
+    """Return the geometries of a layer, which may be missing, all its attributes, and its CRS."""
+    info = layer_info(path, layer=layer)
+    with _vector_errors(path):
+        meta, _, stored, columns = pyogrio.raw.read(path, layer=info.layer)
+        geometries = shapely.from_wkb(stored)
+    names = [str(name) for name in meta["fields"]]
+    return geometries, dict(zip(names, columns, strict=True)), info.crs
+
+
+def is_known(value: Any) -> bool:
+    """Tell whether an attribute has a value: not null, NaN or blank text."""
     if isinstance(value, str):
         return bool(value.strip())
     return value is not None and bool(value == value)  # noqa: PLR0124  NaN is not itself
@@ -154,7 +167,7 @@ def burn(
 
     A point fills the pixel it lies in. Where features overlap, the last one in the file counts.
     """
-    geometries = _onto(features, grid, path=path, guesses=guesses)
+    geometries = onto_grid(features, grid, path=path, guesses=guesses)
     shape = (grid.height, grid.width)
     burnt: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
     if len(geometries):
@@ -172,7 +185,8 @@ def burn(
     return burnt
 
 
-def _onto(features: Features, grid: Grid, *, path: Path, guesses: list[str]) -> NDArray[Any]:
+def onto_grid(features: Features, grid: Grid, *, path: Path, guesses: list[str]) -> NDArray[Any]:
+    """Return the geometries of features in the reference system of a grid."""
     if not grid.georeferenced:
         raise InputError(
             f"{path} cannot be put onto a scene without a place on a map. Give the scene a "

@@ -17,15 +17,17 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.files import check_folder, complete_folder
+from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
 from hsreject.mapping.finished_blocks import finished_blocks, keeping_blocks
 from hsreject.mapping.foreign import NOVEL, Kinship, window_chunks
 from hsreject.mapping.map_model import MapModel
-from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares, pixel_hectares
+from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares
 from hsreject.mapping.model_file import load_model
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.promise.certificate import Certificate
 from hsreject.registry import check_choice
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.rejector import (
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 
     from hsreject.rejection import RankedRejector
 
+CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
@@ -87,6 +90,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     threshold: float | None = None,
     accuracy: float | None = None,
     rejection_cost: float | None = None,
+    certificate: Certificate | str | PathLike[str] | None = None,
     variable: str | None = None,
     band_axis: int | None = None,
     match_bands: str = "exact",
@@ -127,7 +131,10 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     accuracy, rejection_cost : float in [0, 1]
         Take the threshold that kept this accuracy while rejecting least, or that was cheapest for
         this cost of a rejected pixel (a misclassified one costs 1), on the test pixels of the
-        training scene. Exactly one of these four must be given.
+        training scene.
+    certificate : Certificate or path
+        Take the threshold that :func:`hsreject.certify` certified for this very map; another map is
+        refused. Exactly one of these five must be given.
     variable, band_axis : optional
         Of a .mat or .npy file, as for :func:`hsreject.open_scene`.
     match_bands : {"exact", "nearest", "interpolate"}
@@ -163,24 +170,28 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     >>> round(made.summary.rejected_fraction, 2), made.maps.label_with_rejection.dims
     (0.1, ('y', 'x'))
     """
+    certified = _opened_certificate(certificate)
     goal = Goal.one_of(
         {
             FRACTION: fraction,
             THRESHOLD: threshold,
             ACCURACY: accuracy,
             REJECTION_COST: rejection_cost,
+            CERTIFICATE: None if certified is None else certified.max_error,
         }
     )
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else _map_model(model)
-    known = None if goal.name == FRACTION else _known_threshold(trained, goal)
+    known = None if goal.name == FRACTION else _known_threshold(trained, goal, certified)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
     kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
     reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
     blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
     cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
+    if certified is not None:
+        certified.check_shape(cube.shape[1:])  # before the work, as far as one can tell
     with (
         rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE),
         local_threads(blocks.n_workers),
@@ -198,6 +209,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             progress=progress,
         )
         ranking = _computed(ranking, folder, progress)
+        if certified is not None:
+            certified.check_map(ranking["label"], ranking["confidence"])
         lowest = trained.lowest_confidence if reject_novel else -np.inf
         rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
         maps = rejection_maps(
@@ -233,8 +246,17 @@ def _map_model(path: str | PathLike[str]) -> MapModel:
     return model
 
 
-def _known_threshold(model: MapModel, goal: Goal) -> Rejection:
+def _opened_certificate(
+    given: Certificate | str | PathLike[str] | None,
+) -> Certificate | None:
+    return Certificate.read(given) if isinstance(given, str | PathLike) else given
+
+
+def _known_threshold(model: MapModel, goal: Goal, certified: Certificate | None) -> Rejection:
     """Return the threshold of a goal that does not depend on the scene."""
+    if certified is not None:
+        source = f"certified. {certified.statement}"
+        return Rejection(goal.name, goal.value, certified.applicable_threshold, source)
     if goal.name == THRESHOLD:
         return Rejection(goal.name, goal.value, goal.value, "given")
     wish = {
@@ -480,7 +502,7 @@ def _summary(
         rejection,
         class_shares(maps),
         n_without_data=maps["label"].size - maps.attrs["n_pixels"],
-        pixel_hectares=pixel_hectares(maps["label"]),
+        pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
         side=blocks.side,
         halo=blocks.halo,
         n_blocks=len(blocks),

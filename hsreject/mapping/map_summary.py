@@ -10,7 +10,6 @@ import numpy as np
 import tomli_w
 
 from hsreject import __version__
-from hsreject.io.grid import Grid
 from hsreject.schema import class_table
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class ClassShare:
 class Rejection:
     """How the threshold came about."""
 
-    asked: str  # "fraction", "threshold", "accuracy" or "rejection_cost"
+    asked: str  # "fraction", "threshold", "accuracy", "rejection_cost" or "certificate"
     value: float  # what was asked of it
     threshold: float  # the smallest confidence kept
     source: str  # where the threshold comes from, in words
@@ -149,12 +148,3 @@ def class_shares(maps: xr.Dataset) -> tuple[ClassShare, ...]:
         ClassShare(value, name, int(counts[value]), int(counts[n_values + value]))
         for value, name in zip(table.values, table.names, strict=True)
     )
-
-
-def pixel_hectares(array: xr.DataArray) -> float | None:
-    """Return the area of a pixel, or None where the reference system has no metres."""
-    grid = Grid.of(array)
-    if grid.crs is None or not grid.crs.is_projected:
-        return None
-    metres = float(grid.crs.linear_units_factor[1])
-    return float(abs(grid.transform.determinant) * metres**2 / 10_000)

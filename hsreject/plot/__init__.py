@@ -11,6 +11,7 @@ from hsreject.plot.curve_displays import RejectionCurveDisplay
 from hsreject.plot.image_displays import INFRARED, NATURAL, ConfidenceMapDisplay, FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay, RejectMapDisplay
 from hsreject.plot.optimality_displays import OperatingSetDisplay, RelativeOptimalityDisplay
+from hsreject.plot.promise_displays import AreaDisplay, CertificateDisplay
 from hsreject.plot.reliability_display import ReliabilityDisplay
 from hsreject.plot.style import PAGE_WIDTH, new_figure, new_row, print_style, save_figure
 
@@ -18,7 +19,9 @@ __all__ = [
     "INFRARED",
     "NATURAL",
     "PAGE_WIDTH",
+    "AreaDisplay",
     "BreakEvenCostDisplay",
+    "CertificateDisplay",
     "ClassMapDisplay",
     "ConfidenceMapDisplay",
     "CostEnvelopeDisplay",

@@ -63,7 +63,7 @@ def _open_judged(paths: Mapping[str, Any], nodata: int | None) -> dict[str, xr.D
     maps = {"label": _open_label_map(paths["label"], nodata)}
     for name in ("confidence", "rejected"):
         if name in paths:
-            maps[name] = _open_band(paths[name])
+            maps[name] = open_band(paths[name])
             _check_grid(maps[name], paths[name], maps["label"], paths["label"])
     if "rejected" in maps:
         maps["label"], maps["rejected"] = _mask(maps["label"], maps["rejected"], paths["rejected"])
@@ -83,7 +83,8 @@ def _open_reference(
     return truth
 
 
-def _open_band(path: Any) -> xr.DataArray:
+def open_band(path: Any) -> xr.DataArray:
+    """Open a map of numbers (y, x), such as a confidence."""
     found = existing(path)
     kind = file_kind(found)
     if kind in {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}:
@@ -101,7 +102,7 @@ def _open_band(path: Any) -> xr.DataArray:
 
 def _open_label_map(path: Any, nodata: int | None) -> xr.DataArray:
     """Return labels whose nodata differs from 0, which may mean rejected."""
-    band = _open_band(path)
+    band = open_band(path)
     empty = np.isnan(band.values) if band.dtype.kind == "f" else np.zeros(band.shape, dtype=bool)
     if nodata is not None:
         empty |= band.values == nodata

@@ -1,0 +1,168 @@
+"""What a map promises, in pictures: the certified coverage, and areas with their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.patches import Patch
+
+from hsreject.plot.style import (
+    BETTER,
+    COLUMN_WIDTH,
+    WORSE,
+    legend_above,
+    print_style,
+    shown_axes,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hsreject.promise.assessment import Assessment
+    from hsreject.promise.certificate import Certificate
+
+_GRAY = "0.55"
+_INK = "#0072b2"
+_ABOVE: dict[str, Any] = {"va": "bottom", "ha": "left", "fontsize": 6.5, "color": WORSE}
+_INSIDE: dict[str, Any] = {"va": "bottom", "ha": "center", "fontsize": 6.5, "color": "0.35"}
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateDisplay:
+    """The sequence of tests behind a certificate: how many pixels are wrong, and where it stopped.
+
+    Crosses are the errors found among the sampled pixels that are kept, circles the upper
+    confidence bound of the errors among all that are kept: filled where the test passed, open where
+    it failed. The dashed line is what was asked for. Coverages in the shade were not tested.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        From :func:`hsreject.certify`.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
+    >>> label = np.where(confidence < 0.4, 2, 1)
+    >>> sample = hr.draw_sample(label, 500).with_reference(np.ones_like(label))
+    >>> display = hr.plot.CertificateDisplay(hr.certify(label, confidence, sample))
+    >>> display.plot(hr.plot.new_figure().add_subplot()).get_xlabel()
+    'coverage: share of the pixels kept'
+    """
+
+    certificate: Certificate
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        with print_style():
+            ax = shown_axes(COLUMN_WIDTH, 2.6) if ax is None else ax
+            self._draw(ax)
+        return ax
+
+    def _draw(self, ax: Axes) -> None:
+        made, tests = self.certificate, self.certificate.tests
+        coverage = np.array([test.coverage for test in tests])
+        bound = np.array([test.upper_bound for test in tests])
+        found = np.array([test.n_errors / test.n_kept if test.n_kept else np.nan for test in tests])
+        passed = coverage <= made.coverage
+        level = f"{100 * made.confidence_level:g} %"
+        ax.plot(coverage, bound, color=_INK, linewidth=0.7, zorder=2)
+        for which, fill, name in ((passed, _INK, f"{level} bound"), (~passed, "white", "failed")):
+            ax.plot(
+                coverage[which],
+                bound[which],
+                "o",
+                color=_INK,
+                markerfacecolor=fill,
+                markersize=3,
+                label=name,
+            )
+        ax.plot(coverage, found, "x", color=_GRAY, markersize=3, label="in the sample")
+        ax.axhline(made.max_error, color=WORSE, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
+        top = max(2 * made.max_error, 1.15 * np.nanmax(np.append(bound, found)))
+        ax.set(xlim=(0, 1), ylim=(0, min(top, 1)))
+        ax.set(xlabel="coverage: share of the pixels kept", ylabel="share of these that is wrong")
+        asked = "asked for" if made.threshold is None else "promised"
+        ax.text(0.01, made.max_error, f"{asked}: {100 * made.max_error:g} %", **_ABOVE)
+        if not passed.all():
+            ax.axvspan(coverage[-1], 1, color="0.93", zorder=0, linewidth=0)
+            middle, across = (coverage[-1] + 1) / 2, ax.get_xaxis_transform()
+            ax.text(middle, 0.03, "not tested", transform=across, **_INSIDE)
+        outcome = "nothing certified"
+        if made.threshold is not None:
+            ax.axvline(made.coverage, color=BETTER, linewidth=1.0, zorder=1)
+            outcome = f"certified: {100 * made.coverage:.1f} % of the pixels"
+        ax.set_title(outcome, color=WORSE if made.threshold is None else BETTER)
+        legend_above(ax, ax.get_legend_handles_labels()[0])
+
+
+@dataclass(frozen=True, eq=False)
+class AreaDisplay:
+    """Areas as a sample estimates them, with intervals, beside what counting pixels says.
+
+    Bars are counted pixels, points with whiskers the estimates. The rejected area stands below;
+    where no rejected pixel has a reference, it is called unknown and the estimates leave it out.
+
+    Parameters
+    ----------
+    assessment : Assessment
+        From :func:`hsreject.assess`.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> label = np.repeat([1, 2], 50).reshape(10, 10)
+    >>> display = hr.plot.AreaDisplay(hr.assess(label, np.where(label == 1, 1, 2)))
+    >>> display.plot(hr.plot.new_figure().add_subplot()).get_xlabel()
+    'area in pixels'
+    """
+
+    assessment: Assessment
+
+    @property
+    def height(self) -> float:
+        """Inches that the picture needs, so that names do not touch."""
+        return 0.9 + 0.2 * (len(self.assessment.classes) + bool(self.assessment.rejected_area))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        with print_style():
+            ax = shown_axes(COLUMN_WIDTH, self.height) if ax is None else ax
+            self._draw(ax)
+        return ax
+
+    def _draw(self, ax: Axes) -> None:
+        found = self.assessment
+        table, classes = found.by_class, found.classes
+        place = np.arange(len(classes))
+        value, _, lower, upper = table["area"].values.T
+        counted = table["mapped_area"].values
+        ax.barh(
+            place, counted, height=0.7, color=classes.colors, alpha=0.45, label="counted pixels"
+        )
+        ax.errorbar(
+            value,
+            place,
+            xerr=np.maximum([value - lower, upper - value], 0),
+            fmt="o",
+            color="black",
+            markersize=3,
+            capsize=2,
+            elinewidth=0.9,
+            label=f"estimated, {100 * found.confidence_level:g} %",
+        )
+        names = list(classes.names)
+        if found.rejected_area:
+            place = np.append(place, place.size)
+            names.append("rejected: unknown" if found.unknown_area else "rejected")
+            area = found.rejected_area
+            ax.barh(place[-1], area, height=0.7, facecolor="white", hatch="////", edgecolor="0.6")
+        ax.set_yticks(place, names)
+        ax.invert_yaxis()
+        ax.set(xlim=(0, None), xlabel=f"area in {found.area_unit}")
+        bars, points = ax.get_legend_handles_labels()[0]
+        counted_look = Patch(facecolor=_GRAY, alpha=0.6, label=bars.get_label())
+        legend_above(ax, [counted_look, points])

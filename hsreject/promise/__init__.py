@@ -1,0 +1,1 @@
+"""What a map promises: samples to label, certified thresholds, accuracies and areas."""

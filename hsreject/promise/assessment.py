@@ -1,0 +1,408 @@
+"""Assessments: accuracies and areas of a map with rejection, with standard errors and intervals."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from dataclasses import KW_ONLY, dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from scipy.stats import norm
+
+from hsreject.classes import ClassTable
+from hsreject.errors import HsrejectWarning, InputError
+from hsreject.io.grid import Grid
+from hsreject.measures.confusion import confusion_matrix
+from hsreject.promise.design import NODATA, STRATIFIED, Sample, labels_of
+from hsreject.promise.sample_file import given_sample
+from hsreject.registry import check_number
+from hsreject.schema import (
+    CATEGORY,
+    CLASS_NAME,
+    DECISION,
+    REJECTED,
+    STATISTIC,
+    class_table,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+QUANTITIES = {
+    "users_accuracy": "user's accuracy",
+    "producers_accuracy": "producer's accuracy",
+    "area": "area in {}",
+}
+STATISTICS = ("estimate", "standard_error", "lower", "upper")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number that a sample tells about a map, and how well it tells it; NaN where it cannot."""
+
+    value: float
+    standard_error: float
+    lower: float
+    upper: float
+
+
+UNKNOWN = Estimate(np.nan, np.nan, np.nan, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What a sample says about a map with rejection.
+
+    Attributes
+    ----------
+    overall_accuracy : Estimate
+        Share of all pixels that are kept with the right label. A rejected pixel is not right.
+    kept_accuracy : Estimate
+        Share of the kept pixels with the right label.
+    by_class : Dataset
+        `users_accuracy` (of the pixels kept as this class, the share that is), `producers_accuracy`
+        (of the pixels of this class, the share that is kept as it) and `area` over (category,
+        statistic), where `statistic` is estimate, standard_error, lower and upper; `mapped_area`
+        (category), what counting the kept pixels gives. With the coordinate `class_name`.
+    area_unit : str
+        "ha", or "pixels" for maps without a projected reference system.
+    total_area : float
+        Of all pixels with data.
+    rejected_area : float
+        Of the rejected pixels.
+    unknown_area : float
+        The rejected area, where fewer than two rejected pixels have a reference: `area` then
+        counts kept pixels only, producer's accuracies are NaN, and nothing is scaled up. Else 0.
+    error_matrix : DataArray (reference, decision)
+        Sampled pixels; decision 0, the last, is rejected.
+    confidence_level : float
+        Of the intervals.
+    n_points : int
+        Sampled pixels with a reference.
+    drawn : str
+        How the sample was drawn, in words.
+    """
+
+    _: KW_ONLY
+    overall_accuracy: Estimate
+    kept_accuracy: Estimate
+    by_class: xr.Dataset
+    area_unit: str
+    total_area: float
+    rejected_area: float
+    unknown_area: float
+    error_matrix: xr.DataArray
+    confidence_level: float
+    n_points: int
+    drawn: str
+
+    @property
+    def classes(self) -> ClassTable:
+        """The classes of the map, and those that only the reference has."""
+        return class_table(self.by_class["mapped_area"])
+
+    def rows(self) -> list[tuple[str, str, Estimate]]:
+        """Return quantity, class and estimate, line by line."""
+        rows = [
+            ("overall accuracy", "", self.overall_accuracy),
+            ("kept accuracy", "", self.kept_accuracy),
+        ]
+        for quantity, title in QUANTITIES.items():
+            values = self.by_class[quantity].transpose(CATEGORY, STATISTIC).values.tolist()
+            named = zip(self.classes.names, values, strict=True)
+            title_here = title.format(self.area_unit)
+            rows += [(title_here, name, Estimate(*numbers)) for name, numbers in named]
+        if self.unknown_area:
+            area = Estimate(self.unknown_area, 0.0, self.unknown_area, self.unknown_area)
+            rows.append((f"area in {self.area_unit}", "unknown (rejected)", area))
+        return rows
+
+    def write_tables(self, folder: Path) -> None:
+        """Write `assessment.csv` and `error-matrix.csv` into a folder."""
+        with (folder / "assessment.csv").open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["quantity", "class", *STATISTICS])
+            for quantity, name, found in self.rows():
+                values = (found.value, found.standard_error, found.lower, found.upper)
+                writer.writerow([quantity, name, *("" if np.isnan(v) else v for v in values)])
+        with (folder / "error-matrix.csv").open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream)
+            decisions = self.error_matrix[DECISION].values[:-1].tolist()
+            names = [self.classes.name_of(value) for value in decisions]
+            writer.writerow(["reference", *names, "rejected"])
+            for name, counts in zip(names, self.error_matrix.values.tolist(), strict=True):
+                writer.writerow([name, *counts])
+
+
+def assess(
+    label_with_rejection: xr.DataArray | NDArray[Any],
+    sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
+    *,
+    confidence_level: float = 0.95,
+    assume_random: bool = False,
+) -> Assessment:
+    """Estimate the accuracies of a map and the areas of its classes, with intervals.
+
+    Counting pixels of a map counts its errors, too. What a sample says is weighted by what it
+    stands for. With strata h of N_h pixels, n_h of them sampled, every accuracy and every share of
+    the area is a ratio R of two totals, of y (such as: kept as k and really k) and x (such as: kept
+    as k), estimated as::
+
+        Y = sum_h N_h mean_h(y)      R = Y / X
+        Var(R) = sum_h N_h^2 (1 - n_h / N_h) var_h(y - R x) / n_h / X^2
+
+    (Stehman 2014, equations 25 and 28). Of a random sample, the strata are the kept classes and the
+    rejected pixels (post-stratification); kept classes with fewer than two points are put together.
+    Of a stratified sample they are those that it was drawn from, which may differ from the classes
+    of this map. Where strata and classes agree, this is Olofsson et al. (2014), equations 1 to 11,
+    with the correction for a finite map. Intervals are R +- z SE, within what is possible; where
+    all points agree, SE is 0 and the interval is the exact one of that many equal answers.
+
+    Parameters
+    ----------
+    label_with_rejection : DataArray or array of int, dims (y, x)
+        The map, of any software: 0 where it rejects, ``schema.nodata_label`` without data.
+    sample : Sample, path, DataArray or array of int, dims (y, x)
+        Points of :func:`hsreject.draw_sample`, labelled, or their file; drawn from this map or from
+        another one of the same place. An array holds reference labels on the grid of the map, 0
+        where not sampled, and is taken at the caller's word: a simple random sample of the map, or
+        of each of its classes. Points without a reference are left out, as if chance had chosen
+        them.
+    confidence_level : float in (0, 1)
+        Of the intervals.
+    assume_random : bool
+        Take points of unknown origin for a simple random sample.
+
+    Returns
+    -------
+    Assessment
+
+    References
+    ----------
+    Olofsson, P. et al. (2014). Good practices for estimating area and assessing accuracy of land
+    change. Remote Sensing of Environment 148, 42-57.
+
+    Stehman, S. V. (2014). Estimating area and map accuracy for stratified random sampling when the
+    strata are different from the map classes. International Journal of Remote Sensing 35,
+    4923-4939.
+
+    Examples
+    --------
+    A map that calls a third of class 2 class 1, and a sample of 400 of its pixels:
+
+    >>> import hsreject as hr
+    >>> truth = np.repeat([1, 2], 5000).reshape(100, 100)
+    >>> label = np.where(np.arange(100) % 3 == 0, 1, truth)
+    >>> found = assess(label, hr.draw_sample(label, 400).with_reference(truth))
+    >>> area = found.by_class.area.sel(category=2)
+    >>> found.by_class.mapped_area.sel(category=2).item(), area.values.round()
+    (3300.0, array([4803.,  166., 4477., 5128.]))
+    """
+    if check_number("confidence_level", confidence_level, above=0) >= 1:
+        raise InputError(f"confidence_level is a share, below 1 (got {confidence_level:g}).")
+    on_map = labels_of(label_with_rejection, name="label_with_rejection")
+    points = _points(sample, on_map, assume_random=assume_random)
+    has_data = on_map.values != NODATA
+    n_rejected = int(np.count_nonzero(on_map.values == REJECTED))
+    n_known = int(np.count_nonzero(points.labelled & (points.label == REJECTED)))
+    unknown = n_known < min(n_rejected, 2)  # one point tells nothing about its spread
+    # a rejected point that nobody labelled still says that its place is not among the kept
+    used = points.labelled | (unknown & (points.label == REJECTED))
+    _tell_unlabelled(int(np.count_nonzero(~used)), len(points))
+    points = points.select(used)
+    strata = _strata(points, on_map, unknown=unknown)
+    estimator = _Estimator(strata, confidence_level)
+    hectares = Grid.of(on_map).pixel_hectares
+    unit = 1.0 if hectares is None else hectares
+    n_pixels = int(np.count_nonzero(has_data))
+    kept, right = points.label != REJECTED, points.label == points.reference
+    return Assessment(
+        overall_accuracy=estimator.ratio(kept & right),
+        kept_accuracy=estimator.ratio(kept & right, kept),
+        by_class=_by_class(points, on_map, estimator, total=n_pixels * unit, unknown=unknown),
+        area_unit="pixels" if hectares is None else "ha",
+        total_area=n_pixels * unit,
+        rejected_area=n_rejected * unit,
+        unknown_area=n_rejected * unit if unknown else 0.0,
+        error_matrix=_error_matrix(points),
+        confidence_level=float(confidence_level),
+        n_points=int(np.count_nonzero(points.labelled)),
+        drawn=_drawn(points),
+    )
+
+
+def _points(
+    sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
+    on_map: xr.DataArray,
+    *,
+    assume_random: bool,
+) -> Sample:
+    """Return the points where the map has data, or say why they tell nothing about it."""
+    points = given_sample(sample, on_map, assume_random=assume_random)
+    points = points.select(points.label != NODATA)
+    if not points.labelled.any():
+        raise InputError(
+            "No sampled pixel has a reference where the map has data. Fill in the column "
+            "'reference' with class names or codes."
+        )
+    return points
+
+
+def _tell_unlabelled(n_open: int, n_points: int) -> None:
+    if n_open:
+        warnings.warn(
+            f"{n_open} of {n_points} points have no reference and are left out, as if chance had "
+            "chosen them.",
+            HsrejectWarning,
+            stacklevel=3,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Strata:
+    """The stratum of each point, from 0, and how many pixels each stratum has."""
+
+    of_point: NDArray[np.intp]
+    sizes: NDArray[np.float64]
+
+
+def _strata(points: Sample, on_map: xr.DataArray, *, unknown: bool) -> _Strata:
+    """Return the strata that a sample is weighted by."""
+    if points.design is not None and points.design.kind == STRATIFIED:
+        values, place = np.unique(points.stratum, return_inverse=True)
+        sizes = np.array([points.stratum_pixels[place == h][0] for h in range(values.size)], float)
+        missing = points.design.n_pixels - int(sizes.sum())
+        few = (np.bincount(place) < 2) & (sizes > 1)
+        if few.any() or missing:
+            raise InputError(
+                f"{int(few.sum()) or 'Some'} strata of the sample have fewer than two labelled "
+                "points. Label at least two points of each."
+            )
+        return _Strata(place, sizes)
+    labels, sizes = np.unique(on_map.values[on_map.values != NODATA], return_counts=True)
+    place = np.searchsorted(labels, points.label)
+    counts = np.bincount(place, minlength=labels.size)
+    group = np.arange(labels.size)
+    scarce = _scarce(labels, counts, sizes)
+    group[scarce] = scarce[0] if scarce.size else 0
+    kept_groups, of_label = np.unique(group, return_inverse=True)
+    merged = np.asarray(np.bincount(of_label, sizes, minlength=kept_groups.size), float)
+    return _Strata(of_label[place], merged)
+
+
+def _scarce(
+    labels: NDArray[np.uint16], counts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> NDArray[np.intp]:
+    """Return which kept classes to put together, so that two points are in each stratum."""
+    kept = np.flatnonzero(labels != REJECTED)
+    kept = kept[np.argsort(counts[kept], kind="stable")]
+    n_few = int(np.count_nonzero((counts[kept] < 2) & (counts[kept] < sizes[kept])))
+    if not n_few:
+        return np.empty(0, dtype=np.intp)
+    while counts[kept[:n_few]].sum() < 2 and n_few < kept.size:
+        n_few += 1
+    if counts[kept[:n_few]].sum() < 2:
+        raise InputError("Fewer than two of the kept pixels have a reference. Label more points.")
+    return np.sort(kept[:n_few])
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimator:
+    """Ratios of totals, estimated from points in strata."""
+
+    strata: _Strata
+    confidence_level: float
+
+    def ratio(self, y: NDArray[np.bool_], x: NDArray[np.bool_] | None = None) -> Estimate:
+        """Return the share of the pixels with x (all of them, if None) that have y."""
+        strata = self.strata
+        ones = np.ones(strata.of_point.size) if x is None else x.astype(np.float64)
+        below = float(strata.sizes.sum()) if x is None else self._total(ones)
+        if not below > 0:
+            return UNKNOWN
+        share = float(self._total(y.astype(np.float64)) / below)
+        error = float(np.sqrt(self._variance(y - share * ones)) / below)
+        if error > 0:
+            reach = float(norm.ppf(0.5 + self.confidence_level / 2)) * error
+        else:  # all agree: as if they were so many equal answers
+            reach = 1 - (0.5 - self.confidence_level / 2) ** (1 / self._equal_points(ones))
+        return Estimate(share, error, max(share - reach, 0.0), min(share + reach, 1.0))
+
+    @property
+    def _counts(self) -> NDArray[np.int64]:
+        return np.bincount(self.strata.of_point, minlength=self.strata.sizes.size)
+
+    def _total(self, values: NDArray[np.float64]) -> float:
+        sums = np.bincount(self.strata.of_point, values, minlength=self.strata.sizes.size)
+        return float((self.strata.sizes * sums / np.maximum(self._counts, 1)).sum())
+
+    def _variance(self, residual: NDArray[np.float64]) -> float:
+        """Return the variance of the estimated total of what a ratio leaves over."""
+        n, size = self._counts, self.strata.sizes
+        place = self.strata.of_point
+        mean = np.bincount(place, residual, minlength=size.size) / np.maximum(n, 1)
+        squares = np.bincount(place, (residual - mean[place]) ** 2, minlength=size.size)
+        spread = squares / np.maximum(n - 1, 1)
+        return float((size**2 * (1 - n / size) * spread / np.maximum(n, 1)).sum())
+
+    def _equal_points(self, x: NDArray[np.float64]) -> float:
+        """Return how many points of equal weight those with x are worth (Kish); inf if all are."""
+        n, size = self._counts, self.strata.sizes
+        weight = (size / np.maximum(n, 1))[self.strata.of_point] * x
+        if np.array_equal(n, size):
+            return np.inf
+        return float(weight.sum() ** 2 / (weight**2).sum())
+
+
+def _by_class(
+    points: Sample, on_map: xr.DataArray, estimator: _Estimator, *, total: float, unknown: bool
+) -> xr.Dataset:
+    """Return the table of the classes of map and reference."""
+    classes = points.classes
+    kept = points.label != REJECTED
+    columns: dict[str, list[tuple[float, ...]]] = {}
+    for value in classes.values:
+        mapped, really = points.label == value, points.reference == value
+        area = estimator.ratio(really & kept if unknown else really)
+        users = estimator.ratio(mapped & really, mapped)
+        producers = estimator.ratio(mapped & really, really)
+        if unknown:
+            producers = UNKNOWN
+        for name, found, scale in (
+            ("users_accuracy", users, 1.0),
+            ("producers_accuracy", producers, 1.0),
+            ("area", area, total),
+        ):
+            values = (found.value, found.standard_error, found.lower, found.upper)
+            columns.setdefault(name, []).append(tuple(scale * number for number in values))
+    n_pixels = int(np.count_nonzero(on_map.values != NODATA))
+    counts = np.bincount(on_map.values.ravel(), minlength=max(classes.values) + 1)
+    table = xr.Dataset(
+        {name: ((CATEGORY, STATISTIC), np.array(rows)) for name, rows in columns.items()}
+        | {"mapped_area": (CATEGORY, counts[list(classes.values)] * (total / n_pixels))},
+        coords={
+            CATEGORY: list(classes.values),
+            CLASS_NAME: (CATEGORY, list(classes.names)),
+            STATISTIC: list(STATISTICS),
+        },
+    )
+    table["mapped_area"].attrs.update(classes.to_attrs())
+    return table
+
+
+def _error_matrix(points: Sample) -> xr.DataArray:
+    known = points.select(points.labelled)
+    rejected = known.label == REJECTED
+    label = np.where(rejected, known.reference, known.label)  # any class: the column is another
+    return confusion_matrix(known.reference, label, rejected=rejected, classes=points.classes)
+
+
+def _drawn(points: Sample) -> str:
+    if points.design is None:
+        return "a random sample, as the caller says"
+    return f"a {points.design.kind} sample drawn by hsreject, seed {points.design.seed}"

@@ -1,0 +1,187 @@
+"""``hsreject sample``, ``certify``, ``assess`` and ``map --certificate``, as a user calls them."""
+
+import csv
+import json
+from pathlib import Path
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import rasterio
+
+import hsreject as hr
+from tests.cli.calling import call
+from tests.cli.test_map import write_scene
+from tests.mapping.scenes import CONFIG, larger_scene
+from tests.promise.scenes import placed, ranked_map
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    """Return a folder with label, confidence and training pixels of a map, and its truth."""
+    values, confidence, truth = ranked_map(steepness=2.5)
+    values[:5] = 255
+    label = placed(values)
+    hr.write_map(label, tmp_path / "label.tif")
+    sure = label.copy(data=np.where(values == 255, np.nan, confidence)).drop_attrs(deep=False)
+    hr.write_map(sure, tmp_path / "confidence.tif")
+    train = np.zeros_like(values)
+    train[5::9, ::9] = truth[5::9, ::9]
+    hr.write_map(label.copy(data=train.astype(np.uint8)), tmp_path / "train.tif")
+    np.save(tmp_path / "truth.npy", truth)
+    return tmp_path
+
+
+def fill_in(folder: Path, name: str = "sample.gpkg", **changes) -> None:
+    frame = gpd.read_file(folder / name)
+    names = np.array(["", "corn", "bare soil", "water"])
+    frame["reference"] = names[np.load(folder / "truth.npy")[frame.row, frame.column]]
+    frame.assign(**changes).to_file(folder / name)
+
+
+def draw(folder: Path, *options: object) -> None:
+    assert call("sample", folder / "label.tif", "--n", 500, "--out", folder / "sample.gpkg",
+                "--exclude", folder / "train.tif", *options) == 0  # fmt: skip
+
+
+def certify(folder: Path, *options: object) -> int:
+    return call("certify", "--labels", folder / "label.tif", "--confidence",
+                folder / "confidence.tif", "--sample", folder / "sample.gpkg", "--out",
+                folder / "out", *options)  # fmt: skip
+
+
+def test_from_a_map_to_a_certificate_and_areas(capsys, files) -> None:
+    draw(files)
+    assert "corn, bare soil, water" in capsys.readouterr().out
+    fill_in(files)
+    assert certify(files, "--max-error", 0.1) == 0
+    said = capsys.readouterr().out
+    made = hr.Certificate.read(files / "out/certificate.json")
+    assert made.threshold is not None
+    assert made.statement in said
+    assert "7392 pixels" in said  # 7,500 with data, without 108 training pixels
+    with rasterio.open(files / "out/label_with_rejection.tif") as file:
+        kept = file.read(1)
+    label = hr.open_map(files / "label.tif").values
+    confidence = hr.open_map(files / "confidence.tif").values
+    np.testing.assert_array_equal(
+        kept, np.where((confidence < made.threshold) & (label != 255), 0, label)
+    )
+    tests = list(csv.DictReader((files / "out/tests.csv").read_text().splitlines()))
+    assert len(tests) == len(made.tests)
+    assert (files / "out/certificate.png").stat().st_size > 10_000
+    assert call("assess", files / "out/label_with_rejection.tif", "--sample",
+                files / "sample.gpkg", "--out", files / "areas") == 0  # fmt: skip
+    said = capsys.readouterr().out
+    assert "kept accuracy" in said
+    assert "bare soil" in said
+    names = {file.name for file in (files / "areas").iterdir()}
+    assert names == {"assessment.csv", "error-matrix.csv", "areas.png"}
+
+
+def test_nothing_certified_is_an_answer(capsys, files) -> None:
+    draw(files)
+    fill_in(files)
+    assert certify(files, "--max-error", 0.001) == 0
+    assert "Nothing can be certified" in capsys.readouterr().out
+    assert not (files / "out/label_with_rejection.tif").exists()
+    assert json.loads((files / "out/certificate.json").read_text())["threshold"] is None
+
+
+def test_a_sequence_of_maps(capsys, files) -> None:
+    label, confidence = (hr.open_map(files / f"{name}.tif") for name in ("label", "confidence"))
+    options = []
+    for fraction in (0.2, 0.5, 0.8):
+        keep = (confidence >= np.nanquantile(confidence, fraction)) | (label == 255)
+        hr.write_map(label.where(keep, 0).assign_attrs(label.attrs), files / f"{fraction}.tif")
+        options += ["--labels", files / f"{fraction}.tif"]
+    out = ("--sample", files / "sample.gpkg", "--max-error", 0.2, "--out", files / "out")
+    assert call("sample", files / "0.8.tif", "--n", 500, "--out", files / "sample.gpkg") == 0
+    fill_in(files)
+    assert call("certify", *options, *out) == 0
+    assert "map: 0." in capsys.readouterr().out
+    made = hr.Certificate.read(files / "out/certificate.json")
+    chosen = hr.open_map(files / f"{(0.2, 0.5, 0.8)[int(made.threshold)]}.tif")
+    np.testing.assert_array_equal(hr.open_map(files / "out/label_with_rejection.tif"), chosen)
+    assert call("certify", *options[:2], *out, "--overwrite") == 2
+    assert "--confidence" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "word"),
+    [
+        ({"design": "found in a drawer"}, (), "--assume-random"),
+        ({"reference": ""}, (), "No sampled pixel"),
+        ({}, ("--max-error", 5), "max_error"),
+        ({}, ("--column", "truth"), "'truth'"),
+        ({}, ("--confidence-level", 0), "confidence_level"),
+    ],
+)
+def test_bad_input_ends_in_one_sentence_and_leaves_nothing(
+    change, options, word, capsys, files
+) -> None:
+    draw(files)
+    fill_in(files, **change)
+    capsys.readouterr()
+    assert certify(files, *options) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert word in line
+    assert not (files / "out").exists()
+
+
+def test_points_of_other_software_with_a_word_of_honour(capsys, files) -> None:
+    draw(files)
+    fill_in(files, design="found in a drawer")
+    assert certify(files, "--max-error", 0.1, "--assume-random") == 0
+    assert "as the caller says" in capsys.readouterr().out
+
+
+def test_maps_of_other_software(capsys, files) -> None:
+    """A .npy file without names or place, where 0 is what lies outside."""
+    values = hr.open_map(files / "label.tif").values
+    np.save(files / "other.npy", np.where(values == 255, 0, values))
+    sample = files / "other.csv"
+    arguments = ("sample", files / "other.npy", "--nodata", 0, "--n", 90, "--out", sample)
+    assert call(*arguments, "--design", "stratified", "--show-label") == 0
+    rows = list(csv.DictReader(sample.read_text().splitlines()))
+    assert {row["map_label"] for row in rows} == {"class 1", "class 2", "class 3"}
+    assert call(*arguments) == 2
+    assert "already there" in capsys.readouterr().err
+    with sample.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        truth = np.load(files / "truth.npy")
+        for row in rows:
+            row["reference"] = truth[int(row["row"]), int(row["column"])]
+        writer.writerows(rows)
+    assert call("assess", files / "other.npy", "--nodata", 0, "--sample", sample) == 0
+    said = capsys.readouterr().out
+    assert "counted pixels" in said
+    assert "stratified" in said
+
+
+def test_a_map_is_made_again_with_its_certificate_and_no_other(capsys, tmp_path) -> None:
+    scene = write_scene(larger_scene(70, 80), tmp_path / "scene.tif", "GTiff")
+    model = hr.save_model(hr.train(CONFIG), tmp_path / "model.skops")
+    arguments = ("map", scene, "--model", model)
+    assert call(*arguments, "--fraction", 0, "--out", tmp_path / "all") == 0
+    label, confidence = (
+        hr.open_map(tmp_path / f"all/{name}.tif") for name in ("label", "confidence")
+    )
+    truth = np.where(confidence.values < np.quantile(confidence, 0.3), 9, label.values)
+    sample = hr.draw_sample(label, 400).with_reference(truth)
+    made = hr.certify(label, confidence, sample)
+    made.write(tmp_path / "certificate.json")
+    with_certificate = ("--certificate", tmp_path / "certificate.json")
+    assert call(*arguments, *with_certificate, "--out", tmp_path / "kept") == 0
+    assert "certified. With 90 % confidence" in capsys.readouterr().out
+    kept = hr.open_map(tmp_path / "kept/label_with_rejection.tif")
+    np.testing.assert_array_equal(kept, made.apply(label, confidence).label_with_rejection)
+    other = write_scene(larger_scene(70, 80, noise=0.1), tmp_path / "other.tif", "GTiff")
+    smaller = write_scene(larger_scene(60, 80), tmp_path / "smaller.tif", "GTiff")
+    for scene in (other, smaller):
+        assert call("map", scene, *arguments[2:], *with_certificate, "--out", tmp_path / "no") == 2
+        assert "another map" in capsys.readouterr().err
+        assert not (tmp_path / "no").exists()
+    assert call(*arguments, *with_certificate, "--fraction", 0.1, "--out", tmp_path / "no") == 2
+    assert "exactly one" in capsys.readouterr().err
