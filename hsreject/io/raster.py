@@ -130,8 +130,9 @@ def _unknown_file(path: Path) -> FileError:
             return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
     if starts_with(path, HDF5, *_CLASSIC_NETCDF):
         return FileError(
-            f"{path} is an HDF5 or NetCDF file. Open one that hsreject wrote with open_dataset, "
-            "and convert others to GeoTIFF or ENVI, for example with gdal_translate."
+            f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open one that "
+            "hsreject wrote with open_dataset; of others, open the array with xarray, rename its "
+            "dims to band, y and x, and pass it as it is."
         )
     looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
     return FileError(
@@ -342,12 +343,17 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
 
 
 def block_sizes(
-    chunks: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]
+    chunks: Any,
+    *,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    stored: tuple[int, ...] | None = None,
 ) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the blocks along (band, y, x).
 
     Classifiers and features work pixel by pixel on whole spectra: "auto" and True make blocks that
-    hold all bands of some pixels, and so does a mapping that does not name the bands.
+    hold all bands of some pixels, and so does a mapping that does not name the bands. Sizes that
+    are left open become multiples of the chunks that are `stored` together.
     """
     if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
         chunks = (-1, "auto", "auto")
@@ -361,7 +367,7 @@ def block_sizes(
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
     try:
         sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
-            chunks, shape=shape, dtype=dtype, limit="64MiB"
+            chunks, shape=shape, dtype=dtype, limit="64MiB", previous_chunks=stored
         )
     except (TypeError, ValueError) as error:
         raise InputError(
