@@ -102,14 +102,14 @@ def open_labels(
     else:
         stored = _read_array(found, kind, variable, guesses)
     values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
-    table = None if like is None else LookupTable.of(like)
-    if table is not None and not grid.georeferenced:
-        table = None  # rows and columns are those of the sensor already
+    lookup = None if like is None else LookupTable.of(like)
+    if lookup is not None and not grid.georeferenced:
+        lookup = None  # rows and columns are those of the sensor already
     if like is not None:
-        wanted = Grid.of(like) if table is None else table.grid
+        wanted = Grid.of(like) if lookup is None else lookup.grid
         values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
-    if table is not None:
-        values = table.to_sensor(values)
+    if lookup is not None:
+        values = lookup.to_sensor(values)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
     table = _class_table(values, stored.classes, given, path=found, guesses=guesses)
     labels = schema.attach_classes(labels, table).assign_attrs(
@@ -119,7 +119,7 @@ def open_labels(
         labels.attrs["nodata_in_file"] = stored.nodata
     if guesses:
         labels.attrs["guesses"] = guesses
-    return grid.attach(labels) if table is None else table.attach(labels)
+    return grid.attach(labels) if lookup is None else lookup.attach(labels)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hsreject.io.products.lookup import LookupTable
 
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"}
+_HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
 _SCALE_FACTOR = "reflectance scale factor"
 _PRODUCT_NAME = re.compile(r"SPECTRAL_IMAGE|METADATA\.XML$", re.IGNORECASE)
 
@@ -163,8 +164,8 @@ def file_kind(path: Path) -> Kind:
 
 def _is_product(path: Path) -> bool:
     """Tell whether a file is HDF5, or has the name of a product of several files."""
-    if starts_with(path, HDF5):
-        return True
+    if starts_with(path, HDF5):  # so may the pixels of an ENVI file: its header knows better
+        return path.suffix.lower() in _HDF5_SUFFIXES or envi.header_of(path) is None
     if not _PRODUCT_NAME.search(path.name):
         return False
     from hsreject.io.products.product import is_raster_product  # noqa: PLC0415

@@ -185,9 +185,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             maps, rejection, blocks, scene=_name(scene, "scene"), model=_name(model, "model")
         )
         if folder is not None:
-            files = {folder / f"{name}.tif": maps[name] for name in _FILES}
-            missing = {path: array for path, array in files.items() if not path.exists()}
-            write_maps(missing, progress=progress)
+            missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
+            write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
             (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
@@ -394,9 +393,6 @@ def _name(given: object, what: str) -> str:
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     """Return the maps as they are on disk, lazily."""
-    opened = {
-        name: open_map(folder / f"{name}.tif", chunks="auto")
-        for name in _FILES
-    }
+    opened = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in _FILES}
     rejected = opened["label_with_rejection"] == REJECTED
     return xr.Dataset({**opened, "rejected": rejected.drop_attrs()}, attrs=maps.attrs)

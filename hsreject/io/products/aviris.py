@@ -1,5 +1,7 @@
 """AVIRIS-3 and AVIRIS-5 (JPL): NetCDF, bands first.
 
+The layout::
+
     /reflectance/{reflectance (wavelength, y, x), wavelength, fwhm}; of L1B files /radiance/...
     a variable such as /transverse_mercator or /projection with spatial_ref and GeoTransform
     /geolocation_lookup_table/{sample, line}: column and row of the sensor for each pixel of the
@@ -47,6 +49,7 @@ def describe(file: h5py.File) -> Product | None:
     layer = HdfArray.of(dataset, "byx")
     crs, transform = _projection(file, guesses)
     widths = child(group, "fwhm")
+    gain, offset = cf_scale(dataset)
     return Product(
         name=f"AVIRIS {what}",
         layers=(layer,),
@@ -58,7 +61,8 @@ def describe(file: h5py.File) -> Product | None:
         fill=cf_fill(dataset, -9999.0),
         place=_place(file, layer, transform, crs, guesses),
         guesses=tuple(guesses),
-        **cf_scale(dataset),
+        gain=gain,
+        offset=offset,
     )
 
 

@@ -35,7 +35,7 @@ class HsrejectBackend(BackendEntrypoint):
         "filename_or_obj", "drop_variables", "variable", "band_axis",
     )  # fmt: skip
 
-    def open_dataset(  # type: ignore[override]
+    def open_dataset(
         self,
         filename_or_obj: Any,
         *,

@@ -1,5 +1,7 @@
 """DESIS L2A (DLR, Teledyne): a GeoTIFF and an ENVI header that describes its bands.
 
+The layout::
+
     DESIS-HSI-L2A-*-SPECTRAL_IMAGE.tif, int16, -32768 = no data
     DESIS-HSI-L2A-*-SPECTRAL_IMAGE.hdr: wavelength, fwhm, data gain values, data offset values
 """

@@ -1,5 +1,7 @@
 """EMIT (JPL): NetCDF in sensor geometry, spectra last, with a lookup table.
 
+The layout::
+
     /reflectance (downtrack, crosstrack, bands) float32; of L1B files /radiance
     /sensor_band_parameters/{wavelengths, fwhm, good_wavelengths}, the last only sometimes
     /location/{glt_x, glt_y}: column and row of the sensor for each pixel of the map, from 1
@@ -58,6 +60,7 @@ def describe(file: h5py.File) -> Product | None:
     layer = HdfArray.of(dataset, "yxb")
     centres, widths = child(parameters, "wavelengths"), child(parameters, "fwhm")
     good = child(parameters, "good_wavelengths")
+    gain, offset = cf_scale(dataset)
     return Product(
         name=_CUBES[dataset.name.strip("/")],
         layers=(layer,),
@@ -70,7 +73,8 @@ def describe(file: h5py.File) -> Product | None:
         masks=_masks(layer, guesses),
         place=_lookup(file, layer, guesses),
         guesses=tuple(guesses),
-        **cf_scale(dataset),
+        gain=gain,
+        offset=offset,
     )
 
 

@@ -1,5 +1,7 @@
 """EnMAP L2A and L1C (DLR): a GeoTIFF, a description in XML and masks, side by side in a folder.
 
+The layout::
+
     *-SPECTRAL_IMAGE*.TIF, int16, -32768 = no data
     *-METADATA.XML: specific/bandCharacterisation/bandID/{wavelengthCenterOfBand, FWHMOfBand,
     GainOfBand, OffsetOfBand}, and product/bandStatistics/bandID/stdDeviation

@@ -6,10 +6,11 @@ A family describes its file as a :class:`Product`; :mod:`hsreject.io.products.pr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -25,8 +26,6 @@ from hsreject.io.grid import Grid
 from hsreject.io.raster import gdal_errors, no_memory, raster_info, raster_source
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from hsreject.io.products.lookup import LookupTable
@@ -194,8 +193,6 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
 
 def existing_path(file: h5py.File) -> Path:
     """Return the absolute path of an open file."""
-    from pathlib import Path  # noqa: PLC0415
-
     return Path(file.filename).absolute()
 
 
@@ -252,11 +249,11 @@ def cf_fill(dataset: h5py.Dataset, default: float | None = None) -> float | None
     return default if stated is None else stated
 
 
-def cf_scale(dataset: h5py.Dataset) -> Mapping[str, float]:
+def cf_scale(dataset: h5py.Dataset) -> tuple[float, float]:
     """Return gain and offset as the CF conventions state them."""
     gain = maybe_number(attribute(dataset, "scale_factor"))
     offset = maybe_number(attribute(dataset, "add_offset"))
-    return {"gain": 1.0 if gain is None else gain, "offset": 0.0 if offset is None else offset}
+    return 1.0 if gain is None else gain, offset or 0.0
 
 
 def reference_system(stated: str | int | None, guesses: list[str]) -> CRS | None:

@@ -59,7 +59,7 @@ class LookupTable:
     @classmethod
     def of(cls, array: xr.DataArray) -> LookupTable | None:
         """Return the table that an array in sensor geometry refers to; None for others."""
-        if not set(_PLACE) <= set(array.coords):
+        if not set(_PLACE) <= set(getattr(array, "coords", ())):
             return None
         stated = array.coords[LOOKUP_TABLE].attrs
         transform = Affine.from_gdal(*map(float, str(stated["GeoTransform"]).split()))

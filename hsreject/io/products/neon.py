@@ -1,5 +1,7 @@
 """NEON AOP: HDF5 on a map, spectra last.
 
+The layout::
+
     /{SITE}/Reflectance/Reflectance_Data (row, column, band) int16, Scale_Factor, Data_Ignore_Value
     .../Metadata/Spectral_Data/{Wavelength, FWHM}
     .../Metadata/Coordinate_System/{Map_Info (as in an ENVI header), EPSG Code}
@@ -70,7 +72,8 @@ def _good(group: h5py.Group, centre: NDArray[np.float64]) -> NDArray[np.bool_] |
     windows = [numbers(window) for window in stated if window is not None]
     if not windows:
         return None
-    return ~np.any([(centre >= low) & (centre <= high) for low, high in windows], axis=0)
+    inside = [(centre >= low) & (centre <= high) for low, high in windows]
+    return ~np.asarray(np.any(inside, axis=0), dtype=bool)
 
 
 def _grid(group: h5py.Group, layer: HdfArray, guesses: list[str]) -> Grid | None:

@@ -1,5 +1,7 @@
 """PRISMA L2D (ASI): HDF-EOS5 on a UTM grid, two spectrometers, bands descending.
 
+The layout::
+
     /HDFEOS/SWATHS/PRS_L2D_HCO/Data Fields/{VNIR, SWIR}_Cube (row, band, column) uint16, 0 = no data
     root attributes List_Cw_*, List_Fwhm_* (nm, 0 = unused), L2Scale*{Min, Max}, Epsg_Code,
     Product_{UL, LR}corner_{easting, northing}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,14 +31,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KNOWN = "EMIT, EnMAP, PRISMA L2D, AVIRIS-3 and -5, NEON AOP, Tanager and DESIS"
-_HDF5_FAMILIES = (emit, aviris, prisma, tanager, neon)
-_RASTER_FAMILIES = (enmap, desis)
+_HDF5_FAMILIES: tuple[Callable[[h5py.File], Product | None], ...] = (
+    emit.describe,
+    aviris.describe,
+    prisma.describe,
+    tanager.describe,
+    neon.describe,
+)
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
 
 
 def is_raster_product(path: Path) -> bool:
     """Tell whether a file belongs to a product of several files, by its name and its neighbours."""
-    return any(family.recognise(path) for family in _RASTER_FAMILIES)
+    return enmap.recognise(path) or desis.recognise(path)
 
 
 def read_product(
@@ -67,16 +73,15 @@ def read_product(
 def _describe(path: Path, variable: str | None, band_axis: int | None) -> Product:
     """Return what the family of a file says about it."""
     if not starts_with(path, HDF5):
-        family = next(family for family in _RASTER_FAMILIES if family.recognise(path))
-        return family.describe(path)
+        return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
     with open_hdf5(path) as file:
         if variable is not None:
             return _named(file, path, variable, band_axis)
-        for hdf5_family in _HDF5_FAMILIES:
-            product = hdf5_family.describe(file)
-            if product is not None:
-                return product
-        raise _unknown(file, path)
+        found = (describe(file) for describe in _HDF5_FAMILIES)
+        product = next((one for one in found if one is not None), None)
+        if product is None:
+            raise _unknown(file, path)
+        return product
 
 
 def _named(file: h5py.File, path: Path, variable: str, band_axis: int | None) -> Product:
@@ -86,18 +91,20 @@ def _named(file: h5py.File, path: Path, variable: str, band_axis: int | None) ->
         raise FileError(
             f"{path} has no array '{variable}' with three axes. It has: {_cubes(file) or 'none'}."
         )
-    if band_axis not in range(-3, 3):
+    if band_axis is None or band_axis not in range(-3, 3):
         raise InputError(
             f"Which axis of '{variable}' ({_sides(dataset.shape)}) holds the bands? "
             f"Pass band_axis 0, 1 or 2 (got {band_axis})."
         )
+    gain, offset = cf_scale(dataset)
     axes = ["y", "x"]
     axes.insert(band_axis % 3, "b")
     return Product(
         name=f"the array '{variable}'",
         layers=(HdfArray.of(dataset, "".join(axes)),),
         fill=cf_fill(dataset),
-        **cf_scale(dataset),
+        gain=gain,
+        offset=offset,
     )
 
 
@@ -137,9 +144,7 @@ def _span(values: NDArray[np.float64]) -> str:
     return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
 
 
-def _bands(
-    product: Product, path: Path, guesses: list[str]
-) -> tuple[BandInfo, NDArray[np.intp]]:
+def _bands(product: Product, path: Path, guesses: list[str]) -> tuple[BandInfo, NDArray[np.intp]]:
     """Return what is known of the bands that are used, and their places in the file.
 
     Bands come in the order of their wavelengths, whatever their order in the file.
@@ -176,8 +181,8 @@ def _bands(
         return BandInfo(centre, width, good), order
     rank = np.argsort(centre, kind="stable")
     guesses.append("The file has its bands in another order: sorted by wavelength.")
-    picked = (None if values is None else values[rank] for values in (centre, width, good))
-    return BandInfo(*picked), order[rank]
+    width = None if width is None else width[rank]
+    return BandInfo(centre[rank], width, None if good is None else good[rank]), order[rank]
 
 
 # Pixels.

@@ -1,5 +1,7 @@
 """Tanager (Planet): HDF-EOS5, bands first; "ortho" files are maps, "basic" ones as the sensor sees.
 
+The layout::
+
     /HDFEOS/{GRIDS, SWATHS}/HYP/Data Fields/{surface_reflectance, toa_radiance} (band, y, x)
     wavelengths and fwhm as attributes of it, or as arrays beside it
     .../{nodata_pixels, beta_cloud_mask, beta_cirrus_mask} (y, x): 1 where there is no ground
@@ -71,6 +73,7 @@ def _product(
             "ortho product for maps with a place."
         )
     kind = "ortho" if on_map else "basic"
+    gain, offset = cf_scale(dataset)
     return Product(
         name=f"Tanager {_CUBES[dataset.name.rpartition('/')[2]]} ({kind})",
         layers=(layer,),
@@ -83,7 +86,8 @@ def _product(
         masks=tuple(masks),
         place=_grid(file, layer, guesses) if on_map else None,
         guesses=tuple(guesses),
-        **cf_scale(dataset),
+        gain=gain,
+        offset=offset,
     )
 
 

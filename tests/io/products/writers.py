@@ -26,7 +26,7 @@ def wavelengths(n_bands: int) -> np.ndarray:
     return np.linspace(400.0, 2400.0, n_bands)
 
 
-def text(value: str, as_bytes: bool = False) -> Any:
+def text(value: str, as_bytes: bool) -> Any:  # noqa: FBT001
     return np.bytes_(value) if as_bytes else value
 
 
@@ -243,7 +243,8 @@ def write_desis(folder: Path, counts: np.ndarray, offset: float = 0.0) -> tuple[
     header.write_text(
         f"ENVI\nsamples = {counts.shape[2]}\nlines = {counts.shape[1]}\nbands = {count}\n"
         f"header offset = 0\nfile type = ENVI Standard\ndata type = 2\ninterleave = bip\n"
-        f"byte order = 0\nwavelength units = nanometers\nwavelength = {listed(wavelengths(count))}\n"
+        "byte order = 0\nwavelength units = nanometers\n"
+        f"wavelength = {listed(wavelengths(count))}\n"
         f"fwhm = {listed([3.5] * count)}\ndata gain values = {listed([0.0001] * count)}\n"
         f"data offset values = {listed([offset] * count)}\n"
     )
