@@ -7,6 +7,7 @@ them, whole or cropped.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,15 +62,16 @@ class LookupTable:
         """Return the table that an array in sensor geometry refers to; None for others."""
         if not set(_PLACE) <= set(getattr(array, "coords", ())):
             return None
-        stated = array.coords[LOOKUP_TABLE].attrs
-        transform = Affine.from_gdal(*map(float, str(stated["GeoTransform"]).split()))
-        crs = CRS.from_wkt(stated["crs_wkt"]) if stated["crs_wkt"] else None
+        stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
+        crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
+        transform = Affine.from_gdal(*stated["transform"])
+        height, width = stated["shape"]
         return cls(
             Path(stated["path"]),
-            str(stated["row_name"]),
-            str(stated["column_name"]),
-            bool(stated["infilled"]),
-            Grid(int(stated["height"]), int(stated["width"]), transform, crs),
+            stated["row_name"],
+            stated["column_name"],
+            stated["infilled"],
+            Grid(height, width, transform, crs),
             array.coords[SENSOR_ROW].values,
             array.coords[SENSOR_COLUMN].values,
         )
@@ -80,15 +82,14 @@ class LookupTable:
             "path": str(self.path),
             "row_name": self.row_name,
             "column_name": self.column_name,
-            "infilled": int(self.infilled),
-            "height": self.grid.height,
-            "width": self.grid.width,
-            "GeoTransform": " ".join(repr(float(v)) for v in self.grid.transform.to_gdal()),
-            "crs_wkt": "" if self.grid.crs is None else self.grid.crs.to_wkt(),
+            "infilled": self.infilled,
+            "shape": (self.grid.height, self.grid.width),
+            "transform": self.grid.transform.to_gdal(),
+            "crs": "" if self.grid.crs is None else self.grid.crs.to_wkt(),
         }
         return array.assign_coords(
             {
-                LOOKUP_TABLE: xr.Variable((), 0, stated),
+                LOOKUP_TABLE: json.dumps(stated),  # a value: attributes get lost on the way
                 SENSOR_ROW: (schema.Y, self.rows),
                 SENSOR_COLUMN: (schema.X, self.columns),
             }
@@ -121,14 +122,15 @@ class LookupTable:
         Floats are NaN in gaps, labels :func:`hsreject.schema.nodata_label`.
         """
         missing: Any = np.nan
+        attrs = dict(array.attrs)
         if array.dtype.kind != "f":
-            missing = array.attrs.get("_FillValue", schema.nodata_label(array.dtype))
+            missing = attrs.setdefault("_FillValue", schema.nodata_label(array.dtype))
         known, rows, columns = self._sources
         values = np.full((*array.shape[:-2], *known.shape), missing, dtype=array.dtype)
         values[..., known] = np.asarray(array.values)[..., rows, columns]
         kept = {n: c for n, c in array.coords.items() if not set(schema.MAP_DIMS) & set(c.dims)}
         kept.pop(LOOKUP_TABLE)
-        mapped = xr.DataArray(values, kept, array.dims, array.name, array.attrs)
+        mapped = xr.DataArray(values, kept, array.dims, array.name, attrs)
         return self.grid.attach(mapped)
 
     def to_sensor(self, labels: NDArray[Any]) -> NDArray[Any]:
