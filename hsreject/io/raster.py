@@ -365,9 +365,13 @@ def block_sizes(
                 f"It has {', '.join(CUBE_DIMS)}."
             )
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
+    limit = 64 * 2**20  # bytes
+    if stored is not None:  # all bands of the pixels in one chunk, unless that is far too much
+        together = shape[0] * stored[1] * stored[2] * dtype.itemsize
+        limit = max(limit, min(together, 2 * limit))
     try:
         sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
-            chunks, shape=shape, dtype=dtype, limit="64MiB", previous_chunks=stored
+            chunks, shape=shape, dtype=dtype, limit=limit, previous_chunks=stored
         )
     except (TypeError, ValueError) as error:
         raise InputError(

@@ -39,6 +39,7 @@ _HDF5_FAMILIES: tuple[Callable[[h5py.File], Product | None], ...] = (
     neon.describe,
 )
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
+_SLAB = 16 * 2**20  # bytes that are read and scaled together
 
 
 def is_raster_product(path: Path) -> bool:
@@ -66,7 +67,7 @@ def read_product(
         attrs["scaling"] = f"times {_span(pixels.gain)}, plus {_span(pixels.offset)}"
     if product.masks:
         attrs["masks"] = ", ".join(mask.name for mask in product.masks)
-    read = pixels.read_all() if chunks is None else _lazy(pixels, chunks)
+    read = pixels[:, :, :] if chunks is None else _lazy(pixels, chunks)
     return StoredScene(read, bands, attrs, guesses, product.place)
 
 
@@ -236,13 +237,35 @@ class ProductPixels:
         """Read a part: whole numbers, slices and lists of places along each axis."""
         wanted = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
         bands, rows, columns = (np.atleast_1d(places) for places in wanted)
-        if not (bands.size and rows.size and columns.size):
-            return np.empty([places.size for places in wanted if places.ndim], dtype=self.dtype)
-        spans = [slice(int(places.min()), int(places.max()) + 1) for places in (rows, columns)]
-        block = self._read(bands, *spans)
-        if (rows.size, columns.size) != block.shape[1:]:  # some in between are not wanted
-            block = block[:, rows - spans[0].start][:, :, columns - spans[1].start]
+        block = np.empty((bands.size, rows.size, columns.size), dtype=self.dtype)
+        if block.size:
+            self._fill(block, bands, rows, columns)
         return block[tuple(slice(None) if places.ndim else 0 for places in wanted)]
+
+    def _fill(
+        self,
+        block: NDArray[Any],
+        bands: NDArray[np.intp],
+        rows: NDArray[np.intp],
+        columns: NDArray[np.intp],
+    ) -> None:
+        """Read some rows at a time, so that little more than the result takes memory."""
+        across = slice(int(columns.min()), int(columns.max()) + 1)
+        places = columns - across.start
+        whole = places.size == across.stop - across.start and np.all(np.diff(places) == 1)
+        for part in np.split(np.arange(rows.size), self._cuts(rows, block[:, :1].nbytes)):
+            down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
+            read = self._read(bands, down, across)
+            for row, place in zip(part, rows[part] - down.start, strict=True):
+                block[:, row] = read[:, place] if whole else read[:, place, places]
+
+    def _cuts(self, rows: NDArray[np.intp], row_size: int) -> NDArray[np.intp]:
+        """Return where rows are cut: where stored chunks begin, or every 16 MB."""
+        chunks = self.product.layers[0].chunks
+        step = max(_SLAB // row_size, 1)
+        if chunks is not None:
+            step = -(-step // chunks[1]) * chunks[1]
+        return np.flatnonzero(np.diff(rows // step)) + 1
 
     def _read(self, bands: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
         """Read bands (places in `order`) of a window; what is read is changed in place."""
@@ -281,34 +304,16 @@ class ProductPixels:
             joined[inside] = block
         return joined
 
-    def read_all(self) -> NDArray[Any]:
-        """Read everything, some rows at a time, so that only the result takes memory."""
-        whole = np.empty(self.shape, dtype=self.dtype)
-        n_rows = self.shape[1]
-        step = max(_AT_ONCE // max(whole[:, :1].nbytes, 1), 1)
-        chunks = self.product.layers[0].chunks
-        if chunks is not None:
-            step = max(step // chunks[1], 1) * chunks[1]
-        for start in range(0, n_rows, step):
-            rows = slice(start, min(start + step, n_rows))
-            whole[:, rows] = self[:, rows, :]
-        return whole
-
 
 def _lazy(pixels: ProductPixels, chunks: Any) -> Any:
-    """Return a dask array that reads no stored chunk twice, as far as memory allows."""
+    """Return a dask array; blocks smaller than the chunks of the file are cut from whole ones."""
     stored = pixels.product.layers[0].chunks
     blocks = block_sizes(chunks, shape=pixels.shape, dtype=pixels.dtype, stored=stored)
-    meta = np.empty((0, 0, 0), dtype=pixels.dtype)
     at_once: Any = blocks
-    if stored is not None and not _aligned(blocks, stored):
-        whole = (max(blocks[0]), min(stored[1], pixels.shape[1]), min(stored[2], pixels.shape[2]))
-        if np.prod(whole, dtype=np.int64) * pixels.dtype.itemsize <= _AT_ONCE:
+    if stored is not None:
+        whole = [min(sizes) for sizes in zip(stored, pixels.shape, strict=True)]
+        small = any(max(blocks[axis]) < whole[axis] for axis in (1, 2))
+        if small and max(blocks[0]) * whole[1] * whole[2] * pixels.dtype.itemsize <= _AT_ONCE:
             at_once = (blocks[0], *whole[1:])
+    meta = np.empty((0, 0, 0), dtype=pixels.dtype)
     return da.from_array(pixels, chunks=at_once, meta=meta, fancy=False).rechunk(blocks)
-
-
-def _aligned(blocks: tuple[tuple[int, ...], ...], stored: tuple[int, ...]) -> bool:
-    """Tell whether blocks begin where stored chunks begin, along rows and columns."""
-    starts = ((np.cumsum(blocks[axis])[:-1], stored[axis]) for axis in (1, 2))
-    return all(not np.any(begin % size) for begin, size in starts)
