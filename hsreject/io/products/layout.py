@@ -21,7 +21,7 @@ from rasterio.crs import CRS
 from rasterio.errors import CRSError
 from rasterio.windows import Window
 
-from hsreject.errors import FileError
+from hsreject.errors import FileError, HsrejectError
 from hsreject.io.grid import Grid
 from hsreject.io.raster import gdal_errors, no_memory, raster_info, raster_source
 
@@ -178,7 +178,7 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
         # a lock is no use for reading, and fails on some network drives
         with h5py.File(path, "r", locking=False) as file:
             yield file
-    except FileError:
+    except HsrejectError:
         raise
     except MemoryError as error:
         raise no_memory(path, error) from error
