@@ -50,6 +50,7 @@ def open_scene(
     chunks: Any = None,
     variable: str | None = None,
     band_axis: int | None = None,
+    masks: bool = True,
 ) -> xr.DataArray:
     """Open a hyperspectral scene as a cube.
 
@@ -67,6 +68,9 @@ def open_scene(
         NetCDF file that is not one of the products.
     band_axis : int, optional
         Which axis of such an array, or of a .npy file, holds the bands (0, 1 or 2; -1 is the last).
+    masks : bool
+        Whether pixels that the quality masks of a product flag (clouds and their shadows, haze,
+        snow, background) have no data; ``attrs["masks"]`` names the masks.
 
     Returns
     -------
@@ -84,9 +88,8 @@ def open_scene(
     the flags of the file, because looking for such bands means reading everything: call
     :func:`hsreject.io.scene.mark_empty_bands` to do it.
 
-    Quality masks of a product (clouds, background) become pixels without data; ``attrs["masks"]``
-    names them. A product in sensor geometry keeps it: the coordinate `lookup_table` says where each
-    pixel belongs, and :func:`hsreject.write_map` follows it.
+    A product in sensor geometry keeps it: the coordinate `lookup_table` says where each pixel
+    belongs, and :func:`hsreject.write_map` follows it.
 
     Examples
     --------
@@ -107,7 +110,9 @@ def open_scene(
     elif kind is Kind.PRODUCT:
         from hsreject.io.products.product import read_product  # noqa: PLC0415
 
-        stored = read_product(found, chunks=chunks, variable=variable, band_axis=band_axis)
+        stored = read_product(
+            found, chunks=chunks, variable=variable, band_axis=band_axis, masks=masks
+        )
     else:
         # imported here: h5py and scipy take half a second
         from hsreject.io.arrays import read_array_scene  # noqa: PLC0415

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from hsreject.io.grid import Grid
 
+_SENSORS = {"AV3": "AVIRIS-3", "AV5": "AVIRIS-5"}  # how the names of files begin
 _LOOKUP = "geolocation_lookup_table"
 
 
@@ -51,7 +52,7 @@ def describe(file: h5py.File) -> Product | None:
     widths = child(group, "fwhm")
     gain, offset = cf_scale(dataset)
     return Product(
-        name=f"AVIRIS {what}",
+        name=f"{_SENSORS.get(layer.path.name[:3].upper(), 'AVIRIS')} {what}",
         layers=(layer,),
         wavelength=numbers(group["wavelength"]),
         unit=text(attribute(group["wavelength"], "units", "Units")) or "nm",

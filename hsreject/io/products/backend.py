@@ -32,7 +32,7 @@ class HsrejectBackend(BackendEntrypoint):
     description = "Hyperspectral scenes: EMIT, EnMAP, PRISMA and other products, ENVI, GeoTIFF"
     url = ""
     open_dataset_parameters: ClassVar[Any] = (
-        "filename_or_obj", "drop_variables", "variable", "band_axis",
+        "filename_or_obj", "drop_variables", "variable", "band_axis", "masks",
     )  # fmt: skip
 
     def open_dataset(
@@ -42,9 +42,12 @@ class HsrejectBackend(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         variable: str | None = None,
         band_axis: int | None = None,
+        masks: bool = True,
     ) -> xr.Dataset:
-        """Return the scene; `variable` and `band_axis` as for :func:`hsreject.open_scene`."""
+        """Return the scene; the last three options as for :func:`hsreject.open_scene`."""
         from hsreject.io.scene import open_scene  # noqa: PLC0415
 
-        cube = open_scene(filename_or_obj, chunks="auto", variable=variable, band_axis=band_axis)
+        cube = open_scene(
+            filename_or_obj, chunks="auto", variable=variable, band_axis=band_axis, masks=masks
+        )
         return cube.to_dataset(name="cube").drop_vars(drop_variables or [], errors="ignore")

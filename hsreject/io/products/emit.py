@@ -109,5 +109,4 @@ def _masks(layer: HdfArray, guesses: list[str]) -> tuple[Mask, ...]:
         guesses.append(f"{beside.name} does not fit the scene: not used.")
         return ()
     listed = ", ".join(names[place] for place in flags)
-    guesses.append(f"No data where {beside.name}, found beside, says so: {listed}.")
-    return (Mask(beside.name, mask, flags),)
+    return (Mask(f"{beside.name} ({listed})", mask, flags),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
@@ -48,10 +48,12 @@ def is_raster_product(path: Path) -> bool:
 
 
 def read_product(
-    path: Path, *, chunks: Any, variable: str | None, band_axis: int | None
+    path: Path, *, chunks: Any, variable: str | None, band_axis: int | None, masks: bool
 ) -> StoredScene:
     """Return the scene of a product; of any other HDF5 file, the array that `variable` names."""
     product = _describe(path, variable, band_axis)
+    if not masks:
+        product = replace(product, masks=())
     guesses = list(product.guesses)
     bands, order = _bands(product, path, guesses)
     pixels = ProductPixels.of(product, order)
