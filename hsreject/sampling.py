@@ -184,7 +184,7 @@ def deal_folds(
         members = np.flatnonzero(labels == value)
         if members.size < 2:
             continue
-        order = np.argsort(_random_keys(members.size, seed, value), kind="stable")[:share]
+        order = np.argsort(random_keys(members.size, seed, value), kind="stable")[:share]
         fold[members[order]] = (dealt + np.arange(order.size)) % n_folds
         dealt += order.size
     return fold.reshape(labels.shape)

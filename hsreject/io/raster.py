@@ -130,8 +130,9 @@ def _unknown_file(path: Path) -> FileError:
             return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
     if starts_with(path, HDF5, *_CLASSIC_NETCDF):
         return FileError(
-            f"{path} is an HDF5 or NetCDF file. Open one that hsreject wrote with open_dataset, "
-            "and convert others to GeoTIFF or ENVI, for example with gdal_translate."
+            f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open one that "
+            "hsreject wrote with open_dataset; of others, open the array with xarray, rename its "
+            "dims to band, y and x, and pass it as it is."
         )
     looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
     return FileError(
@@ -336,7 +337,9 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
             with opened:
                 pixels = np.asarray(opened.values)
         else:
-            blocks = block_sizes(chunks, shape=opened.shape, dtype=info.dtype, grain=info.grain)
+            blocks = block_sizes(
+                chunks, shape=opened.shape, dtype=info.dtype, stored=(1, *info.grain)
+            )
             # By position: tags left over from NetCDF can give the first dimension another name.
             pixels = opened.chunk(dict(zip(opened.dims, blocks, strict=True))).data
     if overlooked is not None:
@@ -349,13 +352,13 @@ def block_sizes(
     *,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-    grain: tuple[int, int] | None = None,
+    stored: tuple[int, ...] | None = None,
 ) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the blocks along (band, y, x).
 
     Classifiers and features work pixel by pixel on whole spectra: "auto" and True make blocks that
-    hold all bands of some pixels, and so does a mapping that does not name the bands. Automatic
-    blocks are multiples of `grain`, the rows and columns that a file stores together.
+    hold all bands of some pixels, and so does a mapping that does not name the bands. Sizes that
+    are left open become multiples of the chunks that are `stored` together.
     """
     if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
         chunks = (-1, "auto", "auto")
@@ -367,13 +370,13 @@ def block_sizes(
                 f"It has {', '.join(CUBE_DIMS)}."
             )
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
+    limit = 64 * 2**20  # bytes
+    if stored is not None:  # all bands of the pixels in one chunk, unless that is far too much
+        together = shape[0] * stored[1] * stored[2] * dtype.itemsize
+        limit = max(limit, min(together, 2 * limit))
     try:
         sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
-            chunks,
-            shape=shape,
-            dtype=dtype,
-            limit="64MiB",
-            previous_chunks=None if grain is None else (shape[0], *grain),
+            chunks, shape=shape, dtype=dtype, limit=limit, previous_chunks=stored
         )
     except (TypeError, ValueError) as error:
         raise InputError(

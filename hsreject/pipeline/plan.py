@@ -76,7 +76,7 @@ Pair = tuple[xr.DataArray, xr.DataArray]
 Sections = Mapping[str, Any]
 
 
-def _files(
+def _files(  # noqa: PLR0913 (all but two are options)
     path: str,
     labels: str,
     *,
@@ -84,10 +84,11 @@ def _files(
     variable: str | None = None,
     labels_variable: str | None = None,
     band_axis: int | None = None,
+    masks: bool = True,
     names: Sequence[str] | None = None,
     align: Literal["exact", "nearest"] = "exact",
 ) -> Pair:
-    """Open a scene file of your own (ENVI, GeoTIFF, .mat, .npy) and a label raster or polygons.
+    """Open a scene of your own (a product, ENVI, GeoTIFF, .mat, .npy) and its reference labels.
 
     Parameters
     ----------
@@ -101,13 +102,15 @@ def _files(
         Of a .mat file: the name of the array.
     band_axis : int, optional
         Of a .mat or .npy array: which axis holds the bands, where the file does not say.
+    masks : bool
+        Whether pixels that the quality masks of a product flag have no data.
     names : list of str, optional
         Class names in the order of the label values, where the file has none.
     align : {"exact", "nearest"}
         Labels on another grid than the scene are an error, or are reprojected to the nearest
         pixel.
     """
-    cube = open_scene(path, variable=variable, band_axis=band_axis)
+    cube = open_scene(path, variable=variable, band_axis=band_axis, masks=masks)
     return cube, open_labels(
         labels, like=cube, attribute=attribute, variable=labels_variable, align=align, names=names
     )
