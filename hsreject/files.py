@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-from hsreject.errors import FileError
+from hsreject.errors import FileError, HsrejectError
 
 T = TypeVar("T")
 
@@ -35,6 +35,29 @@ def existing(path: str | PathLike[str]) -> Path:
         raise FileError(f"{found} is a folder. Give the file inside it.") from None
     except OSError as error:
         raise FileError(f"{found} cannot be opened: {reason(error)}.") from None
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever is raised while a file is opened or read into one line about the file.
+
+    This is the boundary to the libraries that read files: of damaged ones they raise anything.
+    """
+    try:
+        yield
+    except (HsrejectError, Warning):
+        raise
+    except MemoryError as error:
+        raise FileError(
+            f"{path} does not fit into memory ({error}). Open it with chunks='auto'."
+        ) from error
+    except Exception as error:
+        cause = error.__cause__ or error  # GDAL tells the reason first, rasterio that it failed
+        said = " ".join(str(cause).split()).rstrip(".").replace(f"'{path.absolute()}' not", "not")
+        raise FileError(
+            f"{path} cannot be read: {said or type(cause).__name__}. "
+            "If it is damaged, copy or export it again."
+        ) from error
 
 
 def starts_with(path: Path, *marks: bytes, offset: int = 0) -> bool:

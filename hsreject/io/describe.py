@@ -12,12 +12,12 @@ from dask.base import compute
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError
-from hsreject.files import existing
+from hsreject.files import existing, reading
 from hsreject.io.arrays import stored_arrays
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.maps import open_map
-from hsreject.io.raster import gdal_errors, raster_info, raster_source, read_pixels
+from hsreject.io.raster import raster_info, raster_source, read_pixels
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import layer_info
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
@@ -93,16 +93,17 @@ def describe(
     """
     found = existing(path)
     kind = file_kind(found)
-    if kind is Kind.VECTOR:
-        return _describe_features(found, variable)
-    if _holds_labels(found, kind, variable):
-        labels = open_labels(found, variable=variable)
-        return _describe_labels(labels, raster=found if kind is Kind.RASTER else None)
-    cube = open_scene(found, chunks="auto", variable=variable, band_axis=band_axis)
-    if quick:
-        return _describe_scene(cube, schema.good_bands(cube), [])
-    with gdal_errors(found), counting_tasks("reading pixels", progress):
-        return _describe_scene(cube, *_content(cube))
+    with reading(found):
+        if kind is Kind.VECTOR:
+            return _describe_features(found, variable)
+        if _holds_labels(found, kind, variable):
+            labels = open_labels(found, variable=variable)
+            return _describe_labels(labels, raster=found if kind is Kind.RASTER else None)
+        cube = open_scene(found, chunks="auto", variable=variable, band_axis=band_axis)
+        if quick:
+            return _describe_scene(cube, schema.good_bands(cube), [])
+        with counting_tasks("reading pixels", progress):
+            return _describe_scene(cube, *_content(cube))
 
 
 def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:

@@ -17,7 +17,7 @@ from rasterio.warp import reproject
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.files import existing
+from hsreject.files import existing, reading
 from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid
 from hsreject.io.raster import raster_info, raster_notes, raster_source, read_pixels, virtual_raster
@@ -93,12 +93,13 @@ def open_labels(
     kind = file_kind(found)
     given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
     guesses: list[str] = []
-    if kind is Kind.VECTOR:
-        stored = _read_features(found, like, attribute, variable, given, guesses)
-    elif kind is Kind.RASTER:
-        stored = _read_raster(found, guesses)
-    else:
-        stored = _read_array(found, kind, variable, guesses)
+    with reading(found):
+        if kind is Kind.VECTOR:
+            stored = _read_features(found, like, attribute, variable, given, guesses)
+        elif kind is Kind.RASTER:
+            stored = _read_raster(found, guesses)
+        else:
+            stored = _read_array(found, kind, variable, guesses)
     values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
     if like is not None:
         values, grid = _on_grid(values, grid, Grid.of(like), how=align, path=found, guesses=guesses)

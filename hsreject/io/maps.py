@@ -20,7 +20,7 @@ from rasterio.errors import RasterioError, RasterioIOError
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_space, existing, free_space, replacing
+from hsreject.files import check_space, existing, free_space, reading, replacing
 from hsreject.io import geotiff
 from hsreject.io.envi import HEADER
 from hsreject.io.geotiff import CategoryTable, unused_name
@@ -323,8 +323,10 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
         attributes, `schema.nodata_label` is no data. Floats have NaN where there is no data;
         several bands become the categories 1, 2, ...
     """
-    info = raster_info(raster_source(existing(path)))
-    bands = read_pixels(info, chunks=chunks)
+    found = existing(path)
+    with reading(found):
+        info = raster_info(raster_source(found))
+        bands = read_pixels(info, chunks=chunks)
     if info.dtype.kind == "f":
         return info.grid.attach(_field(bands, info))
     if info.n_bands != 1:

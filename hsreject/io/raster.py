@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import dask.array as da
 import numpy as np
 import rasterio
 import rasterio.shutil
@@ -21,17 +22,19 @@ from affine import Affine
 from dask.array.core import normalize_chunks
 from rasterio.crs import CRS
 from rasterio.enums import ColorInterp, MaskFlags
-from rasterio.errors import CRSError, RasterioError
+from rasterio.errors import CRSError
 from rasterio.io import MemoryFile
 
 from hsreject.errors import FileError, InputError
-from hsreject.files import starts_with
+from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid, crs_name, quiet_without_place
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
@@ -182,12 +185,11 @@ class RasterInfo:
 
 def raster_info(source: RasterSource) -> RasterInfo:
     """Return what GDAL says about a raster file, without reading pixels."""
-    with gdal_errors(source.path):
-        try:
-            return _info(source, str(source.path.absolute()), source.driver)
-        except UnicodeDecodeError:
-            # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
-            return _info(source, virtual_raster(source.path), "VRT")
+    try:
+        return _info(source, str(source.path.absolute()), source.driver)
+    except UnicodeDecodeError:
+        # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
+        return _info(source, virtual_raster(source.path), "VRT")
 
 
 def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
@@ -299,7 +301,7 @@ def _is_understood(wkt: str) -> bool:
 
 def virtual_raster(path: Path) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
-    with MemoryFile(ext=".vrt") as target, gdal_errors(path), _quiet():
+    with MemoryFile(ext=".vrt") as target, _quiet():
         rasterio.shutil.copy(str(path.absolute()), target.name, driver="VRT")
         lines = target.read().splitlines(keepends=True)
     return "".join(envi.decoded(line) for line in lines)
@@ -320,7 +322,7 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
     overlooked = info.nodata if wide or info.has_mask else None
     if info.nodata is None:
         overlooked = nodata
-    with gdal_errors(info.source.path), _quiet():
+    with _quiet():
         opened: Any = rioxarray.open_rasterio(
             info.name,
             masked=info.has_mask or (info.nodata is not None and not wide),
@@ -334,11 +336,34 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
                 pixels = np.asarray(opened.values)
         else:
             blocks = block_sizes(chunks, shape=opened.shape, dtype=info.dtype)
-            # By position: tags left over from NetCDF can give the first dimension another name.
-            pixels = opened.chunk(dict(zip(opened.dims, blocks, strict=True))).data
+            pixels = da.from_array(_LazyPixels(info.source.path, opened), blocks, name=False)
     if overlooked is not None:
         pixels = xr.DataArray(pixels).where(xr.DataArray(pixels) != overlooked).data
     return pixels
+
+
+@dataclass(frozen=True, eq=False)
+class _LazyPixels:
+    """Pixels that dask reads block by block: whatever fails then is said about the file."""
+
+    path: Path
+    opened: xr.DataArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.opened.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.opened.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.opened.dtype
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        with reading(self.path):
+            return np.asarray(self.opened[key])
 
 
 def block_sizes(
@@ -376,22 +401,3 @@ def _quiet() -> Iterator[None]:
     with quiet_without_place():
         warnings.filterwarnings("ignore", r"\w+ differ across bands", UserWarning)
         yield
-
-
-@contextmanager
-def gdal_errors(path: Path) -> Iterator[None]:
-    """Turn GDAL's errors, and a lack of memory, into one line about the file."""
-    try:
-        yield
-    except MemoryError as error:
-        raise no_memory(path, error) from error
-    except RasterioError as error:
-        cause = error.__cause__ or error
-        said = " ".join(str(cause).split()) or type(error).__name__
-        said = said.replace(f"'{path.absolute()}' not", "not")
-        raise FileError(f"{path} cannot be read: {said}") from error
-
-
-def no_memory(path: Path, error: MemoryError) -> FileError:
-    """Return the error about a file that does not fit into memory."""
-    return FileError(f"{path} does not fit into memory ({error}). Open it with chunks='auto'.")

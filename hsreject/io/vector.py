@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyogrio
-import pyogrio.errors
 import shapely
 from rasterio._err import CPLE_BaseError  # rasterio raises it here and exports it nowhere
 from rasterio.crs import CRS
@@ -53,17 +51,16 @@ class LayerInfo:
 
 def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     """Return what the layer of a vector file holds; the only one, or the one that was named."""
-    with _vector_errors(path):
-        layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
-        if layer is None and len(layers) != 1:
-            raise FileError(
-                f"{path} has {len(layers)} layers with geometries: "
-                f"{', '.join(layers) or 'none'}. Choose one with variable=NAME."
-            )
-        chosen = layers[0] if layer is None else layer
-        if chosen not in layers:
-            raise FileError(f"{path} has no layer '{chosen}'. It has: {', '.join(layers)}.")
-        info = pyogrio.read_info(path, layer=chosen, force_feature_count=True)
+    layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
+    if layer is None and len(layers) != 1:
+        raise FileError(
+            f"{path} has {len(layers)} layers with geometries: "
+            f"{', '.join(layers) or 'none'}. Choose one with variable=NAME."
+        )
+    chosen = layers[0] if layer is None else layer
+    if chosen not in layers:
+        raise FileError(f"{path} has no layer '{chosen}'. It has: {', '.join(layers)}.")
+    info = pyogrio.read_info(path, layer=chosen, force_feature_count=True)
     fields = tuple(str(name) for name in info["fields"])
     return LayerInfo(
         chosen, str(info["geometry_type"]), int(info["features"]), fields, _crs(info["crs"], path)
@@ -86,9 +83,8 @@ def read_features(
             f"{path} has no attribute '{attribute}'. It has: {', '.join(attributes) or 'none'}."
             f"{nearest(attribute, attributes)}"
         )
-    with _vector_errors(path):
-        _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
-        geometries, classes = shapely.from_wkb(stored), columns[0]
+    _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
+    geometries, classes = shapely.from_wkb(stored), columns[0]
     there = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
     known = np.array([_is_known(value) for value in classes], dtype=bool)
     for keep, lack in ((there, "geometry"), (known, f"value of '{attribute}'")):
@@ -237,23 +233,3 @@ def _crs(text: str | None, path: Path) -> CRS | None:
         return CRS.from_user_input(text) if text else None
     except CRSError as error:
         raise FileError(f"{path} has a reference system that GDAL does not know: {error}") from None
-
-
-@contextmanager
-def _vector_errors(path: Path) -> Iterator[None]:
-    """Turn OGR's errors into one line about the file."""
-    try:
-        yield
-    except FileError:
-        raise
-    except (
-        pyogrio.errors.DataSourceError,
-        pyogrio.errors.DataLayerError,
-        pyogrio.errors.FieldError,
-        pyogrio.errors.FeatureError,
-        pyogrio.errors.GeometryError,
-        shapely.errors.ShapelyError,
-        UnicodeDecodeError,
-    ) as error:
-        said = " ".join(str(error).split()).partition("; It might help")[0]
-        raise FileError(f"{path} cannot be read: {said}") from error
