@@ -32,5 +32,9 @@ class GuessWarning(HsrejectWarning):
     """A file did not say something that had to be guessed."""
 
 
+class LostFeatureWarning(HsrejectWarning):
+    """A vector feature gave no pixel of the scene."""
+
+
 class EmptyClassWarning(HsrejectWarning):
     """A class was left without a training or a test pixel."""

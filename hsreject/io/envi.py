@@ -109,6 +109,20 @@ def _check_spelling(name: str, written: str, value: str, *, path: Path) -> None:
         )
 
 
+def check_same(
+    fields: Mapping[str, str], read_by_gdal: Mapping[str, str], *, path: str | Path
+) -> None:
+    """Raise where GDAL read another layout, place or nodata out of the header than stands there."""
+    theirs = {_field_name(name): _plain_value(value) for name, value in read_by_gdal.items()}
+    for name in sorted(_READ_BY_GDAL & fields.keys()):
+        if theirs.get(name) != fields[name]:
+            raise FileError(
+                f"{path} says '{name} = {fields[name][:40]}', but GDAL, which reads the pixels, "
+                f"reads '{theirs.get(name, 'nothing')[:40]}' there. Look for a stray brace in the "
+                "lines above it, or for a field that occurs twice."
+            )
+
+
 def _field_name(text: str) -> str:
     return " ".join(text.replace("_", " ").lower().split())
 

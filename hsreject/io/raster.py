@@ -38,9 +38,14 @@ if TYPE_CHECKING:
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
+_MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+
+
+_ALL_VALID, _NODATA = MaskFlags.all_valid, MaskFlags.nodata
+_PER_DATASET = MaskFlags.per_dataset
 
 
 # Which files belong together.
@@ -169,7 +174,8 @@ class RasterInfo:
     grid: Grid
     bands: tuple[RasterBand, ...]
     fields: dict[str, str]  # of ENVI: from the header, or from the tags of the file
-    has_mask: bool  # the file holds a mask of pixels with data
+    has_mask: bool  # the file holds a mask of pixels with data, or one per band
+    common_nodata: bool  # a pixel has no data only where every band has its nodata value
     n_control_points: int  # ground control points, which are not used
 
     @property
@@ -199,8 +205,16 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
                 f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
                 "Export the one you want as a file of its own."
             )
+        if dataset.count > _MOST_BANDS:
+            raise FileError(
+                f"{source.path} claims {dataset.count} bands; hsreject opens up to {_MOST_BANDS}. "
+                "If it is damaged, copy it again; else extract the bands you need."
+            )
+        if dataset.driver == "ENVI":
+            envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
         dtype = _pixel_type(dataset.dtypes, source.path)
         bands = _bands(dataset, dtype)
+        masks = dataset.mask_flag_enums
         layout = dataset.profile.get("interleave", "band")
         if dataset.driver == "ENVI":
             layout = source.fields["interleave"]
@@ -214,7 +228,8 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             bands=bands,
             fields=source.fields
             or envi.fields_from_tags(dataset.tags(ns="ENVI"), dataset.tags(), len(bands)),
-            has_mask=any(MaskFlags.per_dataset in flags for flags in dataset.mask_flag_enums),
+            has_mask=any(not {_ALL_VALID, _NODATA} & set(flags) for flags in masks),
+            common_nodata=any({_PER_DATASET, _NODATA} <= set(flags) for flags in masks),
             n_control_points=len(dataset.gcps[0]),
         )
 
@@ -285,6 +300,8 @@ def raster_notes(info: RasterInfo) -> Iterator[str]:
             yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
     if len({str(band.nodata) for band in info.bands}) > 1:
         yield "Bands have different nodata values: each band its own."
+    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
+        yield "The header does not tell the byte order: read as little endian (0)."
     names = envi.items(header, "band names")
     if names and len(names) != info.n_bands:
         yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
@@ -318,14 +335,14 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
     that GDAL does not know of.
     """
     # GDAL masks its nodata value, but not in 64-bit integers nor beside a mask in the file.
-    wide = info.dtype.kind in "iu" and info.dtype.itemsize == 8
+    wide = info.dtype.kind in "iu" and info.dtype.itemsize == 8 and not info.common_nodata
     overlooked = info.nodata if wide or info.has_mask else None
     if info.nodata is None:
         overlooked = nodata
     with _quiet():
         opened: Any = rioxarray.open_rasterio(
             info.name,
-            masked=info.has_mask or (info.nodata is not None and not wide),
+            masked=info.has_mask or info.common_nodata or (info.nodata is not None and not wide),
             cache=False,
             parse_coordinates=False,
             decode_times=False,
