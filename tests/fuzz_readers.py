@@ -162,7 +162,11 @@ def damaged(raw: bytes, rng: np.random.Generator) -> bytes:
             case 0:
                 raw = raw[:at] + rng.bytes(1) + raw[at + 1 :]
             case 1:
-                raw = raw[:at] + bytes([raw[at] ^ (1 << int(rng.integers(8)))]) + raw[at + 1 :] if at < len(raw) else raw
+                raw = (
+                    raw[:at] + bytes([raw[at] ^ (1 << int(rng.integers(8)))]) + raw[at + 1 :]
+                    if at < len(raw)
+                    else raw
+                )
             case 2:
                 raw = raw[:at]
             case 3:
@@ -227,7 +231,9 @@ def verdict(path: Path, scene: object) -> str:
     return outcome
 
 
-def _work(report: Connection, first: int, last: int, seed: int, good: Path, keep: Path | None) -> None:
+def _work(
+    report: Connection, first: int, last: int, seed: int, good: Path, keep: Path | None
+) -> None:
     """Try cases and report each; whoever waits for the report sees crashes and hangs."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # GDAL and HDF5 talk a lot about damaged files
     warnings.simplefilter("ignore")

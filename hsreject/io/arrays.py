@@ -195,10 +195,12 @@ def _band_axis(
         if given not in range(-3, 3):
             raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {given}).")
         return given % 3
-    if centres is not None and array.shape.count(centres.size) == 1:
-        return array.shape.index(centres.size)
     first, middle, last = array.shape
-    if (first == middle) != (middle == last):
+    if centres is not None and array.shape.count(centres.size) == 1:
+        axis, reason = array.shape.index(centres.size), "it is as long as the list of wavelengths"
+        if axis == 2:  # as everybody expects
+            return axis
+    elif (first == middle) != (middle == last):
         axis, reason = (2 if first == middle else 0), "the other two axes are equally long"
     elif array.kind is Kind.NUMPY:
         axis, reason = _axis_by_profile(np.load(array.path, mmap_mode="r"))

@@ -22,7 +22,7 @@ from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, existing, free_space, reading, replacing
 from hsreject.io import geotiff
-from hsreject.io.envi import HEADER
+from hsreject.io.envi import HEADER, data_beside
 from hsreject.io.geotiff import CategoryTable, unused_name
 from hsreject.io.grid import Grid, quiet_without_place, transformed
 from hsreject.io.labels import stated_classes
@@ -204,7 +204,13 @@ def _encode(labels: xr.DataArray, categories: CategoryTable) -> xr.DataArray:
 
 def _envi_side_files(path: Path) -> list[str]:
     """Return the names of the files that may stand beside an ENVI file and belong to it."""
-    return [path.with_suffix(HEADER).name, f"{path.name}{HEADER}", f"{path.name}.aux.xml"]
+    shared = [] if _has_namesake(path) else [path.with_suffix(HEADER).name]
+    return [*shared, f"{path.name}{HEADER}", f"{path.name}.aux.xml"]
+
+
+def _has_namesake(path: Path) -> bool:
+    """Tell whether `x.hdr` may describe another file than `x.img`: then ours is `x.img.hdr`."""
+    return any(other.name != path.name for other in data_beside(path.with_suffix(HEADER)))
 
 
 def _check_envi_names(raster: Raster) -> None:
@@ -236,6 +242,8 @@ def _finish_envi(raster: Raster, plain: Path, path: Path) -> None:
         text = text.replace("file type = ENVI Standard", "file type = ENVI Classification")
         text = text.rstrip("\n") + "\n" + _class_fields(raster.categories)
     header.write_text(text, encoding="utf-8", newline="\n")
+    if _has_namesake(path.parent.with_name(path.name)):  # beside the folder that is being filled
+        header.rename(path.with_name(f"{path.name}{HEADER}"))
     _check_place(raster.grid.transform, path)
 
 

@@ -44,10 +44,6 @@ _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
 
-_ALL_VALID, _NODATA = MaskFlags.all_valid, MaskFlags.nodata
-_PER_DATASET = MaskFlags.per_dataset
-
-
 # Which files belong together.
 
 
@@ -200,21 +196,10 @@ def raster_info(source: RasterSource) -> RasterInfo:
 
 def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
     with _quiet(), rasterio.open(name, driver=driver) as dataset:
-        if dataset.subdatasets:
-            raise FileError(
-                f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
-                "Export the one you want as a file of its own."
-            )
-        if dataset.count > _MOST_BANDS:
-            raise FileError(
-                f"{source.path} claims {dataset.count} bands; hsreject opens up to {_MOST_BANDS}. "
-                "If it is damaged, copy it again; else extract the bands you need."
-            )
-        if dataset.driver == "ENVI":
-            envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
+        _check_claims(dataset, source)
         dtype = _pixel_type(dataset.dtypes, source.path)
         bands = _bands(dataset, dtype)
-        masks = dataset.mask_flag_enums
+        masks = [set(flags) for flags in dataset.mask_flag_enums]
         layout = dataset.profile.get("interleave", "band")
         if dataset.driver == "ENVI":
             layout = source.fields["interleave"]
@@ -228,10 +213,38 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             bands=bands,
             fields=source.fields
             or envi.fields_from_tags(dataset.tags(ns="ENVI"), dataset.tags(), len(bands)),
-            has_mask=any(not {_ALL_VALID, _NODATA} & set(flags) for flags in masks),
-            common_nodata=any({_PER_DATASET, _NODATA} <= set(flags) for flags in masks),
+            has_mask=any(not flags & {MaskFlags.all_valid, MaskFlags.nodata} for flags in masks),
+            common_nodata={MaskFlags.per_dataset, MaskFlags.nodata} <= masks[0],
             n_control_points=len(dataset.gcps[0]),
         )
+
+
+def _check_claims(dataset: Any, source: RasterSource) -> None:
+    """Raise if a file cannot hold what GDAL makes of it, before anybody waits for its pixels."""
+    if dataset.subdatasets:
+        raise FileError(
+            f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
+            "Export the one you want as a file of its own."
+        )
+    if not 1 <= dataset.count <= _MOST_BANDS:
+        raise FileError(
+            f"{source.path} claims {dataset.count} bands; hsreject opens 1 to {_MOST_BANDS}. "
+            "If it is damaged, copy it again; else extract the bands you need."
+        )
+    if dataset.driver == "ENVI":
+        envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
+    if dataset.driver == "GTiff":
+        length = source.path.stat().st_size
+        row, column = (
+            -(-n // size) - 1
+            for n, size in zip(dataset.shape, dataset.block_shapes[-1], strict=True)
+        )
+        last = dataset.get_tag_item(f"BLOCK_OFFSET_{column}_{row}", "TIFF", bidx=dataset.count)
+        if last is not None and int(last) >= length:
+            raise FileError(
+                f"{source.path} is cut short: its last pixels are said to begin at byte {last}, "
+                f"but it has only {length} bytes. Copy it again."
+            )
 
 
 def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
@@ -298,7 +311,9 @@ def raster_notes(info: RasterInfo) -> Iterator[str]:
     for number, band in enumerate(info.bands, start=1):
         if band.alpha:
             yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
-    if len({str(band.nodata) for band in info.bands}) > 1:
+    if info.common_nodata:
+        yield "NODATA_VALUES: no data only where every band has its value of that list."
+    elif len({str(band.nodata) for band in info.bands}) > 1:
         yield "Bands have different nodata values: each band its own."
     if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
         yield "The header does not tell the byte order: read as little endian (0)."
@@ -336,9 +351,9 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
     """
     # GDAL masks its nodata value, but not in 64-bit integers nor beside a mask in the file.
     wide = info.dtype.kind in "iu" and info.dtype.itemsize == 8 and not info.common_nodata
-    overlooked = info.nodata if wide or info.has_mask else None
+    overlooked = [band.nodata if wide or info.has_mask else None for band in info.bands]
     if info.nodata is None:
-        overlooked = nodata
+        overlooked = [nodata] * info.n_bands
     with _quiet():
         opened: Any = rioxarray.open_rasterio(
             info.name,
@@ -354,8 +369,9 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
         else:
             blocks = block_sizes(chunks, shape=opened.shape, dtype=info.dtype)
             pixels = da.from_array(_LazyPixels(info.source.path, opened), blocks, name=False)
-    if overlooked is not None:
-        pixels = xr.DataArray(pixels).where(xr.DataArray(pixels) != overlooked).data
+    if any(value is not None for value in overlooked):
+        values = np.array(overlooked, dtype=float)[:, None, None]  # None becomes NaN: no value
+        pixels = xr.DataArray(pixels).where(pixels != values).data
     return pixels
 
 

@@ -97,9 +97,7 @@ def open_scene(
     return cube
 
 
-def _read(
-    path: Path, *, chunks: Any, variable: str | None, band_axis: int | None
-) -> StoredScene:
+def _read(path: Path, *, chunks: Any, variable: str | None, band_axis: int | None) -> StoredScene:
     """Return the scene in a file by the reader of its kind."""
     kind = file_kind(path)
     if kind is Kind.VECTOR:
