@@ -15,6 +15,7 @@ from hsreject.errors import FileError, HsrejectError
 
 T = TypeVar("T")
 
+_HEAP = b"GCOL\1\0\0\0"
 PARTIAL = ".partial."  # how the name of a hidden folder begins that is still being filled
 
 
@@ -65,6 +66,31 @@ def starts_with(path: Path, *marks: bytes, offset: int = 0) -> bool:
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(16).startswith(marks)
+
+
+def check_heaps(path: Path) -> None:
+    """Raise if HDF5 would read a damaged file for ever: at a heap with an entry of no length.
+
+    Heaps lie near the start of a file, so that its first 16 MB are looked at. The layout is that of
+    the global heap in the "HDF5 File Format Specification", III.E.
+    """
+    with path.open("rb") as stream:
+        raw = stream.read(2**24)
+    start = raw.find(_HEAP)
+    while start >= 0:
+        end = min(start + int.from_bytes(raw[start + 8 : start + 16], "little"), len(raw)) - 15
+        entry = start + 16
+        while entry < end:
+            used = any(raw[entry : entry + 2])  # else what is free, which counts its own 16 bytes
+            length = int.from_bytes(raw[entry + 8 : entry + 16], "little")
+            step = (16 + -(-length // 8) * 8 if used else length) % 2**64
+            if step == 0:
+                raise FileError(
+                    f"{path} is damaged: the entry at byte {entry} of its heap has no length. "
+                    "Copy or export it again."
+                )
+            entry += step
+        start = raw.find(_HEAP, start + 1)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.io import loadmat, whosmat
 
 from hsreject.errors import FileError, InputError
-from hsreject.files import reading
+from hsreject.files import check_heaps, reading
 from hsreject.io.raster import block_sizes
 from hsreject.io.scene import Kind, StoredScene
 from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
@@ -69,6 +69,7 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
             array = np.load(path, mmap_mode="r")
             return [StoredArray(path, kind, "", array.shape, _native(array.dtype))]
         if kind is Kind.MATLAB_HDF5:
+            check_heaps(path)
             with h5py.File(path, "r") as file:
                 return [
                     StoredArray(path, kind, name, entry.shape[::-1], _native(entry.dtype))

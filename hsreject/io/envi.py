@@ -183,7 +183,10 @@ def number(word: str, *, name: str, where: str) -> float:
     try:
         return float(word)
     except ValueError:
-        raise FileError(f"{where}: '{word[:40]}' in '{name}' is not a number.") from None
+        raise FileError(
+            f"{where}: '{word[:40]}' in '{name}' is not a number. Write numbers only; the unit of "
+            "wavelengths stands in 'wavelength units'."
+        ) from None
 
 
 # The layout that a header claims.

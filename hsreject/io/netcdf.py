@@ -16,7 +16,7 @@ from xarray.backends import H5NetCDFStore
 
 from hsreject import schema
 from hsreject.errors import FileError, InputError
-from hsreject.files import existing, reading, replacing
+from hsreject.files import check_heaps, existing, reading, replacing
 from hsreject.io.grid import Grid
 
 _GRID_MAPPING = "spatial_ref"
@@ -87,6 +87,7 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     """
     found = existing(path)
     with reading(found):
+        check_heaps(found)
         dataset = xr.open_dataset(
             found, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
         )

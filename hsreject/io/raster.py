@@ -282,9 +282,9 @@ def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
 def _grid(dataset: Any, path: Path) -> Grid:
     """Return the grid, without the negative zeros that GDAL's ENVI driver makes."""
     transform = Affine(*(number + 0.0 for number in dataset.transform[:6]))
-    if not transform.determinant:
+    if not (transform.determinant and np.isfinite(transform[:6]).all()):
         raise FileError(
-            f"{path} has pixels of size 0 (its transform is {transform[:6]}). "
+            f"{path} has pixels of size 0 or nowhere (its transform is {transform[:6]}). "
             "Correct its place on the map, or remove it."
         )
     # What ENVI calls an arbitrary map has coordinates and no reference system.
@@ -305,6 +305,9 @@ def raster_notes(info: RasterInfo) -> Iterator[str]:
         yield "The map info of the header is not understood: no place on a map."
     elif unplaced and info.grid.crs is not None:
         yield "The file has a reference system but no coordinates: pixels count from 0."
+    farthest = max(abs(info.grid.transform.c) / 360, abs(info.grid.transform.f) / 90)
+    if info.grid.crs is not None and info.grid.crs.is_geographic and farthest > 2:
+        yield "The coordinates are not degrees, as the reference system says: correct one of them."
     stated = header.get("coordinate system string")
     if stated and not _is_understood(stated):
         yield "The coordinate system string of the header is not understood: not used."

@@ -87,6 +87,11 @@ def read_features(
         )
     _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
     geometries, classes = shapely.from_wkb(stored), columns[0]
+    if any(isinstance(value, list | dict | np.ndarray) for value in classes):
+        raise FileError(
+            f"{path}: '{attribute}' holds lists, not one class per feature. Choose an attribute of "
+            "whole numbers or text."
+        )
     there = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
     known = np.array([_is_known(value) for value in classes], dtype=bool)
     for keep, lack in ((there, "geometry"), (known, f"value of '{attribute}'")):

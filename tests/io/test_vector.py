@@ -1,5 +1,6 @@
 """Polygons and points burnt onto a scene, with classes as people write them."""
 
+import json
 from pathlib import Path
 
 import geopandas
@@ -183,6 +184,18 @@ def test_a_broken_vector_file(tmp_path: Path, scene) -> None:
     (tmp_path / "f.geojson").write_text("no features here")
     with pytest.raises(FileError, match="cannot be read"):
         hr.open_labels(tmp_path / "f.geojson", like=scene, attribute="code")
+
+
+def test_lists_are_not_classes(tmp_path: Path, scene) -> None:
+    point = {"type": "Point", "coordinates": [13.0, 52.4]}
+    features = [
+        {"type": "Feature", "properties": {"kind": kind}, "geometry": point}
+        for kind in ([1, 2], [3])
+    ]
+    path = tmp_path / "f.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    with pytest.raises(FileError, match="'kind' holds lists"):
+        hr.open_labels(path, like=scene, attribute="kind")
 
 
 @pytest.mark.parametrize(
