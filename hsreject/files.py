@@ -46,19 +46,28 @@ def reading(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (HsrejectError, Warning):
+    except Warning:
         raise
+    except HsrejectError as error:
+        if str(error).isprintable():
+            raise
+        raise type(error)(_one_line(str(error))) from error  # it quotes names out of the file
     except MemoryError as error:
         raise FileError(
             f"{path} does not fit into memory ({error}). Open it with chunks='auto'."
         ) from error
     except Exception as error:
         cause = error.__cause__ or error  # GDAL tells the reason first, rasterio that it failed
-        said = " ".join(str(cause).split()).rstrip(".").replace(f"'{path.absolute()}' not", "not")
+        said = _one_line(str(cause)).rstrip(".").replace(f"'{path.absolute()}' not", "not")
         raise FileError(
             f"{path} cannot be read: {said or type(cause).__name__}. "
             "If it is damaged, copy or export it again."
         ) from error
+
+
+def _one_line(said: str) -> str:
+    printable = "".join(letter if letter.isprintable() else " " for letter in said)
+    return " ".join(printable.split())
 
 
 def starts_with(path: Path, *marks: bytes, offset: int = 0) -> bool:

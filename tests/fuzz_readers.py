@@ -1,8 +1,9 @@
 """Good files of every kind, damaged at random: a reader may refuse one only with an error of ours.
 
-``python -m tests.fuzz_readers --n 20000`` opens so many. Each is opened whole and block by block, described
-as by ``hsreject info``, and opened as labels, in a process of its own, so that crashes of compiled code, hangs and
-memory are seen. A case has a number: ``--first 1234 --n 1 --keep folder`` makes that one again.
+``python -m tests.fuzz_readers --n 20000`` opens so many. Each is opened whole and block by block,
+described as by ``hsreject info``, and opened as labels, in another process, so that crashes of
+compiled code, hangs and memory are seen. A case has a number: ``--first 1234 --n 1 --keep folder``
+makes that one again.
 """
 
 import argparse
@@ -26,9 +27,11 @@ import numpy as np
 import rasterio.shutil
 import scipy.io
 import shapely
+import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import HsrejectError
+from tests.io.products import writers as products
 from tests.io.writers import UTM, random_cube, save_hdf5, write_envi, write_with_gdal
 from tests.io.written_maps import confidence_map, reject_map
 
@@ -37,6 +40,9 @@ FINE = ("opened", "refused")
 
 # Good files: what makes one in a folder, and returns its path.
 
+REFLECTANCE = products.reflectance()
+COUNTS = (1e4 * REFLECTANCE).astype("int16")
+TABLE = (np.array([[0, 1], [2, 5]]), np.array([[0, 1], [4, 2]]))
 CUBE = random_cube("int16", (6, 20, 24))
 FIELDS = {
     "wavelength": "{450, 550, 650, 850, 1650, 2200}",
@@ -86,14 +92,14 @@ def _written(path: Path, array: object) -> Path:
 
 def _dataset(path: Path) -> Path:
     maps = {"label": reject_map((20, 24)), "confidence": confidence_map((20, 24))}
-    hr.write_dataset(hr_dataset(maps), path)
+    hr.write_dataset(xr.Dataset(maps), path)
     return path
 
 
-def hr_dataset(maps: dict) -> object:
-    import xarray as xr  # noqa: PLC0415
-
-    return xr.Dataset(maps)
+def _prisma(path: Path) -> Path:
+    halves = np.random.default_rng(3).integers(1, 65536, (2, 4, 5, 4))
+    centres = ((1000, 700, 500, 0), (2400, 1800, 1000, 0))
+    return products.write_prisma(path, *halves, centres, ((0.0, 1.0), (0.0, 2.0)))
 
 
 def _esri(folder: Path) -> Path:
@@ -141,13 +147,21 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
     "GeoJSON": lambda to: _features(to / "a.geojson"),
     "FlatGeobuf": lambda to: _features(to / "a.fgb"),
     "GML": lambda to: _features(to / "a.gml"),
+    "EMIT": lambda to: products.write_emit(to / "emit.nc", REFLECTANCE, TABLE, good=[1] * 6),
+    "AVIRIS": lambda to: products.write_aviris(to / "aviris.nc", REFLECTANCE, TABLE),
+    "PRISMA": lambda to: _prisma(to / "PRS_L2D.he5"),
+    "NEON": lambda to: products.write_neon(to / "neon.h5", COUNTS),
+    "Tanager": lambda to: products.write_tanager(to / "tanager.h5", REFLECTANCE),
+    "EnMAP": lambda to: products.write_enmap(to, COUNTS, masks={"CLOUD": COUNTS[0] > 20})[0],
+    "DESIS": lambda to: products.write_desis(to, COUNTS)[0],
 }
 
 # Damage.
 
 WORDS = [
-    b"{", b"}", b"[", b"]", b"nan", b"-1", b"0", b"1e400", b"9" * 30, b"0.55 um", b"65535", b"\0", b"\n", b",", b"=",
-    b"NaN", b"inf", b"null", b"\xff\xfe", b"2147483647", b"-9999", b'"', b"<", b"EPSG:99999", b"bip", b" ",
+    b"{", b"}", b"[", b"]", b"nan", b"-1", b"0", b"1e400", b"9" * 30, b"0.55 um", b"65535", b"\0",
+    b"\n", b",", b"=", b"NaN", b"inf", b"null", b"\xff\xfe", b"2147483647", b"-9999", b'"', b"<",
+    b"EPSG:99999", b"bip", b" ",
 ]  # fmt: skip
 NUMBERS = [0, 1, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1]
 
@@ -158,34 +172,25 @@ def damaged(raw: bytes, rng: np.random.Generator) -> bytes:
         end = min(len(raw), 512) if rng.random() < 0.5 else len(raw)
         at = int(rng.integers(0, end + 1))
         length = int(2 ** rng.uniform(0, 8))
-        match rng.integers(0, 9):
-            case 0:
-                raw = raw[:at] + rng.bytes(1) + raw[at + 1 :]
-            case 1:
-                raw = (
-                    raw[:at] + bytes([raw[at] ^ (1 << int(rng.integers(8)))]) + raw[at + 1 :]
-                    if at < len(raw)
-                    else raw
-                )
-            case 2:
-                raw = raw[:at]
-            case 3:
-                raw = raw[:at] + raw[at + length :]
-            case 4:
-                raw = raw[: at + length] + raw[at:]
-            case 5:
-                raw = raw[:at] + bytes([int(rng.choice([0, 255]))]) * length + raw[at + length :]
-            case 6:
-                word = WORDS[rng.integers(len(WORDS))]
-                raw = raw[:at] + word + raw[at + (len(word) if rng.random() < 0.5 else 0) :]
-            case 7:
-                width = int(rng.choice([2, 4, 8]))
-                number = NUMBERS[rng.integers(len(NUMBERS))] % 256**width
-                order = "little" if rng.random() < 0.7 else "big"
-                raw = raw[:at] + number.to_bytes(width, order) + raw[at + width :]
-            case _:
-                other = int(rng.integers(0, len(raw) + 1))
-                raw = raw[:at] + raw[other : other + length] + raw[at + length :]
+        other = int(rng.integers(0, len(raw) + 1))
+        word = WORDS[rng.integers(len(WORDS))]
+        width = int(rng.choice([2, 4, 8]))
+        number = NUMBERS[rng.integers(len(NUMBERS))] % 256**width
+        order = "little" if rng.random() < 0.7 else "big"
+        # what stands at `at` instead, and where the file goes on
+        new, after = [
+            (rng.bytes(1), at + 1),
+            (bytes(byte ^ (1 << int(rng.integers(8))) for byte in raw[at : at + 1]), at + 1),
+            (b"", len(raw)),
+            (b"", at + length),
+            (raw[at : at + length], at),
+            (bytes([int(rng.choice([0, 255]))]) * length, at + length),
+            (word, at),
+            (word, at + len(word)),
+            (number.to_bytes(width, order), at + width),
+            (raw[other : other + length], at + length),
+        ][rng.integers(10)]
+        raw = raw[:at] + new + raw[after:]
     return raw
 
 
@@ -208,7 +213,7 @@ def uses(path: Path, scene: object) -> Iterator[Callable[[], object]]:
     if path.suffix == ".nc":
         yield lambda: hr.open_dataset(path).close()
     yield lambda: hr.open_scene(path)
-    yield lambda: hr.open_scene(path, chunks="auto")[:, :8, :8].compute()
+    yield lambda: hr.open_scene(path, chunks="auto").isel(y=slice(8), x=slice(8)).compute().size
     yield lambda: hr.describe(path)
     yield lambda: hr.open_labels(path, like=scene, attribute="code")
     yield lambda: hr.open_labels(path, like=scene, attribute="kind")

@@ -17,6 +17,7 @@ from hsreject.io.arrays import stored_arrays
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.maps import open_map
+from hsreject.io.products.lookup import LookupTable
 from hsreject.io.raster import raster_info, raster_source, read_pixels
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import layer_info
@@ -92,8 +93,8 @@ def describe(
     '4 rows x 4 columns x 30 bands'
     """
     found = existing(path)
-    kind = file_kind(found)
     with reading(found):
+        kind = file_kind(found)
         if kind is Kind.VECTOR:
             return _describe_features(found, variable)
         if _holds_labels(found, kind, variable):
@@ -108,6 +109,8 @@ def describe(
 
 def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
     """Tell whether a file is labels rather than a scene: named classes, or few whole numbers."""
+    if kind is Kind.PRODUCT:
+        return False
     if kind is not Kind.RASTER:
         arrays = [array for array in stored_arrays(path, kind) if variable in {None, array.name}]
         return bool(arrays) and all(array.ndim == 2 for array in arrays)
@@ -166,6 +169,7 @@ def _describe_scene(
     rows = (
         ("File", str(cube.attrs["source"])),
         ("Holds", "a scene"),
+        *([("Product", str(cube.attrs["product"]))] if "product" in cube.attrs else []),
         ("Format", str(cube.attrs["format"])),
         ("Size", f"{_size(cube)} x {cube.sizes[schema.BAND]} bands"),
         ("Type", _type(cube)),
@@ -174,6 +178,7 @@ def _describe_scene(
         ("Band widths", _range(cube, schema.FWHM)),
         ("Bad bands", _bad_bands(good)),
         ("Nodata value", _nodata(cube)),
+        *([("Masks", str(cube.attrs["masks"]))] if "masks" in cube.attrs else []),
         ("Scaling", str(cube.attrs.get("scaling", "none given"))),
         *content,
     )
@@ -249,6 +254,10 @@ def _type(array: xr.DataArray) -> str:
 
 
 def _place(array: xr.DataArray) -> list[tuple[str, str]]:
+    table = LookupTable.of(array)
+    if table is not None:
+        place = f"sensor geometry; maps are written with {table.grid}"
+        return [("Reference system", place)]
     grid = Grid.of(array)
     if not grid.georeferenced:
         return [("Reference system", "none: no place on a map")]

@@ -20,6 +20,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import existing, reading
 from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid
+from hsreject.io.products.lookup import LookupTable
 from hsreject.io.raster import raster_info, raster_notes, raster_source, read_pixels, virtual_raster
 from hsreject.io.scene import Kind, file_kind
 from hsreject.registry import check_choice
@@ -60,7 +61,8 @@ def open_labels(
         A GeoTIFF, an ENVI classification (the data or its header), a .mat or .npy array, or
         polygons and points (GeoPackage, Shapefile, GeoJSON).
     like : DataArray, optional
-        The scene (or any map on its grid) that the labels belong to. Vector features need it.
+        The scene (or any map on its grid) that the labels belong to. Vector features need it. For a
+        scene in sensor geometry, labels with a place are brought there by its lookup table.
     align : {"exact", "nearest"}
         Labels on another grid than `like` are refused ("exact") or brought onto it by nearest
         neighbour ("nearest").
@@ -91,19 +93,25 @@ def open_labels(
     """
     check_choice("align", align, ("exact", "nearest"))
     found = existing(path)
-    kind = file_kind(found)
     given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
     guesses: list[str] = []
     with reading(found):
+        kind = file_kind(found)
         if kind is Kind.VECTOR:
             stored = _read_features(found, like, attribute, variable, given, guesses)
-        elif kind is Kind.RASTER:
+        elif kind in {Kind.RASTER, Kind.PRODUCT}:
             stored = _read_raster(found, guesses)
         else:
             stored = _read_array(found, kind, variable, guesses)
     values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
+    lookup = None if like is None else LookupTable.of(like)
+    if lookup is not None and not grid.georeferenced:
+        lookup = None  # rows and columns are those of the sensor already
     if like is not None:
-        values, grid = _on_grid(values, grid, Grid.of(like), how=align, path=found, guesses=guesses)
+        wanted = Grid.of(like) if lookup is None else lookup.grid
+        values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
+    if lookup is not None:
+        values = lookup.to_sensor(values)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
     table = _class_table(values, stored.classes, given, path=found, guesses=guesses)
     labels = schema.attach_classes(labels, table).assign_attrs(
@@ -113,7 +121,7 @@ def open_labels(
         labels.attrs["nodata_in_file"] = stored.nodata
     if guesses:
         labels.attrs["guesses"] = guesses
-    return grid.attach(labels)
+    return grid.attach(labels) if lookup is None else lookup.attach(labels)
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,8 @@ def _read_features(
             f"{path} holds polygons or points, which are burnt onto the grid of a scene. "
             "Pass like=scene, the scene that they belong to."
         )
-    grid = Grid.of(like)
+    table = LookupTable.of(like)
+    grid = Grid.of(like) if table is None else table.grid
     features = read_features(path, attribute=attribute, layer=layer, guesses=guesses)
     numbers, named = number_classes(features.classes, names, path=path, guesses=guesses)
     burnt = burn(features, numbers, grid, path=path, guesses=guesses)

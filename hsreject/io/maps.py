@@ -26,6 +26,7 @@ from hsreject.io.envi import HEADER, data_beside
 from hsreject.io.geotiff import CategoryTable, unused_name
 from hsreject.io.grid import Grid, quiet_without_place, transformed
 from hsreject.io.labels import stated_classes
+from hsreject.io.products.lookup import on_the_map
 from hsreject.io.raster import RasterInfo, raster_info, raster_source, read_pixels
 from hsreject.progress import ProgressCallback, no_progress
 
@@ -54,7 +55,9 @@ def write_map(
         Integers are labels: the class table in the attributes gives names and colours, 0 is called
         what `schema.zero_meaning` says (rejected, no reference), `schema.nodata_label` is no data
         and transparent. Booleans are written as 0 and 1. Floats (confidence, probability) have NaN
-        for no data. Lazy arrays are computed and written block by block.
+        for no data. Lazy arrays are computed and written block by block. A map in the geometry of
+        a sensor is ortho-rectified with the lookup table of its product: the nearest pixel, gaps as
+        no data.
     path : path
         The file to make; its folder must exist.
     overwrite : bool
@@ -139,21 +142,21 @@ class Raster:
         )
         if not array.size:
             raise InputError(f"The map to write is empty (its shape is {array.shape}).")
+        array = on_the_map(_truth_map(array) if array.dtype.kind == "b" and not field else array)
         grid = Grid.of(array)
         if array.dtype.kind == "f":
             names = tuple(schema.class_table(array).names) if field else (str(array.name or ""),)
             single = array.astype(np.float32) if array.dtype == np.float16 else array
             return cls(_stack(single), np.nan, names, None, grid)
-        if field or array.dtype.kind not in "iub":
+        if field or array.dtype.kind not in "iu":
             raise InputError(
                 f"Cannot write {array.dtype} values as a map. Label maps hold integers, "
                 "confidences and probabilities floats."
             )
-        labels = _truth_map(array) if array.dtype.kind == "b" else array
-        if ClassTable.from_attrs(labels.attrs) is None:
-            labels = labels.compute()  # the classes are those that occur: values are needed twice
-        categories = _categories(labels)
-        encoded = _encode(labels, categories)
+        if ClassTable.from_attrs(array.attrs) is None:
+            array = array.compute()  # the classes are those that occur: values are needed twice
+        categories = _categories(array)
+        encoded = _encode(array, categories)
         return cls(_stack(encoded), categories.nodata, (str(array.name or ""),), categories, grid)
 
 

@@ -134,8 +134,9 @@ def _unknown_file(path: Path) -> FileError:
             return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
     if starts_with(path, HDF5, *_CLASSIC_NETCDF):
         return FileError(
-            f"{path} is an HDF5 or NetCDF file. Open one that hsreject wrote with open_dataset, "
-            "and convert others to GeoTIFF or ENVI, for example with gdal_translate."
+            f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open one that "
+            "hsreject wrote with open_dataset; of others, open the array with xarray, rename its "
+            "dims to band, y and x, and pass it as it is."
         )
     looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
     return FileError(
@@ -294,6 +295,23 @@ def _grid(dataset: Any, path: Path) -> Grid:
 
 def raster_notes(info: RasterInfo) -> Iterator[str]:
     """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
+    yield from _notes_on_place(info)
+    header = info.source.fields
+    for number, band in enumerate(info.bands, start=1):
+        if band.alpha:
+            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
+    if info.common_nodata:
+        yield "NODATA_VALUES: no data only where every band has its value of that list."
+    elif len({str(band.nodata) for band in info.bands}) > 1:
+        yield "Bands have different nodata values: each band its own."
+    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
+        yield "The header does not tell the byte order: read as little endian (0)."
+    names = envi.items(header, "band names")
+    if names and len(names) != info.n_bands:
+        yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
+
+
+def _notes_on_place(info: RasterInfo) -> Iterator[str]:
     header = info.source.fields
     unplaced = info.grid.transform == Affine.identity()
     if unplaced and info.n_control_points:
@@ -311,18 +329,6 @@ def raster_notes(info: RasterInfo) -> Iterator[str]:
     stated = header.get("coordinate system string")
     if stated and not _is_understood(stated):
         yield "The coordinate system string of the header is not understood: not used."
-    for number, band in enumerate(info.bands, start=1):
-        if band.alpha:
-            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
-    if info.common_nodata:
-        yield "NODATA_VALUES: no data only where every band has its value of that list."
-    elif len({str(band.nodata) for band in info.bands}) > 1:
-        yield "Bands have different nodata values: each band its own."
-    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
-        yield "The header does not tell the byte order: read as little endian (0)."
-    names = envi.items(header, "band names")
-    if names and len(names) != info.n_bands:
-        yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
 
 
 def _is_understood(wkt: str) -> bool:
@@ -403,12 +409,17 @@ class _LazyPixels:
 
 
 def block_sizes(
-    chunks: Any, *, shape: tuple[int, ...], dtype: np.dtype[Any]
+    chunks: Any,
+    *,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    stored: tuple[int, ...] | None = None,
 ) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the blocks along (band, y, x).
 
     Classifiers and features work pixel by pixel on whole spectra: "auto" and True make blocks that
-    hold all bands of some pixels, and so does a mapping that does not name the bands.
+    hold all bands of some pixels, and so does a mapping that does not name the bands. Sizes that
+    are left open become multiples of the chunks that are `stored` together.
     """
     if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
         chunks = (-1, "auto", "auto")
@@ -422,7 +433,7 @@ def block_sizes(
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
     try:
         sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
-            chunks, shape=shape, dtype=dtype, limit="64MiB"
+            chunks, shape=shape, dtype=dtype, limit="64MiB", previous_chunks=stored
         )
     except (TypeError, ValueError) as error:
         raise InputError(

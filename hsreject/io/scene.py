@@ -1,4 +1,4 @@
-"""Scenes: any ENVI, GeoTIFF, .mat or .npy file becomes a labelled cube.
+"""Scenes: any product, ENVI, GeoTIFF, .mat or .npy file becomes a labelled cube.
 
 :func:`file_kind` recognises a file, the reader of its kind describes it as a :class:`StoredScene`,
 and :func:`make_cube` makes the cube. A new format is a new kind and a reader.
@@ -6,6 +6,7 @@ and :func:`make_cube` makes the cube. A new format is a new kind and a reader.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from hsreject.io.products.lookup import LookupTable
+
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"}
+_HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
 _SCALE_FACTOR = "reflectance scale factor"
+_PRODUCT_NAME = re.compile(r"SPECTRAL_IMAGE|METADATA\.XML$", re.IGNORECASE)
 
 
 def open_scene(
@@ -51,14 +56,17 @@ def open_scene(
     Parameters
     ----------
     path : str or path
-        An ENVI file (the data or its header), a GeoTIFF, a MATLAB .mat or a NumPy .npy file.
+        A product as it is downloaded (EMIT, EnMAP L2A, PRISMA L2D, AVIRIS-3 and -5, NEON AOP,
+        Tanager, DESIS L2A; of several files, the image or its description), an ENVI file (the data
+        or its header), a GeoTIFF, a MATLAB .mat or a NumPy .npy file.
     chunks : optional
         Opens lazily: anything dask takes for (band, y, x), such as ``{"y": 512, "x": 512}``.
         "auto" makes blocks of whole spectra. No pixel is read before it is needed.
     variable : str, optional
-        Which array of a .mat file, if it has several that could be the scene.
+        Which array of a .mat file, if it has several that could be the scene, or of an HDF5 or
+        NetCDF file that is not one of the products.
     band_axis : int, optional
-        Which axis of a .mat or .npy array holds the bands (0, 1 or 2; -1 is the last).
+        Which axis of such an array, or of a .npy file, holds the bands (0, 1 or 2; -1 is the last).
 
     Returns
     -------
@@ -75,6 +83,10 @@ def open_scene(
     `reflectance scale factor`. Bands without any data are marked bad. A lazily opened scene keeps
     the flags of the file, because looking for such bands means reading everything: call
     :func:`hsreject.io.scene.mark_empty_bands` to do it.
+
+    Quality masks of a product (clouds, background) become pixels without data; ``attrs["masks"]``
+    names them. A product in sensor geometry keeps it: the coordinate `lookup_table` says where each
+    pixel belongs, and :func:`hsreject.write_map` follows it.
 
     Examples
     --------
@@ -105,6 +117,10 @@ def _read(path: Path, *, chunks: Any, variable: str | None, band_axis: int | Non
     if kind is Kind.RASTER:
         return read_raster_scene(path, chunks=chunks)
     # imported here: h5py and scipy take half a second
+    if kind is Kind.PRODUCT:
+        from hsreject.io.products.product import read_product  # noqa: PLC0415
+
+        return read_product(path, chunks=chunks, variable=variable, band_axis=band_axis)
     from hsreject.io.arrays import read_array_scene  # noqa: PLC0415
 
     return read_array_scene(path, kind, chunks=chunks, variable=variable, band_axis=band_axis)
@@ -125,6 +141,7 @@ class Kind(Enum):
     """The kinds of files that hsreject opens."""
 
     RASTER = "raster"
+    PRODUCT = "product"
     NUMPY = "numpy"
     MATLAB = "matlab"
     MATLAB_HDF5 = "matlab-hdf5"
@@ -142,7 +159,20 @@ def file_kind(path: Path) -> Kind:
         # HDF5 files by MATLAB start with 512 bytes of their own.
         new = any(starts_with(path, HDF5, offset=offset) for offset in (0, 512))
         return Kind.MATLAB_HDF5 if new else Kind.MATLAB
-    return Kind.VECTOR if suffix in _VECTOR_SUFFIXES else Kind.RASTER
+    if suffix in _VECTOR_SUFFIXES:
+        return Kind.VECTOR
+    return Kind.PRODUCT if _is_product(path) else Kind.RASTER
+
+
+def _is_product(path: Path) -> bool:
+    """Tell whether a file is HDF5, or has the name of a product of several files."""
+    if starts_with(path, HDF5):  # so may the pixels of an ENVI file: its header knows better
+        return path.suffix.lower() in _HDF5_SUFFIXES or envi.header_of(path) is None
+    if not _PRODUCT_NAME.search(path.name):
+        return False
+    from hsreject.io.products.product import is_raster_product  # noqa: PLC0415
+
+    return is_raster_product(path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +190,7 @@ class StoredScene:
         `nodata_in_file` and `scaling`; ``hsreject info`` prints them.
     guesses : list of str
         Whatever was decided without the file saying it, in sentences.
-    grid : Grid or None
+    grid : Grid, LookupTable or None
         The place of the pixels, if the format can tell it.
     """
 
@@ -168,7 +198,7 @@ class StoredScene:
     bands: BandInfo
     attrs: dict[str, Any]
     guesses: list[str] = field(default_factory=list)
-    grid: Grid | None = None
+    grid: Grid | LookupTable | None = None
 
 
 def make_cube(stored: StoredScene) -> xr.DataArray:

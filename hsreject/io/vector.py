@@ -160,7 +160,7 @@ def burn(
     """
     near, geometries = _onto(features, grid, path=path, guesses=guesses)
     top = _last_feature(geometries, np.arange(len(near)), grid)
-    burnt = np.append(numbers[near], NO_REFERENCE)[top]
+    burnt: NDArray[np.int64] = np.append(numbers[near], NO_REFERENCE)[top]
     if not burnt.any():
         west, south, east, north = shapely.total_bounds(features.geometries)
         raise InputError(
@@ -185,10 +185,14 @@ def _last_feature(geometries: NDArray[Any], chosen: NDArray[np.intp], grid: Grid
     """Return which of the chosen features is the last to hold each pixel; -1 where none does."""
     if not chosen.size:
         return np.full((grid.height, grid.width), -1)
-    return rasterize(
+    last: NDArray[np.int32] = rasterize(
         list(zip(geometries[chosen], chosen.tolist(), strict=True)),
-        out_shape=(grid.height, grid.width), transform=grid.transform, fill=-1, dtype=np.int32,
-    )  # fmt: skip
+        out_shape=(grid.height, grid.width),
+        transform=grid.transform,
+        fill=-1,
+        dtype=np.int32,
+    )
+    return last
 
 
 def _footprint(grid: Grid) -> shapely.Polygon:
@@ -247,7 +251,7 @@ def _clipped(
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Return which geometries meet a box, and these, cut where they reach beyond it.
 
-    What lies far from a scene may have no place in its reference system: the poles have none in UTM.
+    What lies far from a scene may have no place in its reference system, as the poles in UTM.
     """
     window = shapely.box(*box)
     near = np.flatnonzero(shapely.intersects(shapely.envelope(geometries), window))

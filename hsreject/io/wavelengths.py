@@ -83,16 +83,30 @@ def band_info(info: RasterInfo, guesses: list[str]) -> BandInfo:
         stated = read(info, guesses)
         if stated is None:
             continue
-        known = _without_zeros(stated.centre, guesses)
-        unit = decide_unit(known, stated.unit, guesses)
-        if unit is None:
-            continue
-        centre = to_nanometres(known, unit)
-        width = None
-        if stated.width is not None:
-            width = _width_in_nanometres(stated.width, centre, stated.width_unit or unit)
-        return BandInfo(centre, width, good)
+        centre, width = nanometres(
+            stated.centre, stated.unit, stated.width, stated.width_unit, guesses
+        )
+        if centre is not None:
+            return BandInfo(centre, width, good)
     return BandInfo(good=good)
+
+
+def nanometres(
+    centre: NDArray[np.float64],
+    unit: str | None,
+    width: NDArray[np.float64] | None,
+    width_unit: str | None,
+    guesses: list[str],
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Return wavelengths and widths in nm; None where they are not those of light in any unit."""
+    known = _without_zeros(centre, guesses)
+    decided = decide_unit(known, unit, guesses)
+    if decided is None:
+        return None, None
+    found = to_nanometres(known, decided)
+    if width is None:
+        return found, None
+    return found, _width_in_nanometres(width, found, _known_unit(width_unit) or decided)
 
 
 def _good_bands(info: RasterInfo) -> NDArray[np.bool_] | None:
@@ -131,7 +145,7 @@ def _from_tags(info: RasterInfo, guesses: list[str]) -> _Stated | None:
     if unit is None:
         stated = (_tag(band.tags, _UNITS_TAG) for band in info.bands)
         unit = next((tag[0] for tag in stated if tag is not None), None)
-    return _Stated(centre, unit, width, _known_unit(width_unit))
+    return _Stated(centre, unit, width, width_unit)
 
 
 def _from_names(info: RasterInfo, guesses: list[str]) -> _Stated | None:
@@ -220,7 +234,8 @@ def _without_zeros(centre: NDArray[np.float64], guesses: list[str]) -> NDArray[n
     if not zero.any() or zero.all():
         return centre
     guesses.append(
-        f"{int(zero.sum())} of {centre.size} bands have the wavelength 0 or none: read as unknown (NaN)."
+        f"{int(zero.sum())} of {centre.size} bands have the wavelength 0 or an infinite one: read "
+        "as unknown (NaN)."
     )
     return np.where(zero, np.nan, centre)
 

@@ -18,6 +18,7 @@ import xarray as xr
 from hsreject.errors import InputError
 from hsreject.files import check_folder, complete_folder
 from hsreject.io.maps import open_map, write_maps
+from hsreject.io.products.lookup import LookupTable
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
 from hsreject.mapping.map_model import MapModel
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from hsreject.rejection import RankedRejector
 
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
+_FILES = ("label", "confidence", "label_with_rejection")
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
 
@@ -183,8 +185,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             maps, rejection, blocks, scene=_name(scene, "scene"), model=_name(model, "model")
         )
         if folder is not None:
-            target = folder / "label_with_rejection.tif"
-            write_maps({target: maps["label_with_rejection"]}, progress=progress)
+            missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
+            write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
             (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
@@ -338,7 +340,8 @@ def _on_grid(field: xr.DataArray, data: Any) -> xr.DataArray:
 
 def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
     """Compute label and confidence together: into memory, or into files that are read lazily."""
-    if folder is None:
+    # what is written of a scene in sensor geometry lies on another grid: it cannot be read back
+    if folder is None or LookupTable.of(ranking["label"]) is not None:
         with counting_tasks("mapping", progress):
             return ranking.load()
     files = {name: folder / f"{name}.tif" for name in ranking}
@@ -390,9 +393,6 @@ def _name(given: object, what: str) -> str:
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     """Return the maps as they are on disk, lazily."""
-    opened = {
-        name: open_map(folder / f"{name}.tif", chunks="auto")
-        for name in ("label", "label_with_rejection", "confidence")
-    }
+    opened = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in _FILES}
     rejected = opened["label_with_rejection"] == REJECTED
     return xr.Dataset({**opened, "rejected": rejected.drop_attrs()}, attrs=maps.attrs)

@@ -1,0 +1,274 @@
+"""What a product says of itself, in the same words for every family: arrays, bands, masks, place.
+
+A family describes its file as a :class:`Product`; :mod:`hsreject.io.products.product` opens it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import rasterio
+from affine import Affine
+from rasterio.crs import CRS
+from rasterio.errors import CRSError
+from rasterio.windows import Window
+
+from hsreject.errors import FileError
+from hsreject.files import reading
+from hsreject.io.grid import Grid
+from hsreject.io.raster import raster_info, raster_source
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.io.products.lookup import LookupTable
+    from hsreject.io.raster import RasterInfo
+
+_AXES = "byx"
+
+
+@dataclass(frozen=True)
+class HdfArray:
+    """An array in an HDF5 file, not read yet: only a path and a name, so that dask can send it."""
+
+    path: Path
+    name: str
+    axes: str  # its axes in the order of the file: b (bands), y and x, such as "yxb"
+    stored_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    stored_chunks: tuple[int, ...] | None  # None where the file keeps it in one piece
+
+    @classmethod
+    def of(cls, dataset: h5py.Dataset, axes: str) -> HdfArray:
+        """Return the array of an open file."""
+        path = existing_path(dataset.file)
+        if dataset.ndim != len(axes):
+            raise FileError(
+                f"{path}: '{dataset.name}' has {dataset.ndim} axes, {len(axes)} were expected."
+            )
+        if dataset.dtype.kind not in "iuf":
+            raise FileError(f"{path}: '{dataset.name}' holds {dataset.dtype}, not numbers.")
+        chunks = None if dataset.chunks is None else tuple(dataset.chunks)
+        return cls(path, dataset.name, axes, dataset.shape, dataset.dtype, chunks)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of bands, rows and columns."""
+        bands, rows, columns = self._sorted(self.stored_shape)
+        return bands, rows, columns
+
+    @property
+    def chunks(self) -> tuple[int, int, int] | None:
+        """How many bands, rows and columns are stored together."""
+        return None if self.stored_chunks is None else self._sorted(self.stored_chunks)
+
+    def _sorted(self, sizes: tuple[int, ...]) -> tuple[int, int, int]:
+        by_axis = dict(zip(self.axes, sizes, strict=True))
+        return by_axis.get("b", 1), by_axis["y"], by_axis["x"]
+
+    def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
+        """Read a block (band, y, x): a view of it in the order of the file."""
+        wanted = dict(zip(_AXES, (bands, rows, columns), strict=True))
+        with open_hdf5(self.path) as file:
+            block = file[self.name][tuple(wanted[axis] for axis in self.axes)]
+        axes = self.axes
+        if "b" not in axes:
+            axes, block = f"b{axes}", block[None]
+        native = np.asarray(block, dtype=native_type(self.dtype))
+        return native.transpose([axes.index(axis) for axis in _AXES])
+
+
+@dataclass(frozen=True)
+class RasterArray:
+    """The bands of a raster, not read yet."""
+
+    path: Path
+
+    @cached_property
+    def info(self) -> RasterInfo:
+        """What GDAL says of the file."""
+        return raster_info(raster_source(self.path))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the pixels in the file."""
+        return self.info.dtype
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of bands, rows and columns."""
+        return self.info.n_bands, self.info.grid.height, self.info.grid.width
+
+    @cached_property
+    def chunks(self) -> tuple[int, int, int]:
+        """How many bands, rows and columns are stored together."""
+        with reading(self.path), rasterio.open(self.path) as file:
+            rows, columns = file.block_shapes[0]
+        return (self.shape[0] if self.info.layout == "pixel" else 1), rows, columns
+
+    def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
+        """Read a block (band, y, x)."""
+        indexes = list(range(bands.start + 1, bands.stop + 1))
+        with reading(self.path), rasterio.open(self.path) as file:
+            block: NDArray[Any] = file.read(indexes, window=Window.from_slices(rows, columns))
+        return block
+
+
+Layer = HdfArray | RasterArray
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A layer that says where a product has no pixels of the ground."""
+
+    name: str
+    layer: Layer
+    bands: tuple[int, ...] = (0,)  # which of its bands count
+    values: tuple[int, ...] | None = None  # which values say so; None: all above 0
+
+    def read(self, rows: slice, columns: slice) -> NDArray[np.bool_]:
+        """Return where there is no data (y, x)."""
+        whole = self.layer.read(slice(0, max(self.bands) + 1), rows, columns)[list(self.bands)]
+        bad = whole > 0 if self.values is None else np.isin(whole, self.values)
+        return np.asarray(bad.any(axis=0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Product:
+    """A product as its family describes it, over all bands of its layers one after the other.
+
+    True value = value in the file * gain + offset, where it differs from `fill`.
+    """
+
+    name: str  # what people call it
+    layers: tuple[Layer, ...]
+    wavelength: NDArray[np.float64] | None = None
+    unit: str = "nm"
+    fwhm: NDArray[np.float64] | None = None
+    fwhm_unit: str | None = None  # that of the wavelengths, where the file does not say
+    good: NDArray[np.bool_] | None = None
+    used: NDArray[np.bool_] | None = None  # False for bands that hold nothing: left out
+    fill: float | None = None
+    gain: NDArray[np.float64] | float = 1.0
+    offset: NDArray[np.float64] | float = 0.0
+    masks: tuple[Mask, ...] = ()
+    place: Grid | LookupTable | None = None
+    guesses: tuple[str, ...] = ()
+
+    @property
+    def n_bands(self) -> int:
+        """Number of bands in the file."""
+        return sum(layer.shape[0] for layer in self.layers)
+
+
+# How files say things.
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file, and turn whatever goes wrong with it into one line about the file."""
+    # a lock is no use for reading, and fails on some network drives
+    with reading(path), h5py.File(path, "r", locking=False) as file:
+        yield file
+
+
+def existing_path(file: h5py.File) -> Path:
+    """Return the absolute path of an open file."""
+    return Path(file.filename).absolute()
+
+
+def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in the machine's byte order, at least single precision."""
+    if dtype.kind == "f" and dtype.itemsize < 4:
+        return np.dtype(np.float32)
+    return dtype.newbyteorder("=")
+
+
+def text(value: Any) -> str:
+    """Return text that a file keeps as str, bytes, or an array of one of them; "" for nothing."""
+    if isinstance(value, h5py.Dataset):
+        value = value[()]
+    if value is None or isinstance(value, h5py.Empty):
+        return ""
+    items = np.ravel(np.asarray(value))
+    if not items.size:
+        return ""
+    first = items[0]
+    decoded = first.decode("utf-8", "replace") if isinstance(first, bytes) else str(first)
+    return decoded.strip("\0 \t\r\n")
+
+
+def numbers(value: Any) -> NDArray[np.float64]:
+    """Return numbers that a file keeps as an array, or as text with blanks or commas."""
+    if isinstance(value, h5py.Dataset):
+        value = value[()]
+    items = np.asarray(value)
+    if items.dtype.kind in "SUO" and items.size == 1:
+        items = np.asarray(re.split(r"[\s,;]+", text(value).strip("{}[]() ")))
+    return np.ravel(items).astype(np.float64)
+
+
+def attribute(owner: h5py.HLObject, *names: str) -> Any:
+    """Return the first of some attributes that an HDF5 object has, or None."""
+    return next((owner.attrs[name] for name in names if name in owner.attrs), None)
+
+
+def child(group: h5py.Group, *names: str) -> Any:
+    """Return the first of some members that an HDF5 group has, or None."""
+    return next((group[name] for name in names if name in group), None)
+
+
+def maybe_number(value: Any) -> float | None:
+    """Return one number that may be absent."""
+    found = np.array([]) if value is None or not text(value) else numbers(value)
+    return float(found[0]) if found.size else None
+
+
+def cf_fill(dataset: h5py.Dataset, default: float | None = None) -> float | None:
+    """Return the value that means no data, as most files state it."""
+    stated = maybe_number(attribute(dataset, "_FillValue", "missing_value", "FillValue"))
+    return default if stated is None else stated
+
+
+def cf_scale(dataset: h5py.Dataset) -> tuple[float, float]:
+    """Return gain and offset as the CF conventions state them."""
+    gain = maybe_number(attribute(dataset, "scale_factor"))
+    offset = maybe_number(attribute(dataset, "add_offset"))
+    return 1.0 if gain is None else gain, offset or 0.0
+
+
+def reference_system(stated: str | int | None, guesses: list[str]) -> CRS | None:
+    """Return a reference system given as EPSG code or as text; note one that is not understood."""
+    if not stated:
+        return None
+    try:
+        with rasterio.Env():  # else GDAL complains on the screen
+            return CRS.from_epsg(stated) if isinstance(stated, int) else CRS.from_string(stated)
+    except (CRSError, ValueError):
+        guesses.append("The reference system of the file is not understood: not used.")
+        return None
+
+
+def grid_of(
+    layer: Layer | tuple[int, int], transform: Affine | None, crs: CRS | None, guesses: list[str]
+) -> Grid | None:
+    """Return the grid of a layer (or of rows and columns), or None where the place is unknown."""
+    height, width = layer if isinstance(layer, tuple) else layer.shape[1:]
+    if transform is None or not (np.isfinite(transform[:6]).all() and transform.determinant):
+        guesses.append("The place of the pixels on a map is not understood: not used.")
+        return None
+    return Grid(height, width, transform, crs)
+
+
+def gdal_transform(value: Any) -> Affine | None:
+    """Return the transform that six numbers in the order of GDAL say."""
+    found = None if value is None else numbers(value)
+    return Affine.from_gdal(*found[:6].tolist()) if found is not None and found.size >= 6 else None

@@ -1,0 +1,106 @@
+"""PRISMA L2D (ASI): HDF-EOS5 on a UTM grid, two spectrometers, bands descending.
+
+The layout::
+
+    /HDFEOS/SWATHS/PRS_L2D_HCO/Data Fields/{VNIR, SWIR}_Cube (row, band, column) uint16, 0 = no data
+    root attributes List_Cw_*, List_Fwhm_* (nm, 0 = unused), L2Scale*{Min, Max}, Epsg_Code,
+    Product_{UL, LR}corner_{easting, northing}
+
+Reflectance = min + value / 65535 (max - min).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+from affine import Affine
+
+from hsreject.errors import FileError
+from hsreject.io.products.layout import (
+    HdfArray,
+    Product,
+    attribute,
+    existing_path,
+    grid_of,
+    maybe_number,
+    numbers,
+    reference_system,
+)
+
+if TYPE_CHECKING:
+    import h5py
+
+    from hsreject.io.grid import Grid
+
+_SWATH = re.compile(r"PRS_(L\w+?)_HCO")
+_WATER_VAPOUR = ((1340.0, 1450.0), (1790.0, 1960.0))  # nm
+
+
+def describe(file: h5py.File) -> Product | None:
+    """Return the description of a PRISMA scene, or None for another file."""
+    swaths = file.get("HDFEOS/SWATHS", {})
+    level = next((found[1] for name in swaths if (found := _SWATH.fullmatch(name))), None)
+    if level is None:
+        return None
+    if level != "L2D":
+        raise FileError(
+            f"{existing_path(file)} is a PRISMA {level} product, whose pixels are not on a map. "
+            "Download the L2D product of the same scene."
+        )
+    fields = swaths["PRS_L2D_HCO/Data Fields"]
+    names = [name for name in ("Vnir", "Swir") if f"{name.upper()}_Cube" in fields]
+    layers = tuple(HdfArray.of(fields[f"{name.upper()}_Cube"], "ybx") for name in names)
+    centre, width, flag, gain, offset = (
+        np.concatenate(parts)
+        for parts in zip(
+            *(_bands(file, n, layer) for n, layer in zip(names, layers, strict=True)), strict=True
+        )
+    )
+    absorbed = [(low <= centre) & (centre <= high) for low, high in _WATER_VAPOUR]
+    guesses = [
+        "The corners of PRISMA were taken for centres of pixels.",
+        "The product flags no bad bands: those where water vapour absorbs (1340 to 1450 and 1790 "
+        "to 1960 nm) were called bad.",
+    ]
+    return Product(
+        name="PRISMA L2D reflectance",
+        layers=layers,
+        wavelength=centre,
+        fwhm=width,
+        good=~np.any(absorbed, axis=0),
+        used=(centre > 0) & flag,
+        fill=0,
+        gain=gain,
+        offset=offset,
+        place=_grid(file, layers[0], guesses),
+        guesses=tuple(guesses),
+    )
+
+
+def _bands(file: h5py.File, name: str, layer: HdfArray) -> tuple[np.ndarray, ...]:
+    """Return wavelength, width, whether used, gain and offset of the bands of a spectrometer."""
+    size = layer.shape[0]
+    centre, width = (numbers(file.attrs[f"List_{what}_{name}"]) for what in ("Cw", "Fwhm"))
+    flags = attribute(file, f"List_Cw_{name}_Flags")
+    used = np.ones(size, dtype=bool) if flags is None else numbers(flags) != 0
+    low, high = (maybe_number(attribute(file, f"L2Scale{name}{end}")) for end in ("Min", "Max"))
+    if low is None or high is None:
+        raise FileError(f"{layer.path} does not say how {name.upper()} values are scaled.")
+    return centre, width, used, np.full(size, (high - low) / 65535), np.full(size, low)
+
+
+def _grid(file: h5py.File, layer: HdfArray, guesses: list[str]) -> Grid | None:
+    code = maybe_number(attribute(file, "Epsg_Code"))
+    corners = [
+        maybe_number(attribute(file, f"Product_{corner}corner_{axis}"))
+        for corner in ("UL", "LR")
+        for axis in ("easting", "northing")
+    ]
+    left, top, right, bottom = (np.nan if value is None else value for value in corners)
+    rows, columns = layer.shape[1:]
+    across, down = (right - left) / max(columns - 1, 1), (bottom - top) / max(rows - 1, 1)
+    transform = Affine(across, 0.0, left - across / 2, 0.0, down, top - down / 2)
+    crs = reference_system(None if code is None else int(code), guesses)
+    return grid_of(layer, transform, crs, guesses)

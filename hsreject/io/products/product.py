@@ -1,0 +1,315 @@
+"""Opening products: the families are asked in turn, and what they describe becomes a scene."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import h5py
+import numpy as np
+
+from hsreject.errors import FileError, InputError
+from hsreject.files import check_heaps, starts_with
+from hsreject.io.products import aviris, desis, emit, enmap, neon, prisma, tanager
+from hsreject.io.products.layout import (
+    HdfArray,
+    Product,
+    cf_fill,
+    cf_scale,
+    native_type,
+    open_hdf5,
+)
+from hsreject.io.raster import HDF5, block_sizes, usable_nodata
+from hsreject.io.scene import StoredScene
+from hsreject.io.wavelengths import BandInfo, nanometres
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+KNOWN = "EMIT, EnMAP, PRISMA L2D, AVIRIS-3 and -5, NEON AOP, Tanager and DESIS"
+_HDF5_FAMILIES: tuple[Callable[[h5py.File], Product | None], ...] = (
+    emit.describe,
+    aviris.describe,
+    prisma.describe,
+    tanager.describe,
+    neon.describe,
+)
+_AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
+
+
+def is_raster_product(path: Path) -> bool:
+    """Tell whether a file belongs to a product of several files, by its name and its neighbours."""
+    return enmap.recognise(path) or desis.recognise(path)
+
+
+def read_product(
+    path: Path, *, chunks: Any, variable: str | None, band_axis: int | None
+) -> StoredScene:
+    """Return the scene of a product; of any other HDF5 file, the array that `variable` names."""
+    product = _describe(path, variable, band_axis)
+    guesses = list(product.guesses)
+    bands, order = _bands(product, path, guesses)
+    pixels = ProductPixels.of(product, order)
+    attrs: dict[str, Any] = {
+        "source": path.name,
+        "product": product.name,
+        "format": "HDF5" if isinstance(product.layers[0], HdfArray) else "GTiff",
+        "type_in_file": str(native_type(product.layers[0].dtype)),
+    }
+    if pixels.fill is not None:
+        attrs["nodata_in_file"] = pixels.fill
+    if pixels.scaled:
+        attrs["scaling"] = f"times {_span(pixels.gain)}, plus {_span(pixels.offset)}"
+    if product.masks:
+        attrs["masks"] = ", ".join(mask.name for mask in product.masks)
+    read = pixels.read_all() if chunks is None else _lazy(pixels, chunks)
+    return StoredScene(read, bands, attrs, guesses, product.place)
+
+
+def _describe(path: Path, variable: str | None, band_axis: int | None) -> Product:
+    """Return what the family of a file says about it."""
+    if not starts_with(path, HDF5):
+        return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
+    check_heaps(path)
+    with open_hdf5(path) as file:
+        if variable is not None:
+            return _named(file, path, variable, band_axis)
+        found = (describe(file) for describe in _HDF5_FAMILIES)
+        product = next((one for one in found if one is not None), None)
+        if product is None:
+            raise _unknown(file, path)
+        return product
+
+
+def _named(file: h5py.File, path: Path, variable: str, band_axis: int | None) -> Product:
+    """Return the array that a user names, in a file of any origin."""
+    dataset = file.get(variable)
+    if not isinstance(dataset, h5py.Dataset) or dataset.ndim != 3:
+        raise FileError(
+            f"{path} has no array '{variable}' with three axes. It has: {_cubes(file) or 'none'}."
+        )
+    if band_axis is None or band_axis not in range(-3, 3):
+        raise InputError(
+            f"Which axis of '{variable}' ({_sides(dataset.shape)}) holds the bands? "
+            f"Pass band_axis 0, 1 or 2 (got {band_axis})."
+        )
+    gain, offset = cf_scale(dataset)
+    axes = ["y", "x"]
+    axes.insert(band_axis % 3, "b")
+    return Product(
+        name=f"the array '{variable}'",
+        layers=(HdfArray.of(dataset, "".join(axes)),),
+        fill=cf_fill(dataset),
+        gain=gain,
+        offset=offset,
+    )
+
+
+def _unknown(file: h5py.File, path: Path) -> FileError:
+    found = _cubes(file)
+    if not found:
+        return FileError(
+            f"{path} is an HDF5 or NetCDF file without a scene in it. A dataset that hsreject "
+            "wrote is opened with open_dataset."
+        )
+    return FileError(
+        f"{path} is an HDF5 or NetCDF file, but not a product that hsreject knows ({KNOWN}). It "
+        f"has: {found}. Name the scene with variable and the axis of its bands (0, 1 or 2) with "
+        "band_axis; a dataset that hsreject wrote is opened with open_dataset."
+    )
+
+
+def _cubes(file: h5py.File) -> str:
+    """Return the arrays with three axes in words, the largest first."""
+    found: list[h5py.Dataset] = []
+
+    def note(_name: str, entry: Any) -> None:
+        if isinstance(entry, h5py.Dataset) and entry.ndim == 3 and entry.dtype.kind in "iuf":
+            found.append(entry)
+
+    file.visititems(note)
+    largest = sorted(found, key=lambda entry: -entry.size)[:5]
+    return ", ".join(f"{entry.name[1:]} ({_sides(entry.shape)})" for entry in largest)
+
+
+def _sides(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _span(values: NDArray[np.float64]) -> str:
+    low, high = values.min(), values.max()
+    return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
+
+
+def _bands(product: Product, path: Path, guesses: list[str]) -> tuple[BandInfo, NDArray[np.intp]]:
+    """Return what is known of the bands that are used, and their places in the file.
+
+    Bands come in the order of their wavelengths, whatever their order in the file.
+    """
+    stated = {
+        "wavelengths": product.wavelength,
+        "band widths": product.fwhm,
+        "flags of good bands": product.good,
+    }
+    for name, values in stated.items():
+        if values is not None and values.size != product.n_bands:
+            raise FileError(
+                f"{path} has {values.size} {name} for {product.n_bands} bands. The file is not "
+                f"laid out like {product.name}."
+            )
+    used = np.ones(product.n_bands, dtype=bool) if product.used is None else product.used
+    order = np.flatnonzero(used)
+    if used.sum() < used.size:
+        guesses.append(f"{used.size - used.sum()} of {used.size} bands hold nothing: left out.")
+    centre = width = None
+    if product.wavelength is not None:
+        centre, width = nanometres(
+            product.wavelength[order],
+            product.unit,
+            None if product.fwhm is None else product.fwhm[order],
+            product.fwhm_unit,
+            guesses,
+        )
+    good = None if product.good is None else product.good[order]
+    if good is not None and not good.any():
+        guesses.append("The file calls every band bad: not followed.")
+        good = None
+    if centre is None or np.isnan(centre).any() or np.all(np.diff(centre) >= 0):
+        return BandInfo(centre, width, good), order
+    rank = np.argsort(centre, kind="stable")
+    guesses.append("The file has its bands in another order: sorted by wavelength.")
+    width = None if width is None else width[rank]
+    return BandInfo(centre[rank], width, None if good is None else good[rank]), order[rank]
+
+
+# Pixels.
+
+
+@dataclass(frozen=True, eq=False)
+class ProductPixels:
+    """The true values of a product (band, y, x), NaN where it has no data, read when indexed."""
+
+    product: Product
+    order: NDArray[np.intp]  # places of the bands in the file
+    gain: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    fill: float | None  # only a value that pixels of this type can have
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, product: Product, order: NDArray[np.intp]) -> ProductPixels:
+        """Return the pixels of the bands at `order`."""
+        stored = np.result_type(*(native_type(layer.dtype) for layer in product.layers))
+        gain, offset = (
+            np.broadcast_to(np.asarray(values, dtype=np.float64), product.n_bands)[order]
+            for values in (product.gain, product.offset)
+        )
+        if not (np.all(gain != 0) and np.isfinite([gain, offset]).all()):
+            raise FileError(
+                f"{product.layers[0].path}: the scale of a band must be a number other than 0 and "
+                "its offset a number. The file is damaged."
+            )
+        fill = usable_nodata(product.fill, stored)
+        plain = fill is None and not product.masks and np.all(gain == 1) and np.all(offset == 0)
+        dtype = stored if plain or stored.kind == "f" else np.result_type(stored, np.float32)
+        return cls(product, order, gain, offset, fill, dtype)
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the values in the file are not the true ones."""
+        return bool(np.any(self.gain != 1) or np.any(self.offset != 0))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of bands, rows and columns."""
+        return self.order.size, *self.product.layers[0].shape[1:]
+
+    @property
+    def ndim(self) -> int:
+        """Three; with `shape`, `dtype` and indexing this is what dask needs."""
+        return 3
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        """Read a part: whole numbers, slices and lists of places along each axis."""
+        wanted = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
+        bands, rows, columns = (np.atleast_1d(places) for places in wanted)
+        if not (bands.size and rows.size and columns.size):
+            return np.empty([places.size for places in wanted if places.ndim], dtype=self.dtype)
+        spans = [slice(int(places.min()), int(places.max()) + 1) for places in (rows, columns)]
+        block = self._read(bands, *spans)
+        if (rows.size, columns.size) != block.shape[1:]:  # some in between are not wanted
+            block = block[:, rows - spans[0].start][:, :, columns - spans[1].start]
+        return block[tuple(slice(None) if places.ndim else 0 for places in wanted)]
+
+    def _read(self, bands: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
+        """Read bands (places in `order`) of a window; what is read is changed in place."""
+        stored = self._stored(self.order[bands], rows, columns)
+        missing = None if self.fill is None else stored == stored.dtype.type(self.fill)
+        block = stored.astype(self.dtype, copy=False)
+        if self.scaled:
+            gain, offset = (
+                values[bands, None, None].astype(self.dtype) for values in (self.gain, self.offset)
+            )
+            block *= gain
+            block += offset
+        if missing is not None:
+            np.copyto(block, np.nan, where=missing)
+        for mask in self.product.masks:
+            np.copyto(block, np.nan, where=mask.read(rows, columns))
+        return block
+
+    def _stored(self, places: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
+        """Read the values in the file of bands at `places`, which may lie in several layers."""
+        pieces = []
+        first = 0
+        for layer in self.product.layers:
+            inside = np.flatnonzero((places >= first) & (places < first + layer.shape[0]))
+            if inside.size:
+                own = places[inside] - first
+                span = slice(int(own.min()), int(own.max()) + 1)
+                block = layer.read(span, rows, columns)
+                in_order = own.size == block.shape[0] and np.all(np.diff(own) == 1)
+                pieces.append((inside, block if in_order else block[own - span.start]))
+            first += layer.shape[0]
+        if len(pieces) == 1:
+            return pieces[0][1]
+        joined = np.empty((places.size, *pieces[0][1].shape[1:]), dtype=pieces[0][1].dtype)
+        for inside, block in pieces:
+            joined[inside] = block
+        return joined
+
+    def read_all(self) -> NDArray[Any]:
+        """Read everything, some rows at a time, so that only the result takes memory."""
+        whole = np.empty(self.shape, dtype=self.dtype)
+        n_rows = self.shape[1]
+        step = max(_AT_ONCE // max(whole[:, :1].nbytes, 1), 1)
+        chunks = self.product.layers[0].chunks
+        if chunks is not None:
+            step = max(step // chunks[1], 1) * chunks[1]
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            whole[:, rows] = self[:, rows, :]
+        return whole
+
+
+def _lazy(pixels: ProductPixels, chunks: Any) -> Any:
+    """Return a dask array that reads no stored chunk twice, as far as memory allows."""
+    stored = pixels.product.layers[0].chunks
+    blocks = block_sizes(chunks, shape=pixels.shape, dtype=pixels.dtype, stored=stored)
+    meta = np.empty((0, 0, 0), dtype=pixels.dtype)
+    at_once: Any = blocks
+    if stored is not None and not _aligned(blocks, stored):
+        whole = (max(blocks[0]), min(stored[1], pixels.shape[1]), min(stored[2], pixels.shape[2]))
+        if np.prod(whole, dtype=np.int64) * pixels.dtype.itemsize <= _AT_ONCE:
+            at_once = (blocks[0], *whole[1:])
+    return da.from_array(pixels, chunks=at_once, meta=meta, fancy=False).rechunk(blocks)
+
+
+def _aligned(blocks: tuple[tuple[int, ...], ...], stored: tuple[int, ...]) -> bool:
+    """Tell whether blocks begin where stored chunks begin, along rows and columns."""
+    starts = ((np.cumsum(blocks[axis])[:-1], stored[axis]) for axis in (1, 2))
+    return all(not np.any(begin % size) for begin, size in starts)

@@ -1,0 +1,301 @@
+"""Products open with the values, bands, masks and places that their layouts say."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.io.grid import Grid
+from tests.io.products.writers import (
+    FILL,
+    UTM,
+    reflectance,
+    wavelengths,
+    write_aviris,
+    write_desis,
+    write_emit,
+    write_emit_mask,
+    write_enmap,
+    write_neon,
+    write_prisma,
+    write_tanager,
+    write_tiff,
+)
+
+CUBE = reflectance()  # (6, 5, 4): bands, rows and columns differ, so that no axis can be mistaken
+COUNTS = np.round(CUBE * 10000).astype("int16")
+BANDS, ROWS, COLUMNS = CUBE.shape
+HOLE = (2, 3)  # row and column of a pixel without data
+
+
+def with_hole(cube: np.ndarray, value: float) -> np.ndarray:
+    holed = cube.copy()
+    holed[:, *HOLE] = value
+    return holed
+
+
+def check(cube: xr.DataArray, expected: np.ndarray, *, fwhm: float) -> None:
+    """Compare value by value; no data in the hole."""
+    assert cube.dims == ("band", "y", "x")
+    assert cube.dtype == np.float32
+    expected = expected.astype("float64")
+    expected[:, *HOLE] = np.nan
+    # single precision has 24 bits, and scaling rounds twice
+    np.testing.assert_allclose(cube.values, expected, rtol=3e-7)
+    np.testing.assert_allclose(cube.wavelength, wavelengths(BANDS), rtol=1e-6)
+    np.testing.assert_allclose(cube.fwhm, fwhm, rtol=1e-6)
+
+
+def on_utm(cube: xr.DataArray) -> None:
+    assert Grid.of(cube).same_as(Grid(ROWS, COLUMNS, UTM, cube.rio.crs))
+    assert cube.rio.crs.to_epsg() == 32633
+    assert float(cube.x[0]) == UTM.c + UTM.a / 2
+    assert float(cube.y[0]) == UTM.f + UTM.e / 2
+
+
+GLT = (np.array([[0, 1], [2, 5]]), np.array([[0, 1], [4, 2]]))
+
+WRITERS: dict[str, Callable[[Path], Path]] = {
+    "EMIT": lambda folder: write_emit(folder / "emit.nc", with_hole(CUBE, FILL), GLT),
+    "AVIRIS": lambda folder: write_aviris(folder / "aviris.nc", with_hole(CUBE, FILL)),
+    "NEON": lambda folder: write_neon(folder / "neon.h5", with_hole(COUNTS, -9999)),
+    "Tanager": lambda folder: write_tanager(folder / "tanager.h5", with_hole(CUBE, FILL)),
+    "EnMAP": lambda folder: write_enmap(folder, with_hole(COUNTS, -32768))[0],
+    "EnMAP XML": lambda folder: write_enmap(folder, with_hole(COUNTS, -32768), nodata=None)[1],
+    "DESIS": lambda folder: write_desis(folder, with_hole(COUNTS, -32768))[0],
+    "DESIS header": lambda folder: write_desis(folder, with_hole(COUNTS, -32768))[1],
+    "DESIS XML": lambda folder: write_desis(folder, with_hole(COUNTS, -32768))[2],
+}
+WIDTHS = {"EMIT": 8.5, "AVIRIS": 7.4, "NEON": 5.0, "Tanager": 5.0, "EnMAP": 6.5, "DESIS": 3.5}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("chunks", [None, "auto", {"y": 2, "x": 3}, {"band": 4}])
+def test_values_bands_and_place(tmp_path: Path, name: str, chunks) -> None:
+    cube = hr.open_scene(WRITERS[name](tmp_path), chunks=chunks)
+    assert isinstance(cube.data, da.Array) == (chunks is not None)
+    check(cube, CUBE, fwhm=WIDTHS[name.split(maxsplit=1)[0]])
+    assert name.split(maxsplit=1)[0] in cube.attrs["product"]
+    if name == "EMIT":
+        assert not Grid.of(cube).georeferenced
+    else:
+        on_utm(cube)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_info_names_the_product(tmp_path: Path, name: str) -> None:
+    described = hr.describe(WRITERS[name](tmp_path))
+    rows = dict(described.rows)
+    assert name.split(maxsplit=1)[0] in rows["Product"]
+    assert rows["Size"] == "5 rows x 4 columns x 6 bands"
+    assert rows["Without data"] == "5.00% of the pixels"
+    assert rows["Wavelengths"] == "400 to 2400 nm"
+
+
+# EMIT.
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+@pytest.mark.parametrize("in_micrometres", [False, True])
+def test_emit_as_it_varies(tmp_path: Path, as_bytes: bool, in_micrometres: bool) -> None:  # noqa: FBT001
+    path = write_emit(
+        tmp_path / "emit.nc",
+        with_hole(CUBE, FILL),
+        GLT,
+        as_bytes=as_bytes,
+        in_micrometres=in_micrometres,
+        good=[1, 1, 0, 1, 0, 1],
+        variable="radiance",
+    )
+    cube = hr.open_scene(path)
+    check(cube, CUBE, fwhm=8.5)
+    assert cube.good_band.values.tolist() == [True, True, False, True, False, True]
+    assert "radiance" in cube.attrs["product"]
+    place = dict(hr.describe(path).rows)["Reference system"]
+    assert "sensor geometry" in place
+    assert "EPSG:4326" in place
+
+
+def test_the_mask_of_emit_is_found_beside(tmp_path: Path) -> None:
+    path = write_emit(tmp_path / "EMIT_L2A_RFL_001_20230316T045133.nc", CUBE)
+    flags = np.zeros((4, ROWS, COLUMNS))
+    flags[0, 0, 0] = flags[2, 1, 1] = flags[3, *HOLE] = 1
+    flags[:, 3, 3] = FILL
+    names = ["Cloud flag", "Water flag", "AOD550", "Dilated Cloud Flag"]
+    write_emit_mask(tmp_path / "EMIT_L2A_MASK_001_20230316T045133.nc", flags, names)
+    for chunks in (None, {"y": 2}):
+        cube = hr.open_scene(path, chunks=chunks)
+        missing = np.isnan(cube.values)
+        assert missing.all(axis=0).sum() == missing.any(axis=0).sum() == 2  # not water, not AOD
+        assert missing[:, 0, 0].all()
+        assert missing[:, *HOLE].all()
+    assert "Dilated Cloud Flag" in " ".join(cube.attrs["guesses"])
+
+
+# PRISMA.
+
+VNIR_NM, SWIR_NM = (0.0, 980.0, 700.0, 410.0), (2490.0, 1900.0, 960.0, 0.0)
+SCALES = ((0.0, 0.8), (0.1, 1.3))
+
+
+@pytest.fixture
+def prisma(tmp_path: Path) -> tuple[Path, np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(3)
+    vnir, swir = (generator.integers(1, 65536, (4, ROWS, COLUMNS)) for _ in range(2))
+    vnir[:, *HOLE] = swir[:, *HOLE] = 0
+    swir[1, 0, 0] = 0  # a retrieval that failed in one band
+    vnir[0], swir[3] = 0, 0
+    path = write_prisma(tmp_path / "PRS_L2D.he5", vnir, swir, (VNIR_NM, SWIR_NM), SCALES)
+    return path, vnir, swir
+
+
+@pytest.mark.parametrize("chunks", [None, {"y": 2, "x": 2}, {"band": 2}])
+def test_prisma(prisma, chunks) -> None:
+    path, vnir, swir = prisma
+    cube = hr.open_scene(path, chunks=chunks)
+    # ascending: the spectrometers overlap, and unused bands are left out
+    assert cube.wavelength.values.tolist() == [410, 700, 960, 980, 1900, 2490]
+    assert cube.fwhm.values.tolist() == [10.0] * 6
+    assert cube.band.values.tolist() == [1, 2, 3, 4, 5, 6]
+    stored = [vnir[3], vnir[2], swir[2], vnir[1], swir[1], swir[0]]
+    for band, (counts, scale) in enumerate(zip(stored, np.array(SCALES)[[0, 0, 1, 0, 1, 1]])):  # noqa: B905
+        low, high = scale.astype("float32").astype(float)
+        expected = np.where(counts == 0, np.nan, low + counts / 65535 * (high - low))
+        np.testing.assert_allclose(cube.values[band], expected, rtol=3e-7)
+    assert np.isnan(cube.values[:, *HOLE]).all()
+    assert cube.good_band.values.tolist() == [True, True, True, True, False, True]
+    on_utm(cube)
+
+
+def test_info_tells_what_was_guessed_of_prisma(prisma) -> None:
+    guesses = " ".join(hr.describe(prisma[0]).guesses)
+    assert "centres of pixels" in guesses
+    assert "2 of 8 bands" in guesses
+    assert "water vapour" in guesses
+
+
+def test_flags_tell_unused_bands_of_prisma_too(prisma) -> None:
+    with h5py.File(prisma[0], "r+") as file:
+        file.attrs["List_Cw_Vnir_Flags"] = np.array([0, 1, 0, 1])
+    assert 700 not in hr.open_scene(prisma[0]).wavelength
+
+
+# AVIRIS.
+
+
+@pytest.mark.parametrize("name", ["transverse_mercator", "projection"])
+def test_radiance_of_aviris(tmp_path: Path, name: str) -> None:
+    path = write_aviris(
+        tmp_path / "a.nc", with_hole(CUBE, FILL), what="radiance", grid_name=name, as_bytes=False
+    )
+    cube = hr.open_scene(path)
+    check(cube, CUBE, fwhm=7.4)
+    on_utm(cube)
+
+
+def test_a_map_of_aviris_may_keep_its_table(tmp_path: Path) -> None:
+    path = write_aviris(tmp_path / "a.nc", CUBE, (np.ones((ROWS, COLUMNS)),) * 2)
+    assert not Grid.of(hr.open_scene(path)).georeferenced
+    with h5py.File(path, "r+") as file:
+        file["easting"], file["northing"] = np.arange(COLUMNS), np.arange(ROWS)
+    on_utm(hr.open_scene(path))
+
+
+# NEON.
+
+
+@pytest.mark.parametrize("code", [b"32633", "32633", np.array([32633])])
+def test_bad_bands_and_codes_of_neon(tmp_path: Path, code) -> None:
+    counts = np.ones((201, 2, 2), dtype="int16")
+    cube = hr.open_scene(write_neon(tmp_path / "n.h5", counts, code=code))
+    assert cube.rio.crs.to_epsg() == 32633
+    bad = cube.wavelength.values[~cube.good_band.values]
+    assert bad.tolist() == [*range(1340, 1446, 10), *range(1790, 1956, 10)]
+    plain = hr.open_scene(write_neon(tmp_path / "n.h5", counts, windows=False))
+    assert "good_band" not in plain.coords
+
+
+# Tanager.
+
+
+def test_masks_of_tanager(tmp_path: Path) -> None:
+    masks = {name: np.zeros((ROWS, COLUMNS)) for name in ("nodata_pixels", "beta_cloud_mask")}
+    masks["nodata_pixels"][0, 0] = masks["beta_cloud_mask"][4, 3] = 1
+    path = write_tanager(tmp_path / "t.h5", CUBE, masks=masks, code=None, as_dataset=True)
+    cube = hr.open_scene(path, chunks={"y": 2})
+    assert np.argwhere(np.isnan(cube.values).all(axis=0)).tolist() == [[0, 0], [4, 3]]
+    assert np.isnan(cube.values).sum() == 2 * BANDS
+    assert cube.attrs["masks"] == "nodata_pixels, beta_cloud_mask"
+    assert cube.wavelength.values.tolist() == wavelengths(BANDS).tolist()
+    on_utm(cube)  # by the zone
+
+
+def test_basic_tanager_stays_in_sensor_geometry(tmp_path: Path) -> None:
+    path = write_tanager(tmp_path / "t.h5", CUBE, kind="SWATHS", name="toa_radiance")
+    cube = hr.open_scene(path)
+    np.testing.assert_array_equal(cube.values, CUBE)
+    assert not Grid.of(cube).georeferenced
+    assert "ortho" in " ".join(cube.attrs["guesses"])
+
+
+# EnMAP.
+
+
+@pytest.mark.parametrize("suffix", ["", "_COG"])
+@pytest.mark.parametrize("given", [0, 1])
+def test_masks_and_empty_bands_of_enmap(tmp_path: Path, suffix: str, given: int) -> None:
+    masks = {
+        name: np.zeros((ROWS, COLUMNS))
+        for name in ("CLOUD", "CLOUDSHADOW", "HAZE", "CIRRUS", "SNOW")
+    }
+    for place, mask in enumerate(masks.values()):
+        mask[place, 0] = 1 + (place == 3)  # cirrus comes in degrees
+    masks["CLASSES"] = np.ones((ROWS, COLUMNS))
+    masks["CLASSES"][1, 1], masks["CLASSES"][2, 2] = 3, 2  # background, water
+    files = write_enmap(tmp_path, COUNTS, masks=masks, spread=[1, 2, 0, 1, 1, 1], suffix=suffix)
+    for chunks in (None, {"y": 2, "x": 2}):
+        cube = hr.open_scene(files[given], chunks=chunks)
+        missing = np.isnan(cube.values)
+        expected = [[0, 0], [1, 0], [1, 1], [2, 0], [3, 0], [4, 0]]
+        assert np.argwhere(missing.all(axis=0)).tolist() == expected
+        assert missing.sum() == BANDS * len(expected)
+    assert cube.good_band.values.tolist() == [True, True, False, True, True, True]
+    assert "QL_QUALITY_CLOUDSHADOW" in cube.attrs["masks"]
+
+
+def test_the_image_of_enmap_is_found_among_others(tmp_path: Path) -> None:
+    first, second = (
+        write_enmap(tmp_path, counts, stem=stem)[1]
+        for counts, stem in ((COUNTS, "ENMAP01-____L2A-A-"), (COUNTS + 1, "ENMAP01-____L2A-B-"))
+    )
+    assert hr.open_scene(first).values[0, 0, 0] != hr.open_scene(second).values[0, 0, 0]
+
+
+def test_an_image_without_its_description_is_a_plain_raster(tmp_path: Path) -> None:
+    path = write_tiff(tmp_path / "ENMAP01-SPECTRAL_IMAGE.TIF", COUNTS)
+    np.testing.assert_array_equal(hr.open_scene(path).values, COUNTS)
+
+
+def test_offsets_of_desis(tmp_path: Path) -> None:
+    cube = hr.open_scene(write_desis(tmp_path, with_hole(COUNTS, -32768), offset=0.25)[0])
+    check(cube, CUBE + 0.25, fwhm=3.5)
+
+
+# Any HDF5 file, if its user says what is what.
+
+
+@pytest.mark.parametrize("band_axis", [0, 1, 2, -1])
+def test_an_array_of_another_file_can_be_named(tmp_path: Path, band_axis: int) -> None:
+    stored = np.moveaxis(with_hole(COUNTS, -1), 0, band_axis)
+    with h5py.File(tmp_path / "own.h5", "w") as file:
+        file["deep/cube"] = stored
+        file["deep/cube"].attrs.update({"_FillValue": -1, "scale_factor": 1e-4})
+    cube = hr.open_scene(tmp_path / "own.h5", variable="deep/cube", band_axis=band_axis)
+    expected = CUBE.astype(float)
+    expected[:, *HOLE] = np.nan
+    np.testing.assert_allclose(cube.values, expected, rtol=3e-7)
