@@ -336,8 +336,12 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
     """
     found = existing(path)
     with reading(found):
-        info = raster_info(raster_source(found))
-        bands = read_pixels(info, chunks=chunks)
+        return _read_map(found, chunks)
+
+
+def _read_map(path: Path, chunks: Any) -> xr.DataArray:
+    info = raster_info(raster_source(path))
+    bands = read_pixels(info, chunks=chunks)
     if info.dtype.kind == "f":
         return info.grid.attach(_field(bands, info))
     if info.n_bands != 1:
