@@ -194,8 +194,8 @@ def damaged(raw: bytes, rng: np.random.Generator) -> bytes:
     return raw
 
 
-def make_case(number: int, *, seed: int, good: Path, into: Path) -> tuple[str, Path]:
-    """Make the damaged files of a case; return the name of its kind and the file to open."""
+def make_case(number: int, *, seed: int, good: Path, into: Path) -> Path:
+    """Make the damaged files of a case; return the one to open."""
     rng = np.random.default_rng([seed, number])
     kind = list(SEEDS)[number % len(SEEDS)]
     shutil.copytree(good / kind, into)
@@ -203,7 +203,7 @@ def make_case(number: int, *, seed: int, good: Path, into: Path) -> tuple[str, P
     files = sorted(path for path in into.iterdir())
     victim = main if rng.random() < 0.5 else files[rng.integers(len(files))]
     victim.write_bytes(damaged(victim.read_bytes(), rng))
-    return kind, main
+    return main
 
 
 # What people do with a file.
@@ -243,10 +243,10 @@ def _work(
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # GDAL and HDF5 talk a lot about damaged files
     warnings.simplefilter("ignore")
     scene = hr.open_scene(good / "scene.tif")
-    report.send(("ready", "", 0.0))
+    report.send("ready")
     for number in range(first, last):
         with tempfile.TemporaryDirectory() as folder:
-            kind, path = make_case(number, seed=seed, good=good, into=Path(folder, "case"))
+            path = make_case(number, seed=seed, good=good, into=Path(folder, "case"))
             if keep is not None:
                 shutil.copytree(path.parent, keep / str(number), dirs_exist_ok=True)
             start = time.perf_counter()
@@ -254,9 +254,9 @@ def _work(
             took = time.perf_counter() - start
         megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         if found in FINE and megabytes > MEGABYTES:
-            report.send((kind, f"memory: {megabytes:.0f} MB", took))
+            report.send((f"memory: {megabytes:.0f} MB", took))
             return  # the peak of this process says nothing about later cases
-        report.send((kind, found, took))
+        report.send((found, took))
 
 
 @dataclass(frozen=True)
@@ -271,42 +271,45 @@ class Outcome:
 
 def fuzz(n: int, *, first: int = 0, seed: int = 0, keep: Path | None = None) -> Iterator[Outcome]:
     """Yield the outcomes of `n` cases, from the `first` on."""
-    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         good = Path(folder)
-        write_with_gdal(good / "scene.tif", random_cube("int16", (6, 20, 24)))
+        write_with_gdal(good / "scene.tif", CUBE)
         for kind, make in SEEDS.items():
             (good / kind).mkdir()
             (good / f"{kind}.txt").write_text(make(good / kind).name)
         number, last = first, first + n
-        while number < last:
-            here, there = context.Pipe(duplex=False)
-            worker = context.Process(target=_work, args=(there, number, last, seed, good, keep))
-            worker.start()
-            there.close()
-            limit = 120  # importing takes a while
-            while number < last:
-                name = list(SEEDS)[number % len(SEEDS)]
-                if not here.poll(limit):
-                    yield Outcome(number, name, f"hang: over {SECONDS} s", SECONDS)
-                    number += 1
-                    break
-                try:
-                    kind, found, seconds = here.recv()
-                except EOFError:
-                    worker.join()
-                    yield Outcome(number, name, f"crash: exit code {worker.exitcode}", 0.0)
-                    number += 1
-                    break
-                limit = SECONDS
-                if kind == "ready":
-                    continue
-                yield Outcome(number, kind, found, seconds)
-                number += 1
-                if found.startswith("memory"):
-                    break
-            worker.kill()
-            worker.join()
+        while number < last:  # a worker that hangs, crashes or has grown is replaced
+            for case in _watched(number, last, seed, good, keep):
+                yield case
+                number = case.number + 1
+
+
+def _watched(first: int, last: int, seed: int, good: Path, keep: Path | None) -> Iterator[Outcome]:
+    """Yield the outcomes of one worker, until it is through or fails."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    worker = context.Process(target=_work, args=(there, first, last, seed, good, keep))
+    worker.start()
+    there.close()
+    try:
+        here.recv()  # imported
+        for number in range(first, last):
+            name = list(SEEDS)[number % len(SEEDS)]
+            if not here.poll(SECONDS):
+                yield Outcome(number, name, "hang", SECONDS)
+                return
+            try:
+                found, seconds = here.recv()
+            except EOFError:
+                worker.join()
+                yield Outcome(number, name, f"crash: exit code {worker.exitcode}", 0.0)
+                return
+            yield Outcome(number, name, found, seconds)
+            if found.startswith("memory"):
+                return
+    finally:
+        worker.kill()
+        worker.join()
 
 
 def main() -> None:
@@ -323,7 +326,9 @@ def main() -> None:
         slowest = max(slowest, case.seconds)
         if case.found not in FINE:
             sys.stdout.write(f"{case.number:6d} {case.kind}: {case.found[:300]}\n")
-            sys.stdout.flush()
+        if case.number % 1000 == 999:
+            sys.stdout.write(f"{case.number + 1}: {dict(counts)}\n")
+        sys.stdout.flush()
     sys.stdout.write(f"{dict(counts)}; the slowest took {slowest:.1f} s\n")
     sys.exit(bool(counts["wrong"]))
 

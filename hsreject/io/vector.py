@@ -171,7 +171,7 @@ def burn(
     hidden = np.setdiff1d(np.arange(len(near)), top)
     while hidden.size:  # those that have pixels, but only under others, come up in turn
         found = np.unique(_last_feature(geometries, hidden, grid))
-        if found[-1] == found[0] == -1:
+        if found[-1] < 0:
             break
         hidden = np.setdiff1d(hidden, found)
     outside = ~shapely.intersects(geometries[hidden], _footprint(grid))
