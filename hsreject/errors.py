@@ -36,5 +36,9 @@ class DriftWarning(HsrejectWarning):
     """A scene is less like the training scene of a model than it should be."""
 
 
+class LostFeatureWarning(HsrejectWarning):
+    """A vector feature gave no pixel of the scene."""
+
+
 class EmptyClassWarning(HsrejectWarning):
     """A class was left without a training or a test pixel."""

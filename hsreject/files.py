@@ -12,10 +12,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar
 
-from hsreject.errors import FileError
+from hsreject.errors import FileError, HsrejectError
 
 T = TypeVar("T")
 
+_HEAP = b"GCOL\1\0\0\0"
 PARTIAL = ".partial."  # how the name of a hidden folder begins that is still being filled
 MANIFEST = "manifest.txt"  # lists the files of a result, one per line
 UNFINISHED = ".unfinished."  # and of one from which work that was stopped can go on
@@ -40,11 +41,68 @@ def existing(path: str | PathLike[str]) -> Path:
         raise FileError(f"{found} cannot be opened: {reason(error)}.") from None
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever is raised while a file is opened or read into one line about the file.
+
+    This is the boundary to the libraries that read files: of damaged ones they raise anything.
+    """
+    try:
+        yield
+    except Warning:
+        raise
+    except HsrejectError as error:
+        if str(error).isprintable():
+            raise
+        raise type(error)(_one_line(str(error))) from error  # it quotes names out of the file
+    except MemoryError as error:
+        raise FileError(
+            f"{path} does not fit into memory ({error}). Open it with chunks='auto'."
+        ) from error
+    except Exception as error:
+        cause = error.__cause__ or error  # GDAL tells the reason first, rasterio that it failed
+        said = _one_line(str(cause)).rstrip(".").replace(f"'{path.absolute()}' not", "not")
+        raise FileError(
+            f"{path} cannot be read: {said or type(cause).__name__}. "
+            "If it is damaged, copy or export it again."
+        ) from error
+
+
+def _one_line(said: str) -> str:
+    printable = "".join(letter if letter.isprintable() else " " for letter in said)
+    return " ".join(printable.split())
+
+
 def starts_with(path: Path, *marks: bytes, offset: int = 0) -> bool:
     """Tell whether a file has one of the marks at `offset`."""
     with path.open("rb") as stream:
         stream.seek(offset)
         return stream.read(16).startswith(marks)
+
+
+def check_heaps(path: Path) -> None:
+    """Raise if HDF5 would read a damaged file for ever: at a heap with an entry of no length.
+
+    Heaps lie near the start of a file, so that its first 16 MB are looked at. The layout is that of
+    the global heap in the "HDF5 File Format Specification", III.E.
+    """
+    with path.open("rb") as stream:
+        raw = stream.read(2**24)
+    start = raw.find(_HEAP)
+    while start >= 0:
+        end = min(start + int.from_bytes(raw[start + 8 : start + 16], "little"), len(raw)) - 15
+        entry = start + 16
+        while entry < end:
+            used = any(raw[entry : entry + 2])  # else what is free, which counts its own 16 bytes
+            length = int.from_bytes(raw[entry + 8 : entry + 16], "little")
+            step = (16 + -(-length // 8) * 8 if used else length) % 2**64
+            if step == 0:
+                raise FileError(
+                    f"{path} is damaged: the entry at byte {entry} of its heap has no length. "
+                    "Copy or export it again."
+                )
+            entry += step
+        start = raw.find(_HEAP, start + 1)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import rasterio
 
 import hsreject as hr
 from hsreject.errors import FileError, InputError
-from hsreject.files import complete_folder, recall, replacing
+from hsreject.files import complete_folder, reading, recall, replacing
 from tests.io.written_maps import confidence_map, probability_field, reject_map
 
 NAMES = ["map.tif", "map.img"]
@@ -136,6 +136,28 @@ def test_errors_of_the_system_become_ours(tmp_path) -> None:
     with pytest.raises(FileError, match=r"Could not write .*out.txt: .*No space left"):
         write()
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (KeyError("no such\nthing"), r"a\.tif cannot be read: 'no such\\nthing'\."),
+        (RuntimeError("bad \0 heap\n at 8"), r"a\.tif cannot be read: bad heap at 8\."),
+        (RecursionError(), r"a\.tif cannot be read: RecursionError\."),
+        (MemoryError("8 TB"), r"memory \(8 TB\).*chunks"),
+        (FileError("x\ny"), "^x y$"),
+    ],
+)
+def test_what_a_library_raises_is_said_about_the_file(raised, told) -> None:
+    with pytest.raises(FileError, match=told), reading(Path("a.tif")):
+        raise raised
+
+
+def test_our_errors_and_interrupts_pass(tmp_path) -> None:
+    for raised in (InputError("wrong"), KeyboardInterrupt(), UserWarning("odd")):
+        with pytest.raises(type(raised)) as caught, reading(tmp_path / "a.tif"):
+            raise raised
+        assert caught.value is raised
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path) -> None:

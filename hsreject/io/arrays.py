@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +10,10 @@ import dask.array as da
 import h5py
 import numpy as np
 from scipy.io import loadmat, whosmat
-from scipy.io.matlab import MatReadError
 
 from hsreject.errors import FileError, InputError
-from hsreject.io.raster import block_sizes, no_memory
+from hsreject.files import check_heaps, reading
+from hsreject.io.raster import block_sizes
 from hsreject.io.scene import Kind, StoredScene
 from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
 
@@ -49,7 +46,7 @@ class StoredArray:
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
         """Read a part of the array from the file."""
-        with _array_errors(self.path):
+        with reading(self.path):
             if self.kind is Kind.NUMPY:
                 return _real(np.load(self.path, mmap_mode="r")[key], self.path)
             if self.kind is Kind.MATLAB_HDF5:
@@ -67,11 +64,12 @@ class StoredArray:
 def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
     """Return the arrays of numbers in a file without reading them."""
     path = path.absolute()  # a lazy array may be read from another working folder
-    with _array_errors(path):
+    with reading(path):
         if kind is Kind.NUMPY:
             array = np.load(path, mmap_mode="r")
             return [StoredArray(path, kind, "", array.shape, _native(array.dtype))]
         if kind is Kind.MATLAB_HDF5:
+            check_heaps(path)
             with h5py.File(path, "r") as file:
                 return [
                     StoredArray(path, kind, name, entry.shape[::-1], _native(entry.dtype))
@@ -198,10 +196,12 @@ def _band_axis(
         if given not in range(-3, 3):
             raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {given}).")
         return given % 3
-    if centres is not None and array.shape.count(centres.size) == 1:
-        return array.shape.index(centres.size)
     first, middle, last = array.shape
-    if (first == middle) != (middle == last):
+    if centres is not None and array.shape.count(centres.size) == 1:
+        axis, reason = array.shape.index(centres.size), "it is as long as the list of wavelengths"
+        if axis == 2:  # as everybody expects
+            return axis
+    elif (first == middle) != (middle == last):
         axis, reason = (2 if first == middle else 0), "the other two axes are equally long"
     elif array.kind is Kind.NUMPY:
         axis, reason = _axis_by_profile(np.load(array.path, mmap_mode="r"))
@@ -253,20 +253,3 @@ def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.kind == "f" and dtype.itemsize not in {4, 8}:
         return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
     return dtype.newbyteorder("=")
-
-
-@contextmanager
-def _array_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the array readers into one line about the file."""
-    try:
-        yield
-    except FileError:
-        raise
-    except MemoryError as error:
-        raise no_memory(path, error) from error
-    except (
-        EOFError, IndexError, KeyError, MatReadError, NotImplementedError, OSError, TypeError,
-        ValueError, zlib.error,
-    ) as error:  # fmt: skip
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise FileError(f"{path} cannot be read: {said}") from error

@@ -12,13 +12,13 @@ from dask.base import compute
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError
-from hsreject.files import existing
+from hsreject.files import existing, reading
 from hsreject.io.arrays import stored_arrays
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.maps import open_map
 from hsreject.io.products.lookup import LookupTable
-from hsreject.io.raster import gdal_errors, raster_info, raster_source, read_pixels
+from hsreject.io.raster import raster_info, raster_source, read_pixels
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import layer_info
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
@@ -93,17 +93,18 @@ def describe(
     '4 rows x 4 columns x 30 bands'
     """
     found = existing(path)
-    kind = file_kind(found)
-    if kind is Kind.VECTOR:
-        return _describe_features(found, variable)
-    if _holds_labels(found, kind, variable):
-        labels = open_labels(found, variable=variable)
-        return _describe_labels(labels, raster=found if kind is Kind.RASTER else None)
-    cube = open_scene(found, chunks="auto", variable=variable, band_axis=band_axis)
-    if quick:
-        return _describe_scene(cube, schema.good_bands(cube), [])
-    with gdal_errors(found), counting_tasks("reading pixels", progress):
-        return _describe_scene(cube, *_content(cube))
+    with reading(found):
+        kind = file_kind(found)
+        if kind is Kind.VECTOR:
+            return _describe_features(found, variable)
+        if _holds_labels(found, kind, variable):
+            labels = open_labels(found, variable=variable)
+            return _describe_labels(labels, raster=found if kind is Kind.RASTER else None)
+        cube = open_scene(found, chunks="auto", variable=variable, band_axis=band_axis)
+        if quick:
+            return _describe_scene(cube, schema.good_bands(cube), [], [])
+        with counting_tasks("reading pixels", progress):
+            return _describe_scene(cube, *_content(cube))
 
 
 def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
@@ -125,8 +126,8 @@ def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
     return values.size <= 64 and bool(np.all(values >= 0))
 
 
-def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str]]]:
-    """Read a lazy scene once; return which bands are good and have data, and rows about it."""
+def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str]], list[str]]:
+    """Read a lazy scene once; return which bands are good and have data, rows and notes on it."""
     stated = schema.good_bands(cube)
     n_bands = cube.sizes[schema.BAND]
 
@@ -149,14 +150,21 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
             "is nodata or NaN."
         )
     without = 1 - int(counts[good.sum()]) / counts.sum()
-    return good, [
+    rows = [
         ("Without data", f"{without:.2%} of the pixels"),
         ("Values", f"{smallest[good].min():g} to {largest[good].max():g} in the good bands"),
     ]
+    notes = []
+    if (infinite := np.isinf(smallest) | np.isinf(largest)).any():
+        notes.append(
+            f"Band {_numbers(infinite)} has infinite values, which count as data: set them to NaN "
+            "or to a nodata value."
+        )
+    return good, rows, notes
 
 
 def _describe_scene(
-    cube: xr.DataArray, good: NDArray[np.bool_], content: list[tuple[str, str]]
+    cube: xr.DataArray, good: NDArray[np.bool_], content: list[tuple[str, str]], notes: list[str]
 ) -> Description:
     rows = (
         ("File", str(cube.attrs["source"])),
@@ -174,7 +182,7 @@ def _describe_scene(
         ("Scaling", str(cube.attrs.get("scaling", "none given"))),
         *content,
     )
-    return Description(rows, guesses=tuple(cube.attrs.get("guesses", ())))
+    return Description(rows, guesses=(*cube.attrs.get("guesses", ()), *notes))
 
 
 def _describe_labels(labels: xr.DataArray, *, raster: Path | None) -> Description:
@@ -272,10 +280,12 @@ def _range(cube: xr.DataArray, name: str) -> str:
 
 
 def _bad_bands(good: NDArray[np.bool_]) -> str:
-    """Return the numbers of the bad bands, runs joined: "3 of 224 (1, 5-6)"."""
-    bad = np.flatnonzero(~good) + 1
-    if not bad.size:
-        return "none"
-    runs = np.split(bad, np.flatnonzero(np.diff(bad) > 1) + 1)
-    words = [f"{run[0]}" if run.size == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    return f"{bad.size} of {good.size} ({', '.join(words)})"
+    """Return how many bands are bad, and which: "3 of 224 (1, 5-6)"."""
+    return "none" if good.all() else f"{(~good).sum()} of {good.size} ({_numbers(~good)})"
+
+
+def _numbers(chosen: NDArray[np.bool_]) -> str:
+    """Return the numbers of the chosen bands, runs joined: "1, 5-6"."""
+    numbers = np.flatnonzero(chosen) + 1
+    runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+    return ", ".join(f"{run[0]}" if run.size == 1 else f"{run[0]}-{run[-1]}" for run in runs)

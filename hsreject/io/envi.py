@@ -41,8 +41,10 @@ _SYNONYMS = {"wavelengths": "wavelength", "wavelength unit": "wavelength units"}
 HEADER = ".hdr"
 # Files that live beside a data file under the same name without being one.
 _COMPANIONS = {
-    ".aux", ".csv", ".enp", ".gif", ".jpeg", ".jpg", ".json", ".kml", ".md", ".ovr", ".pdf", ".png",
-    ".prj", ".qml", ".sta", ".stx", ".tfw", ".tif", ".tiff", ".txt", ".xml", ".zip", HEADER,
+    ".aux", ".csv", ".dbf", ".enp", ".geojson", ".gif", ".gpkg", ".html", ".jpeg", ".jpg", ".json",
+    ".kml", ".mat", ".md", ".msk", ".nc", ".npy", ".npz", ".ovr", ".pdf", ".png", ".prj", ".qml",
+    ".shp", ".shx", ".sta", ".stx", ".svg", ".tfw", ".tif", ".tiff", ".toml", ".txt", ".xml",
+    ".zip", HEADER,
 }  # fmt: skip
 
 
@@ -109,6 +111,21 @@ def _check_spelling(name: str, written: str, value: str, *, path: Path) -> None:
         )
 
 
+def check_same(
+    fields: Mapping[str, str], read_by_gdal: Mapping[str, str], *, path: str | Path
+) -> None:
+    """Raise where GDAL read another layout, place or nodata out of the header than stands there."""
+    theirs = {_field_name(name): _plain_value(value) for name, value in read_by_gdal.items()}
+    for name in sorted(_READ_BY_GDAL & fields.keys()):
+        # rasterio loses values with an equals sign inside, such as a rotation
+        if theirs.get(name) != fields[name] and "=" not in fields[name]:
+            raise FileError(
+                f"{path} says '{name} = {fields[name][:40]}', but GDAL, which reads the pixels, "
+                f"reads '{theirs.get(name, 'nothing')[:40]}' there. Look for a stray brace in the "
+                "lines above it, or for a field that occurs twice."
+            )
+
+
 def _field_name(text: str) -> str:
     return " ".join(text.replace("_", " ").lower().split())
 
@@ -166,7 +183,10 @@ def number(word: str, *, name: str, where: str) -> float:
     try:
         return float(word)
     except ValueError:
-        raise FileError(f"{where}: '{word[:40]}' in '{name}' is not a number.") from None
+        raise FileError(
+            f"{where}: '{word[:40]}' in '{name}' is not a number. Write numbers only; the unit of "
+            "wavelengths stands in 'wavelength units'."
+        ) from None
 
 
 # The layout that a header claims.
@@ -310,13 +330,10 @@ def data_of(header: Path, *, length: int | None) -> Path:
 
     Of several files, the one with `length` bytes is taken, if that is known.
     """
-    beside = [path for path in sorted(header.parent.iterdir()) if path.is_file()]
-    beside = [path for path in beside if path.suffix.lower() not in _COMPANIONS]
-    stem = header.stem.lower()
-    named = [path for path in beside if path.name.lower() == stem]
+    found = data_beside(header)
+    named = [path for path in found if path.name.lower() == header.stem.lower()]
     if named:
         return named[0]
-    found = [path for path in beside if path.stem.lower() == stem]
     if len(found) > 1 and length is not None:
         fitting = [path for path in found if path.stat().st_size == length]
         found = fitting if len(fitting) == 1 else found
@@ -329,6 +346,17 @@ def data_of(header: Path, *, length: int | None) -> Path:
         names = ", ".join(path.name for path in found)
         raise FileError(f"Several files could belong to {header}: {names}. Give the data file.")
     return found[0]
+
+
+def data_beside(header: Path) -> list[Path]:
+    """Return the data files that a header could belong to: those of its name."""
+    beside = [path for path in sorted(header.parent.iterdir()) if path.is_file()]
+    stem = header.stem.lower()
+    return [
+        path
+        for path in beside
+        if stem in {path.name.lower(), path.stem.lower()} and path.suffix.lower() not in _COMPANIONS
+    ]
 
 
 def tiff_of(header: Path, suffixes: Iterable[str]) -> Path:

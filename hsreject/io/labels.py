@@ -17,7 +17,7 @@ from rasterio.warp import reproject
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.files import existing
+from hsreject.files import existing, reading
 from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid
 from hsreject.io.products.lookup import LookupTable
@@ -37,7 +37,8 @@ _NOT_A_CLASS = {
     "undefined", "masked", "void", "na", "unknown", "rejected",
 }  # fmt: skip
 # Usage codes of GDAL's raster attribute table, and titles of columns without one.
-_NAME, _MIN_MAX, _RED, _GREEN, _BLUE = "2", "5", "6", "7", "8"
+_NAME, _MIN_MAX = "2", "5"
+_CHANNELS = {"red": "6", "green": "7", "blue": "8"}
 _VALUE_COLUMNS = {"value", "values", "class_value"}
 _NAME_COLUMNS = {"class_name", "classname", "class", "name", "names", "category", "label"}
 
@@ -92,15 +93,16 @@ def open_labels(
     """
     check_choice("align", align, ("exact", "nearest"))
     found = existing(path)
-    kind = file_kind(found)
     given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
     guesses: list[str] = []
-    if kind is Kind.VECTOR:
-        stored = _read_features(found, like, attribute, variable, given, guesses)
-    elif kind in {Kind.RASTER, Kind.PRODUCT}:
-        stored = _read_raster(found, guesses)
-    else:
-        stored = _read_array(found, kind, variable, guesses)
+    with reading(found):
+        kind = file_kind(found)
+        if kind is Kind.VECTOR:
+            stored = _read_features(found, like, attribute, variable, given, guesses)
+        elif kind in {Kind.RASTER, Kind.PRODUCT}:
+            stored = _read_raster(found, guesses)
+        else:
+            stored = _read_array(found, kind, variable, guesses)
     values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
     lookup = None if like is None else LookupTable.of(like)
     if lookup is not None and not grid.georeferenced:
@@ -338,14 +340,15 @@ def stated_classes(path: Path, *, nodata: float | None = None) -> StatedClasses:
         for value, element in enumerate(band.iterfind("CategoryNames/Category"))
     }
     colors = {
-        value: _hex(*(entry.get(channel, "0") for channel in ("c1", "c2", "c3")))
+        value: _hex(*(float(entry.get(channel, 0)) for channel in ("c1", "c2", "c3")))
         for value, entry in enumerate(band.iterfind("ColorTable/Entry"))
     }
     table = band.find("GDALRasterAttributeTable")
     if table is not None:
         listed = _attribute_table(table)
         names, colors = names or listed.names, colors or listed.colors
-    names = names or _tagged_names(band)
+    tagged = _tagged_classes(band)
+    names, colors = names or tagged.names, colors or tagged.colors
     named = {
         value: name
         for value, name in names.items()
@@ -354,15 +357,18 @@ def stated_classes(path: Path, *, nodata: float | None = None) -> StatedClasses:
     return StatedClasses(named, colors)
 
 
-def _tagged_names(band: ET.Element) -> dict[int, str]:
-    """Return the names that hsreject keeps inside a GeoTIFF, for when its side file got lost."""
+def _tagged_classes(band: ET.Element) -> StatedClasses:
+    """Return the classes that hsreject keeps inside a GeoTIFF, for when its side file got lost."""
     tags = {tag.get("key"): tag.text or "" for tag in band.iterfind("Metadata/MDI")}
     try:
         values = [int(value) for value in tags["flag_values"].split()]
-        named = dict(zip(values, json.loads(tags["class_names"]), strict=True))
-    except (KeyError, ValueError):  # not a tag of ours
-        return {}
-    return {schema.NO_REFERENCE: tags.get(schema.ZERO_MEANING, "")} | named
+        names = [str(name) for name in json.loads(tags["class_names"])]
+        table = ClassTable.from_names(names, values=values, colors=tags["flag_colors"].split())
+    except (KeyError, TypeError, ValueError):  # not a tag of ours
+        return StatedClasses()
+    named = dict(zip(values, names, strict=True))
+    zero = {schema.NO_REFERENCE: tags.get(schema.ZERO_MEANING, "")}
+    return StatedClasses(zero | named, dict(zip(values, table.colors, strict=True)))
 
 
 def _attribute_table(table: ET.Element) -> StatedClasses:
@@ -382,11 +388,17 @@ def _attribute_table(table: ET.Element) -> StatedClasses:
         if value is not None:
             rows[value] = cells
     names = {} if name_at is None else {value: cells[name_at] for value, cells in rows.items()}
-    color_at = [usages.index(code) for code in (_RED, _GREEN, _BLUE) if code in usages]
-    if len(color_at) < 3:
+    color_at = [column(code, {title}) for title, code in _CHANNELS.items()]
+    if None in color_at or not rows:
         return StatedClasses(names)
-    colors = {value: _hex(*(cells[place] for place in color_at)) for value, cells in rows.items()}
-    return StatedClasses(names, colors)
+    shades = np.array([[float(row[at or 0]) for at in color_at] for row in rows.values()])
+    if not shades.any():  # GDAL makes 0 of fractions in columns that it knows for colours
+        return StatedClasses(names)
+    if shades.max() <= 1 and (shades % 1).any():  # some software has them from 0 to 1
+        shades *= 255
+    return StatedClasses(
+        names, {value: _hex(*rgb) for value, rgb in zip(rows, shades, strict=True)}
+    )
 
 
 def _whole(text: str) -> int | None:
@@ -398,5 +410,5 @@ def _whole(text: str) -> int | None:
     return int(number) if number.is_integer() else None
 
 
-def _hex(red: str, green: str, blue: str) -> str:
-    return "#" + "".join(f"{min(max(int(float(c)), 0), 255):02x}" for c in (red, green, blue))
+def _hex(red: float, green: float, blue: float) -> str:
+    return "#" + "".join(f"{min(max(round(c), 0), 255):02x}" for c in (red, green, blue))

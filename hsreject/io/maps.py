@@ -20,9 +20,9 @@ from rasterio.errors import RasterioError, RasterioIOError
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_space, existing, free_space, replacing
+from hsreject.files import check_space, existing, free_space, reading, replacing
 from hsreject.io import geotiff
-from hsreject.io.envi import HEADER
+from hsreject.io.envi import HEADER, data_beside
 from hsreject.io.geotiff import CategoryTable, unused_name
 from hsreject.io.grid import Grid, quiet_without_place, transformed
 from hsreject.io.labels import stated_classes
@@ -259,7 +259,13 @@ def _encode(labels: xr.DataArray, categories: CategoryTable) -> xr.DataArray:
 
 def _envi_side_files(path: Path) -> list[str]:
     """Return the names of the files that may stand beside an ENVI file and belong to it."""
-    return [path.with_suffix(HEADER).name, f"{path.name}{HEADER}", f"{path.name}.aux.xml"]
+    shared = [] if _has_namesake(path) else [path.with_suffix(HEADER).name]
+    return [*shared, f"{path.name}{HEADER}", f"{path.name}.aux.xml"]
+
+
+def _has_namesake(path: Path) -> bool:
+    """Tell whether `x.hdr` may describe another file than `x.img`: then ours is `x.img.hdr`."""
+    return any(other.name != path.name for other in data_beside(path.with_suffix(HEADER)))
 
 
 def _check_envi_names(raster: Raster) -> None:
@@ -291,6 +297,8 @@ def _finish_envi(raster: Raster, plain: Path, path: Path) -> None:
         text = text.replace("file type = ENVI Standard", "file type = ENVI Classification")
         text = text.rstrip("\n") + "\n" + _class_fields(raster.categories)
     header.write_text(text, encoding="utf-8", newline="\n")
+    if _has_namesake(path.parent.with_name(path.name)):  # beside the folder that is being filled
+        header.rename(path.with_name(f"{path.name}{HEADER}"))
     _check_place(raster.grid.transform, path)
 
 
@@ -378,7 +386,13 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
         attributes, `schema.nodata_label` is no data. Floats have NaN where there is no data;
         several bands become the categories 1, 2, ...
     """
-    info = raster_info(raster_source(existing(path)))
+    found = existing(path)
+    with reading(found):
+        return _read_map(found, chunks)
+
+
+def _read_map(path: Path, chunks: Any) -> xr.DataArray:
+    info = raster_info(raster_source(path))
     bands = read_pixels(info, chunks=chunks)
     if info.dtype.kind == "f":
         return info.grid.attach(_field(bands, info))

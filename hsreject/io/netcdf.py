@@ -16,7 +16,7 @@ from xarray.backends import H5NetCDFStore
 
 from hsreject import schema
 from hsreject.errors import FileError, InputError
-from hsreject.files import existing, replacing
+from hsreject.files import check_heaps, existing, reading, replacing
 from hsreject.io.grid import Grid
 
 _GRID_MAPPING = "spatial_ref"
@@ -86,12 +86,11 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
         by dimension make lazy dask arrays.
     """
     found = existing(path)
-    try:
+    with reading(found):
+        check_heaps(found)
         dataset = xr.open_dataset(
             found, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
         )
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} is not a NetCDF file that can be read: {error}") from error
     for variable in dataset.data_vars.values():
         fill = variable.attrs.pop("_FillValue", None)
         if fill is not None and variable.dtype.kind == "f" and not np.isnan(fill):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import dask.array as da
 import numpy as np
 import rasterio
 import rasterio.shutil
@@ -21,11 +22,11 @@ from affine import Affine
 from dask.array.core import normalize_chunks
 from rasterio.crs import CRS
 from rasterio.enums import ColorInterp, MaskFlags
-from rasterio.errors import CRSError, RasterioError
+from rasterio.errors import CRSError
 from rasterio.io import MemoryFile
 
 from hsreject.errors import FileError, InputError
-from hsreject.files import starts_with
+from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid, crs_name, quiet_without_place
 from hsreject.schema import CUBE_DIMS
@@ -33,8 +34,11 @@ from hsreject.schema import CUBE_DIMS
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
 HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
+_MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
@@ -168,7 +172,8 @@ class RasterInfo:
     bands: tuple[RasterBand, ...]
     fields: dict[str, str]  # of ENVI: from the header, or from the tags of the file
     grain: tuple[int, int]  # rows and columns that are stored together
-    has_mask: bool  # the file holds a mask of pixels with data
+    has_mask: bool  # the file holds a mask of pixels with data, or one per band
+    common_nodata: bool  # a pixel has no data only where every band has its nodata value
     n_control_points: int  # ground control points, which are not used
 
     @property
@@ -184,23 +189,19 @@ class RasterInfo:
 
 def raster_info(source: RasterSource) -> RasterInfo:
     """Return what GDAL says about a raster file, without reading pixels."""
-    with gdal_errors(source.path):
-        try:
-            return _info(source, str(source.path.absolute()), source.driver)
-        except UnicodeDecodeError:
-            # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
-            return _info(source, virtual_raster(source.path), "VRT")
+    try:
+        return _info(source, str(source.path.absolute()), source.driver)
+    except UnicodeDecodeError:
+        # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
+        return _info(source, virtual_raster(source.path), "VRT")
 
 
 def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
     with _quiet(), rasterio.open(name, driver=driver) as dataset:
-        if dataset.subdatasets:
-            raise FileError(
-                f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
-                "Export the one you want as a file of its own."
-            )
+        _check_claims(dataset, source)
         dtype = _pixel_type(dataset.dtypes, source.path)
         bands = _bands(dataset, dtype)
+        masks = [set(flags) for flags in dataset.mask_flag_enums]
         layout = dataset.profile.get("interleave", "band")
         if dataset.driver == "ENVI":
             layout = source.fields["interleave"]
@@ -215,9 +216,38 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             fields=source.fields
             or envi.fields_from_tags(dataset.tags(ns="ENVI"), dataset.tags(), len(bands)),
             grain=dataset.block_shapes[0],
-            has_mask=any(MaskFlags.per_dataset in flags for flags in dataset.mask_flag_enums),
+            has_mask=any(not flags & {MaskFlags.all_valid, MaskFlags.nodata} for flags in masks),
+            common_nodata={MaskFlags.per_dataset, MaskFlags.nodata} <= masks[0],
             n_control_points=len(dataset.gcps[0]),
         )
+
+
+def _check_claims(dataset: Any, source: RasterSource) -> None:
+    """Raise if a file cannot hold what GDAL makes of it, before anybody waits for its pixels."""
+    if dataset.subdatasets:
+        raise FileError(
+            f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
+            "Export the one you want as a file of its own."
+        )
+    if not 1 <= dataset.count <= _MOST_BANDS:
+        raise FileError(
+            f"{source.path} claims {dataset.count} bands; hsreject opens 1 to {_MOST_BANDS}. "
+            "If it is damaged, copy it again; else extract the bands you need."
+        )
+    if dataset.driver == "ENVI":
+        envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
+    if dataset.driver == "GTiff":
+        length = source.path.stat().st_size
+        row, column = (
+            -(-n // size) - 1
+            for n, size in zip(dataset.shape, dataset.block_shapes[-1], strict=True)
+        )
+        last = dataset.get_tag_item(f"BLOCK_OFFSET_{column}_{row}", "TIFF", bidx=dataset.count)
+        if last is not None and int(last) >= length:
+            raise FileError(
+                f"{source.path} is cut short: its last pixels are said to begin at byte {last}, "
+                f"but it has only {length} bytes. Copy it again."
+            )
 
 
 def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
@@ -255,9 +285,9 @@ def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
 def _grid(dataset: Any, path: Path) -> Grid:
     """Return the grid, without the negative zeros that GDAL's ENVI driver makes."""
     transform = Affine(*(number + 0.0 for number in dataset.transform[:6]))
-    if not transform.determinant:
+    if not (transform.determinant and np.isfinite(transform[:6]).all()):
         raise FileError(
-            f"{path} has pixels of size 0 (its transform is {transform[:6]}). "
+            f"{path} has pixels of size 0 or nowhere (its transform is {transform[:6]}). "
             "Correct its place on the map, or remove it."
         )
     # What ENVI calls an arbitrary map has coordinates and no reference system.
@@ -267,6 +297,23 @@ def _grid(dataset: Any, path: Path) -> Grid:
 
 def raster_notes(info: RasterInfo) -> Iterator[str]:
     """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
+    yield from _notes_on_place(info)
+    header = info.source.fields
+    for number, band in enumerate(info.bands, start=1):
+        if band.alpha:
+            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
+    if info.common_nodata:
+        yield "NODATA_VALUES: no data only where every band has its value of that list."
+    elif len({str(band.nodata) for band in info.bands}) > 1:
+        yield "Bands have different nodata values: each band its own."
+    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
+        yield "The header does not tell the byte order: read as little endian (0)."
+    names = envi.items(header, "band names")
+    if names and len(names) != info.n_bands:
+        yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
+
+
+def _notes_on_place(info: RasterInfo) -> Iterator[str]:
     header = info.source.fields
     unplaced = info.grid.transform == Affine.identity()
     if unplaced and info.n_control_points:
@@ -278,17 +325,12 @@ def raster_notes(info: RasterInfo) -> Iterator[str]:
         yield "The map info of the header is not understood: no place on a map."
     elif unplaced and info.grid.crs is not None:
         yield "The file has a reference system but no coordinates: pixels count from 0."
+    farthest = max(abs(info.grid.transform.c) / 360, abs(info.grid.transform.f) / 90)
+    if info.grid.crs is not None and info.grid.crs.is_geographic and farthest > 2:
+        yield "The coordinates are not degrees, as the reference system says: correct one of them."
     stated = header.get("coordinate system string")
     if stated and not _is_understood(stated):
         yield "The coordinate system string of the header is not understood: not used."
-    for number, band in enumerate(info.bands, start=1):
-        if band.alpha:
-            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
-    if len({str(band.nodata) for band in info.bands}) > 1:
-        yield "Bands have different nodata values: each band its own."
-    names = envi.items(header, "band names")
-    if names and len(names) != info.n_bands:
-        yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
 
 
 def _is_understood(wkt: str) -> bool:
@@ -302,7 +344,7 @@ def _is_understood(wkt: str) -> bool:
 
 def virtual_raster(path: Path) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
-    with MemoryFile(ext=".vrt") as target, gdal_errors(path), _quiet():
+    with MemoryFile(ext=".vrt") as target, _quiet():
         rasterio.shutil.copy(str(path.absolute()), target.name, driver="VRT")
         lines = target.read().splitlines(keepends=True)
     return "".join(envi.decoded(line) for line in lines)
@@ -319,14 +361,14 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
     that GDAL does not know of.
     """
     # GDAL masks its nodata value, but not in 64-bit integers nor beside a mask in the file.
-    wide = info.dtype.kind in "iu" and info.dtype.itemsize == 8
-    overlooked = info.nodata if wide or info.has_mask else None
+    wide = info.dtype.kind in "iu" and info.dtype.itemsize == 8 and not info.common_nodata
+    overlooked = [band.nodata if wide or info.has_mask else None for band in info.bands]
     if info.nodata is None:
-        overlooked = nodata
-    with gdal_errors(info.source.path), _quiet():
+        overlooked = [nodata] * info.n_bands
+    with _quiet():
         opened: Any = rioxarray.open_rasterio(
             info.name,
-            masked=info.has_mask or (info.nodata is not None and not wide),
+            masked=info.has_mask or info.common_nodata or (info.nodata is not None and not wide),
             cache=False,
             parse_coordinates=False,
             decode_times=False,
@@ -340,11 +382,35 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
             blocks = block_sizes(
                 chunks, shape=opened.shape, dtype=info.dtype, stored=(1, *info.grain)
             )
-            # By position: tags left over from NetCDF can give the first dimension another name.
-            pixels = opened.chunk(dict(zip(opened.dims, blocks, strict=True))).data
-    if overlooked is not None:
-        pixels = xr.DataArray(pixels).where(xr.DataArray(pixels) != overlooked).data
+            pixels = da.from_array(_LazyPixels(info.source.path, opened), blocks, name=False)
+    if any(value is not None for value in overlooked):
+        values = np.array(overlooked, dtype=float)[:, None, None]  # None becomes NaN: no value
+        pixels = xr.DataArray(pixels).where(pixels != values).data
     return pixels
+
+
+@dataclass(frozen=True, eq=False)
+class _LazyPixels:
+    """Pixels that dask reads block by block: whatever fails then is said about the file."""
+
+    path: Path
+    opened: xr.DataArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.opened.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.opened.ndim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.opened.dtype
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        with reading(self.path):
+            return np.asarray(self.opened[key])
 
 
 def block_sizes(
@@ -391,22 +457,3 @@ def _quiet() -> Iterator[None]:
     with quiet_without_place():
         warnings.filterwarnings("ignore", r"\w+ differ across bands", UserWarning)
         yield
-
-
-@contextmanager
-def gdal_errors(path: Path) -> Iterator[None]:
-    """Turn GDAL's errors, and a lack of memory, into one line about the file."""
-    try:
-        yield
-    except MemoryError as error:
-        raise no_memory(path, error) from error
-    except RasterioError as error:
-        cause = error.__cause__ or error
-        said = " ".join(str(cause).split()) or type(error).__name__
-        said = said.replace(f"'{path.absolute()}' not", "not")
-        raise FileError(f"{path} cannot be read: {said}") from error
-
-
-def no_memory(path: Path, error: MemoryError) -> FileError:
-    """Return the error about a file that does not fit into memory."""
-    return FileError(f"{path} does not fit into memory ({error}). Open it with chunks='auto'.")

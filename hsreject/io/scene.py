@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import FileError
-from hsreject.files import existing, starts_with
+from hsreject.files import existing, reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid
 from hsreject.io.raster import (
@@ -102,31 +102,37 @@ def open_scene(
     {'band': 30, 'y': 4, 'x': 4}
     """
     found = existing(path)
-    kind = file_kind(found)
-    if kind is Kind.VECTOR:
-        raise FileError(f"{found} holds vector features, not a scene. Open it with open_labels.")
-    if kind is Kind.RASTER:
-        stored = read_raster_scene(found, chunks=chunks)
-    elif kind is Kind.PRODUCT:
-        from hsreject.io.products.product import read_product  # noqa: PLC0415
-
-        stored = read_product(
-            found, chunks=chunks, variable=variable, band_axis=band_axis, masks=masks
+    with reading(found):
+        cube = make_cube(
+            _read(found, chunks=chunks, variable=variable, band_axis=band_axis, masks=masks)
         )
-    else:
-        # imported here: h5py and scipy take half a second
-        from hsreject.io.arrays import read_array_scene  # noqa: PLC0415
-
-        stored = read_array_scene(
-            found, kind, chunks=chunks, variable=variable, band_axis=band_axis
-        )
-    cube = make_cube(stored)
     if chunks is not None:
         return cube
     cube = mark_empty_bands(cube)
     if cube.dtype.kind == "f" and not good_bands(cube).any() and not cube.notnull().any():
         raise FileError(f"{found} has no data: every pixel of every band is nodata or NaN.")
     return cube
+
+
+def _read(
+    path: Path, *, chunks: Any, variable: str | None, band_axis: int | None, masks: bool
+) -> StoredScene:
+    """Return the scene in a file by the reader of its kind."""
+    kind = file_kind(path)
+    if kind is Kind.VECTOR:
+        raise FileError(f"{path} holds vector features, not a scene. Open it with open_labels.")
+    if kind is Kind.RASTER:
+        return read_raster_scene(path, chunks=chunks)
+    # imported here: h5py and scipy take half a second
+    if kind is Kind.PRODUCT:
+        from hsreject.io.products.product import read_product  # noqa: PLC0415
+
+        return read_product(
+            path, chunks=chunks, variable=variable, band_axis=band_axis, masks=masks
+        )
+    from hsreject.io.arrays import read_array_scene  # noqa: PLC0415
+
+    return read_array_scene(path, kind, chunks=chunks, variable=variable, band_axis=band_axis)
 
 
 def mark_empty_bands(cube: xr.DataArray) -> xr.DataArray:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyogrio
-import pyogrio.errors
 import shapely
-from rasterio._err import CPLE_BaseError  # rasterio raises it here and exports it nowhere
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 from rasterio.features import rasterize
 from rasterio.warp import transform as transform_coordinates
+from rasterio.warp import transform_bounds
 
-from hsreject.errors import FileError, InputError
-from hsreject.io.grid import Grid, crs_name, same_crs
+from hsreject.errors import FileError, InputError, LostFeatureWarning
+from hsreject.files import reading
+from hsreject.io.grid import Grid, crs_name, same_crs, transformed
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE
 
@@ -37,6 +37,7 @@ class Features:
 
     geometries: NDArray[Any]  # of shapely, none missing or empty
     classes: NDArray[Any]  # one per feature, as its attribute says: whole numbers or text
+    rows: NDArray[np.intp]  # their numbers in the file, from 1
     crs: CRS | None  # of the coordinates
 
 
@@ -53,17 +54,16 @@ class LayerInfo:
 
 def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     """Return what the layer of a vector file holds; the only one, or the one that was named."""
-    with _vector_errors(path):
-        layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
-        if layer is None and len(layers) != 1:
-            raise FileError(
-                f"{path} has {len(layers)} layers with geometries: "
-                f"{', '.join(layers) or 'none'}. Choose one with variable=NAME."
-            )
-        chosen = layers[0] if layer is None else layer
-        if chosen not in layers:
-            raise FileError(f"{path} has no layer '{chosen}'. It has: {', '.join(layers)}.")
-        info = pyogrio.read_info(path, layer=chosen, force_feature_count=True)
+    layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
+    if layer is None and len(layers) != 1:
+        raise FileError(
+            f"{path} has {len(layers)} layers with geometries: "
+            f"{', '.join(layers) or 'none'}. Choose one with variable=NAME."
+        )
+    chosen = layers[0] if layer is None else layer
+    if chosen not in layers:
+        raise FileError(f"{path} has no layer '{chosen}'. It has: {', '.join(layers)}.")
+    info = pyogrio.read_info(path, layer=chosen, force_feature_count=True)
     fields = tuple(str(name) for name in info["fields"])
     return LayerInfo(
         chosen, str(info["geometry_type"]), int(info["features"]), fields, _crs(info["crs"], path)
@@ -86,20 +86,25 @@ def read_features(
             f"{path} has no attribute '{attribute}'. It has: {', '.join(attributes) or 'none'}."
             f"{nearest(attribute, attributes)}"
         )
-    with _vector_errors(path):
-        _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
-        geometries, classes = shapely.from_wkb(stored), columns[0]
+    _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
+    geometries, classes = shapely.from_wkb(stored), columns[0]
+    if any(isinstance(value, list | dict | np.ndarray) for value in classes):
+        raise FileError(
+            f"{path}: '{attribute}' holds lists, not one class per feature. Choose an attribute of "
+            "whole numbers or text."
+        )
     there = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
     known = np.array([is_known(value) for value in classes], dtype=bool)
     for keep, lack in ((there, "geometry"), (known, f"value of '{attribute}'")):
         if not keep.all():
             guesses.append(f"{int((~keep).sum())} features without a {lack} were left out.")
-    if not (there & known).any():
+    kept = np.flatnonzero(there & known)
+    if not kept.size:
         raise FileError(
             f"{path} has no feature with a geometry and a value of '{attribute}' "
             f"(layer '{info.layer}' has {len(classes)} features)."
         )
-    return Features(geometries[there & known], classes[there & known], info.crs)
+    return Features(geometries[kept], classes[kept], kept + 1, info.crs)
 
 
 def read_columns(
@@ -107,7 +112,7 @@ def read_columns(
 ) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
     """Return the geometries of a layer, which may be missing, all its attributes, and its CRS."""
     info = layer_info(path, layer=layer)
-    with _vector_errors(path):
+    with reading(path):
         meta, _, stored, columns = pyogrio.raw.read(path, layer=info.layer)
         geometries = shapely.from_wkb(stored)
     names = [str(name) for name in meta["fields"]]
@@ -167,83 +172,147 @@ def burn(
 
     A point fills the pixel it lies in. Where features overlap, the last one in the file counts.
     """
-    geometries = onto_grid(features, grid, path=path, guesses=guesses)
-    shape = (grid.height, grid.width)
-    burnt: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
-    if len(geometries):
-        pairs = list(zip(geometries, numbers.tolist(), strict=True))
-        burnt = rasterize(
-            pairs, out_shape=shape, transform=grid.transform, fill=NO_REFERENCE, dtype=np.int64
-        )
+    near, geometries = onto_grid(features, grid, path=path, guesses=guesses)
+    top = _last_feature(geometries, np.arange(len(near)), grid)
+    burnt: NDArray[np.int64] = np.append(numbers[near], NO_REFERENCE)[top]
     if not burnt.any():
-        west, south, east, north = shapely.total_bounds(geometries)
+        west, south, east, north = shapely.total_bounds(features.geometries)
         raise InputError(
             f"No feature of {path} meets a pixel of the scene: the features reach from "
             f"({west:.10g}, {south:.10g}) to ({east:.10g}, {north:.10g}); the scene has {grid}."
         )
-    _note_losses(geometries, numbers, burnt, grid, guesses)
+    _note_overlaps(geometries, numbers[near], grid, guesses)
+    hidden = np.setdiff1d(np.arange(len(near)), top)
+    while hidden.size:  # those that have pixels, but only under others, come up in turn
+        found = np.unique(_last_feature(geometries, hidden, grid))
+        if found[-1] < 0:
+            break
+        hidden = np.setdiff1d(hidden, found)
+    outside = ~shapely.intersects(geometries[hidden], _footprint(grid))
+    off = np.setdiff1d(np.arange(len(numbers)), np.delete(near, hidden[outside]))
+    lost = {"off the scene": off, "between pixel centres": near[hidden[~outside]]}
+    _warn_of_losses(features, lost, path, guesses)
     return burnt
 
 
-def onto_grid(features: Features, grid: Grid, *, path: Path, guesses: list[str]) -> NDArray[Any]:
-    """Return the geometries of features in the reference system of a grid."""
+def _last_feature(geometries: NDArray[Any], chosen: NDArray[np.intp], grid: Grid) -> NDArray[Any]:
+    """Return which of the chosen features is the last to hold each pixel; -1 where none does."""
+    if not chosen.size:
+        return np.full((grid.height, grid.width), -1)
+    last: NDArray[np.int32] = rasterize(
+        list(zip(geometries[chosen], chosen.tolist(), strict=True)),
+        out_shape=(grid.height, grid.width),
+        transform=grid.transform,
+        fill=-1,
+        dtype=np.int32,
+    )
+    return last
+
+
+def _footprint(grid: Grid) -> shapely.Polygon:
+    """Return the outline of a grid on the map."""
+    corners = ((0, 0), (grid.width, 0), (grid.width, grid.height), (0, grid.height))
+    return shapely.Polygon([transformed(grid.transform, corner) for corner in corners])
+
+
+def onto_grid(
+    features: Features, grid: Grid, *, path: Path, guesses: list[str]
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return which features lie near the scene, and their geometries in its reference system."""
     if not grid.georeferenced:
         raise InputError(
             f"{path} cannot be put onto a scene without a place on a map. Give the scene a "
             "reference system and a transform (.rio.write_crs, .rio.write_transform)."
         )
-    if features.crs is None or grid.crs is None:
-        if features.crs is not None:
+    source, target, geometries = features.crs, grid.crs, features.geometries
+    if source is None or target is None:
+        if source is not None:
             raise InputError(
-                f"{path} is in {crs_name(features.crs)}, but the scene does not say what it is in. "
+                f"{path} is in {crs_name(source)}, but the scene does not say what it is in. "
                 "Set it with scene.rio.write_crs(...)."
             )
         guesses.append(f"{path.name} has no reference system: taken for that of the scene.")
-        return features.geometries
-    if same_crs(features.crs, grid.crs):
-        return features.geometries
-    source, target = features.crs, grid.crs
+    if source is None or target is None or same_crs(source, target):
+        return np.arange(len(geometries)), geometries
+    west, south, east, north = shapely.total_bounds(geometries)
+    if source.is_geographic and max(abs(west), abs(east), 4 * abs(south), 4 * abs(north)) > 360:
+        raise InputError(
+            f"The coordinates of {path}, from ({west:.10g}, {south:.10g}) to ({east:.10g}, "
+            f"{north:.10g}), are not in {crs_name(source)}, as it says. Correct its reference "
+            "system."
+        )
 
     def move(points: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.column_stack(
             transform_coordinates(source, target, points[:, 0], points[:, 1])[:2]
         )
 
-    try:
-        moved: NDArray[Any] = shapely.transform(features.geometries, move)
-    except CPLE_BaseError as error:
-        west, south, east, north = shapely.total_bounds(features.geometries)
-        raise InputError(
-            f"The coordinates of {path}, from ({west:.10g}, {south:.10g}) to ({east:.10g}, "
-            f"{north:.10g}), are not in {crs_name(source)}, as it says, and cannot be brought into "
-            f"{crs_name(target)}: {error.errmsg}. Correct its reference system."
-        ) from error
-    return moved
+    near, clipped = _clipped(geometries, _bounds_in(source, grid))
+    return near, shapely.transform(clipped, move)
 
 
-def _note_losses(
-    geometries: NDArray[Any],
-    numbers: NDArray[np.int64],
-    burnt: NDArray[np.int64],
-    grid: Grid,
-    guesses: list[str],
+def _bounds_in(crs: CRS, grid: Grid) -> tuple[float, float, float, float]:
+    """Return the box around a scene in another reference system, wider by half its size."""
+    west, south, east, north = transform_bounds(grid.crs, crs, *_footprint(grid).bounds)
+    if west > east:  # across the line where 180 degrees meet -180
+        west, east = -180.0, 180.0
+    wide, high = (east - west) / 2, (north - south) / 2
+    return west - wide, south - high, east + wide, north + high
+
+
+def _clipped(
+    geometries: NDArray[Any], box: tuple[float, float, float, float]
+) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return which geometries meet a box, and these, cut where they reach beyond it.
+
+    What lies far from a scene may have no place in its reference system, as the poles in UTM.
+    """
+    window = shapely.box(*box)
+    near = np.flatnonzero(shapely.intersects(shapely.envelope(geometries), window))
+    cut = geometries[near]
+    beyond = ~shapely.covers(window, shapely.envelope(cut))
+    cut[beyond] = shapely.clip_by_rect(cut[beyond], *box)
+    there = ~shapely.is_empty(cut)
+    return near[there], cut[there]
+
+
+def _note_overlaps(
+    geometries: NDArray[Any], numbers: NDArray[np.int64], grid: Grid, guesses: list[str]
 ) -> None:
-    """Note where classes overlap, and classes whose features have no pixel centre."""
-    covered = np.zeros(burnt.shape, dtype=np.int32)
+    """Note how many pixels lie in features of several classes."""
+    covered = np.zeros((grid.height, grid.width), dtype=np.int32)
     for number in np.unique(numbers):
-        own = list(geometries[numbers == number])
-        covered += rasterize(
-            own, out_shape=burnt.shape, transform=grid.transform, default_value=1, dtype=np.uint8
-        )
+        covered += _last_feature(geometries, np.flatnonzero(numbers == number), grid) >= 0
     if (shared := int((covered > 1).sum())) > 0:
         guesses.append(
             f"{shared} pixels lie in features of several classes: the last feature counts."
         )
-    lost = sorted(set(numbers.tolist()) - set(np.unique(burnt).tolist()))
-    if lost:
-        guesses.append(
-            f"The features of class {', '.join(map(str, lost))} have no pixel centre: not burnt."
-        )
+
+
+def _warn_of_losses(
+    features: Features, lost: dict[str, NDArray[np.intp]], path: Path, guesses: list[str]
+) -> None:
+    """Count and name the features that gave no pixel, and the classes that are lost with them."""
+    every = np.concatenate(list(lost.values()))
+    if not every.size:
+        return
+    parts = [
+        f"{which.size} {where} (number "
+        + ", ".join(f"{features.rows[one]} of class {features.classes[one]}" for one in which[:5])
+        + (", ..." if which.size > 5 else "")
+        + ")"
+        for where, which in lost.items()
+        if which.size
+    ]
+    told = (
+        f"{every.size} of {len(features.rows)} features of {path.name} give no pixel: "
+        f"{' and '.join(parts)}."
+    )
+    gone = sorted(set(features.classes) - set(np.delete(features.classes, every)))
+    if gone:
+        told += f" Nothing is left of class {', '.join(map(str, gone))}."
+    guesses.append(told)
+    warnings.warn(told, LostFeatureWarning, stacklevel=5)
 
 
 def _crs(text: str | None, path: Path) -> CRS | None:
@@ -251,23 +320,3 @@ def _crs(text: str | None, path: Path) -> CRS | None:
         return CRS.from_user_input(text) if text else None
     except CRSError as error:
         raise FileError(f"{path} has a reference system that GDAL does not know: {error}") from None
-
-
-@contextmanager
-def _vector_errors(path: Path) -> Iterator[None]:
-    """Turn OGR's errors into one line about the file."""
-    try:
-        yield
-    except FileError:
-        raise
-    except (
-        pyogrio.errors.DataSourceError,
-        pyogrio.errors.DataLayerError,
-        pyogrio.errors.FieldError,
-        pyogrio.errors.FeatureError,
-        pyogrio.errors.GeometryError,
-        shapely.errors.ShapelyError,
-        UnicodeDecodeError,
-    ) as error:
-        said = " ".join(str(error).split()).partition("; It might help")[0]
-        raise FileError(f"{path} cannot be read: {said}") from error

@@ -230,11 +230,12 @@ def _could_be_wavelengths(numbers: NDArray[np.float64], pattern: re.Pattern[str]
 
 def _without_zeros(centre: NDArray[np.float64], guesses: list[str]) -> NDArray[np.float64]:
     """Return wavelengths, unknown (NaN) where they are 0: some files mark missing ones that way."""
-    zero = centre <= 0
+    zero = (centre <= 0) | np.isinf(centre)
     if not zero.any() or zero.all():
         return centre
     guesses.append(
-        f"{int(zero.sum())} of {centre.size} bands have the wavelength 0: read as unknown (NaN)."
+        f"{int(zero.sum())} of {centre.size} bands have the wavelength 0 or an infinite one: read "
+        "as unknown (NaN)."
     )
     return np.where(zero, np.nan, centre)
 

@@ -273,8 +273,9 @@ def _pixels(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return row and column of the pixels that points lie in, brought into the system of a map."""
     guesses: list[str] = []
-    stated = Features(points, np.empty(0), grid.crs if crs is None else crs)
-    moved = onto_grid(stated, grid, path=path, guesses=guesses)
+    numbers = np.arange(len(points))
+    stated = Features(points, numbers, numbers, grid.crs if crs is None else crs)
+    near, moved = onto_grid(stated, grid, path=path, guesses=guesses)
     if crs is None and grid.crs is not None:
         guesses.append(f"{path.name} has no reference system: taken for that of the map.")
     for guess in guesses:
@@ -283,8 +284,9 @@ def _pixels(
     x, y = shapely.get_x(moved), shapely.get_y(moved)
     column, row = np.floor(a * x + b * y + c), np.floor(d * x + e * y + f)
     huge = np.abs(np.array([row, column])) > np.iinfo(np.int32).max  # or not finite
-    row, column = np.where(huge | np.isnan(np.array([row, column])), -1, np.array([row, column]))
-    return row.astype(np.int64), column.astype(np.int64)
+    places = np.full((2, len(points)), -1, dtype=np.int64)  # off the map
+    places[:, near] = np.where(huge | np.isnan([row, column]), -1, [row, column])
+    return places[0], places[1]
 
 
 def _by_number(columns: Columns, path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

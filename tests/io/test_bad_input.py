@@ -1,6 +1,7 @@
 """Bad files get one clear sentence: an exception in Python, exit code 2 on the command line."""
 
 import os
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import rasterio
 import scipy.io
+import xarray as xr
 
 import hsreject as hr
 from hsreject.cli import main
@@ -85,6 +87,17 @@ def short_tiff(folder: Path) -> Path:
     return path
 
 
+def many_bands(folder: Path) -> Path:
+    """A TIFF of 8 x 8 pixels and 198 bytes that claims 65,535 bands: reading them took minutes."""
+    tags = ((256, 8), (257, 8), (258, 8), (259, 1), (262, 1), (273, 8), (277, 65535), (278, 8))
+    tags = [(*tag[:1], 3, 1, *tag[1:]) for tag in (*tags, (279, 64), (284, 1))]
+    directory = b"".join(struct.pack("<HHII", *tag) for tag in tags)
+    raw = b"II*\0" + struct.pack("<I", 72) + bytes(64)
+    path = folder / "scene.tif"
+    path.write_bytes(raw + struct.pack("<H", len(tags)) + directory + bytes(4))
+    return path
+
+
 def absurd_tiff(folder: Path) -> Path:
     size = {"width": 2_000_000, "height": 2_000_000, "count": 3, "dtype": "uint16"}
     options = {"driver": "GTiff", "BIGTIFF": "YES", "SPARSE_OK": True, "transform": UTM}
@@ -135,6 +148,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "short data": (short_data, "120 bytes, but .* has 119"),
     "short Esri data": (short_esri, "Esri header dem.hdr .* 400"),
     "short GeoTIFF": (short_tiff, "cannot be read"),
+    "many bands of nothing": (many_bands, "65535 bands"),
     "broken GeoTIFF": (written("scene.tif", b"II*\0" + bytes(60)), "cannot be read"),
     "no interleave": (envi(interleave=None), "interleave 'nothing'"),
     "unknown interleave": (envi(interleave="bsx"), "interleave 'bsx'"),
@@ -161,6 +175,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "too few flags": (envi(bbl="{1, 1}"), "'bbl' has 2 values"),
     "no good band": (envi(bbl="{0, 0, 0}"), "every band bad"),
     "wavelength as text": (envi(wavelength="{400, red, 600}"), "'red' in 'wavelength'"),
+    "a unit in the wavelengths": (envi(wavelength="{0.55 um, 0.6 um, 0.7 um}"), "wavelength units"),
     "scale factor as text": (envi(reflectance_scale_factor="ten"), "above 0"),
     "scale factor of zero": (envi(reflectance_scale_factor="0"), "above 0"),
     "too few gains": (envi(data_gain_values="{2, 2}"), "'data gain values' has 2 values"),
@@ -170,6 +185,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "negative NaN": (envi(data_ignore_value="-nan"), "data ignore value = -nan"),
     "pixels of size 0": (envi(map_info=UTM_33.replace("30", "0")), "size 0"),
     "place as text": (envi(map_info="{UTM, a, b, c, d, e, f, 33, North}"), "size 0"),
+    "a place nowhere": (envi(map_info=UTM_33.replace("500000", "nan")), "nowhere"),
     "no header text": (text_header(b"Dear reader,\nthis is no header."), "must be 'ENVI'"),
     "an open list": (text_header(b"ENVI\nbands = 3\nbbl = {1,\n1"), "'bbl' is opened"),
     "UTF-16 header": (text_header("ENVI\nbands = 3".encode("utf-16")), "byte-order mark"),
@@ -238,6 +254,49 @@ def test_opening_lazily_checks_the_same(tmp_path: Path) -> None:
         make, message = CASES[name]
         with pytest.raises(HsrejectError, match=message):
             hr.open_scene(make(tmp_path), chunks="auto")
+
+
+def cut_tiff(folder: Path, end: int) -> Path:
+    """A GeoTIFF that lacks its end; what a reader needs to open it stands in front."""
+    path = write_with_gdal(folder / "scene.tif", random_cube(shape=(9, 300, 200)))
+    path.write_bytes(path.read_bytes()[:end])
+    return path
+
+
+def damaged_tiff(folder: Path) -> Path:
+    """A GeoTIFF with zeros in the middle of its packed pixels."""
+    cube = random_cube(shape=(9, 300, 200))
+    path = write_with_gdal(folder / "scene.tif", cube, compress="deflate")
+    raw = path.read_bytes()
+    path.write_bytes(raw[: len(raw) // 2] + bytes(1000) + raw[len(raw) // 2 + 1000 :])
+    return path
+
+
+def test_a_file_that_lacks_its_end_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(HsrejectError, match=r"cut short.* Copy it again"):
+        hr.open_scene(cut_tiff(tmp_path, 500_000), chunks="auto")
+
+
+def test_damage_found_when_pixels_are_read_is_that_of_the_input(tmp_path: Path) -> None:
+    path = damaged_tiff(tmp_path)
+    lazy = hr.open_scene(path, chunks="auto")
+    with pytest.raises(HsrejectError, match=r"scene.tif cannot be read.* copy or export it again"):
+        lazy.compute()
+    with pytest.raises(HsrejectError, match=r"scene.tif cannot be read") as caught:
+        hr.write_map(lazy[0].drop_vars("band"), tmp_path / "out.tif")
+    assert "out.tif" not in str(caught.value)
+    assert not (tmp_path / "out.tif").exists()
+
+
+def test_a_heap_that_hdf5_would_read_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "result.nc"
+    hr.write_dataset(xr.Dataset({"a": ("x", np.arange(3))}), path)
+    raw = bytearray(path.read_bytes())
+    heap = raw.index(b"GCOL")
+    raw[heap + 16 : heap + 32] = bytes(16)  # its first entry, now free and without a length
+    path.write_bytes(raw)
+    with pytest.raises(HsrejectError, match="heap"):
+        hr.open_dataset(path)
 
 
 def test_wrong_options_are_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Polygons and points burnt onto a scene, with classes as people write them."""
 
+import json
 from pathlib import Path
 
 import geopandas
@@ -9,7 +10,7 @@ import shapely
 
 import hsreject as hr
 from hsreject import schema
-from hsreject.errors import FileError, HsrejectError, InputError
+from hsreject.errors import FileError, HsrejectError, InputError, LostFeatureWarning
 from tests.io.writers import UTM, guesses, random_cube, write_with_gdal
 from tests.io.written_maps import ROTATED
 
@@ -96,11 +97,55 @@ def test_what_is_lost_is_noted(tmp_path: Path, scene) -> None:
     more = geopandas.GeoDataFrame({"code": [3, 2, None]}, geometry=[tiny, over, over], crs=32633)
     table = geopandas.pd.concat([table, more]).astype({"code": "Int64"})
     table.to_file(tmp_path / "f.gpkg")
-    labels = hr.open_labels(tmp_path / "f.gpkg", like=scene, attribute="code")
+    with pytest.warns(LostFeatureWarning, match="1 of 4 features .* 1 between pixel centres"):
+        labels = hr.open_labels(tmp_path / "f.gpkg", like=scene, attribute="code")
     assert (labels.values[:2, :2] == 2).all()
     assert "1 features without a value of 'code' were left out." in guesses(labels)
     assert "4 pixels lie in features of several classes" in guesses(labels)
-    assert "The features of class 3 have no pixel centre" in guesses(labels)
+    assert "Nothing is left of class 3" in guesses(labels)
+
+
+def test_lost_features_are_counted_and_named(tmp_path: Path, scene) -> None:
+    """A feature under others is not lost; those between pixel centres and off the scene are."""
+    x, y = UTM.c, UTM.f
+    places = [
+        shapely.box(x, y - 60, x + 60, y),
+        shapely.box(x, y - 90, x + 90, y),  # hides the first
+        shapely.box(x + 1, y - 2, x + 2, y - 1),
+        shapely.Point(x - 15, y - 15),
+        shapely.Point(x + 1e5, y),
+    ]
+    path = points(tmp_path, ["a", "b", "c", "d", "b"], places=places)
+    with pytest.warns(LostFeatureWarning) as caught:
+        labels = hr.open_labels(path, like=scene, attribute="kind")
+    (told,) = (str(w.message) for w in caught if w.category is LostFeatureWarning)
+    assert told in guesses(labels)
+    for said in (
+        "3 of 5 features of points.gpkg",
+        "2 off the scene (number 4 of class d, 5 of class b)",
+        "1 between pixel centres (number 3 of class c)",
+        "Nothing is left of class c, d.",
+    ):
+        assert said in told
+    assert labels.values[:3, :3].tolist() == [[2] * 3] * 3
+    assert np.count_nonzero(labels) == 9
+
+
+def test_a_global_layer_on_a_utm_scene(tmp_path: Path, scene) -> None:
+    """Countries reach the poles and the date line, which have no place in UTM."""
+    x, y = UTM.c, UTM.f
+    far = shapely.points([(0, 90), (180, -90), (-180, 90), (-75, 10)])
+    land = shapely.box(-180, -90, 180, 90)
+    here = geopandas.GeoSeries([shapely.box(x, y - 60, x + 150, y)], crs=32633).to_crs(4326)[0]
+    table = geopandas.GeoDataFrame(
+        {"kind": ["land", "here", *["far"] * 4]}, geometry=[land, here, *far], crs=4326
+    )
+    table.to_file(tmp_path / "world.geojson")
+    with pytest.warns(LostFeatureWarning, match="4 off the scene .* Nothing is left of class far"):
+        labels = hr.open_labels(tmp_path / "world.geojson", like=scene, attribute="kind")
+    expected = np.full((8, 10), 3)
+    expected[:2, :5] = 2
+    np.testing.assert_array_equal(labels.values, expected)
 
 
 def test_features_need_their_attribute(tmp_path: Path, scene) -> None:
@@ -139,6 +184,18 @@ def test_a_broken_vector_file(tmp_path: Path, scene) -> None:
     (tmp_path / "f.geojson").write_text("no features here")
     with pytest.raises(FileError, match="cannot be read"):
         hr.open_labels(tmp_path / "f.geojson", like=scene, attribute="code")
+
+
+def test_lists_are_not_classes(tmp_path: Path, scene) -> None:
+    point = {"type": "Point", "coordinates": [13.0, 52.4]}
+    features = [
+        {"type": "Feature", "properties": {"kind": kind}, "geometry": point}
+        for kind in ([1, 2], [3])
+    ]
+    path = tmp_path / "f.geojson"
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+    with pytest.raises(FileError, match="'kind' holds lists"):
+        hr.open_labels(path, like=scene, attribute="kind")
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,10 @@ from rasterio.crs import CRS
 from rasterio.errors import CRSError
 from rasterio.windows import Window
 
-from hsreject.errors import FileError, HsrejectError
+from hsreject.errors import FileError
+from hsreject.files import reading
 from hsreject.io.grid import Grid
-from hsreject.io.raster import gdal_errors, no_memory, raster_info, raster_source
+from hsreject.io.raster import raster_info, raster_source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,14 +110,14 @@ class RasterArray:
     @cached_property
     def chunks(self) -> tuple[int, int, int]:
         """How many bands, rows and columns are stored together."""
-        with gdal_errors(self.path), rasterio.open(self.path) as file:
+        with reading(self.path), rasterio.open(self.path) as file:
             rows, columns = file.block_shapes[0]
         return (self.shape[0] if self.info.layout == "pixel" else 1), rows, columns
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x)."""
         indexes = list(range(bands.start + 1, bands.stop + 1))
-        with gdal_errors(self.path), rasterio.open(self.path) as file:
+        with reading(self.path), rasterio.open(self.path) as file:
             block: NDArray[Any] = file.read(indexes, window=Window.from_slices(rows, columns))
         return block
 
@@ -174,21 +175,9 @@ class Product:
 @contextmanager
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
     """Open an HDF5 file, and turn whatever goes wrong with it into one line about the file."""
-    try:
-        # a lock is no use for reading, and fails on some network drives
-        with h5py.File(path, "r", locking=False) as file:
-            yield file
-    except HsrejectError:
-        raise
-    except MemoryError as error:
-        raise no_memory(path, error) from error
-    except (
-        AttributeError, IndexError, KeyError, OSError, RuntimeError, TypeError, ValueError,
-    ) as error:  # fmt: skip
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise FileError(
-            f"{path} cannot be read: it is damaged or cut short ({said}). Download it again."
-        ) from error
+    # a lock is no use for reading, and fails on some network drives
+    with reading(path), h5py.File(path, "r", locking=False) as file:
+        yield file
 
 
 def existing_path(file: h5py.File) -> Path:

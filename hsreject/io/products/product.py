@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from hsreject.errors import FileError, InputError
-from hsreject.files import starts_with
+from hsreject.files import check_heaps, starts_with
 from hsreject.io.products import aviris, desis, emit, enmap, neon, prisma, tanager
 from hsreject.io.products.layout import (
     HdfArray,
@@ -79,6 +79,7 @@ def _describe(path: Path, variable: str | None, band_axis: int | None) -> Produc
     """Return what the family of a file says about it."""
     if not starts_with(path, HDF5):
         return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
+    check_heaps(path)
     with open_hdf5(path) as file:
         if variable is not None:
             return _named(file, path, variable, band_axis)

@@ -1,0 +1,338 @@
+"""Good files of every kind, damaged at random: a reader may refuse one only with an error of ours.
+
+``python -m tests.fuzz_readers --n 20000`` opens so many. Each is opened whole and block by block,
+described as by ``hsreject info``, and opened as labels, in another process, so that crashes of
+compiled code, hangs and memory are seen. A case has a number: ``--first 1234 --n 1 --keep folder``
+makes that one again.
+"""
+
+import argparse
+import multiprocessing
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import geopandas
+import numpy as np
+import rasterio.shutil
+import scipy.io
+import shapely
+import xarray as xr
+
+import hsreject as hr
+from hsreject.errors import HsrejectError
+from tests.io.products import writers as products
+from tests.io.writers import UTM, random_cube, save_hdf5, write_envi, write_with_gdal
+from tests.io.written_maps import confidence_map, reject_map
+
+SECONDS, MEGABYTES = 10, 1000  # what one file may take; a good one takes a hundredth of it
+FINE = ("opened", "refused")
+
+# Good files: what makes one in a folder, and returns its path.
+
+REFLECTANCE = products.reflectance()
+COUNTS = (1e4 * REFLECTANCE).astype("int16")
+TABLE = (np.array([[0, 1], [2, 5]]), np.array([[0, 1], [4, 2]]))
+CUBE = random_cube("int16", (6, 20, 24))
+FIELDS = {
+    "wavelength": "{450, 550, 650, 850, 1650, 2200}",
+    "wavelength units": "Nanometers",
+    "fwhm": "{10, 10, 10, 12, 12, 12}",
+    "bbl": "{1, 1, 1, 0, 1, 1}",
+    "data ignore value": "-9999",
+    "map info": "{UTM, 1, 1, 364095, 5809965, 30, 30, 33, North, WGS-84}",
+    "description": "{a scene, \n on two lines}",
+}
+CLASSES = {
+    "file type": "ENVI Classification",
+    "classes": 3,
+    "class names": "{unclassified, soil, water}",
+    "class lookup": "{0, 0, 0, 200, 100, 0, 0, 0, 255}",
+}
+
+
+def _npy(path: Path, array: np.ndarray) -> Path:
+    np.save(path, array)
+    return path
+
+
+def _mat(path: Path, *, compressed: bool) -> Path:
+    arrays = {"cube": CUBE.transpose(1, 2, 0), "wavelength": np.linspace(400, 2400, 6)}
+    scipy.io.savemat(path, arrays, do_compression=compressed)
+    return path
+
+
+def _masked(path: Path) -> Path:
+    write_with_gdal(path, CUBE, nodata=0)
+    with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=False), rasterio.open(path, "r+") as file:
+        file.write_mask(CUBE[0] > 20)
+    return path
+
+
+def _virtual(path: Path) -> Path:
+    source = write_with_gdal(path.with_name("part.tif"), CUBE)
+    rasterio.shutil.copy(source, path, driver="VRT")
+    return path
+
+
+def _written(path: Path, array: object) -> Path:
+    hr.write_map(array, path)
+    return path
+
+
+def _dataset(path: Path) -> Path:
+    maps = {"label": reject_map((20, 24)), "confidence": confidence_map((20, 24))}
+    hr.write_dataset(xr.Dataset(maps), path)
+    return path
+
+
+def _prisma(path: Path) -> Path:
+    halves = np.random.default_rng(3).integers(1, 65536, (2, 4, 5, 4))
+    centres = ((1000, 700, 500, 0), (2400, 1800, 1000, 0))
+    return products.write_prisma(path, *halves, centres, ((0.0, 1.0), (0.0, 2.0)))
+
+
+def _esri(folder: Path) -> Path:
+    (folder / "dem.hdr").write_text("NROWS 20\nNCOLS 20\nNBANDS 1\nNBITS 8\nLAYOUT BIL\n")
+    (folder / "dem.bil").write_bytes(bytes(range(200)) * 2)
+    return folder / "dem.bil"
+
+
+def _features(path: Path) -> Path:
+    x, y = UTM.c, UTM.f
+    boxes = [shapely.box(x + 60 * i, y - 90, x + 60 * i + 50, y - 10) for i in range(4)]
+    table = geopandas.GeoDataFrame(
+        {"kind": ["soil", "water", "soil", "ice"], "code": [1, 2, 1, 3]}, geometry=boxes, crs=32633
+    )
+    table.to_crs(4326 if path.suffix in {".geojson", ".kml"} else 32633).to_file(path)
+    return path
+
+
+SEEDS: dict[str, Callable[[Path], Path]] = {
+    "ENVI": lambda to: write_envi(to, CUBE, fields=FIELDS),
+    "ENVI by line": lambda to: write_envi(to, CUBE, interleave="bil", byte_order=1, fields=FIELDS),
+    "ENVI classes": lambda to: write_envi(to, CUBE[:1].astype("uint8") % 3, fields=CLASSES),
+    "Esri": _esri,
+    "GeoTIFF": lambda to: write_with_gdal(to / "a.tif", CUBE),
+    "GeoTIFF by pixel": lambda to: write_with_gdal(
+        to / "a.tif", CUBE, interleave="pixel", compress="deflate", nodata=3
+    ),
+    "GeoTIFF in tiles": lambda to: write_with_gdal(
+        to / "a.tif", CUBE, tiled=True, blockxsize=16, blockysize=16, compress="lzw"
+    ),
+    "GeoTIFF with mask": lambda to: _masked(to / "a.tif"),
+    "reject map": lambda to: _written(to / "a.tif", reject_map((20, 24))),
+    "reject map in ENVI": lambda to: _written(to / "a.img", reject_map((20, 24))),
+    "VRT": lambda to: _virtual(to / "a.vrt"),
+    "npy": lambda to: _npy(to / "a.npy", CUBE),
+    "npy labels": lambda to: _npy(to / "a.npy", CUBE[0] % 4),
+    "mat": lambda to: _mat(to / "a.mat", compressed=False),
+    "packed mat": lambda to: _mat(to / "a.mat", compressed=True),
+    "mat in HDF5": lambda to: save_hdf5(
+        to / "a.mat", cube=CUBE.transpose(1, 2, 0), wavelength=np.linspace(400, 2400, 6)
+    ),
+    "NetCDF": lambda to: _dataset(to / "a.nc"),
+    "GeoPackage": lambda to: _features(to / "a.gpkg"),
+    "Shapefile": lambda to: _features(to / "a.shp"),
+    "GeoJSON": lambda to: _features(to / "a.geojson"),
+    "FlatGeobuf": lambda to: _features(to / "a.fgb"),
+    "GML": lambda to: _features(to / "a.gml"),
+    "EMIT": lambda to: products.write_emit(to / "emit.nc", REFLECTANCE, TABLE, good=[1] * 6),
+    "AVIRIS": lambda to: products.write_aviris(to / "aviris.nc", REFLECTANCE, TABLE),
+    "PRISMA": lambda to: _prisma(to / "PRS_L2D.he5"),
+    "NEON": lambda to: products.write_neon(to / "neon.h5", COUNTS),
+    "Tanager": lambda to: products.write_tanager(to / "tanager.h5", REFLECTANCE),
+    "EnMAP": lambda to: products.write_enmap(to, COUNTS, masks={"CLOUD": COUNTS[0] > 20})[0],
+    "DESIS": lambda to: products.write_desis(to, COUNTS)[0],
+}
+
+# Damage.
+
+WORDS = [
+    b"{", b"}", b"[", b"]", b"nan", b"-1", b"0", b"1e400", b"9" * 30, b"0.55 um", b"65535", b"\0",
+    b"\n", b",", b"=", b"NaN", b"inf", b"null", b"\xff\xfe", b"2147483647", b"-9999", b'"', b"<",
+    b"EPSG:99999", b"bip", b" ",
+]  # fmt: skip
+NUMBERS = [0, 1, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1]
+
+
+def damaged(raw: bytes, rng: np.random.Generator) -> bytes:
+    """Return a file after one to four accidents; half of them in its first 512 bytes."""
+    for _ in range(rng.integers(1, 5)):
+        end = min(len(raw), 512) if rng.random() < 0.5 else len(raw)
+        at = int(rng.integers(0, end + 1))
+        length = int(2 ** rng.uniform(0, 8))
+        other = int(rng.integers(0, len(raw) + 1))
+        word = WORDS[rng.integers(len(WORDS))]
+        width = int(rng.choice([2, 4, 8]))
+        number = NUMBERS[rng.integers(len(NUMBERS))] % 256**width
+        order = "little" if rng.random() < 0.7 else "big"
+        # what stands at `at` instead, and where the file goes on
+        new, after = [
+            (rng.bytes(1), at + 1),
+            (bytes(byte ^ (1 << int(rng.integers(8))) for byte in raw[at : at + 1]), at + 1),
+            (b"", len(raw)),
+            (b"", at + length),
+            (raw[at : at + length], at),
+            (bytes([int(rng.choice([0, 255]))]) * length, at + length),
+            (word, at),
+            (word, at + len(word)),
+            (number.to_bytes(width, order), at + width),
+            (raw[other : other + length], at + length),
+        ][rng.integers(10)]
+        raw = raw[:at] + new + raw[after:]
+    return raw
+
+
+def make_case(number: int, *, seed: int, good: Path, into: Path) -> Path:
+    """Make the damaged files of a case; return the one to open."""
+    rng = np.random.default_rng([seed, number])
+    kind = list(SEEDS)[number % len(SEEDS)]
+    shutil.copytree(good / kind, into)
+    main = into / (good / f"{kind}.txt").read_text()
+    files = sorted(path for path in into.iterdir())
+    victim = main if rng.random() < 0.5 else files[rng.integers(len(files))]
+    victim.write_bytes(damaged(victim.read_bytes(), rng))
+    return main
+
+
+# What people do with a file.
+
+
+def uses(path: Path, scene: object) -> Iterator[Callable[[], object]]:
+    if path.suffix == ".nc":
+        yield lambda: hr.open_dataset(path).close()
+    yield lambda: hr.open_scene(path)
+    yield lambda: hr.open_scene(path, chunks="auto").isel(y=slice(8), x=slice(8)).compute().size
+    yield lambda: hr.describe(path)
+    yield lambda: hr.open_labels(path, like=scene, attribute="code")
+    yield lambda: hr.open_labels(path, like=scene, attribute="kind")
+    if path.suffix in {".tif", ".img"}:
+        yield lambda: hr.open_map(path)
+
+
+def verdict(path: Path, scene: object) -> str:
+    """Return what came of a file: opened in some way, refused in every way, or what is wrong."""
+    outcome = "refused"
+    for use in uses(path, scene):
+        try:
+            use()
+            outcome = "opened"
+        except HsrejectError as error:
+            if "\n" in str(error) or not str(error).strip():
+                return f"not one line: {error!r}"
+        except Exception as error:  # noqa: BLE001 - which is what is looked for
+            return f"{type(error).__module__}.{type(error).__name__}: {error}"
+    return outcome
+
+
+def _work(
+    report: Connection, first: int, last: int, seed: int, good: Path, keep: Path | None
+) -> None:
+    """Try cases and report each; whoever waits for the report sees crashes and hangs."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # GDAL and HDF5 talk a lot about damaged files
+    warnings.simplefilter("ignore")
+    scene = hr.open_scene(good / "scene.tif")
+    report.send("ready")
+    for number in range(first, last):
+        with tempfile.TemporaryDirectory() as folder:
+            path = make_case(number, seed=seed, good=good, into=Path(folder, "case"))
+            if keep is not None:
+                shutil.copytree(path.parent, keep / str(number), dirs_exist_ok=True)
+            start = time.perf_counter()
+            found = verdict(path, scene)
+            took = time.perf_counter() - start
+        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        if found in FINE and megabytes > MEGABYTES:
+            report.send((f"memory: {megabytes:.0f} MB", took))
+            return  # the peak of this process says nothing about later cases
+        report.send((found, took))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case."""
+
+    number: int
+    kind: str
+    found: str
+    seconds: float
+
+
+def fuzz(n: int, *, first: int = 0, seed: int = 0, keep: Path | None = None) -> Iterator[Outcome]:
+    """Yield the outcomes of `n` cases, from the `first` on."""
+    with tempfile.TemporaryDirectory() as folder:
+        good = Path(folder)
+        write_with_gdal(good / "scene.tif", CUBE)
+        for kind, make in SEEDS.items():
+            (good / kind).mkdir()
+            (good / f"{kind}.txt").write_text(make(good / kind).name)
+        number, last = first, first + n
+        while number < last:  # a worker that hangs, crashes or has grown is replaced
+            for case in _watched(number, last, seed, good, keep):
+                yield case
+                number = case.number + 1
+
+
+def _watched(first: int, last: int, seed: int, good: Path, keep: Path | None) -> Iterator[Outcome]:
+    """Yield the outcomes of one worker, until it is through or fails."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe(duplex=False)
+    worker = context.Process(target=_work, args=(there, first, last, seed, good, keep))
+    worker.start()
+    there.close()
+    try:
+        here.recv()  # imported
+        for number in range(first, last):
+            name = list(SEEDS)[number % len(SEEDS)]
+            if not here.poll(SECONDS):
+                yield Outcome(number, name, "hang", SECONDS)
+                return
+            try:
+                found, seconds = here.recv()
+            except EOFError:
+                worker.join()
+                yield Outcome(number, name, f"crash: exit code {worker.exitcode}", 0.0)
+                return
+            yield Outcome(number, name, found, seconds)
+            if found.startswith("memory"):
+                return
+    finally:
+        worker.kill()
+        worker.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=1000, help="how many files to damage")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, help="a folder that gets every damaged file")
+    given = parser.parse_args()
+    counts: Counter[str] = Counter()
+    slowest = 0.0
+    for case in fuzz(given.n, first=given.first, seed=given.seed, keep=given.keep):
+        counts[case.found if case.found in FINE else "wrong"] += 1
+        slowest = max(slowest, case.seconds)
+        if case.found not in FINE:
+            sys.stdout.write(f"{case.number:6d} {case.kind}: {case.found[:300]}\n")
+        if case.number % 1000 == 999:
+            sys.stdout.write(f"{case.number + 1}: {dict(counts)}\n")
+        sys.stdout.flush()
+    sys.stdout.write(f"{dict(counts)}; the slowest took {slowest:.1f} s\n")
+    sys.exit(bool(counts["wrong"]))
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        main()
