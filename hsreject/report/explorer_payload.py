@@ -1,0 +1,270 @@
+"""What a page of the explorer carries: planes of bytes, a picture, spectra, and notes on them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib.image import imsave
+from numpy.typing import NDArray
+
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
+from hsreject.report.explorer_systems import (
+    FINE_PIXELS,
+    MOST_SAMPLES,
+    MapStack,
+    System,
+    ranked_system,
+    system_of_points,
+)
+from hsreject.schema import (
+    BAND,
+    CUBE_DIMS,
+    MAP_DIMS,
+    WAVELENGTH,
+    X,
+    Y,
+    check_dims,
+    good_bands,
+)
+
+_MOST_SPECTRA = 1_500_000  # bytes before packing
+_N_COMPONENTS = 12
+_FEW_BANDS = 4  # false color: nothing to draw a spectrum from
+_LOSSLESS_PIXELS = 500_000  # larger pictures are JPEG
+
+
+def script_json(value: object) -> str:
+    """Return JSON that may stand in a script element: no tag can begin or end in it."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def packed(array: NDArray[Any]) -> str:
+    """Return an array as text: little-endian, deflated, in base64."""
+    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return base64.b64encode(zlib.compress(plain.tobytes(), 9)).decode("ascii")
+
+
+def _stacked(planes: NDArray[Any]) -> str:
+    """Return planes as text, each but the first as its difference (xor) from the one before."""
+    changes = planes.copy()
+    changes[1:] ^= planes[:-1]
+    return packed(changes)
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """Everything that a page shows, on the full grid."""
+
+    stacks: Mapping[str, MapStack]
+    codes: Mapping[str, NDArray[np.uint8]]  # (plane, y, x): 1 + place in the class table
+    reference: NDArray[np.uint8] | None  # the same of what is known, (y, x)
+    test: NDArray[np.uint8] | None  # and of what is measured on
+    classes: ClassTable
+    scene: xr.DataArray | None
+    certified: Mapping[str, float]
+    grid: xr.DataArray
+
+    @classmethod
+    def of(
+        cls,
+        stacks: Mapping[str, MapStack],
+        references: Mapping[str, xr.DataArray],
+        *,
+        classes: ClassTable,
+        scene: xr.DataArray | None,
+        certified: Mapping[str, float],
+        grid: xr.DataArray,
+    ) -> Contents:
+        """Return the contents with every class as its place in the class table."""
+        codes = {}
+        for name, stack in stacks.items():
+            codes[name] = np.where(stack.has_data, _codes(stack.label, classes), np.uint8(0))
+            if stack.has_data.shape != grid.shape[-2:]:
+                other = "x".join(map(str, stack.has_data.shape))
+                raise InputError(f"{name} has another size ({other}) than the first map.")
+        known = {name: _codes(array.values, classes) for name, array in references.items()}
+        for name, stack in stacks.items():
+            if "test" in known and not (stack.has_data & (known["test"] > 0)).any():
+                raise InputError(
+                    f"None of the reference pixels has data in {name}. Check that the maps show "
+                    "the same place and which value means no data."
+                )
+        return cls(
+            stacks,
+            codes,
+            known.get("reference"),
+            known.get("test"),
+            classes,
+            scene,
+            certified,
+            grid,
+        )
+
+    def at(self, step: int) -> dict[str, Any]:
+        """Return what the page carries when it shows every `step`-th row and column."""
+        systems = [self._system(name, step) for name in self.stacks]
+        height, width = systems[0].codes.shape[1:]
+        picture, spectra, notes = None, None, _notes(systems, step, self.grid)
+        if self.scene is not None:
+            cube = check_dims(self.scene, CUBE_DIMS, name="scene")
+            picture = _picture(cube)
+            spectra, note = _spectra(cube, step)
+            notes += [note] if note else []
+        shown = slice(None, None, step)
+        reference, test = (
+            None if codes is None else packed(codes[shown, shown])
+            for codes in (self.reference, self.test)
+        )
+        return {
+            "height": height,
+            "width": width,
+            "step": step,
+            "place": _place(self.grid, step),
+            "classes": [list(row) for row in zip(self.classes.names, self.classes.colors, strict=True)],
+            "systems": [_entry(system) for system in systems],
+            "reference": reference,
+            "test": test,
+            "picture": picture,
+            "spectra": spectra,
+            "ramp": [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in _ramp()],
+            "notes": notes,
+        }
+
+    def _system(self, name: str, step: int) -> System:
+        stack, codes = self.stacks[name], self.codes[name]
+        truth = np.zeros_like(codes[0]) if self.test is None else self.test
+        if stack.confidence is None:
+            return system_of_points(name, stack, codes, truth, step=step)
+        certified = self.certified.get(name)
+        return ranked_system(name, stack, codes, truth, step=step, certified=certified)
+
+
+def _codes(labels: NDArray[Any], classes: ClassTable) -> NDArray[np.uint8]:
+    """Return 1 + the place of each label in the class table, 0 where it is not in it."""
+    values = np.array(classes.values)
+    order = np.argsort(values)
+    place = order[np.minimum(np.searchsorted(values[order], labels), values.size - 1)]
+    return np.where(values[place] == labels, place + 1, 0).astype(np.uint8)
+
+
+def _entry(system: System) -> dict[str, Any]:
+    """Return the JSON of a system."""
+    n_ranks = 1 if system.thresholds is None else system.thresholds.size
+    cells = system.n_cells
+    ranks = system.ranks.astype(np.uint32) * cells // n_ranks if cells < n_ranks else system.ranks
+    thresholds: Any = system.thresholds
+    return {
+        "name": system.name,
+        "points": system.table.shape[1],
+        "planes": len(system.codes),
+        "cells": cells,
+        "labels": _stacked(system.codes),
+        "ranks": _stacked(ranks.astype(np.uint8 if cells <= 256 else np.uint16)),
+        "table": packed(np.diff(system.table, axis=1, prepend=0).astype(np.int32)),
+        "pixels": int(np.count_nonzero(system.codes[0])),
+        "thresholds": None if thresholds is None else packed(thresholds),
+        "double": thresholds is not None and thresholds.dtype == np.float64,
+        "truth": packed(system.truth),
+        "sampleLabels": _stacked(system.sample_codes),
+        "sampleRanks": _stacked(system.sample_ranks),
+        "certified": system.certified,
+    }
+
+
+def _notes(systems: list[System], step: int, grid: xr.DataArray) -> list[str]:
+    """Return what a reader must know of how the page was made small."""
+    notes = []
+    if step > 1:
+        rows, columns = grid.sizes[Y], grid.sizes[X]
+        notes.append(
+            f"The map has {rows:,} x {columns:,} pixels; the page shows one in {step} rows and "
+            "columns. Shares of the map are those of the pixels shown."
+        )
+    if any(system.thresholds is not None and system.codes[0].size > FINE_PIXELS for system in systems):
+        notes.append(
+            "The map shows 256 steps of rejection, the nearest to the one chosen; accuracies and "
+            "shares of the whole are exact."
+        )
+    if step > 1 and any(system.truth.size for system in systems):
+        notes.append("Accuracies are those of all test pixels, shown or not.")
+    n_samples = max(system.table[1:, 0].sum() for system in systems)
+    if n_samples > MOST_SAMPLES:
+        notes.append(
+            f"The accuracy of single classes is that of {systems[0].truth.size:,} of the "
+            f"{n_samples:,} test pixels; the others are of all."
+        )
+    return notes
+
+
+def _place(grid: xr.DataArray, step: int) -> list[float] | None:
+    """Return x and y of the first pixel shown and the step between two, if the map knows them."""
+    if not all(dim in grid.coords and grid.sizes[dim] > 1 for dim in MAP_DIMS):
+        return None
+    place = []
+    for dim in (X, Y):
+        centers = np.asarray(grid.coords[dim].values, dtype=np.float64)
+        place += [float(centers[0]), float(centers[-1] - centers[0]) / (centers.size - 1) * step]
+    return place
+
+
+def _ramp() -> NDArray[np.uint8]:
+    """Return 255 colors from unsure, dark, to sure, bright; readable without color vision."""
+    return np.asarray(mpl.colormaps["cividis"](np.linspace(0, 1, 255), bytes=True))[:, :3]
+
+
+def _picture(cube: xr.DataArray) -> str:
+    """Return a false-color picture of a scene as a data URL."""
+    bands = (0, 1, 2) if cube.sizes[BAND] == 3 else None
+    pixels = FalseColorDisplay.from_cube(cube, wavelengths=INFRARED, bands=bands).picture.values
+    kind = "png" if pixels[..., 0].size <= _LOSSLESS_PIXELS else "jpeg"
+    stream = io.BytesIO()
+    imsave(stream, pixels if kind == "png" else pixels[..., :3], format=kind)
+    return f"data:image/{kind};base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+
+
+def _spectra(cube: xr.DataArray, step: int) -> tuple[dict[str, Any] | None, str]:
+    """Return the spectra of the shown pixels as principal components, or why there are none."""
+    good = np.flatnonzero(good_bands(cube))
+    if good.size < _FEW_BANDS:
+        return None, ""
+    shown = cube.isel({BAND: good, Y: slice(None, None, step), X: slice(None, None, step)})
+    n_pixels, n_components = shown.sizes[Y] * shown.sizes[X], min(_N_COMPONENTS, good.size)
+    if n_pixels * n_components > _MOST_SPECTRA:
+        return None, f"Spectra are left out: those of {n_pixels:,} pixels would not fit."
+    spectra = shown.values.reshape(good.size, -1).T.astype(np.float32)
+    has_data = np.isfinite(spectra).all(axis=1)
+    if not has_data.any():
+        return None, ""
+    known = spectra[has_data]
+    mean = known.mean(axis=0)
+    _, basis = np.linalg.eigh(np.cov(known, rowvar=False))
+    basis = basis[:, : -n_components - 1 : -1]
+    scores = (known - mean) @ basis
+    low, high = scores.min(axis=0), scores.max(axis=0)
+    scale = np.where(high > low, (high - low) / 255, 1)
+    coded = np.zeros((spectra.shape[0], n_components), dtype=np.uint8)
+    coded[has_data] = np.round((scores - low) / scale)
+    again = (coded[has_data] * scale + low) @ basis.T + mean
+    centers = cube.coords[WAVELENGTH].values[good] if WAVELENGTH in cube.coords else good
+    error = float(np.sqrt(np.mean((again - known) ** 2)) / np.abs(known).mean())
+    return {
+        "bands": [float(center) for center in centers],
+        "unit": "wavelength, nm" if WAVELENGTH in cube.coords else "band",
+        "components": n_components,
+        "mean": packed((mean + low @ basis.T).astype(np.float32)),
+        "basis": packed((basis * scale).T.astype(np.float32)),
+        "scores": packed(coded.T),
+        "note": f"from {n_components} principal components, {100 * error:.1f} % rms error",
+    }, ""
