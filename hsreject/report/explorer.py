@@ -33,6 +33,12 @@ MOST_PIXELS = 4_000_000
 LARGEST_PAGE = 8_000_000
 """Bytes: what a mail takes, and a phone opens."""
 
+_LAYER_TITLES = {
+    "labels": "Labels",
+    "outcome": "Right or wrong",
+    "confidence": "Confidence",
+    "reference": "Reference",
+}
 _MOST_CLASSES = 255  # a byte per pixel, in which 0 is no data
 _MOST_PLANE_PIXELS = 40_000_000  # of all maps together, unpacked in the browser
 _SMALLEST_SIDE = 200  # pixels: a page is not made smaller than that
@@ -134,12 +140,14 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         "cost": None if rejection_cost is None else _one_cost(rejection_cost),
     }
     for step in count(_first_step(stacks)):
+        shown = {**head, **contents.at(step)}
         page = render(
             "explorer.html.jinja",
-            title=head["title"],
+            page=shown,
+            layer_titles=_LAYER_TITLES,
             style=read_source("explorer.css"),
             script=read_source("explorer.js"),
-            payload=script_json({**head, **contents.at(step)}),
+            payload=script_json(shown),
         )
         if len(page) <= LARGEST_PAGE or min(grid.shape[-2:]) < (step + 1) * _SMALLEST_SIDE:
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +14,15 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
+from matplotlib.colors import to_hex
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
+from hsreject.measures.cost import cost_envelope
+from hsreject.measures.curve import nearest_points
+from hsreject.measures.point import COUNTS, Counts
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.report.explorer_systems import (
     FINE_PIXELS,
@@ -31,6 +36,7 @@ from hsreject.schema import (
     BAND,
     CUBE_DIMS,
     MAP_DIMS,
+    OPERATING_POINT,
     WAVELENGTH,
     X,
     Y,
@@ -41,6 +47,7 @@ from hsreject.schema import (
 _MOST_SPECTRA = 1_500_000  # bytes before packing
 _N_COMPONENTS = 12
 _FEW_BANDS = 4  # false color: nothing to draw a spectrum from
+_RIGHT, _WRONG = "#8cc7e8", "#c23b00"  # apart in lightness, too
 _LOSSLESS_PIXELS = 500_000  # larger pictures are JPEG
 
 
@@ -122,23 +129,35 @@ class Contents:
             picture = _picture(cube)
             spectra, note = _spectra(cube, step)
             notes += [note] if note else []
-        shown = slice(None, None, step)
+        every_nth = slice(None, None, step)
         reference, test = (
-            None if codes is None else packed(codes[shown, shown])
+            None if codes is None else packed(codes[every_nth, every_nth])
             for codes in (self.reference, self.test)
         )
+        curves = CurveDrawing.of(systems)
+        layers = ("labels", *(("outcome",) if test else ()), "confidence")
+        ranked = [place for place, system in enumerate(systems) if system.thresholds is not None]
         return {
             "height": height,
             "width": width,
             "step": step,
             "place": _place(self.grid, step),
-            "classes": [list(row) for row in zip(self.classes.names, self.classes.colors, strict=True)],
-            "systems": [_entry(system) for system in systems],
+            "first": ranked[-1] if ranked else 0,
+            "layers": [*layers, *(("reference",) if reference else ())],
+            "classes": list(self.classes.names),
+            "colors": {
+                "labels": list(self.classes.colors),
+                "reference": list(self.classes.colors),
+                "outcome": [_RIGHT, _WRONG],
+                "confidence": _ramp(),
+            },
+            "systems": [_entry(system) | curves.paths(system) for system in systems],
+            "box": curves.box,
+            "grid": curves.grid,
             "reference": reference,
             "test": test,
             "picture": picture,
             "spectra": spectra,
-            "ramp": [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in _ramp()],
             "notes": notes,
         }
 
@@ -180,7 +199,83 @@ def _entry(system: System) -> dict[str, Any]:
         "sampleLabels": _stacked(system.sample_codes),
         "sampleRanks": _stacked(system.sample_ranks),
         "certified": system.certified,
+        "winners": _winners(system),
     }
+
+
+def _winners(system: System) -> list[list[float]]:
+    """Return the points that are cheapest at some cost, each with the lowest such cost."""
+    if not system.truth.size:
+        return []
+    points = xr.Dataset(
+        {name: (OPERATING_POINT, column) for name, column in zip(COUNTS, system.table[1:], strict=True)}
+    )
+    winners = cost_envelope(points)
+    index = winners["index"].values
+    if system.thresholds is not None:
+        # thresholds that reject the same test pixels are one operating point: that of the highest
+        rejected = system.table[3] + system.table[4]
+        index = np.searchsorted(rejected, rejected[index], side="right") - 1
+    return [[int(k), float(cost)] for k, cost in zip(index, winners["lowest_cost"].values, strict=True)]
+
+
+@dataclass(frozen=True)
+class CurveDrawing:
+    """The curves of all systems as paths of a picture whose lowest accuracy is `floor`."""
+
+    floor: float
+    box: dict[str, float]
+
+    @classmethod
+    def of(cls, systems: list[System]) -> CurveDrawing:
+        """Return a drawing in which all curves have room, up to nine tenths rejected."""
+        lowest = 1.0
+        for system in systems:
+            counts = Counts(*system.table[1:])
+            shown = (counts.rejected < 0.9 * counts.n) & (counts.kept > 0)
+            lowest = min(lowest, *counts.nonrejected_accuracy[shown], 1.0)
+        floor = min(math.floor(10 * lowest) / 10, 0.9)
+        sides = {"width": 420, "left": 44, "right": 412, "top": 10, "bottom": 196, "floor": floor}
+        return cls(floor, sides)
+
+    @property
+    def grid(self) -> list[tuple[float, str]]:
+        """Heights and names of the lines across."""
+        step = 0.1 if self.floor > 0.45 else 0.2
+        shares = [1 - step * i for i in range(round((1 - self.floor) / step) + 1)]
+        if len(shares) < 3:
+            shares = [1 - step * i / 2 for i in range(2 * len(shares) - 1)]
+        return [(self._y(share), f"{100 * share:.0f} %") for share in shares]
+
+    def paths(self, system: System) -> dict[str, Any]:
+        """Return line, interval and, where points stand alone, dots of a system."""
+        counts = Counts(*system.table[1:])
+        n = counts.n[0]
+        if not n:
+            return {"line": "", "band": "", "dots": []}
+        kept = np.flatnonzero(counts.kept > 0)
+        chosen = kept[nearest_points(counts.rejected_fraction[kept], 240)]
+        box, r = self.box, counts.rejected_fraction[chosen]
+        x = box["left"] + r * (box["right"] - box["left"])
+        # the interval of Wilson, as in explorer.js
+        size, accuracy, z = counts.kept[chosen], counts.nonrejected_accuracy[chosen], 1.96
+        middle = (accuracy + z**2 / (2 * size)) / (1 + z**2 / size)
+        half = z * np.sqrt(accuracy * (1 - accuracy) / size + (z / size) ** 2 / 4) / (1 + z**2 / size)
+        line = [(x, self._y(share)) for share in (accuracy, middle + half, middle - half)]
+        points, upper, lower = (
+            [f"{a:.1f} {b:.1f}" for a, b in zip(*both, strict=True)] for both in line
+        )
+        dots = [] if system.thresholds is not None else [p.split() for p in points]
+        return {
+            "line": "M" + "L".join(points),
+            "band": "M" + "L".join(upper + lower[::-1]) + "Z",
+            "dots": dots,
+        }
+
+    def _y(self, accuracy: Any) -> Any:
+        top, bottom = self.box["top"], self.box["bottom"]
+        share = np.clip((accuracy - self.floor) / (1 - self.floor), 0, 1)
+        return bottom - share * (bottom - top)
 
 
 def _notes(systems: list[System], step: int, grid: xr.DataArray) -> list[str]:
@@ -219,9 +314,10 @@ def _place(grid: xr.DataArray, step: int) -> list[float] | None:
     return place
 
 
-def _ramp() -> NDArray[np.uint8]:
+def _ramp() -> list[str]:
     """Return 255 colors from unsure, dark, to sure, bright; readable without color vision."""
-    return np.asarray(mpl.colormaps["cividis"](np.linspace(0, 1, 255), bytes=True))[:, :3]
+    colors = mpl.colormaps["cividis"](np.linspace(0, 1, 255))
+    return [to_hex(color) for color in colors]
 
 
 def _picture(cube: xr.DataArray) -> str:
@@ -257,14 +353,33 @@ def _spectra(cube: xr.DataArray, step: int) -> tuple[dict[str, Any] | None, str]
     coded = np.zeros((spectra.shape[0], n_components), dtype=np.uint8)
     coded[has_data] = np.round((scores - low) / scale)
     again = (coded[has_data] * scale + low) @ basis.T + mean
-    centers = cube.coords[WAVELENGTH].values[good] if WAVELENGTH in cube.coords else good
-    error = float(np.sqrt(np.mean((again - known) ** 2)) / np.abs(known).mean())
+    error = np.sqrt(np.mean((again - known) ** 2)) / np.abs(known).mean()
+    note = (
+        f"Spectra are drawn from {n_components} principal components of 8 bits: a root mean square "
+        f"error of {100 * error:.1f} % of the mean value."
+    )
     return {
-        "bands": [float(center) for center in centers],
-        "unit": "wavelength, nm" if WAVELENGTH in cube.coords else "band",
+        **_spectral_axis(cube, good),
         "components": n_components,
-        "mean": packed((mean + low @ basis.T).astype(np.float32)),
-        "basis": packed((basis * scale).T.astype(np.float32)),
-        "scores": packed(coded.T),
-        "note": f"from {n_components} principal components, {100 * error:.1f} % rms error",
-    }, ""
+        "packed": {
+            "mean": packed((mean + low @ basis.T).astype(np.float32)),
+            "basis": packed((basis * scale).T.astype(np.float32)),
+            "scores": packed(coded.T),
+        },
+    }, note
+
+
+def _spectral_axis(cube: xr.DataArray, good: NDArray[np.intp]) -> dict[str, Any]:
+    """Return where each band is drawn, and whether it is joined to the one before."""
+    knows = WAVELENGTH in cube.coords
+    centers = np.asarray(cube.coords[WAVELENGTH].values[good] if knows else good, dtype=np.float64)
+    steps = np.abs(np.diff(centers))
+    joined = np.append(False, steps < 4 * np.median(steps))
+    span = np.ptp(centers) or 1.0
+    x = 8 + 384 * (centers - centers.min()) / span
+    return {
+        "places": [[round(float(a), 1), int(b)] for a, b in zip(x, joined, strict=True)],
+        "unit": "wavelength, nm" if knows else "band",
+        "first": f"{centers.min():.0f}",
+        "last": f"{centers.max():.0f}",
+    }
