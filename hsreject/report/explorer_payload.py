@@ -44,6 +44,13 @@ from hsreject.schema import (
     good_bands,
 )
 
+_ARRAYS = {
+    "u1": "Uint8Array",
+    "u2": "Uint16Array",
+    "i4": "Int32Array",
+    "f4": "Float32Array",
+    "f8": "Float64Array",
+}
 _MOST_SPECTRA = 1_500_000  # bytes before packing
 _N_COMPONENTS = 12
 _FEW_BANDS = 4  # false color: nothing to draw a spectrum from
@@ -57,17 +64,23 @@ def script_json(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def packed(array: NDArray[Any]) -> str:
-    """Return an array as text: little-endian, deflated, in base64."""
+def packed(array: NDArray[Any], **how: object) -> dict[str, Any]:
+    """Return an array as JSON: little-endian, deflated, in base64, with its type in JavaScript."""
     plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return base64.b64encode(zlib.compress(plain.tobytes(), 9)).decode("ascii")
+    text = base64.b64encode(zlib.compress(plain.tobytes(), 9)).decode("ascii")
+    return {"packed": text, "type": _ARRAYS[array.dtype.str[1:]], **how}
 
 
-def _stacked(planes: NDArray[Any]) -> str:
-    """Return planes as text, each but the first as its difference (xor) from the one before."""
+def _as_planes(planes: NDArray[Any]) -> dict[str, Any]:
+    """Return planes, each but the first as what changes (xor) from the one before."""
     changes = planes.copy()
     changes[1:] ^= planes[:-1]
-    return packed(changes)
+    return packed(changes, planes=len(planes))
+
+
+def _as_steps(numbers: NDArray[Any]) -> dict[str, Any]:
+    """Return numbers as the steps from one to the next."""
+    return packed(np.diff(numbers, prepend=0).astype(np.int32), steps=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,21 +197,22 @@ def _entry(system: System) -> dict[str, Any]:
     cells = system.n_cells
     ranks = system.ranks.astype(np.uint32) * cells // n_ranks if cells < n_ranks else system.ranks
     thresholds: Any = system.thresholds
+    n_pixels = int(np.count_nonzero(system.codes[0]))
+    certified = None if system.certified is None else system.table[0, system.certified] / n_pixels
+    columns = zip(("gone", "an", "mn", "ar", "mr"), system.table, strict=True)
     return {
         "name": system.name,
         "points": system.table.shape[1],
-        "planes": len(system.codes),
         "cells": cells,
-        "labels": _stacked(system.codes),
-        "ranks": _stacked(ranks.astype(np.uint8 if cells <= 256 else np.uint16)),
-        "table": packed(np.diff(system.table, axis=1, prepend=0).astype(np.int32)),
-        "pixels": int(np.count_nonzero(system.codes[0])),
+        "pixels": n_pixels,
+        **{name: _as_steps(column) for name, column in columns},
         "thresholds": None if thresholds is None else packed(thresholds),
-        "double": thresholds is not None and thresholds.dtype == np.float64,
+        "labels": _as_planes(system.codes),
+        "ranks": _as_planes(ranks.astype(np.uint8 if cells <= 256 else np.uint16)),
         "truth": packed(system.truth),
-        "sampleLabels": _stacked(system.sample_codes),
-        "sampleRanks": _stacked(system.sample_ranks),
-        "certified": system.certified,
+        "sampleLabels": _as_planes(system.sample_codes),
+        "sampleRanks": _as_planes(system.sample_ranks),
+        "certified": certified,
         "winners": _winners(system),
     }
 
@@ -361,11 +375,9 @@ def _spectra(cube: xr.DataArray, step: int) -> tuple[dict[str, Any] | None, str]
     return {
         **_spectral_axis(cube, good),
         "components": n_components,
-        "packed": {
-            "mean": packed((mean + low @ basis.T).astype(np.float32)),
-            "basis": packed((basis * scale).T.astype(np.float32)),
-            "scores": packed(coded.T),
-        },
+        "mean": packed((mean + low @ basis.T).astype(np.float32)),
+        "basis": packed((basis * scale).T.astype(np.float32)),
+        "scores": packed(coded.T),
     }, note
 
 
