@@ -17,6 +17,7 @@ import typer
 from hsreject import __version__
 from hsreject.cli.config_command import config_app
 from hsreject.cli.evaluate_command import evaluate_command
+from hsreject.cli.explore_command import explore_command
 from hsreject.cli.fetch_command import fetch_command
 from hsreject.cli.info_command import info_command
 from hsreject.cli.map_commands import map_command, train_command
@@ -41,6 +42,7 @@ app.command("info")(info_command)
 app.command("train")(train_command)
 app.command("map")(map_command)
 app.command("evaluate")(evaluate_command)
+app.command("explore")(explore_command)
 app.command("fetch")(fetch_command)
 app.add_typer(config_app, name="config")
 

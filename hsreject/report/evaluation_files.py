@@ -54,6 +54,8 @@ def open_maps(
         maps = _open_judged(judged, nodata)
     else:
         maps = {name: as_map(found, name=name) for name, found in judged.items()}
+    if "reference" not in given:
+        return maps
     reference = _open_reference(given["reference"], given["label"], maps["label"], attribute)
     return {"reference": reference, **maps}
 

@@ -211,8 +211,8 @@ function update() {
   for (const node of document.querySelectorAll("[data-system]")) node.dataset.place = places.indexOf(+node.dataset.system);
   const { system: s, k } = views[0], best = cheapest(s, state.cost), costs = [best, k].map((point) => costAt(s, point, state.cost).toFixed(3));
   if (state.by === "cost") form.elements.r.value = s.gone[k] / s.pixels;
-  fill(document, { share: s.gone[k] / s.pixels, below: thresholdOf(s, k).toPrecision(4), cost: state.cost.toFixed(2),
-    best: s.gone[best] / s.pixels, least: costs[0], here: costs[1] });
+  const below = s.thresholds ? `confidence below ${thresholdOf(s, k).toPrecision(4)}` : `point ${k + 1} of ${s.points}`;
+  fill(document, { share: s.gone[k] / s.pixels, below, cost: state.cost.toFixed(2), best: s.gone[best] / s.pixels, least: costs[0], here: costs[1] });
   showPixel();
   const told = Object.entries(state).filter(([name, value]) => value !== opened[name])
     .map(([name, value]) => [name, typeof value === "number" ? +value.toFixed(5) : value]);
