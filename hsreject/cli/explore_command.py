@@ -52,7 +52,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
         bool, typer.Option("--overwrite", help="Replace a page that is already there.")
     ] = False,
 ) -> None:
-    """Write one HTML file in which a reader rejects more or less of a map and sees what it is worth.
+    """Write one HTML file in which a reader rejects more or less and sees what that is worth.
 
     It needs no network: send it to a colleague. With --reference it shows how right the kept pixels
     are, with --scene what the ground looks like.
@@ -60,7 +60,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     check_there(*labels, *confidence, reference, scene)
     from hsreject.errors import InputError
     from hsreject.io.scene import open_scene
-    from hsreject.report.evaluation_files import open_maps
+    from hsreject.report.evaluation_files import as_dataset, open_maps
     from hsreject.report.explorer import write_explorer
 
     names = name or [path.stem for path in labels]
@@ -72,14 +72,11 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     systems = {}
     for system, label, sure in zip(names, labels, confidence, strict=True):
         given = {"label": label, "confidence": sure}
-        if reference is not None and not systems:
+        if reference is not None:
             given["reference"] = reference
-        maps = open_maps(given, nodata=nodata, attribute=attribute)
-        systems[system] = maps
-    import xarray as xr
-
+        systems[system] = as_dataset(open_maps(given, nodata=nodata, attribute=attribute))
     page = write_explorer(
-        {system: xr.Dataset(maps) for system, maps in systems.items()},
+        systems,
         out,
         scene=None if scene is None else open_scene(scene, band_axis=band_axis),
         title=title,

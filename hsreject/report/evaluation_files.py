@@ -60,6 +60,15 @@ def open_maps(
     return {"reference": reference, **maps}
 
 
+def as_dataset(maps: Mapping[str, xr.DataArray]) -> xr.Dataset:
+    """Return maps that were checked to lie on one grid, all with the coordinates of the first."""
+    grid = next(iter(maps.values()))
+    return xr.Dataset(
+        {name: (grid.dims, array.values, array.attrs) for name, array in maps.items()},
+        coords=grid.coords,
+    )
+
+
 def _open_judged(paths: Mapping[str, Any], nodata: int | None) -> dict[str, xr.DataArray]:
     """Open the files of `label` and, as far as given, `confidence` and `rejected`."""
     maps = {"label": _open_label_map(paths["label"], nodata)}

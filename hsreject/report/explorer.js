@@ -83,9 +83,9 @@ const views = [...document.querySelectorAll("#views figure")].map((figure) => (
   { figure, canvas: figure.querySelector("canvas"), image: sheet(W, H), hatched: sheet(W, H) }));
 const shown = () => views.filter((view) => !view.figure.hidden);
 
-// The colors of a layer as 32-bit words, mixed with this share of the page's background.
+// The colors of a layer as 32-bit words, mixed with this share of the color of what is faded.
 function colorsOf(layer, share) {
-  const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)), paper = rgb(style("--paper"));
+  const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)), paper = rgb(style("--faded"));
   const alone = state.only && (layer === "labels" || layer === "reference");
   return Uint32Array.from([0, ...page.colors[layer].map((hex, i) => {
     const faded = alone && i + 1 !== state.only ? 0.9 : share;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -123,7 +123,10 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     check_target(target, overwrite=overwrite)
     systems, shared = _named_systems(maps)
     stacks = {name: map_stack(one, name=name, nodata=nodata) for name, one in systems.items()}
-    grid = next(iter(systems.values()))["label"]
+    first, *others = systems
+    grid = systems[first]["label"]
+    for name in others:
+        check_same_grid(grid, systems[name]["label"], names=(first, name))
     reference_maps = _references(shared, reference, grid)
     contents = Contents.of(
         stacks,
@@ -160,24 +163,21 @@ def _named_systems(
     maps: xr.Dataset | Mapping[str, xr.Dataset],
 ) -> tuple[dict[str, xr.Dataset], xr.Dataset]:
     """Return the maps of each system by its name, and the Dataset that holds what they share."""
-    if isinstance(maps, xr.Dataset):
-        shared = maps
-        systems = {"map": maps} if REJECTOR not in maps.dims else _along_rejector(maps)
-    elif isinstance(maps, Mapping) and maps:
-        systems = {str(name): one for name, one in maps.items()}
-        shared = next(iter(systems.values()))
-        if not all(isinstance(one, xr.Dataset) for one in systems.values()):
-            raise InputError("Each of the maps by name must be a Dataset with label and confidence.")
-    else:
+    given: Any = {"map": maps} if isinstance(maps, xr.Dataset) else maps
+    if not isinstance(given, Mapping) or not given:
         raise InputError(
             "maps must be a Dataset with label and confidence (y, x), or several of them by name "
             f"(got {type(maps).__name__})."
         )
-    wanted: list[Hashable] = ["label", "confidence", "rejected"]
-    return {
-        name: one[[variable for variable in wanted if variable in one]]
-        for name, one in systems.items()
-    }, shared
+    for name, one in given.items():
+        if not isinstance(one, xr.Dataset):
+            raise InputError(
+                f"{name} must be a Dataset with label and confidence (got {type(one).__name__})."
+            )
+    shared = next(iter(given.values()))
+    if isinstance(maps, xr.Dataset) and REJECTOR in maps.dims:
+        given = _along_rejector(maps)
+    return {str(name): one for name, one in given.items()}, shared
 
 
 def _along_rejector(maps: xr.Dataset) -> dict[str, xr.Dataset]:
@@ -195,16 +195,15 @@ def _references(
     shared: xr.Dataset, given: xr.DataArray | NDArray[Any] | None, grid: xr.DataArray
 ) -> dict[str, xr.DataArray]:
     """Return what is known, as `reference`, and where is measured, as `test`; or nothing."""
-    named = {"reference": given, "test": given}
-    if given is None:
-        named = {"reference": shared.get("reference"), "test": shared.get("test")}
-    there = [array for array in named.values() if array is not None]
+    known: Any = shared.get("reference", shared.get("test")) if given is None else given
+    measured: Any = shared.get("test", known) if given is None else given
+    if known is None:
+        return {}
     found = {}
-    for name in named if there else ():
-        array = there[0] if named[name] is None else named[name]
+    for name, array in (("reference", known), ("test", measured)):
         found[name] = as_label_map(array, name="reference")
         check_same_grid(grid, found[name], names=("the label map", "reference"))
-    if found and not (found["test"].values != NO_REFERENCE).any():
+    if not (found["test"].values != NO_REFERENCE).any():
         raise InputError(
             "reference is 0 everywhere, which means no reference. Give labels with class values "
             "from 1, or no reference: the page works without."
@@ -244,9 +243,7 @@ def _class_table(
     return table.subset([value for value in table.values if value in values])
 
 
-def _certified(
-    given: float | Mapping[str, float] | None, names: list[str]
-) -> Mapping[str, float]:
+def _certified(given: float | Mapping[str, float] | None, names: list[str]) -> Mapping[str, float]:
     """Return certified thresholds by system; a single one is that of the first system."""
     if given is None:
         return {}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import json
-import math
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import matplotlib as mpl
@@ -20,12 +19,9 @@ from numpy.typing import NDArray
 
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
-from hsreject.measures.cost import cost_envelope
-from hsreject.measures.curve import nearest_points
-from hsreject.measures.point import COUNTS, Counts
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
+from hsreject.report.explorer_curves import CurveDrawing, winners
 from hsreject.report.explorer_systems import (
-    FINE_PIXELS,
     MOST_SAMPLES,
     MapStack,
     System,
@@ -36,7 +32,6 @@ from hsreject.schema import (
     BAND,
     CUBE_DIMS,
     MAP_DIMS,
-    OPERATING_POINT,
     WAVELENGTH,
     X,
     Y,
@@ -111,9 +106,6 @@ class Contents:
         codes = {}
         for name, stack in stacks.items():
             codes[name] = np.where(stack.has_data, _codes(stack.label, classes), np.uint8(0))
-            if stack.has_data.shape != grid.shape[-2:]:
-                other = "x".join(map(str, stack.has_data.shape))
-                raise InputError(f"{name} has another size ({other}) than the first map.")
         known = {name: _codes(array.values, classes) for name, array in references.items()}
         for name, stack in stacks.items():
             if "test" in known and not (stack.has_data & (known["test"] > 0)).any():
@@ -157,15 +149,15 @@ class Contents:
             "place": _place(self.grid, step),
             "first": ranked[-1] if ranked else 0,
             "layers": [*layers, *(("reference",) if reference else ())],
-            "classes": list(self.classes.names),
+            "classes": self.classes.names,
             "colors": {
-                "labels": list(self.classes.colors),
-                "reference": list(self.classes.colors),
+                "labels": self.classes.colors,
+                "reference": self.classes.colors,
                 "outcome": [_RIGHT, _WRONG],
                 "confidence": _ramp(),
             },
             "systems": [_entry(system) | curves.paths(system) for system in systems],
-            "box": curves.box,
+            "box": asdict(curves),
             "grid": curves.grid,
             "reference": reference,
             "test": test,
@@ -213,83 +205,8 @@ def _entry(system: System) -> dict[str, Any]:
         "sampleLabels": _as_planes(system.sample_codes),
         "sampleRanks": _as_planes(system.sample_ranks),
         "certified": certified,
-        "winners": _winners(system),
+        "winners": winners(system),
     }
-
-
-def _winners(system: System) -> list[list[float]]:
-    """Return the points that are cheapest at some cost, each with the lowest such cost."""
-    if not system.truth.size:
-        return []
-    points = xr.Dataset(
-        {name: (OPERATING_POINT, column) for name, column in zip(COUNTS, system.table[1:], strict=True)}
-    )
-    winners = cost_envelope(points)
-    index = winners["index"].values
-    if system.thresholds is not None:
-        # thresholds that reject the same test pixels are one operating point: that of the highest
-        rejected = system.table[3] + system.table[4]
-        index = np.searchsorted(rejected, rejected[index], side="right") - 1
-    return [[int(k), float(cost)] for k, cost in zip(index, winners["lowest_cost"].values, strict=True)]
-
-
-@dataclass(frozen=True)
-class CurveDrawing:
-    """The curves of all systems as paths of a picture whose lowest accuracy is `floor`."""
-
-    floor: float
-    box: dict[str, float]
-
-    @classmethod
-    def of(cls, systems: list[System]) -> CurveDrawing:
-        """Return a drawing in which all curves have room, up to nine tenths rejected."""
-        lowest = 1.0
-        for system in systems:
-            counts = Counts(*system.table[1:])
-            shown = (counts.rejected < 0.9 * counts.n) & (counts.kept > 0)
-            lowest = min(lowest, *counts.nonrejected_accuracy[shown], 1.0)
-        floor = min(math.floor(10 * lowest) / 10, 0.9)
-        sides = {"width": 420, "left": 44, "right": 412, "top": 10, "bottom": 196, "floor": floor}
-        return cls(floor, sides)
-
-    @property
-    def grid(self) -> list[tuple[float, str]]:
-        """Heights and names of the lines across."""
-        step = 0.1 if self.floor > 0.45 else 0.2
-        shares = [1 - step * i for i in range(round((1 - self.floor) / step) + 1)]
-        if len(shares) < 3:
-            shares = [1 - step * i / 2 for i in range(2 * len(shares) - 1)]
-        return [(self._y(share), f"{100 * share:.0f} %") for share in shares]
-
-    def paths(self, system: System) -> dict[str, Any]:
-        """Return line, interval and, where points stand alone, dots of a system."""
-        counts = Counts(*system.table[1:])
-        n = counts.n[0]
-        if not n:
-            return {"line": "", "band": "", "dots": []}
-        kept = np.flatnonzero(counts.kept > 0)
-        chosen = kept[nearest_points(counts.rejected_fraction[kept], 240)]
-        box, r = self.box, counts.rejected_fraction[chosen]
-        x = box["left"] + r * (box["right"] - box["left"])
-        # the interval of Wilson, as in explorer.js
-        size, accuracy, z = counts.kept[chosen], counts.nonrejected_accuracy[chosen], 1.96
-        middle = (accuracy + z**2 / (2 * size)) / (1 + z**2 / size)
-        half = z * np.sqrt(accuracy * (1 - accuracy) / size + (z / size) ** 2 / 4) / (1 + z**2 / size)
-        line = [(x, self._y(share)) for share in (accuracy, middle + half, middle - half)]
-        points, upper, lower = (
-            [f"{a:.1f} {b:.1f}" for a, b in zip(*both, strict=True)] for both in line
-        )
-        dots = [] if system.thresholds is not None else [p.split() for p in points]
-        return {
-            "line": "M" + "L".join(points),
-            "band": "M" + "L".join(upper + lower[::-1]) + "Z",
-            "dots": dots,
-        }
-
-    def _y(self, accuracy: Any) -> Any:
-        top, bottom = self.box["top"], self.box["bottom"]
-        share = np.clip((accuracy - self.floor) / (1 - self.floor), 0, 1)
-        return bottom - share * (bottom - top)
 
 
 def _notes(systems: list[System], step: int, grid: xr.DataArray) -> list[str]:
@@ -301,7 +218,11 @@ def _notes(systems: list[System], step: int, grid: xr.DataArray) -> list[str]:
             f"The map has {rows:,} x {columns:,} pixels; the page shows one in {step} rows and "
             "columns. Shares of the map are those of the pixels shown."
         )
-    if any(system.thresholds is not None and system.codes[0].size > FINE_PIXELS for system in systems):
+    if any(
+        system.n_cells < system.table.shape[1] - 1
+        for system in systems
+        if system.thresholds is not None
+    ):
         notes.append(
             "The map shows 256 steps of rejection, the nearest to the one chosen; accuracies and "
             "shares of the whole are exact."

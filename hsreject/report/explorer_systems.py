@@ -49,8 +49,8 @@ class MapStack:
 class System:
     """A map that rejects more or less: its operating points, r ascending, and its pixels.
 
-    A threshold gives one plane of labels and ranks: point k rejects the pixels of rank below k. Maps
-    that differ from point to point give a plane per point, with rank 0 where it rejects, else 1.
+    A threshold gives one plane of labels and ranks: point k rejects the ranks below k. Maps that
+    differ from point to point give a plane per point, with rank 0 where it rejects, else 1.
     """
 
     name: str
@@ -88,13 +88,13 @@ def map_stack(maps: xr.Dataset, *, name: str, nodata: int | None) -> MapStack:
     label = check_dims(maps["label"], dims, name="label")
     check_label_type(label.dtype, name="label")
     values = label.values.reshape(-1, *label.shape[-2:])
-    empty = np.isin(values, _nodata_values(label, nodata)).any(axis=0)
+    has_data: Any = ~np.isin(values, _nodata_values(label, nodata)).any(axis=0)
     if by_point:
         rejected = check_dims(maps["rejected"], dims, name="rejected").values.astype(bool)
-        _check_labels(values, ~empty, name)
-        return MapStack(values, ~empty, None, rejected)
+        _check_labels(values, has_data, name)
+        return MapStack(values, has_data, None, rejected)
     confidence = as_map(maps["confidence"], name="confidence").values
-    has_data = ~empty & ~np.isnan(confidence)
+    has_data &= ~np.isnan(confidence)
     _check_labels(values, has_data, name)
     _check_confidence(confidence[has_data], name)
     return MapStack(values, has_data, confidence, None)
@@ -227,8 +227,8 @@ def system_of_points(
     right = decision == known
     columns = (
         (~shown_kept & shown_data).sum(axis=(1, 2)),
-        *((group).sum(axis=1) for group in (right & sample_kept, ~right & sample_kept)),
-        *((group).sum(axis=1) for group in (right & ~sample_kept, ~right & ~sample_kept)),
+        *(group.sum(axis=1) for group in (right & sample_kept, ~right & sample_kept)),
+        *(group.sum(axis=1) for group in (right & ~sample_kept, ~right & ~sample_kept)),
     )
     order = np.argsort(columns[0], kind="stable")
     every_nth = slice(None, None, -(-known.size // MOST_SAMPLES) or 1)
