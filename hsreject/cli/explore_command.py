@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import BandAxis, check_there
+from hsreject.cli.console import BandAxis, check_there, progress_on
 
 
 def explore_command(  # noqa: PLR0913 (one argument per option)
@@ -58,6 +58,9 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     are, with --scene what the ground looks like.
     """
     check_there(*labels, *confidence, reference, scene)
+    from hsreject.files import check_target
+
+    check_target(out, overwrite=overwrite)  # before the work, not after it
     from hsreject.errors import InputError
     from hsreject.io.scene import open_scene
     from hsreject.report.evaluation_files import as_dataset, open_maps
@@ -75,17 +78,19 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
         if reference is not None:
             given["reference"] = reference
         systems[system] = as_dataset(open_maps(given, nodata=nodata, attribute=attribute))
-    page = write_explorer(
-        systems,
-        out,
-        scene=None if scene is None else open_scene(scene, band_axis=band_axis),
-        title=title,
-        fraction=fraction,
-        rejection_cost=rejection_cost,
-        certified=certified,
-        nodata=nodata,
-        overwrite=overwrite,
-    )
+    with progress_on(Console(stderr=True)) as progress:
+        page = write_explorer(
+            systems,
+            out,
+            scene=None if scene is None else open_scene(scene, band_axis=band_axis),
+            title=title,
+            fraction=fraction,
+            rejection_cost=rejection_cost,
+            certified=certified,
+            nodata=nodata,
+            overwrite=overwrite,
+            progress=progress,
+        )
     Console(highlight=False).print(
         f"wrote {page} ({page.stat().st_size / 1e6:.1f} MB). Open it in a browser.",
         soft_wrap=True,

@@ -171,8 +171,7 @@ function showClasses({ system: s, k, all, kept }, place) {
 
 function showPixel() {
   const i = state.pixel, row = Math.floor(i / W), column = i % W, [x, dx, y, dy] = page.place || [];
-  $("pixel").classList.toggle("empty", i < 0);
-  if (i < 0) return;
+  if ($("pixel").classList.toggle("empty", i < 0)) return;
   const named = (code) => (code ? page.classes[code - 1] : "none"), known = page.reference?.[i];
   const place = page.place ? `, x ${+(x + column * dx).toFixed(3)}, y ${+(y + row * dy).toFixed(3)}` : "";
   fill($("pixel"), { where: `row ${row * page.step}, column ${column * page.step}${place}`,
@@ -203,8 +202,7 @@ function update() {
   places.forEach((system, place) => {
     const view = Object.assign(views[place], { system: systems[system], k: pointOf(systems[system]) });
     const picture = [system, view.k, state.layer, state.only, state.dark].join();
-    if (view.picture !== picture) paint(view);
-    view.picture = picture;
+    if (view.picture !== picture) paint(Object.assign(view, { picture }));
     fill(document, { [`system${place}`]: view.system.name });
     draw(view), showNumbers(view, place), showClasses(view, place);
   });
@@ -212,7 +210,8 @@ function update() {
   const { system: s, k } = views[0], best = cheapest(s, state.cost), costs = [best, k].map((point) => costAt(s, point, state.cost).toFixed(3));
   if (state.by === "cost") form.elements.r.value = s.gone[k] / s.pixels;
   const below = s.thresholds ? `confidence below ${thresholdOf(s, k).toPrecision(4)}` : `point ${k + 1} of ${s.points}`;
-  fill(document, { share: s.gone[k] / s.pixels, below, cost: state.cost.toFixed(2), best: s.gone[best] / s.pixels, least: costs[0], here: costs[1] });
+  fill(document, { share: s.gone[k] / s.pixels, below, right: accuracy(s, k), cost: state.cost.toFixed(2),
+    best: s.gone[best] / s.pixels, least: costs[0], here: costs[1] });
   showPixel();
   const told = Object.entries(state).filter(([name, value]) => value !== opened[name])
     .map(([name, value]) => [name, typeof value === "number" ? +value.toFixed(5) : value]);

@@ -17,15 +17,18 @@ from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.files import check_target, replacing
 from hsreject.measures.inputs import one_fraction
+from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.explorer_payload import Contents, script_json
 from hsreject.report.explorer_systems import MapStack, map_stack
 from hsreject.report.page import read_source, render
 from hsreject.schema import (
+    CUBE_DIMS,
     NO_REFERENCE,
     OPERATING_POINT,
     REJECTION_COST,
     REJECTOR,
     as_label_map,
+    check_dims,
     check_same_grid,
 )
 
@@ -35,7 +38,7 @@ LARGEST_PAGE = 8_000_000
 
 _LAYER_TITLES = {
     "labels": "Labels",
-    "outcome": "Right or wrong",
+    "outcome": "Outcome",
     "confidence": "Confidence",
     "reference": "Reference",
 }
@@ -57,6 +60,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     certified: float | Mapping[str, float] | None = None,
     nodata: int | None = None,
     overwrite: bool = False,
+    progress: ProgressCallback = no_progress,
 ) -> Path:
     r"""Write one HTML file in which a reader moves the rejected fraction and sees what it is worth.
 
@@ -100,6 +104,8 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         One more label that means no data.
     overwrite : bool
         Replace a file that is already there.
+    progress : ProgressCallback
+        Called as the page is made.
 
     Returns
     -------
@@ -142,7 +148,19 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         "share": one_fraction(start, name="fraction"),
         "cost": None if rejection_cost is None else _one_cost(rejection_cost),
     }
-    for step in count(_first_step(stacks)):
+    page = _page(head, contents, _first_step(stacks), progress)
+    with replacing(target, overwrite=overwrite) as work:
+        work.write_text(page, encoding="utf-8")
+    progress("page", 1, 1)
+    return target
+
+
+def _page(
+    head: Mapping[str, Any], contents: Contents, first_step: int, progress: ProgressCallback
+) -> str:
+    """Return the page, of as many pixels as fit into the largest one."""
+    for step in count(first_step):
+        progress("page", step - first_step, None)
         shown = {**head, **contents.at(step)}
         page = render(
             "explorer.html.jinja",
@@ -152,11 +170,9 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
             script=read_source("explorer.js"),
             payload=script_json(shown),
         )
-        if len(page) <= LARGEST_PAGE or min(grid.shape[-2:]) < (step + 1) * _SMALLEST_SIDE:
+        if len(page) <= LARGEST_PAGE or min(shown["height"], shown["width"]) < 2 * _SMALLEST_SIDE:
             break
-    with replacing(target, overwrite=overwrite) as work:
-        work.write_text(page, encoding="utf-8")
-    return target
+    return page
 
 
 def _named_systems(
@@ -217,8 +233,10 @@ def _scene(
     scene = given
     for name in ("image", "false_color"):
         scene = shared.get(name) if scene is None else scene
-    if scene is not None:
-        check_same_grid(grid, scene, names=("the label map", "scene"))
+    if scene is None:
+        return None
+    scene = check_dims(scene, CUBE_DIMS, name="scene")
+    check_same_grid(grid, scene, names=("the label map", "scene"))
     return scene
 
 

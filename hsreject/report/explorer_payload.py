@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any
 
 import matplotlib as mpl
@@ -30,12 +31,10 @@ from hsreject.report.explorer_systems import (
 )
 from hsreject.schema import (
     BAND,
-    CUBE_DIMS,
     MAP_DIMS,
     WAVELENGTH,
     X,
     Y,
-    check_dims,
     good_bands,
 )
 
@@ -62,7 +61,7 @@ def script_json(value: object) -> str:
 def packed(array: NDArray[Any], **how: object) -> dict[str, Any]:
     """Return an array as JSON: little-endian, deflated, in base64, with its type in JavaScript."""
     plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    text = base64.b64encode(zlib.compress(plain.tobytes(), 9)).decode("ascii")
+    text = base64.b64encode(zlib.compress(plain.tobytes())).decode("ascii")
     return {"packed": text, "type": _ARRAYS[array.dtype.str[1:]], **how}
 
 
@@ -128,12 +127,8 @@ class Contents:
         """Return what the page carries when it shows every `step`-th row and column."""
         systems = [self._system(name, step) for name in self.stacks]
         height, width = systems[0].codes.shape[1:]
-        picture, spectra, notes = None, None, _notes(systems, step, self.grid)
-        if self.scene is not None:
-            cube = check_dims(self.scene, CUBE_DIMS, name="scene")
-            picture = _picture(cube)
-            spectra, note = _spectra(cube, step)
-            notes += [note] if note else []
+        spectra, note = (None, "") if self.scene is None else _spectra(self.scene, step)
+        notes = _notes(systems, step, self.grid) + [note] * bool(note)
         every_nth = slice(None, None, step)
         reference, test = (
             None if codes is None else packed(codes[every_nth, every_nth])
@@ -161,10 +156,14 @@ class Contents:
             "grid": curves.grid,
             "reference": reference,
             "test": test,
-            "picture": picture,
+            "picture": self._picture,
             "spectra": spectra,
             "notes": notes,
         }
+
+    @cached_property
+    def _picture(self) -> str | None:
+        return None if self.scene is None else _picture(self.scene)
 
     def _system(self, name: str, step: int) -> System:
         stack, codes = self.stacks[name], self.codes[name]
