@@ -99,8 +99,8 @@ function paint(view) {
   const layer = [s.name, plane, state.layer].join(), rejects = state.layer !== "reference", cut = cutOf(s, k);
   if (view.layer !== layer) Object.assign(view, { layer, keys: LAYERS[state.layer](s, labels) });
   const plain = colorsOf(state.layer, 0), faded = colorsOf(state.layer, 0.76), { keys } = view;
-  const image = new ImageData(W, H), imageWords = new Uint32Array(image.data.buffer);
-  const hatched = new ImageData(W, H), hatchedWords = new Uint32Array(hatched.data.buffer);
+  const [image, hatched] = (view.sheets ??= [new ImageData(W, H), new ImageData(W, H)]);
+  const [imageWords, hatchedWords] = [image, hatched].map(({ data }) => new Uint32Array(data.buffer));
   const all = new Uint32Array(256), kept = new Uint32Array(256);
   for (let i = 0; i < labels.length; i++) {
     const isKept = ranks[i] >= cut, key = keys[i];

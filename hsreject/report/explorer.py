@@ -168,7 +168,7 @@ def _page(
             layer_titles=_LAYER_TITLES,
             style=read_source("explorer.css"),
             script=read_source("explorer.js"),
-            payload=script_json(shown),
+            payload=script_json({**shown, "picture": shown["picture"] is not None}),
         )
         if len(page) <= LARGEST_PAGE or min(shown["height"], shown["width"]) < 2 * _SMALLEST_SIDE:
             break
@@ -197,13 +197,17 @@ def _named_systems(
 
 
 def _along_rejector(maps: xr.Dataset) -> dict[str, xr.Dataset]:
-    """Return the maps of each rejector; one without a threshold has the point it was asked for."""
-    systems = {}
+    """Return the maps of each rejector, the last one that has a threshold first.
+
+    One without a threshold has no more than the point that it was asked for.
+    """
+    systems: dict[str, xr.Dataset] = {}
     for name in maps[REJECTOR].values:
         one = maps.sel({REJECTOR: name}, drop=True)
-        if not one.get("has_threshold", True):
-            one = one[["label", "rejected"]].expand_dims(OPERATING_POINT)
-        systems[str(name)] = one
+        if one.get("has_threshold", True):
+            systems = {str(name): one, **systems}
+        else:
+            systems[str(name)] = one[["label", "rejected"]].expand_dims(OPERATING_POINT)
     return systems
 
 

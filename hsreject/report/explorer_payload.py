@@ -136,13 +136,11 @@ class Contents:
         )
         curves = CurveDrawing.of(systems)
         layers = ("labels", *(("outcome",) if test else ()), "confidence")
-        ranked = [place for place, system in enumerate(systems) if system.thresholds is not None]
         return {
             "height": height,
             "width": width,
             "step": step,
             "place": _place(self.grid, step),
-            "first": ranked[-1] if ranked else 0,
             "layers": [*layers, *(("reference",) if reference else ())],
             "classes": self.classes.names,
             "colors": {

@@ -429,7 +429,7 @@ def page(tmp_path_factory) -> tuple[Path, xr.Dataset]:
     )
     other = maps.assign(confidence=maps.confidence + rng.normal(scale=0.4, size=maps.label.shape))
     path = tmp_path_factory.mktemp("page") / "page.html"
-    systems = {"one": other, "two": maps}
+    systems = {"two": maps, "one": other}
     return hr.write_explorer(systems, path, scene=scene, certified={"two": 0.4}), maps
 
 
@@ -539,7 +539,7 @@ def test_kept_pixels_have_the_color_of_their_class_and_rejected_ones_do_not(driv
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [390, 1300])
 def test_it_fits_phones_and_screens_by_day_and_night(driver, page, width, dark) -> None:
-    browser = Browser(driver, page[0], "#beside=0&layer=outcome", width=width, dark=dark)
+    browser = Browser(driver, page[0], "#beside=1&layer=outcome", width=width, dark=dark)
     browser.drawn()
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert browser.run("return document.documentElement.dataset.theme") == (
@@ -562,7 +562,7 @@ def test_two_systems_stand_side_by_side(driver, page) -> None:
     path, maps = page
     browser = Browser(driver, path)
     assert browser.run("return document.querySelectorAll('figure canvas')[1].clientWidth") == 0
-    browser.choose("beside", 0)
+    browser.choose("beside", 1)
     browser.slide("r", 0.25)
     assert browser.text("system0") == "two"
     assert browser.text("system1", 1) == "one"
