@@ -85,6 +85,7 @@ from .rejection.rejector import compare_rejectors as compare_rejectors
 from .rejection.sequential import SequentialRejector as SequentialRejector
 from .report.evaluation import Evaluation as Evaluation
 from .report.evaluation import evaluate as evaluate
+from .report.explorer import write_explorer as write_explorer
 from .sampling import given_split as given_split
 from .sampling import sample_blocks as sample_blocks
 from .sampling import sample_fraction as sample_fraction

@@ -18,6 +18,7 @@ import typer
 from hsreject import __version__
 from hsreject.cli.config_command import config_app
 from hsreject.cli.evaluate_command import evaluate_command
+from hsreject.cli.explore_command import explore_command
 from hsreject.cli.fetch_command import fetch_command
 from hsreject.cli.info_command import info_command
 from hsreject.cli.map_commands import map_command, train_command
@@ -47,6 +48,7 @@ app.command("evaluate")(evaluate_command)
 app.command("sample")(sample_command)
 app.command("certify")(certify_command)
 app.command("assess")(assess_command)
+app.command("explore")(explore_command)
 app.command("fetch")(fetch_command)
 app.add_typer(config_app, name="config")
 

@@ -38,7 +38,7 @@ from hsreject.rejection.rejector import (
     rejection_maps,
     with_columns,
 )
-from hsreject.schema import MAP_DIMS, REJECTION_COST, reference_pixels
+from hsreject.schema import MAP_DIMS, OPERATING_POINT, REJECTION_COST, reference_pixels
 from hsreject.threads import usable_cores
 
 if TYPE_CHECKING:
@@ -221,6 +221,26 @@ class JointRejector(Rejector):
         problem = self._problem(maps)
         points, _ = self._points(problem, reference, progress)
         return points, self._maps_at_fraction(problem, goal.value, progress)
+
+    def maps_at_points(
+        self,
+        maps: xr.Dataset | xr.DataArray | NDArray[Any],
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.Dataset:
+        """Return the maps of every operating point: what :func:`hsreject.write_explorer` shows.
+
+        `label` and `rejected` (operating_point, y, x), in the order of :meth:`operating_points`,
+        whose solves it needs: give both the same `store`, and none is solved twice.
+        """
+        problem = self._problem(maps)
+        _, founds = self._points(problem, reference, progress)
+        label = xr.concat([problem.label(found.solution) for found in founds], dim=OPERATING_POINT)
+        below = [found.solution.confidence < found.threshold for found in founds]
+        return xr.Dataset(
+            {"label": label, "rejected": (label.dims, np.stack(below) & problem.has_data)}
+        )
 
     def _problem(self, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> JointProblem:
         return JointProblem(

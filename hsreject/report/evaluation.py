@@ -23,7 +23,12 @@ from hsreject.measures.samples import EvaluationSamples, evaluation_samples
 from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
 from hsreject.measures.uncertainty import Resampling, bootstrap_curve
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.report.evaluation_files import MapOrPath, open_maps, write_evaluation
+from hsreject.report.evaluation_files import (
+    MapOrPath,
+    as_dataset,
+    open_maps,
+    write_evaluation,
+)
 
 GIVEN_MASK = "given mask"
 
@@ -241,7 +246,7 @@ def evaluate(
     if samples.confidence is not None:
         curve = rejection_curve(samples.correct, samples.confidence)
     return Evaluation(
-        maps=xr.Dataset({name: _bare(m, like=maps["reference"]) for name, m in maps.items()}),
+        maps=as_dataset(maps),
         classes=_classes_of(maps["reference"], samples) if classes is None else classes,
         samples=samples,
         points=tuple(_points(samples, curve, costs)),
@@ -267,11 +272,6 @@ def _points(
 
 def _named(choice: xr.Dataset, name: str, cost: float = np.nan) -> NamedPoint:
     return NamedPoint(name, OperatingPoint.from_curve(choice), float(choice["threshold"]), cost)
-
-
-def _bare(array: xr.DataArray, *, like: xr.DataArray) -> xr.DataArray:
-    """Return a map with the coordinates of the reference: checked to be the same grid before."""
-    return xr.DataArray(array.values, dims=like.dims, coords=like.coords, attrs=array.attrs)
 
 
 def _classes_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTable:

@@ -54,8 +54,19 @@ def open_maps(
         maps = _open_judged(judged, nodata)
     else:
         maps = {name: as_map(found, name=name) for name, found in judged.items()}
+    if "reference" not in given:
+        return maps
     reference = _open_reference(given["reference"], given["label"], maps["label"], attribute)
     return {"reference": reference, **maps}
+
+
+def as_dataset(maps: Mapping[str, xr.DataArray]) -> xr.Dataset:
+    """Return maps that were checked to lie on one grid, all with the coordinates of the first."""
+    grid = next(iter(maps.values()))
+    return xr.Dataset(
+        {name: (grid.dims, array.values, array.attrs) for name, array in maps.items()},
+        coords=grid.coords,
+    )
 
 
 def _open_judged(paths: Mapping[str, Any], nodata: int | None) -> dict[str, xr.DataArray]:

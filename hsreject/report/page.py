@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -49,6 +50,12 @@ class Section:
 
 def write_page(path: Path, *, title: str, lead: str, sections: Sequence[Section]) -> None:
     """Write the page to `path`; all text is escaped, so class names and paths are safe to show."""
+    page = render("page.html.jinja", title=title, lead=lead, sections=sections)
+    path.write_text(page, encoding="utf-8")
+
+
+def render(template: str, **values: object) -> str:
+    """Return a page of this folder's `template`, in which text is escaped."""
     environment = Environment(
         loader=PackageLoader("hsreject.report", "."),
         autoescape=True,
@@ -56,7 +63,9 @@ def write_page(path: Path, *, title: str, lead: str, sections: Sequence[Section]
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template("page.html.jinja").render(
-        title=title, lead=lead, sections=sections, version=__version__
-    )
-    path.write_text(page, encoding="utf-8")
+    return environment.get_template(template).render(**values, version=__version__)
+
+
+def read_source(name: str) -> str:
+    """Return a style or script of this folder, which a page holds as it is."""
+    return files("hsreject.report").joinpath(name).read_text(encoding="utf-8")

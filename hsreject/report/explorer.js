@@ -1,0 +1,298 @@
+"use strict";
+// The controls of the page, one form, are all its state: `update` reads and shows them, `set` changes
+// them, and the address holds those that differ from how the page opened.
+const $ = (id) => document.getElementById(id);
+const page = JSON.parse($("payload").textContent);
+const { width: W, height: H, systems } = page;
+const form = $("controls"), fingers = new Map();
+let state = {}, opened = {}, asked = 0, linkTimer = 0, travelled = 0;
+
+const percent = (share, digits = 1) => (Number.isFinite(share) ? (100 * share).toFixed(digits) + " %" : "–");
+const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const within = (low, value, high) => Math.max(low, Math.min(high, value));
+
+// Writes into the nodes of these names, as text: a class name cannot bring markup.
+function fill(node, texts) {
+  for (const place of node.querySelectorAll("[data-name]")) {
+    const text = texts[place.dataset.name];
+    if (text === undefined) continue;
+    place.textContent = typeof text === "number" ? percent(text) : text;
+    place.dataset.value = text;
+  }
+}
+
+// Arrays come deflated, in base64: as steps from one number to the next, or as planes, each but the
+// first as what changes from the one before.
+async function unpack({ packed, type, steps, planes }) {
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const all = new globalThis[type](await new Response(stream).arrayBuffer()), size = all.length / planes;
+  if (steps) for (let i = 1; i < all.length; i++) all[i] += all[i - 1];
+  if (!planes) return all;
+  for (let i = size; i < all.length; i++) all[i] ^= all[i - size];
+  return Array.from({ length: planes }, (_, plane) => all.subarray(plane * size, (plane + 1) * size));
+}
+
+async function unpackAll(node) {
+  for (const [name, value] of Object.entries(node)) {
+    if (value?.packed) node[name] = await unpack(value);
+    else if (value && typeof value === "object") await unpackAll(value);
+  }
+}
+
+// ---- Operating points. With a threshold, point k rejects the ranks below k; a system without one has
+// a map for each point, where rank 0 is rejected. an, mn, ar, mr count test pixels: accurate or
+// misclassified, not rejected or rejected; gone counts rejected pixels of the map.
+const planeOf = (s, k) => (s.thresholds ? 0 : k);
+const cutOf = (s, k) => (s.thresholds ? Math.round((k * s.cells) / (s.points - 1)) : 1);
+const thresholdOf = (s, k) => (s.thresholds ? s.thresholds[k] ?? Infinity : NaN);
+const accuracy = (s, k) => s.an[k] / (s.an[k] + s.mn[k]);
+const refused = (s, k) => (s.ar[k] + s.mr[k]) / s.n;
+const costAt = (s, k, cost) => s.mn[k] / s.n + cost * refused(s, k);
+
+// The point whose number in an ascending column is nearest; halfway, the one that rejects less.
+function nearest(column, wanted) {
+  const found = column.findIndex((number) => number >= wanted), above = found < 0 ? column.length - 1 : found;
+  return above > 0 && wanted - column[above - 1] <= column[above] - wanted ? above - 1 : above;
+}
+
+// The winners are listed with the lowest cost that they win at, the one that rejects least first.
+const cheapest = (s, cost) => (s.n ? s.winners.find(([, lowest]) => cost >= lowest - 1e-12)[0] : 0);
+const pointOf = (s) => (state.by === "cost" ? cheapest(s, state.cost) : nearest(s.gone, state.r * s.pixels));
+
+// The last point that keeps a pixel.
+const lastKept = (s, i) => (s.thresholds ? Math.floor((s.ranks[0][i] * (s.points - 1)) / s.cells)
+  : Math.max(0, s.ranks.reduce((count, plane) => count + plane[i], 0) - 1));
+
+function wilson(right, n) {
+  const z = 1.959963984540054, share = right / n, middle = share + (z * z) / (2 * n);
+  const half = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));
+  return [(middle - half) / (1 + (z * z) / n), (middle + half) / (1 + (z * z) / n)];
+}
+
+// ---- The map
+const LAYERS = { // what a pixel shows: 0 is nothing, others are places in page.colors
+  labels: (s, labels) => labels,
+  outcome: (s, labels) => labels.map((label, i) => label && page.test[i] && (label === page.test[i] ? 1 : 2)),
+  confidence: (s, labels) => labels.map((label, i) => label && 1 + (254 * s.gone[lastKept(s, i)]) / s.pixels),
+  reference: () => page.reference,
+};
+const sheet = (width, height) => new OffscreenCanvas(width, height).getContext("2d");
+const veil = sheet(1, 1);
+const views = [...document.querySelectorAll("#views figure")].map((figure) => (
+  { figure, canvas: figure.querySelector("canvas"), image: sheet(W, H), hatched: sheet(W, H) }));
+const shown = () => views.filter((view) => !view.figure.hidden);
+
+// The colors of a layer as 32-bit words, mixed with this share of the color of what is faded.
+function colorsOf(layer, share) {
+  const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)), paper = rgb(style("--faded"));
+  const alone = state.only && (layer === "labels" || layer === "reference");
+  return Uint32Array.from([0, ...page.colors[layer].map((hex, i) => {
+    const faded = alone && i + 1 !== state.only ? 0.9 : share;
+    const [r, g, b] = rgb(hex).map((c, channel) => c + faded * (paper[channel] - c));
+    return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+  })]);
+}
+
+function paint(view) {
+  const { system: s, k } = view, plane = planeOf(s, k), labels = s.labels[plane], ranks = s.ranks[plane];
+  const layer = [s.name, plane, state.layer].join(), rejects = state.layer !== "reference", cut = cutOf(s, k);
+  if (view.layer !== layer) Object.assign(view, { layer, keys: LAYERS[state.layer](s, labels) });
+  const plain = colorsOf(state.layer, 0), faded = colorsOf(state.layer, 0.76), { keys } = view;
+  const [image, hatched] = (view.sheets ??= [new ImageData(W, H), new ImageData(W, H)]);
+  const [imageWords, hatchedWords] = [image, hatched].map(({ data }) => new Uint32Array(data.buffer));
+  const all = new Uint32Array(256), kept = new Uint32Array(256);
+  for (let i = 0; i < labels.length; i++) {
+    const isKept = ranks[i] >= cut, key = keys[i];
+    all[labels[i]]++;
+    if (isKept) kept[labels[i]]++;
+    imageWords[i] = isKept || !rejects ? plain[key] : faded[key];
+    hatchedWords[i] = isKept || !rejects || !key ? 0 : 0xff000000;
+  }
+  view.image.putImageData(image, 0, 0);
+  view.hatched.putImageData(hatched, 0, 0);
+  Object.assign(view, { all, kept });
+}
+
+function hatching(ratio) {
+  const size = Math.round(6 * ratio), pen = sheet(size, size);
+  Object.assign(pen, { strokeStyle: style("--hatch"), lineWidth: ratio });
+  for (const x of [-size, 0, size]) pen.moveTo(x - 1, size + 1), pen.lineTo(x + size + 1, -1);
+  pen.stroke();
+  return veil.createPattern(pen.canvas, "repeat");
+}
+const scaleOf = (canvas) => Math.min(canvas.clientWidth / W, canvas.clientHeight / H) * state.zoom;
+
+// Picture, layer and hatching over each other; the hatching has the scale of the screen.
+function draw({ canvas, image, hatched }) {
+  if (!canvas.clientWidth || !canvas.clientHeight) return;
+  const ratio = Math.max(1, devicePixelRatio), scale = scaleOf(canvas) * ratio, context = canvas.getContext("2d");
+  const width = Math.round(canvas.clientWidth * ratio), height = Math.round(canvas.clientHeight * ratio);
+  for (const one of [context, veil]) {
+    Object.assign(one.canvas, { width, height }); // which clears it, too
+    one.setTransform(scale, 0, 0, scale, width / 2 - state.x * scale, height / 2 - state.y * scale);
+    one.imageSmoothingEnabled = scale < 1;
+  }
+  veil.drawImage(hatched.canvas, 0, 0);
+  veil.resetTransform();
+  Object.assign(veil, { globalCompositeOperation: "source-in", fillStyle: hatching(ratio) });
+  veil.fillRect(0, 0, width, height);
+  context.globalAlpha = 1 - 0.6 * state.opacity;
+  if (page.picture) context.drawImage($("picture"), 0, 0, W, H);
+  context.globalAlpha = state.opacity;
+  context.drawImage(image.canvas, 0, 0);
+  Object.assign(context, { strokeStyle: "#fff", lineWidth: (2 * ratio) / scale, shadowColor: "#000", shadowBlur: 5 });
+  if (state.pixel >= 0) context.strokeRect(state.pixel % W, Math.floor(state.pixel / W), 1, 1);
+  context.resetTransform();
+  context.drawImage(veil.canvas, 0, 0);
+}
+
+// ---- Numbers
+function showNumbers({ system: s, k }, place) {
+  const [low, high] = wilson(s.an[k], s.an[k] + s.mn[k]), errors = s.mn[k] + s.mr[k];
+  fill($(`numbers${place}`), { kept: 1 - s.gone[k] / s.pixels, accuracy: accuracy(s, k), low, high, refused: refused(s, k),
+    before: (s.an[k] + s.ar[k]) / s.n, caught: s.mr[k] / errors, errors: errors.toLocaleString("en"), threshold: String(thresholdOf(s, k)) });
+  const { left, right, top, bottom, floor } = page.box, x = left + refused(s, k) * (right - left);
+  const y = (share) => bottom - ((share - floor) / (1 - floor)) * (bottom - top);
+  $(`now${place}`).innerHTML = s.an[k] + s.mn[k] === 0 ? "" : // nothing but numbers
+    `<line x1="${x}" x2="${x}" y1="${y(low)}" y2="${y(high)}"/><circle cx="${x}" cy="${y(accuracy(s, k))}" r="6.5"/>`;
+}
+
+function showClasses({ system: s, k, all, kept }, place) {
+  const labels = s.sampleLabels[planeOf(s, k)], ranks = s.sampleRanks[planeOf(s, k)], cut = s.thresholds ? k : 1;
+  const sure = new Uint32Array(256), right = new Uint32Array(256);
+  labels.forEach((label, i) => { if (ranks[i] >= cut) sure[label]++, (right[label] += label === s.truth[i]); });
+  for (const row of $("classes").tBodies[0].rows) {
+    const code = +row.dataset.code, share = kept[code] / all[code];
+    fill(row, { [`all${place}`]: all[code] / s.pixels, [`kept${place}`]: share, [`right${place}`]: right[code] / sure[code] });
+    row.style.setProperty("--kept", share || 0);
+  }
+}
+
+function showPixel() {
+  const i = state.pixel, row = Math.floor(i / W), column = i % W, [x, dx, y, dy] = page.place || [];
+  if ($("pixel").classList.toggle("empty", i < 0)) return;
+  const named = (code) => (code ? page.classes[code - 1] : "none"), known = page.reference?.[i];
+  const place = page.place ? `, x ${+(x + column * dx).toFixed(3)}, y ${+(y + row * dy).toFixed(3)}` : "";
+  fill($("pixel"), { where: `row ${row * page.step}, column ${column * page.step}${place}`,
+    reference: named(known) + (known && !page.test[i] ? ", not a test pixel" : "") });
+  shown().forEach(({ system: s, k }, n) => {
+    const plane = planeOf(s, k), label = s.labels[plane][i], last = lastKept(s, i), about = s.cells < s.points - 1 ? "about " : "";
+    const sure = s.thresholds ? `confidence ${about}${+s.thresholds[last].toPrecision(4)}, ` : "";
+    fill($("pixel"), { [`label${n}`]: label ? `${named(label)}, ${s.ranks[plane][i] < cutOf(s, k) ? "rejected" : "kept"}` : "no data",
+      [`sure${n}`]: label ? `${sure}kept until ${percent(s.gone[last] / s.pixels)} of the map is rejected` : "" });
+  });
+  if (page.spectra) $("spectrum").setAttribute("d", spectrumPath(i));
+}
+
+function spectrumPath(i) {
+  const { places, mean, basis, scores, components } = page.spectra, values = Array.from(mean), n = values.length;
+  for (let b = 0; b < n; b++) for (let c = 0; c < components; c++) values[b] += basis[c * n + b] * scores[c * W * H + i];
+  const low = Math.min(0, ...values), range = Math.max(...values) - low || 1;
+  return places.map(([x, joined], b) => `${joined ? "L" : "M"}${x} ${84 - (78 * (values[b] - low)) / range}`).join("");
+}
+
+// ---- Changes
+function update() {
+  asked = 0;
+  const pair = state.beside >= 0 && state.beside !== state.system, places = pair ? [state.system, state.beside] : [state.system];
+  document.documentElement.dataset.theme = state.dark ? "dark" : "light";
+  document.body.className = [pair ? "pair" : "single", state.zoom > 1 ? "zoomed" : "whole", state.layer].join(" ");
+  views[1].figure.hidden = !pair;
+  places.forEach((system, place) => {
+    const view = Object.assign(views[place], { system: systems[system], k: pointOf(systems[system]) });
+    const picture = [system, view.k, state.layer, state.only, state.dark].join();
+    if (view.picture !== picture) paint(Object.assign(view, { picture }));
+    fill(document, { [`system${place}`]: view.system.name });
+    draw(view), showNumbers(view, place), showClasses(view, place);
+  });
+  for (const node of document.querySelectorAll("[data-system]")) node.dataset.place = places.indexOf(+node.dataset.system);
+  const { system: s, k } = views[0], best = cheapest(s, state.cost), costs = [best, k].map((point) => costAt(s, point, state.cost).toFixed(3));
+  if (state.by === "cost") form.elements.r.value = s.gone[k] / s.pixels;
+  const below = s.thresholds ? `confidence below ${thresholdOf(s, k).toPrecision(4)}` : `point ${k + 1} of ${s.points}`;
+  fill(document, { share: s.gone[k] / s.pixels, below, right: accuracy(s, k), cost: state.cost.toFixed(2),
+    best: s.gone[best] / s.pixels, least: costs[0], here: costs[1] });
+  showPixel();
+  const told = Object.entries(state).filter(([name, value]) => value !== opened[name])
+    .map(([name, value]) => [name, typeof value === "number" ? +value.toFixed(5) : value]);
+  clearTimeout(linkTimer);
+  linkTimer = setTimeout(() => history.replaceState(null, "", "#" + new URLSearchParams(told)), 250);
+}
+
+function set(values) {
+  for (const name in values) if (form.elements[name]) form.elements[name].value = values[name];
+  state = Object.fromEntries([...new FormData(form)].map(([name, text]) => [name, isNaN(text) ? text : +text]));
+  asked ||= requestAnimationFrame(update);
+}
+const offset = (canvas, event) => [event.offsetX - canvas.clientWidth / 2, event.offsetY - canvas.clientHeight / 2];
+
+// Zooms about a place of the screen, so far from the middle of the map, and shifts by some pixels.
+function move(canvas, factor, [px, py] = [0, 0], [dx, dy] = [0, 0]) {
+  const before = scaleOf(canvas), zoom = within(1, state.zoom * factor, 60), after = (before * zoom) / state.zoom;
+  const middle = (now, p, d, size) => (zoom === 1 ? size / 2 : within(0, now + p / before - (p + d) / after, size));
+  set({ zoom, x: middle(state.x, px, dx, W), y: middle(state.y, py, dy, H) });
+}
+
+const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1], "+": 1.4, "=": 1.4, "-": 1 / 1.4, 0: 0 };
+for (const { canvas } of views) {
+  canvas.onwheel = (event) => { event.preventDefault(); move(canvas, 1.0015 ** -event.deltaY, offset(canvas, event)); };
+  canvas.onpointerdown = (event) => { canvas.setPointerCapture(event.pointerId); fingers.set(event.pointerId, event); travelled = 0; };
+  canvas.onpointermove = (event) => {
+    const before = fingers.get(event.pointerId), other = [...fingers.values()].find((one) => one.pointerId !== event.pointerId);
+    if (!before) return;
+    const apart = (one) => Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+    const shift = other ? [0, 0] : [event.clientX - before.clientX, event.clientY - before.clientY];
+    travelled += other ? 99 : Math.hypot(...shift);
+    fingers.set(event.pointerId, event);
+    move(canvas, other ? apart(event) / apart(before) : 1, offset(canvas, event), shift);
+  };
+  canvas.onpointerup = canvas.onpointercancel = (event) => {
+    const [x, y] = offset(canvas, event).map((p, axis) => Math.floor([state.x, state.y][axis] + p / scaleOf(canvas)));
+    if (event.type === "pointerup" && travelled < 5 && x >= 0 && x < W && y >= 0 && y < H) set({ pixel: y * W + x });
+    fingers.delete(event.pointerId);
+  };
+  canvas.onkeydown = (event) => {
+    const key = KEYS[event.key], [dx, dy] = key?.length ? key : [0, 0];
+    if (key === undefined) return;
+    event.preventDefault();
+    if (event.shiftKey && key.length) set({ pixel: within(0, Math.max(0, state.pixel) + dx + W * dy, W * H - 1) });
+    else move(canvas, key.length ? 1 : key, [0, 0], [-60 * dx, -60 * dy]);
+  };
+}
+
+// A press on the curve takes the nearest point of the first system.
+$("curve").onpointerdown = $("curve").onpointermove = (event) => {
+  const { system: s } = views[0], box = $("curve").getBoundingClientRect(), { left, right, width } = page.box;
+  const share = (((event.clientX - box.left) / box.width) * width - left) / (right - left);
+  if (event.buttons) set({ by: "r", r: s.gone[nearest(s.ar.map((count, k) => count + s.mr[k]), share * s.n)] / s.pixels });
+};
+
+const download = (name, blob) => Object.assign(document.createElement("a"), { download: name, href: URL.createObjectURL(blob) }).click();
+const downloadMap = ({ canvas, system }) => canvas.toBlob((blob) => download(`${system.name}.png`, blob));
+
+function downloadPoints() {
+  const columns = (s, k) => ({ system: JSON.stringify(s.name), threshold: thresholdOf(s, k), rejected_share_of_map: s.gone[k] / s.pixels,
+    rejected_fraction: refused(s, k), nonrejected_accuracy: accuracy(s, k), classification_quality: (s.an[k] + s.mr[k]) / s.n,
+    accurate_kept: s.an[k], misclassified_kept: s.mn[k], accurate_rejected: s.ar[k], misclassified_rejected: s.mr[k] });
+  const rows = shown().flatMap(({ system: s }) => Array.from(s.gone, (_, k) => Object.values(columns(s, k)).join()));
+  download("operating_points.csv", new Blob([[Object.keys(columns(systems[0], 0)).join(), ...rows, ""].join("\n")]));
+}
+
+const zoomBy = (factor) => () => move(views[0].canvas, factor);
+const BUTTONS = { png: () => shown().forEach(downloadMap), csv: downloadPoints, closer: zoomBy(1.4), farther: zoomBy(1 / 1.4), fit: zoomBy(0) };
+
+async function start() {
+  await unpackAll(page);
+  await $("picture")?.decode();
+  for (const s of systems) s.n = s.an[0] + s.mn[0] + s.ar[0] + s.mr[0];
+  set({ dark: +matchMedia("(prefers-color-scheme: dark)").matches });
+  opened = state;
+  const follow = () => set({ ...opened, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) });
+  follow();
+  addEventListener("hashchange", follow);
+  addEventListener("resize", () => set({}));
+  addEventListener("input", ({ target }) => set(["r", "cost"].includes(target.name) ? { by: target.name } : {}));
+  addEventListener("click", ({ target }) => (target.dataset.share ? set({ by: "r", r: target.dataset.share }) : BUTTONS[target.id]?.()));
+}
+
+start().catch((error) => fill(document, { trouble: `This page cannot be shown (${error.message}). It needs a browser of 2023 or later.` }));

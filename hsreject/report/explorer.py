@@ -1,0 +1,291 @@
+"""The explorer: one HTML file in which a reader moves the rejected fraction of a map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import count
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.files import check_target, replacing
+from hsreject.measures.inputs import one_fraction
+from hsreject.progress import ProgressCallback, no_progress
+from hsreject.report.explorer_payload import Contents, script_json
+from hsreject.report.explorer_systems import MapStack, map_stack
+from hsreject.report.page import read_source, render
+from hsreject.schema import (
+    CUBE_DIMS,
+    NO_REFERENCE,
+    OPERATING_POINT,
+    REJECTION_COST,
+    REJECTOR,
+    as_label_map,
+    check_dims,
+    check_same_grid,
+)
+
+MOST_PIXELS = 4_000_000
+LARGEST_PAGE = 8_000_000
+"""Bytes: what a mail takes, and a phone opens."""
+
+_LAYER_TITLES = {
+    "labels": "Labels",
+    "outcome": "Outcome",
+    "confidence": "Confidence",
+    "reference": "Reference",
+}
+_MOST_CLASSES = 255  # a byte per pixel, in which 0 is no data
+_MOST_PLANE_PIXELS = 40_000_000  # of all maps together, unpacked in the browser
+_SMALLEST_SIDE = 200  # pixels: a page is not made smaller than that
+
+
+def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may show)
+    maps: xr.Dataset | Mapping[str, xr.Dataset],
+    path: str | PathLike[str],
+    *,
+    reference: xr.DataArray | NDArray[Any] | None = None,
+    scene: xr.DataArray | None = None,
+    title: str | None = None,
+    classes: ClassTable | None = None,
+    fraction: float | None = None,
+    rejection_cost: float | None = None,
+    certified: float | Mapping[str, float] | None = None,
+    nodata: int | None = None,
+    overwrite: bool = False,
+    progress: ProgressCallback = no_progress,
+) -> Path:
+    r"""Write one HTML file in which a reader moves the rejected fraction and sees what it is worth.
+
+    The page needs no network and no other file. It shows the map, what share of it is kept, the
+    accuracy A of the kept reference pixels with its 95 % interval, the curve of
+    :func:`hsreject.rejection_curve`, every class, and the cheapest operating point for a cost of
+    a rejection that the reader sets. The interval is Wilson's, with n kept, z = 1.96:
+
+    .. math:: \frac{A + z^2/2n \pm z \sqrt{A (1 - A)/n + z^2/4n^2}}{1 + z^2/n}
+
+    It takes the reference pixels for a random sample (Wilson 1927,
+    doi:10.1080/01621459.1927.10502953).
+
+    Parameters
+    ----------
+    maps : Dataset, or mapping of names to Datasets
+        `label` (y, x) of integers from 1 and `confidence` (y, x), larger is surer, NaN without
+        data. Several systems, which the page shows side by side, are a mapping or lie along the
+        dimension `rejector`, as in the result of :func:`hsreject.run`. A system whose labels change
+        with the rejected fraction, such as joint rejection, has `label` and `rejected`
+        (operating_point, y, x) instead.
+    path : path
+        The file to make; ``.html`` is usual.
+    reference : map (y, x) of int, optional
+        Classes of the pixels to measure on, 0 elsewhere; `test`, else `reference`, of the Dataset
+        when not given. Without any the page works, and says nothing of accuracy.
+    scene : DataArray (band, y, x), optional
+        For a false-color picture and, if they take less than 1.5 MB, for spectra: as 12 principal
+        components of 8 bits. `image`, else `false_color`, of the Dataset when not given.
+    title : str, optional
+        Above the map; the title of the Dataset when not given.
+    classes : ClassTable, optional
+        Names and colors; those that labels or reference carry when not given. At most 255.
+    fraction : float in [0, 1], optional
+        Share of the map that is rejected when the page opens: that of the Dataset, or 0.1.
+    rejection_cost : float in [0, 1], optional
+        Open at the cheapest point for this cost of a rejection, an error being 1, instead.
+    certified : float, or mapping of names of systems to floats, optional
+        A threshold that the page marks as certified.
+    nodata : int, optional
+        One more label that means no data.
+    overwrite : bool
+        Replace a file that is already there.
+    progress : ProgressCallback
+        Called as the page is made.
+
+    Returns
+    -------
+    Path
+        The file. Of more than 4 million pixels, or where it would exceed 8 MB, the map shows every
+        n-th row and column and says so; the accuracy is that of all reference pixels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> maps = xr.Dataset({
+    ...     "label": (("y", "x"), [[1, 1, 2, 2]]),
+    ...     "confidence": (("y", "x"), [[0.9, 0.3, 0.8, 0.6]]),
+    ... })
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_explorer(maps, f"{folder}/page.html", reference=np.array([[1, 2, 2, 2]]))
+    ...     "<canvas" in page.read_text(encoding="utf-8")
+    True
+    """
+    target = Path(path)
+    check_target(target, overwrite=overwrite)
+    systems, shared = _named_systems(maps)
+    stacks = {name: map_stack(one, name=name, nodata=nodata) for name, one in systems.items()}
+    first, *others = systems
+    grid = systems[first]["label"]
+    for name in others:
+        check_same_grid(grid, systems[name]["label"], names=(first, name))
+    reference_maps = _references(shared, reference, grid)
+    contents = Contents.of(
+        stacks,
+        reference_maps,
+        classes=_class_table(stacks, reference_maps, grid, classes),
+        scene=_scene(shared, scene, grid),
+        certified=_certified(certified, list(systems)),
+        grid=grid,
+    )
+    start = shared.attrs.get("fraction", 0.1) if fraction is None else fraction
+    head = {
+        "title": str(title or shared.attrs.get("title", "Map with rejection")),
+        "share": one_fraction(start, name="fraction"),
+        "cost": None if rejection_cost is None else _one_cost(rejection_cost),
+    }
+    page = _page(head, contents, _first_step(stacks), progress)
+    with replacing(target, overwrite=overwrite) as work:
+        work.write_text(page, encoding="utf-8")
+    progress("page", 1, 1)
+    return target
+
+
+def _page(
+    head: Mapping[str, Any], contents: Contents, first_step: int, progress: ProgressCallback
+) -> str:
+    """Return the page, of as many pixels as fit into the largest one."""
+    for step in count(first_step):
+        progress("page", step - first_step, None)
+        shown = {**head, **contents.at(step)}
+        page = render(
+            "explorer.html.jinja",
+            page=shown,
+            layer_titles=_LAYER_TITLES,
+            style=read_source("explorer.css"),
+            script=read_source("explorer.js"),
+            payload=script_json({**shown, "picture": shown["picture"] is not None}),
+        )
+        if len(page) <= LARGEST_PAGE or min(shown["height"], shown["width"]) < 2 * _SMALLEST_SIDE:
+            break
+    return page
+
+
+def _named_systems(
+    maps: xr.Dataset | Mapping[str, xr.Dataset],
+) -> tuple[dict[str, xr.Dataset], xr.Dataset]:
+    """Return the maps of each system by its name, and the Dataset that holds what they share."""
+    given: Any = {"map": maps} if isinstance(maps, xr.Dataset) else maps
+    if not isinstance(given, Mapping) or not given:
+        raise InputError(
+            "maps must be a Dataset with label and confidence (y, x), or several of them by name "
+            f"(got {type(maps).__name__})."
+        )
+    for name, one in given.items():
+        if not isinstance(one, xr.Dataset):
+            raise InputError(
+                f"{name} must be a Dataset with label and confidence (got {type(one).__name__})."
+            )
+    shared = next(iter(given.values()))
+    if isinstance(maps, xr.Dataset) and REJECTOR in maps.dims:
+        given = _along_rejector(maps)
+    return {str(name): one for name, one in given.items()}, shared
+
+
+def _along_rejector(maps: xr.Dataset) -> dict[str, xr.Dataset]:
+    """Return the maps of each rejector, the last one that has a threshold first.
+
+    One without a threshold has no more than the point that it was asked for.
+    """
+    systems: dict[str, xr.Dataset] = {}
+    for name in maps[REJECTOR].values:
+        one = maps.sel({REJECTOR: name}, drop=True)
+        if one.get("has_threshold", True):
+            systems = {str(name): one, **systems}
+        else:
+            systems[str(name)] = one[["label", "rejected"]].expand_dims(OPERATING_POINT)
+    return systems
+
+
+def _references(
+    shared: xr.Dataset, given: xr.DataArray | NDArray[Any] | None, grid: xr.DataArray
+) -> dict[str, xr.DataArray]:
+    """Return what is known, as `reference`, and where is measured, as `test`; or nothing."""
+    known: Any = shared.get("reference", shared.get("test")) if given is None else given
+    measured: Any = shared.get("test", known) if given is None else given
+    if known is None:
+        return {}
+    found = {}
+    for name, array in (("reference", known), ("test", measured)):
+        found[name] = as_label_map(array, name="reference")
+        check_same_grid(grid, found[name], names=("the label map", "reference"))
+    if not (found["test"].values != NO_REFERENCE).any():
+        raise InputError(
+            "reference is 0 everywhere, which means no reference. Give labels with class values "
+            "from 1, or no reference: the page works without."
+        )
+    return found
+
+
+def _scene(
+    shared: xr.Dataset, given: xr.DataArray | None, grid: xr.DataArray
+) -> xr.DataArray | None:
+    scene = given
+    for name in ("image", "false_color"):
+        scene = shared.get(name) if scene is None else scene
+    if scene is None:
+        return None
+    scene = check_dims(scene, CUBE_DIMS, name="scene")
+    check_same_grid(grid, scene, names=("the label map", "scene"))
+    return scene
+
+
+def _class_table(
+    stacks: Mapping[str, MapStack],
+    references: Mapping[str, xr.DataArray],
+    grid: xr.DataArray,
+    given: ClassTable | None,
+) -> ClassTable:
+    """Return the classes that occur, with the names and colors that somebody gave them."""
+    found = [np.unique(stack.label[:, stack.has_data]) for stack in stacks.values()]
+    found += [np.unique(array.values) for array in references.values()]
+    values = {int(value) for value in np.concatenate(found)} - {NO_REFERENCE}
+    if len(values) > _MOST_CLASSES:
+        raise InputError(
+            f"The maps hold {len(values)} classes, and a page shows at most {_MOST_CLASSES}. Merge "
+            "classes; or, if the labels are clusters or identifiers, give a map of classes."
+        )
+    carried = [ClassTable.from_attrs(array.attrs) for array in (grid, *references.values())]
+    known = given or next((table for table in carried if table is not None), None)
+    table = (known or ClassTable.plain([])).completed(values)
+    return table.subset([value for value in table.values if value in values])
+
+
+def _certified(given: float | Mapping[str, float] | None, names: list[str]) -> Mapping[str, float]:
+    """Return certified thresholds by system; a single one is that of the first system."""
+    if given is None:
+        return {}
+    thresholds = given if isinstance(given, Mapping) else {names[0]: given}
+    unknown = sorted(set(thresholds) - set(names))
+    if unknown:
+        raise InputError(
+            f"certified names {unknown[0]!r}, which is not a system of the page (it has "
+            f"{', '.join(names)})."
+        )
+    return {name: float(threshold) for name, threshold in thresholds.items()}
+
+
+def _one_cost(rejection_cost: float) -> float:
+    return one_fraction(rejection_cost, name=REJECTION_COST)
+
+
+def _first_step(stacks: Mapping[str, MapStack]) -> int:
+    """Return every how many rows and columns a page shows at least."""
+    n_pixels = next(iter(stacks.values())).has_data.size
+    n_planes = sum(2 * len(stack.label) for stack in stacks.values())
+    most = min(MOST_PIXELS, _MOST_PLANE_PIXELS // n_planes)
+    return math.ceil(math.sqrt(n_pixels / most)) if n_pixels > most else 1

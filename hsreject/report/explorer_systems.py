@@ -1,0 +1,244 @@
+"""Systems of an explorer: the operating points of a map, and what the map shows at each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject.errors import InputError
+from hsreject.measures.cost import cost_envelope
+from hsreject.measures.curve import nearest_points, rejection_curve
+from hsreject.schema import (
+    MAP_DIMS,
+    OPERATING_POINT,
+    REJECTED,
+    as_map,
+    check_dims,
+    check_label_type,
+    fill_value,
+    nodata_label,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_LEVELS = 65_535
+"""Thresholds of a system at most: ranks of pixels are numbers of 16 bits."""
+
+FINE_PIXELS = 1 << 20
+"""Maps of more pixels show 256 ranks, so that a pixel takes one byte; numbers stay exact."""
+
+MOST_SAMPLES = 200_000
+"""Reference pixels behind the table of classes; of more every n-th is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class MapStack:
+    """Labels and what rejects them, on the full grid: one plane, or one per operating point."""
+
+    label: NDArray[Any]  # (plane, y, x)
+    has_data: NDArray[np.bool_]  # (y, x)
+    confidence: NDArray[Any] | None  # (y, x), for one plane
+    rejected: NDArray[np.bool_] | None  # (plane, y, x), where each plane is an operating point
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """A map that rejects more or less: its operating points, r ascending, and its pixels.
+
+    A threshold gives one plane of labels and ranks: point k rejects the ranks below k. Maps that
+    differ from point to point give a plane per point, with rank 0 where it rejects, else 1.
+    """
+
+    name: str
+    codes: NDArray[np.uint8]  # (plane, y, x) as shown: 1 + place in the class table, 0 is no data
+    ranks: NDArray[np.uint16]  # (plane, y, x) as shown
+    table: NDArray[np.int64]  # (column, point): rejected pixels of the map, then the four counts
+    thresholds: NDArray[np.floating] | None  # of each point but the last, which rejects everything
+    truth: NDArray[np.uint8]  # codes of the reference at the samples
+    sample_codes: NDArray[np.uint8]  # (plane, sample)
+    sample_ranks: NDArray[np.uint16]  # (plane, sample)
+    certified: int | None = None  # point of the certified threshold
+
+    @property
+    def n_cells(self) -> int:
+        """How many ranks the planes tell apart: all of them, or 256 on a large map."""
+        if self.thresholds is None:
+            return 1
+        fine = self.codes[0].size <= FINE_PIXELS
+        return self.thresholds.size if fine else min(self.thresholds.size, 256)
+
+
+def map_stack(maps: xr.Dataset, *, name: str, nodata: int | None) -> MapStack:
+    """Return the maps of one system, checked, or say what is wrong with them."""
+    if "label" not in maps:
+        raise InputError(f"{name} has no variable 'label' (it has {', '.join(map(str, maps))}).")
+    by_point = OPERATING_POINT in maps["label"].dims
+    needed = "rejected" if by_point else "confidence"
+    if needed not in maps:
+        raise InputError(
+            f"{name} has no variable '{needed}' beside 'label' (it has "
+            f"{', '.join(map(str, maps))}). One label map needs a confidence, larger is surer; a "
+            f"label map for each '{OPERATING_POINT}' needs a map of what that point rejects."
+        )
+    dims = (OPERATING_POINT, *MAP_DIMS) if by_point else MAP_DIMS
+    label = check_dims(maps["label"], dims, name="label")
+    check_label_type(label.dtype, name="label")
+    values = label.values.reshape(-1, *label.shape[-2:])
+    has_data: Any = ~np.isin(values, _nodata_values(label, nodata)).any(axis=0)
+    if by_point:
+        rejected = check_dims(maps["rejected"], dims, name="rejected").values.astype(bool)
+        _check_labels(values, has_data, name)
+        return MapStack(values, has_data, None, rejected)
+    confidence = as_map(maps["confidence"], name="confidence").values
+    has_data &= ~np.isnan(confidence)
+    _check_labels(values, has_data, name)
+    _check_confidence(confidence[has_data], name)
+    return MapStack(values, has_data, confidence, None)
+
+
+def _nodata_values(label: xr.DataArray, nodata: int | None) -> list[int]:
+    """Return the labels that mean no data: the given one, that of the file, that of the type."""
+    unsigned = label.dtype.kind == "u"
+    marks = (nodata, fill_value(label), nodata_label(label.dtype) if unsigned else None)
+    return [int(mark) for mark in marks if mark is not None]
+
+
+def _check_labels(values: NDArray[Any], has_data: NDArray[np.bool_], name: str) -> None:
+    if not has_data.any():
+        raise InputError(f"{name} has no pixel with data: there is nothing to show.")
+    lowest = values[:, has_data].min()
+    if lowest < 0:
+        raise InputError(
+            f"The labels of {name} must not be negative (found {lowest}). If that means no data, "
+            f"say nodata={lowest}."
+        )
+    n_zero = np.count_nonzero(values[:, has_data] == REJECTED)
+    if n_zero:
+        raise InputError(
+            f"The label of {name} is 0 at {n_zero} pixels that have a confidence. If 0 means "
+            "rejected, give the labels before rejection; if it means no data, say nodata=0."
+        )
+
+
+def _check_confidence(confidence: NDArray[Any], name: str) -> None:
+    if np.isinf(confidence).any():
+        raise InputError(
+            f"The confidence of {name} is infinite at {np.isinf(confidence).sum()} pixels, and no "
+            "threshold lies above that. Clip it at a largest number."
+        )
+    low, high = confidence.min(), confidence.max()
+    if low == high:
+        raise InputError(
+            f"The confidence of {name} is {low:g} everywhere, so it cannot say which pixels to "
+            "reject first. Give a map that differs from pixel to pixel, larger where surer."
+        )
+
+
+def ranked_system(
+    name: str,
+    stack: MapStack,
+    codes: NDArray[np.uint8],
+    truth: NDArray[np.uint8],
+    *,
+    step: int,
+    certified: float | None,
+) -> System:
+    """Return a system that rejects what lies below a threshold on its confidence."""
+    confidence: Any = stack.confidence
+    if confidence.dtype != np.float32:
+        confidence = confidence.astype(np.float64)
+    used = (truth > 0) & stack.has_data
+    sure, decision, known = confidence[used], codes[0][used], truth[used]
+    shown, has_data = confidence[::step, ::step], stack.has_data[::step, ::step]
+    levels = _levels(shown[has_data], sure, known == decision, certified)
+    ranks = np.where(has_data, _rank(levels, shown), 0).astype(np.uint16)
+    sample_ranks = _rank(levels, sure).astype(np.uint16)
+    groups = (ranks[has_data], sample_ranks[known == decision], sample_ranks[known != decision])
+    below = [np.append(0, np.cumsum(np.bincount(g, minlength=levels.size))) for g in groups]
+    gone, accurate, misclassified = below
+    table = np.stack(
+        [gone, accurate[-1] - accurate, misclassified[-1] - misclassified, accurate, misclassified]
+    )
+    every_nth = slice(None, None, -(-known.size // MOST_SAMPLES) or 1)
+    return System(
+        name,
+        codes=codes[:, ::step, ::step],
+        ranks=ranks[np.newaxis],
+        table=table,
+        thresholds=levels,
+        truth=known[every_nth],
+        sample_codes=decision[np.newaxis, every_nth],
+        sample_ranks=sample_ranks[np.newaxis, every_nth],
+        certified=None if certified is None else int(np.searchsorted(levels, certified)),
+    )
+
+
+def _rank(levels: NDArray[np.floating], confidence: NDArray[np.floating]) -> NDArray[np.intp]:
+    """Return how many levels beyond the lowest each confidence reaches."""
+    return np.searchsorted(levels, confidence, side="right") - 1
+
+
+def _levels(
+    shown: NDArray[np.floating],
+    sure: NDArray[np.floating],
+    correct: NDArray[np.bool_],
+    certified: float | None,
+) -> NDArray[np.floating]:
+    """Return the thresholds on offer: those of the samples' curve, and others between them.
+
+    All distinct confidences if they are few enough; else what moves the curve comes first, the
+    corners of the cost envelope above all, and quantiles of the map fill up what is left.
+    """
+    given = np.array([] if certified is None else [certified], dtype=shown.dtype)
+    every = np.unique(np.concatenate([shown, sure, given]))
+    if every.size <= MOST_LEVELS:
+        return every
+    of_curve = np.unique(sure)
+    if of_curve.size > MOST_LEVELS // 2:
+        curve = rejection_curve(correct, sure)
+        spaced = nearest_points(curve["rejected_fraction"].values, MOST_LEVELS // 2)
+        corners = cost_envelope(curve)["index"].values
+        of_curve = curve["threshold"].values[np.union1d(spaced, corners)]
+        of_curve = of_curve[np.isfinite(of_curve)].astype(shown.dtype)
+    chosen = np.union1d(of_curve, given)
+    ascending = np.sort(shown)
+    places = np.linspace(0, shown.size - 1, MOST_LEVELS - chosen.size).astype(np.intp)
+    return np.union1d(chosen, ascending[places])
+
+
+def system_of_points(
+    name: str,
+    stack: MapStack,
+    codes: NDArray[np.uint8],
+    truth: NDArray[np.uint8],
+    *,
+    step: int,
+) -> System:
+    """Return a system with maps of its own at each operating point, such as joint rejection."""
+    kept: Any = ~np.asarray(stack.rejected)
+    shown_data = stack.has_data[::step, ::step]
+    shown_kept = kept[:, ::step, ::step]
+    used = (truth > 0) & stack.has_data
+    known, decision, sample_kept = truth[used], codes[:, used], kept[:, used]
+    right = decision == known
+    columns = (
+        (~shown_kept & shown_data).sum(axis=(1, 2)),
+        *(group.sum(axis=1) for group in (right & sample_kept, ~right & sample_kept)),
+        *(group.sum(axis=1) for group in (right & ~sample_kept, ~right & ~sample_kept)),
+    )
+    order = np.argsort(columns[0], kind="stable")
+    every_nth = slice(None, None, -(-known.size // MOST_SAMPLES) or 1)
+    return System(
+        name,
+        codes=codes[order][:, ::step, ::step],
+        ranks=shown_kept[order].astype(np.uint16),
+        table=np.stack(columns)[:, order],
+        thresholds=None,
+        truth=known[every_nth],
+        sample_codes=decision[order][:, every_nth],
+        sample_ranks=sample_kept[order][:, every_nth].astype(np.uint16),
+    )
