@@ -45,7 +45,7 @@ def rows() -> Iterator[Row]:
     }
     ours = {name: best_seconds(run, repeat=3) for name, run in runs.items()}
     for name, grid, feature, wanted in (
-        ("110 candidates, 5 folds, bands", GUIDE_GRID, hr.Scale(), "<= 2.5 times"),
+        ("110 candidates, 5 folds, bands", GUIDE_GRID, hr.Scale(), "<= 2 times"),
         ("110 candidates, 5 folds, 15 MNF", GUIDE_GRID, hr.MNF(15), ""),
         ("25 candidates, 5 folds, 15 MNF", COARSE_GRID, hr.MNF(15), ""),
     ):

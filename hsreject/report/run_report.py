@@ -234,7 +234,8 @@ def _measures(dataset: xr.Dataset) -> Iterator[Drawn]:
     curves = _rejector_curves(dataset)
     names, with_threshold = dataset[REJECTOR].values, dataset["has_threshold"].values
     isolated = [str(name) for name in names[~with_threshold]]
-    shown = str((names[with_threshold] if with_threshold.any() else names)[-1])
+    idle = bool(dataset["context_is_idle"][0])  # then all are alike, and the first is the plainest
+    shown = str((names[with_threshold] if with_threshold.any() else names)[0 if idle else -1])
     yield (
         "overview",
         figures.overview(dataset, curves, shown, isolated),
