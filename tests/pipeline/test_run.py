@@ -69,7 +69,7 @@ def test_novelty_in_a_run_is_that_of_the_parts() -> None:
     result = hr.run({**SMALL, "rejectors": aware})
     assert "class_p_value" not in result  # as large as the probabilities
     cube, labels = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
-    training, test = hr.sample_per_class(labels, 10, seed=3)
+    training, _ = hr.sample_per_class(labels, 10, seed=3)
     features = hr.PCA(4).fit_transform(cube)
     maps = result[["probability", "hidden_field"]]
     maps["class_p_value"] = hr.Novelty().fit(features, training).p_value(features)
