@@ -209,7 +209,7 @@ def _windows(
 
 def _starts(size: int) -> list[int]:
     """Return where windows start along a dimension: evenly, from one end to the other."""
-    n_windows = min(N_WINDOWS, math.ceil(size / WINDOW))
+    n_windows = min(N_WINDOWS, max(size // WINDOW, 1))
     starts = np.linspace(0, max(size - WINDOW, 0), n_windows).round().astype(int)
     return starts.tolist()  # type: ignore[no-any-return]  # NumPy does not say
 

@@ -83,6 +83,8 @@ class MapSummary:
         """How many pixels are unlike the training pixels, in a line."""
         if self.kinship is None:
             return ""
+        if self.kinship.shrunk:
+            return "unlike the training pixels: all of them, to the model they are all alike"
         if self.n_novel is None:
             share, of = self.kinship.novel_share, f"{self.kinship.n_sampled} pixels looked at"
             return f"unlike the training pixels: {100 * share:.2f} % of {of}"
@@ -119,6 +121,7 @@ class MapSummary:
         told: dict[str, Any] = {
             "pixels_looked_at": self.kinship.n_sampled,
             "novel_share_of_these": self.kinship.novel_share,
+            "all_alike": self.kinship.shrunk,
         }
         if self.n_novel is not None:
             told |= {"pixels_novel": self.n_novel, "novel_share": self.n_novel / self.n_pixels}

@@ -147,7 +147,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tm
         assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")
 def test_a_foreign_scene_is_refused_until_allowed(capsys, files, cube, tmp_path) -> None:
     path = write_scene(10_000 * cube, tmp_path / "scaled.tif", "GTiff")
     arguments = ("map", path, "--model", files["model"], "--out", tmp_path / "out")
@@ -162,6 +161,7 @@ def test_a_foreign_scene_is_refused_until_allowed(capsys, files, cube, tmp_path)
     assert summary["foreign"]["novel_share_of_these"] == 1
 
 
+@pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")
 def test_arrays_are_mapped_as_the_options_say_and_a_guess_is_one_line(
     capsys, files, cube, tmp_path
 ) -> None:
