@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,6 +22,7 @@ from hsreject.cli.console import (
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
+    from hsreject.mapping.map_scene import SceneMap
     from hsreject.mapping.map_summary import MapSummary
 
 
@@ -95,8 +98,13 @@ def show_points(model: MapModel, console: Console) -> None:
 
 
 def map_command(  # noqa: PLR0913 (one argument per option)
-    scene: Annotated[
-        Path, typer.Argument(metavar="SCENE", help="ENVI, GeoTIFF, .mat or .npy; of any size.")
+    scenes: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SCENE...",
+            help="ENVI, GeoTIFF, EMIT and other products, .mat or .npy; of any size. Several, a "
+            "folder or a list in a text file: each gets a folder of its own inside --out.",
+        ),
     ],
     *,
     model: Annotated[Path, typer.Option("--model", "-m", help="Made by 'hsreject train'.")],
@@ -144,9 +152,11 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         int | None,
         typer.Option(help="Blocks at a time; by default as many as cores and memory allow."),
     ] = None,
-    scheduler: Annotated[
+    address: Annotated[
         str | None,
-        typer.Option(help="Address of a dask cluster, such as tcp://127.0.0.1:8786."),
+        typer.Option(
+            "--cluster", help="Address of a dask scheduler, such as tcp://127.0.0.1:8786."
+        ),
     ] = None,
     variable: Annotated[
         str | None, typer.Option(help="Which array of a .mat file is the scene, if it has several.")
@@ -158,39 +168,79 @@ def map_command(  # noqa: PLR0913 (one argument per option)
 
     Give one of --fraction, --threshold, --accuracy, --rejection-cost and --certificate. Accuracy
     and cost take the threshold that the test pixels of the training scene ask for. Scenes larger
-    than memory are mapped in blocks.
+    than memory are mapped in blocks. Of several scenes, those that are finished are skipped, and
+    one that fails does not stop the others: the exit code is then 1.
     """
-    check_there(scene, model, certificate)
+    check_there(*scenes, model, certificate)
     from hsreject.mapping.blocks import cluster
     from hsreject.mapping.map_scene import map_scene
 
+    options: dict[str, Any] = {
+        "fraction": fraction,
+        "threshold": threshold,
+        "accuracy": accuracy,
+        "rejection_cost": rejection_cost,
+        "certificate": certificate,
+        "variable": variable,
+        "band_axis": band_axis,
+        "match_bands": match_bands,
+        "foreign": foreign,
+        "memory": memory,
+        "block_size": block_size,
+    }
+    console = Console(highlight=False)
     with (
         saying_how_to_go_on(),
         progress_on(Console(stderr=True)) as progress,
-        cluster(scheduler),
+        cluster(address),
     ):
-        made = map_scene(
-            scene,
-            model,
-            out=out,
-            fraction=fraction,
-            threshold=threshold,
-            accuracy=accuracy,
-            rejection_cost=rejection_cost,
-            certificate=certificate,
-            variable=variable,
-            band_axis=band_axis,
-            match_bands=match_bands,
-            foreign=foreign,
-            memory=memory,
-            block_size=block_size,
-            n_workers=n_workers,
-            overwrite=overwrite,
-            progress=progress,
+        mapped: Callable[..., SceneMap] = partial(
+            map_scene, n_workers=n_workers, progress=progress, **options
         )
-    console = Console(highlight=False)
+        only, *others = scenes
+        if others or only.is_dir() or only.suffix.lower() == ".txt":
+            failed = _map_all(scenes, mapped, model, out, options, console)
+            if failed:
+                raise typer.Exit(1)
+            return
+        made = mapped(only, model, out=out, overwrite=overwrite)
     show_summary(made.summary, console)
     console.print(f"wrote {out}", soft_wrap=True, markup=False)
+
+
+def _map_all(
+    scenes: Sequence[Path],
+    mapped: Callable[..., SceneMap],
+    model: Path,
+    out: Path,
+    options: Mapping[str, object],
+    console: Console,
+) -> int:
+    """Map several scenes, print what became of each, and return how many failed."""
+    from hsreject.mapping.archive import FAILED, SUMMARY, ArchiveRow, find_scenes, map_archive
+    from hsreject.mapping.map_scene import open_map_model
+
+    trained = open_map_model(model)
+
+    def map_one(scene: Path, folder: Path, overwrite: bool) -> SceneMap:  # noqa: FBT001
+        return mapped(scene, trained, out=folder, overwrite=overwrite)
+
+    def tell(row: ArchiveRow, number: int, total: int) -> None:
+        kept = row.cells["kept_share"]
+        more = f", kept {100 * float(kept):.1f} %" if kept else f": {row.error}"
+        line = f"{number}/{total} {row.scene}: {row.status}{more}"
+        console.print(line, soft_wrap=True, markup=False)
+
+    state = model.stat()
+    work = (str(model), state.st_size, state.st_mtime_ns, options)
+    rows = map_archive(find_scenes(scenes), map_one, out=out, options=work, told=tell)
+    failed = sum(row.status == FAILED for row in rows)
+    console.print(
+        f"{len(rows) - failed} of {len(rows)} scenes are mapped; see {out / SUMMARY}",
+        soft_wrap=True,
+        markup=False,
+    )
+    return failed
 
 
 def show_summary(summary: MapSummary, console: Console) -> None:

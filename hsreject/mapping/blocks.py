@@ -163,7 +163,7 @@ def cluster(address: str | None) -> Iterator[None]:
     except (OSError, ValueError) as error:
         raise InputError(
             f"There is no dask scheduler at '{address}' ({type(error).__name__}). Start one with "
-            "'dask scheduler', or leave --scheduler out."
+            "'dask scheduler', or leave --cluster out."
         ) from None
     with client:
         yield

@@ -184,7 +184,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     )
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
-    trained = model if isinstance(model, MapModel) else _map_model(model)
+    trained = model if isinstance(model, MapModel) else open_map_model(model)
     known = None if goal.name == FRACTION else _known_threshold(trained, goal, certified)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
     kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
@@ -239,7 +239,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
 
-def _map_model(path: str | PathLike[str]) -> MapModel:
+def open_map_model(path: str | PathLike[str]) -> MapModel:
+    """Return the model in a file, or say that it cannot map."""
     model = load_model(path)
     if not isinstance(model, MapModel):
         raise InputError(

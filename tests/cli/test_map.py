@@ -135,7 +135,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tm
         ({"SCENE": "nothing.tif"}, "nothing.tif"),
         ({"--memory": "plenty"}, "like '2GB'"),
         ({"--match-bands": "any"}, "exact, nearest, interpolate"),
-        ({"--scheduler": "tcp://127.0.0.1:1"}, "no dask scheduler"),
+        ({"--cluster": "tcp://127.0.0.1:1"}, "no dask scheduler"),
     ):
         options = {**usual, **changes}
         scene = options.pop("SCENE", files["GTiff"])

@@ -36,7 +36,7 @@ def test_a_cluster_gives_the_map_of_threads(address: str, tmp_path: Path) -> Non
     threads, workers = tmp_path / "threads", tmp_path / "workers"
     arguments = ("map", scene, "--model", model, "--fraction", 0.1, "--block-size", 45)
     assert call(*arguments, "--out", threads) == 0
-    assert call(*arguments, "--out", workers, "--scheduler", address) == 0
+    assert call(*arguments, "--out", workers, "--cluster", address) == 0
     for name in ("label", "label_with_rejection", "confidence"):
         file = f"{name}.tif"
         with rasterio.open(threads / file) as first, rasterio.open(workers / file) as second:
