@@ -60,7 +60,7 @@ def test_a_folder_is_mapped_and_failures_are_collected(place, tmp_path, capsys) 
     assert float(row[f"hectares {share.name}"]) == pytest.approx(
         alone.summary.hectares(share.n_kept), abs=0.01
     )
-    shown = hr.open_labels(tmp_path / "out/scene1/label.tif")
+    shown = hr.open_map(tmp_path / "out/scene1/label.tif")
     assert (shown.values == alone.maps["label"].values).all()
     assert "3 of 4 scenes" in capsys.readouterr().out
 
