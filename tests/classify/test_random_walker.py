@@ -28,9 +28,9 @@ def test_one_graph_is_scikit_images_random_walker() -> None:
     seeds[2, 3], seeds[11, 9], seeds[7, 1] = 1, 2, 3
     steps = [np.diff(image, axis=axis).ravel() ** 2 for axis in (0, 1)]
     mean = np.concatenate(steps).mean()
-    # its weight is exp(-beta d^2 / (10 std)) + eps
+    # its weight is exp(-beta d^2 / (10 std)) + 1e-10
     beta = 3.0 * 10 * image.std() / mean
-    expected = random_walker(image, seeds, beta=beta, eps=1e-6, mode="bf", return_full_prob=True)
+    expected = random_walker(image, seeds, beta=beta, mode="bf", return_full_prob=True)
     graph = EdgeGraph.of(image[None], contrast=3.0)
     positions = np.flatnonzero(seeds)
     target = np.eye(3)[seeds.ravel()[positions] - 1]
