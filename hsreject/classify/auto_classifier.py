@@ -115,8 +115,7 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     >>> cube, labels = synthetic_scene(rows=32, columns=32, n_bands=8)
     >>> train, test = sample_per_class(labels, 5)
     >>> model = AutoClassifier().fit(cube, train)
-    >>> probability = model.predict_proba(cube)
-    >>> label = probability.category[probability.argmax("category")]
+    >>> label = model.predict_proba(cube).fillna(0).idxmax("category")
     >>> bool((label == test).where(test > 0).mean() > 0.9)
     True
     """
@@ -341,6 +340,11 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             fold = deal_folds(values, self.n_folds, seed=self.seed, most=_MOST_HELD_OUT)
             training = Training(classes, codes, positions, fold)
             chains[name] = ChainOnScene(training, steps, features, {0.0: samples})
+        if not any(chain.samples[0.0].std(axis=0).any() for chain in chains.values()):
+            raise InputError(
+                "The training pixels cannot be told apart: all bands are constant over them. Check "
+                "that the cube holds the scene, and that its labels lie where it has data."
+            )
         return chains
 
     def _screened(

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from hsreject.classify.temperature import (
     best_of_temperatures,
     best_temperature,
-    brier_loss,
 )
 from hsreject.errors import InputError
 from hsreject.registry import check_count
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 _NEGLIGIBLE = 1e-3
+_TINY = 1e-12  # probabilities have a floor before their logarithm is taken
 
 
 class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -41,7 +41,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     the expectation being a mean over bootstraps. A candidate that is better by luck of a few
     samples does not take all: averaging beats picking. The mean of the candidates is brought to one
-    last temperature, which makes it honest on the same samples.
+    last temperature, the one with the smallest log-loss on the same samples.
 
     Parameters
     ----------
@@ -120,8 +120,10 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         weights = pseudo_bma(-brier, n_bootstraps=self.n_bootstraps, seed=self.seed)
         weights[weights < _NEGLIGIBLE] = 0.0  # nobody needs to compute such a candidate
         self.weights_ = weights / weights.sum()
-        mean = np.log(np.maximum(self._mean(scores), 1e-12))
-        self.temperature_ = best_temperature(mean, codes, loss=brier_loss)
+        mean = np.log(np.maximum(self._mean(scores), _TINY))
+        # by log-loss: where no sample is wrong the Brier score would have the pool dead certain
+        wanted = best_temperature(mean, codes)
+        self.temperature_ = float(np.clip(wanted, min(self.temperatures), max(self.temperatures)))
         return self
 
     def combine(self, scores: Mapping[str, FloatArray]) -> FloatArray:
@@ -131,7 +133,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         """
         check_is_fitted(self, "weights_")
         mean = self._mean(scores)
-        np.maximum(mean, 1e-12, out=mean)
+        np.maximum(mean, _TINY, out=mean)
         np.log(mean, out=mean)
         mean /= self.temperature_
         return np.asarray(softmax(mean, axis=1))

@@ -98,7 +98,7 @@ def walk(
         sides = source.copy()
         sides[at[used]] += charge
         field[free] = solve(sides)
-        field[~free] = target[~dealt]
+        field[seeds[~dealt]] = target[~dealt]
         _normalize(field)
     return fields
 

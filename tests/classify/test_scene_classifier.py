@@ -122,7 +122,9 @@ def test_categories_are_the_classes_with_training_pixels(cube, train) -> None:
 @pytest.mark.parametrize("name", list(CLASSIFIERS))
 def test_every_named_classifier_gives_probabilities_and_the_same_again(cube, train, name) -> None:
     features = ["coordinates"] if name == "nearest_neighbor" else [hr.MNF(5)]
-    model = hr.SceneClassifier(name, features=features)
+    model = CLASSIFIERS.create(name)
+    if not hasattr(model, "fit_predict_proba"):  # or it works on scenes by itself
+        model = hr.SceneClassifier(name, features=features)
     probability = model.fit(cube, train).predict_proba(cube)
     again = clone(model).fit(cube, train).predict_proba(cube)
     np.testing.assert_array_equal(again.values, probability.values)
@@ -260,3 +262,20 @@ def test_same_bits_on_one_and_on_two_threads() -> None:
         found.append(done.stdout)
     assert len(found[0].strip()) == 64
     assert found[0] == found[1]
+
+
+def test_held_out_probabilities_have_not_seen_their_fold(cube, train) -> None:
+    model = hr.SceneClassifier("lda", features=[hr.MNF(5)])
+    labelled = (train.values > 0) & schema.valid_pixels(cube).values
+    seen = np.zeros(labelled.shape, dtype=int)
+    for probability, left_out in model.held_out_proba(cube, train, n_folds=3, seed=1):
+        rest = train.where(~left_out, 0).astype(train.dtype)
+        expected = clone(model).fit(cube, rest).predict_proba(cube)
+        np.testing.assert_allclose(probability.values, expected.values, rtol=1e-6)
+        seen += left_out
+    np.testing.assert_array_equal(seen, labelled)
+
+
+def test_classifiers_of_scenes_are_not_put_into_another(cube, train) -> None:
+    with pytest.raises(InputError, match="AutoClassifier works on scenes by itself"):
+        hr.SceneClassifier("auto").fit(cube, train)

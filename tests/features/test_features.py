@@ -15,7 +15,7 @@ from hsreject.features import FEATURES
 
 OPTIONS = {"mnf": {"n_components": 4}, "pca": {"n_components": 4}, "smooth": {"sigma": 1.5}}
 SAMPLE_WISE = [hr.PCA(), hr.Scale(), hr.Normalize(), hr.SelectBands()]
-HALO = {**dict.fromkeys(FEATURES, 0), "smooth": 6, "coordinates": None}
+HALO = {**dict.fromkeys(FEATURES, 0), "smooth": 6, "diffuse": None, "coordinates": None}
 
 
 @pytest.fixture(scope="module")

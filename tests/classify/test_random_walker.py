@@ -1,0 +1,88 @@
+"""Random walkers against scikit-image, and against walkers that never had a seed left out."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from skimage.segmentation import random_walker
+
+import hsreject as hr
+from hsreject import schema
+from hsreject.classify.random_walker import walk
+from hsreject.errors import InputError
+from hsreject.features.diffusion import EdgeGraph
+
+
+@pytest.fixture(scope="module")
+def scene():
+    cube, labels = hr.synthetic_scene(rows=30, columns=34, n_classes=4, n_bands=8, seed=2)
+    return cube, hr.sample_per_class(labels, 5, seed=0)[0]
+
+
+def node_of(graph: EdgeGraph, positions):
+    return np.argsort(graph.pixels)[np.searchsorted(np.sort(graph.pixels), positions)]
+
+
+def test_one_graph_is_scikit_images_random_walker() -> None:
+    image = np.random.default_rng(0).random((15, 12))
+    seeds = np.zeros(image.shape, dtype=int)
+    seeds[2, 3], seeds[11, 9], seeds[7, 1] = 1, 2, 3
+    steps = [np.diff(image, axis=axis).ravel() ** 2 for axis in (0, 1)]
+    mean = np.concatenate(steps).mean()
+    # its weight is exp(-beta d^2 / (10 std)) + 1e-10
+    beta = 10 * image.std() / mean
+    expected = random_walker(image, seeds, beta=beta, mode="bf", return_full_prob=True)
+    graph = EdgeGraph.of(image[None], contrast=1.0)
+    positions = np.flatnonzero(seeds)
+    target = np.eye(3)[seeds.ravel()[positions] - 1]
+    (found,) = walk(graph.laplacian, node_of(graph, positions), target, np.full(3, -1))
+    on_image = np.empty((3, image.size))
+    on_image[:, graph.pixels] = found.T
+    np.testing.assert_allclose(on_image.reshape(3, 15, 12), expected, atol=1e-4)
+
+
+def test_leaving_out_a_fold_is_walking_without_its_seeds() -> None:
+    rng = np.random.default_rng(3)
+    graph = EdgeGraph.of(rng.normal(size=(2, 12, 12)), contrast=3.0)
+    seeds = rng.choice(144, 9, replace=False)
+    target = np.eye(3)[np.arange(9) % 3]
+    fold = np.array([0, 0, 1, 1, -1, -1, 1, 0, -1])
+    fields = walk(graph.laplacian, seeds, target, fold)
+    assert fields.shape == (3, 144, 3)
+    for number, kept in enumerate([fold > -2, fold != 0, fold != 1]):
+        (expected,) = walk(graph.laplacian, seeds[kept], target[kept], np.full(kept.sum(), -1))
+        np.testing.assert_allclose(fields[number], expected, atol=1e-4)
+
+
+def test_regions_without_a_seed_do_not_know() -> None:
+    values = np.ones((2, 6, 9)) * np.arange(9)
+    values[:, :, 4] = np.nan
+    cube = xr.DataArray(values, dims=schema.CUBE_DIMS)
+    labels = xr.zeros_like(cube[0], dtype=int)
+    labels[1, 1], labels[4, 2] = 1, 7
+    probability = hr.RandomWalker("raw").fit_predict_proba(cube, labels)
+    assert list(probability.category) == [1, 7]
+    assert np.isnan(probability.values[:, :, 4]).all()
+    np.testing.assert_allclose(probability.values[:, :, 5:], 0.5)
+    np.testing.assert_allclose(
+        probability.sum("category", skipna=False).values[:, :4], 1, atol=1e-6
+    )
+    assert probability.sel(category=7)[4, 2] == 1
+
+
+def test_held_out_maps_have_not_seen_their_fold(scene) -> None:
+    cube, train = scene
+    walker = hr.RandomWalker()
+    probability, left_out = next(iter(walker.held_out_proba(cube, train, n_folds=3)))
+    rest = train.where(~left_out, 0).astype(train.dtype)
+    expected = hr.RandomWalker().fit_predict_proba(cube, rest)
+    np.testing.assert_allclose(probability.values, expected.values, atol=1e-4)
+
+
+def test_only_its_own_scene_can_be_mapped(scene) -> None:
+    cube, train = scene
+    walker = hr.RandomWalker().fit(cube, train)
+    assert walker.predict_proba(cube.copy(deep=True)).equals(walker.fit_predict_proba(cube, train))
+    with pytest.raises(InputError, match="holds its training pixels"):
+        walker.predict_proba(cube + 1)
+    with pytest.raises(InputError, match="chain"):
+        hr.RandomWalker("pca").fit(cube, train)

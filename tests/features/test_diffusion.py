@@ -1,0 +1,90 @@
+"""Diffusion on the edge graph, against dense algebra on small scenes."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.errors import InputError
+from hsreject.features import diffusion
+from hsreject.features.diffusion import EdgeGraph, dissection_order, linear_solver
+
+
+def dense_laplacian(guides, contrast) -> np.ndarray:
+    """The Laplacian over all pixels, written as its definition; rows without data are zero."""
+    valid = np.isfinite(guides).all(axis=0)
+    n_rows, n_columns = valid.shape
+    pairs = {}
+    for pixel in zip(*np.nonzero(valid), strict=True):
+        for other in ((pixel[0], pixel[1] + 1), (pixel[0] + 1, pixel[1])):
+            if other[0] < n_rows and other[1] < n_columns and valid[other]:
+                step = guides[:, *pixel] - guides[:, *other]
+                pairs[pixel[0] * n_columns + pixel[1], other[0] * n_columns + other[1]] = (
+                    step @ step
+                )
+    mean = np.mean(list(pairs.values()))
+    laplacian = np.zeros((valid.size, valid.size))
+    for (first, second), squared in pairs.items():
+        weight = np.exp(-contrast * squared / mean) + 1e-6
+        laplacian[[first, second], [first, second]] += weight
+        laplacian[[first, second], [second, first]] -= weight
+    return laplacian
+
+
+@pytest.fixture
+def cube() -> xr.DataArray:
+    values = np.random.default_rng(1).normal(size=(4, 9, 7))
+    values[:, 3, 2:5] = np.nan
+    values[1, 0, 0] = np.nan  # no data in one band is no data
+    values[:, 8] = np.nan  # a whole row
+    return xr.DataArray(values, dims=("band", "y", "x"))
+
+
+@pytest.mark.parametrize("t", [0.0, 3.0, 300.0])
+def test_it_solves_the_system_of_its_definition(cube, t) -> None:
+    found = hr.Diffuse(t, contrast=5.0, n_guides=3).fit_transform(cube)
+    valid = np.isfinite(cube.values).all(axis=0)
+    guides = np.where(valid, cube.values[:3], np.nan)
+    system = np.eye(valid.size) + t * dense_laplacian(guides, 5.0)
+    features = np.where(valid, cube.values, 0).reshape(4, -1).T
+    expected = np.where(valid.ravel()[:, None], np.linalg.solve(system, features), np.nan)
+    np.testing.assert_allclose(found.values.reshape(4, -1).T, expected, atol=1e-10)
+
+
+def test_sums_are_kept_and_long_times_level_out(cube) -> None:
+    filled = cube.fillna(0.5)
+    found = hr.Diffuse(1e9, contrast=0.0).fit_transform(filled)
+    np.testing.assert_allclose(
+        found.values,
+        np.broadcast_to(filled.mean(("y", "x")).values[:, None, None], found.shape),
+        atol=1e-6,
+    )
+
+
+def test_multigrid_agrees_with_the_factor(monkeypatch) -> None:
+    guides = np.random.default_rng(0).normal(size=(2, 40, 30))
+    graph = EdgeGraph.of(guides, contrast=3.0)
+    matrix = (graph.laplacian + diffusion.sparse.eye_array(1200)).tocsr()
+    sides = np.random.default_rng(1).normal(size=(1200, 3))
+    expected = linear_solver(matrix)(sides)
+    monkeypatch.setattr(diffusion, "_LARGEST_FACTORISED", 1000)
+    np.testing.assert_allclose(linear_solver(matrix)(sides), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 50), (13, 8), (30, 41)])
+def test_the_order_of_dissection_has_every_pixel_once(shape) -> None:
+    np.testing.assert_array_equal(np.sort(dissection_order(*shape)), np.arange(np.prod(shape)))
+
+
+def test_dissection_keeps_the_factor_sparse() -> None:
+    """Row by row the factor of a square of side n has n^3 entries, in this order n^2 log n."""
+    graph = EdgeGraph.of(np.zeros((1, 60, 60)), contrast=3.0)
+    matrix = (graph.laplacian + diffusion.sparse.eye_array(3600)).tocsc()
+    factor = diffusion.splu(matrix, permc_spec="NATURAL", diag_pivot_thresh=0.0)
+    assert factor.L.nnz < 0.5 * 60**3
+
+
+@pytest.mark.parametrize("options", [{"t": -1.0}, {"contrast": -1.0}, {"n_guides": 0}])
+def test_impossible_options_are_named(cube, options) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        hr.Diffuse(**options).fit(cube)
