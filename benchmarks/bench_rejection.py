@@ -190,7 +190,7 @@ def novelty() -> Iterator[Row]:
     auroc = result["auroc"].mean(("hold_out", "seed"))
     loss = 100 * result["accuracy"].mean("seed").diff("with_novelty").isel(with_novelty=0)
     yield Row(
-        "AUROC of unknown classes: novelty alone, pixelwise, sequential",
+        "AUROC of unknown classes: distance alone, pixelwise, sequential",
         ", ".join(
             f"{value:.3f}"
             for value in (
@@ -198,7 +198,7 @@ def novelty() -> Iterator[Row]:
                 *auroc.sel(with_novelty=True).values,
             )
         ),
-        ">= 0.87",
+        ">= 0.84",
     )
     yield Row(
         "the same without novelty: pixelwise, sequential",

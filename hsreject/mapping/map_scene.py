@@ -167,8 +167,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     >>> from hsreject import synthetic_scene, train
     >>> model = train({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda"})
-    >>> other, _ = synthetic_scene(rows=40, columns=40, seed=0)
-    >>> made = map_scene(other, model, fraction=0.1)
+    >>> scene, _ = synthetic_scene(rows=32, columns=32)
+    >>> made = map_scene(scene[:, 8:], model, fraction=0.1)
     >>> round(made.summary.rejected_fraction, 2), made.maps.label_with_rejection.dims
     (0.1, ('y', 'x'))
     """
