@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,15 @@ class StoredArray:
     name: str  # of the variable; empty in a .npy file
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # in the machine's byte order
+
+    def __post_init__(self) -> None:
+        claimed, found = math.prod(self.shape), self.path.stat().st_size
+        # Deflate saves at most 1032 to 1, a number takes a byte; HDF5 need not store what is empty.
+        if self.kind is Kind.MATLAB and claimed > 1032 * found:
+            raise FileError(
+                f"{self.path} is damaged: {_listed([self])} would have {claimed} numbers, but the "
+                f"file has only {found} bytes. Copy or save it again."
+            )
 
     @property
     def ndim(self) -> int:

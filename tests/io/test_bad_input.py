@@ -87,6 +87,14 @@ def short_tiff(folder: Path) -> Path:
     return path
 
 
+def absurd_mat(folder: Path) -> Path:
+    path = folder / "scene.mat"
+    scipy.io.savemat(path, {"cube": CUBE})
+    sides = np.array(CUBE.shape, dtype="<i4").tobytes()
+    path.write_bytes(path.read_bytes().replace(sides, sides[:8] + b"\xff\xff\xff\x7f"))
+    return path
+
+
 def many_bands(folder: Path) -> Path:
     """A TIFF of 8 x 8 pixels and 198 bytes that claims 65,535 bands: reading them took minutes."""
     tags = ((256, 8), (257, 8), (258, 8), (259, 1), (262, 1), (273, 8), (277, 65535), (278, 8))
@@ -217,6 +225,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         written("scene.mat", b"MATLAB 5.0 MAT-file" + bytes(200)),
         "cannot be read|no array",
     ),
+    "absurd .mat": (absurd_mat, "25769803764 numbers"),
     "empty .mat": (written("scene.mat", b""), "truncated|empty"),
     "text as .mat": (written("scene.mat", b"hello " * 50), "cannot be read"),
     "text as .npy": (written("scene.npy", b"hello"), "not a NumPy file"),
