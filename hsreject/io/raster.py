@@ -372,7 +372,9 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
             cache=False,
             parse_coordinates=False,
             decode_times=False,
-            lock=False,  # every thread has a file handle of its own
+            # every thread has a file handle of its own, but for files without a place: rasterio
+            # would warn whenever one of them is opened
+            lock=None if info.grid.transform == Affine.identity() else False,
             driver=info.driver,
         )
         if chunks is None:
