@@ -83,7 +83,7 @@ def test_lazy_maps_give_the_same(confidence, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("confidence", ["tie_broken_maximum", "entropy"])
-def test_novelty_is_the_geometric_mean_of_rank_and_p_value(confidence) -> None:
+def test_novelty_weighs_rank_and_p_value(confidence) -> None:
     maps, reference = make_maps()
     p_value = np.random.default_rng(6).uniform(0.01, 1, (4, *SHAPE))
     maps["class_p_value"] = maps.probability.copy(data=p_value)
@@ -94,9 +94,10 @@ def test_novelty_is_the_geometric_mean_of_rank_and_p_value(confidence) -> None:
     position = (ranking.label.values[has_data].astype(int) - 2) // 3  # categories 2, 5, 8, 11
     of_label = p_value[:, has_data][position, np.arange(has_data.sum())]
     rank = (rankdata(ranking.confidence.values[has_data]) - 1) / (has_data.sum() - 1)
-    squared = found.confidence.values[has_data] ** 2
     # 201 quantiles of 93 values, with lines between them: ranks to a fraction of a place
-    np.testing.assert_allclose(squared, rank * of_label, atol=0.6 / has_data.sum())
+    np.testing.assert_allclose(
+        found.confidence.values[has_data], 0.4 * rank + 0.6 * of_label, atol=0.6 / has_data.sum()
+    )
     xr.testing.assert_identical(
         aware.operating_points(maps, reference), plain_points(aware, maps, reference)
     )

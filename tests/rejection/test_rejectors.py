@@ -121,11 +121,10 @@ def test_unlike_pixels_are_rejected_earlier_with_novelty(rejector) -> None:
     maps, novel = with_p_value(SCENE, p_value), p_value < 0.1
     plain = rejector.reject(maps, fraction=0.2)
     xr.testing.assert_equal(plain, rejector.reject(SCENE.probability, fraction=0.2))
-    assert not plain.rejected.values[novel].all()
     aware = replace(rejector, novelty=True)
     assert (aware.needs_p_value, rejector.needs_p_value) == (True, False)
     found = aware.reject(maps, fraction=0.2)
-    assert found.rejected.values[novel].all()
+    assert found.rejected.values[novel].mean() > plain.rejected.values[novel].mean() + 0.3
     if rejector.has_threshold:
         xr.testing.assert_equal(found.label, plain.label)
     indifferent = aware.reject(with_p_value(SCENE, 1.0), fraction=0.2)
