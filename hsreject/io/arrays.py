@@ -85,9 +85,10 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
         if kind is Kind.MATLAB_HDF5:
             check_heaps(path)
             with h5py.File(path, "r") as file:
+                # not .items(), which keeps h5py locked as long as somebody holds an error from here
                 return [
                     StoredArray(path, kind, name, entry.shape[::-1], _native(entry.dtype))
-                    for name, entry in file.items()
+                    for name, entry in [(name, file[name]) for name in list(file)]
                     if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape
                 ]
         _check_matrices(path)

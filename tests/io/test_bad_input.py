@@ -4,11 +4,13 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
+import h5py
 import numpy as np
 import pytest
 import rasterio
@@ -327,6 +329,22 @@ def test_a_heap_that_hdf5_would_read_for_ever(tmp_path: Path) -> None:
     path.write_bytes(raw)
     with pytest.raises(HsrejectError, match="heap"):
         hr.open_dataset(path)
+
+
+def test_an_error_that_is_kept_does_not_lock_hdf5(tmp_path: Path) -> None:
+    """Notebooks keep the last error; other threads must be able to read all the same."""
+    good = save_hdf5(tmp_path / "good.mat", cube=CUBE)
+    odd = save_hdf5(tmp_path / "odd.mat", cube=CUBE)
+    with h5py.File(odd, "r+") as file:  # a type that NumPy does not have
+        space = h5py.h5s.create_simple((3,))
+        h5py.h5d.create(file.id, b"times", h5py.h5t.UNIX_D32LE, space)
+    with pytest.raises(HsrejectError, match="cannot be read") as kept:
+        hr.open_scene(odd)
+    thread = threading.Thread(target=hr.open_scene, args=[good], daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    del kept
 
 
 def test_wrong_options_are_named(tmp_path: Path) -> None:
