@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,9 @@ _MATLAB_TYPES = {"single": "float32", "double": "float64", "logical": "bool"}
 _MATLAB_TYPES |= {
     f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
+# Of old .mat files: byte orders, the type of a deflated element, the types of numbers.
+_BYTE_ORDERS = {b"IM": "<u4", b"MI": ">u4"}
+_DEFLATED, _NUMBERS = 15, (1, 2, 3, 4, 5, 6, 7, 9, 12, 13)
 _WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
 
 
@@ -81,16 +85,55 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
         if kind is Kind.MATLAB_HDF5:
             check_heaps(path)
             with h5py.File(path, "r") as file:
+                # not .items(), which keeps h5py locked as long as somebody holds an error from here
                 return [
                     StoredArray(path, kind, name, entry.shape[::-1], _native(entry.dtype))
-                    for name, entry in file.items()
+                    for name, entry in [(name, file[name]) for name in list(file)]
                     if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape
                 ]
+        _check_matrices(path)
         return [
             StoredArray(path, kind, name, shape, np.dtype(_MATLAB_TYPES[matlab_class]))
             for name, shape, matlab_class in whosmat(path)
             if matlab_class in _MATLAB_TYPES
         ]
+
+
+def _check_matrices(path: Path) -> None:
+    """Raise where scipy would crash: at numbers of a type that MATLAB does not have.
+
+    The layout is that of "MAT-File Format", MathWorks: elements with a type and a length, the
+    matrices among them maybe deflated.
+    """
+    with path.open("rb") as stream:
+        mark = stream.read(128)[126:]
+        if mark not in _BYTE_ORDERS:  # of an older kind of files
+            return
+        while len(tag := stream.read(8)) == 8:
+            kind, length = np.frombuffer(tag, _BYTE_ORDERS[mark]).tolist()
+            start = stream.read(min(length, 4096))
+            stream.seek(length - len(start), 1)
+            if kind == _DEFLATED:
+                start = zlib.decompressobj().decompress(start, 4096)[8:]
+            words = np.frombuffer(start[: len(start) // 4 * 4], _BYTE_ORDERS[mark])
+            stated = _type_of_numbers(words)
+            if stated not in {None, *_NUMBERS}:
+                raise FileError(
+                    f"{path} is damaged: it holds numbers of the unknown type {stated}. Copy or "
+                    "save it again."
+                )
+
+
+def _type_of_numbers(words: NDArray[np.uint32]) -> int | None:
+    """Return the type of the real part of a matrix of numbers, given how it begins."""
+    if words.size < 4 or words[2] & 255 not in range(6, 16):  # text, a struct, a cell
+        return None
+    at = 4  # behind the flags follow the sides and the name, small ones with their tag in a word
+    for _ in range(2):
+        if at + 2 > words.size:
+            return None
+        at += 2 if words[at] >> 16 else 2 + 2 * -(-int(words[at + 1]) // 8)
+    return int(words[at] & 0xFFFF if words[at] >> 16 else words[at]) if at < words.size else None
 
 
 def _holds_numbers(entry: h5py.Dataset) -> bool:

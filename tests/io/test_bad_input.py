@@ -4,10 +4,13 @@ import os
 import struct
 import subprocess
 import sys
+import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
+import h5py
 import numpy as np
 import pytest
 import rasterio
@@ -93,6 +96,24 @@ def absurd_mat(folder: Path) -> Path:
     sides = np.array(CUBE.shape, dtype="<i4").tobytes()
     path.write_bytes(path.read_bytes().replace(sides, sides[:8] + b"\xff\xff\xff\x7f"))
     return path
+
+
+def unknown_type(*, packed: bool) -> Callable[[Path], Path]:
+    """An old .mat file whose numbers have a type that does not exist: scipy crashes on it."""
+
+    def make(folder: Path) -> Path:
+        path = folder / "scene.mat"
+        scipy.io.savemat(path, {"cube": CUBE})
+        raw = path.read_bytes()
+        data = raw.index(CUBE.tobytes(order="F")) - 8
+        raw = raw[:data] + (77).to_bytes(4, "little") + raw[data + 4 :]
+        if packed:
+            deflated = zlib.compress(raw[128:])
+            raw = raw[:128] + struct.pack("<II", 15, len(deflated)) + deflated
+        path.write_bytes(raw)
+        return path
+
+    return make
 
 
 def many_bands(folder: Path) -> Path:
@@ -226,6 +247,8 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         "cannot be read|no array",
     ),
     "absurd .mat": (absurd_mat, "25769803764 numbers"),
+    "unknown type in .mat": (unknown_type(packed=False), "unknown type 77"),
+    "unknown type in packed .mat": (unknown_type(packed=True), "unknown type 77"),
     "empty .mat": (written("scene.mat", b""), "truncated|empty"),
     "text as .mat": (written("scene.mat", b"hello " * 50), "cannot be read"),
     "text as .npy": (written("scene.npy", b"hello"), "not a NumPy file"),
@@ -306,6 +329,22 @@ def test_a_heap_that_hdf5_would_read_for_ever(tmp_path: Path) -> None:
     path.write_bytes(raw)
     with pytest.raises(HsrejectError, match="heap"):
         hr.open_dataset(path)
+
+
+def test_an_error_that_is_kept_does_not_lock_hdf5(tmp_path: Path) -> None:
+    """Notebooks keep the last error; other threads must be able to read all the same."""
+    good = save_hdf5(tmp_path / "good.mat", cube=CUBE)
+    odd = save_hdf5(tmp_path / "odd.mat", cube=CUBE)
+    with h5py.File(odd, "r+") as file:  # a type that NumPy does not have
+        space = h5py.h5s.create_simple((3,))
+        h5py.h5d.create(file.id, b"times", h5py.h5t.UNIX_D32LE, space)
+    with pytest.raises(HsrejectError, match="cannot be read") as kept:
+        hr.open_scene(odd)
+    thread = threading.Thread(target=hr.open_scene, args=[good], daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    del kept
 
 
 def test_wrong_options_are_named(tmp_path: Path) -> None:
