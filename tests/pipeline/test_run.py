@@ -1,5 +1,7 @@
 """Configurations end to end, on scenes small enough to solve in a second."""
 
+import importlib
+import sys
 from functools import partial
 
 import numpy as np
@@ -195,6 +197,42 @@ def test_functions_are_told_apart_among_finished_stages(tmp_path) -> None:
     run_stages(configured(all_bands), tmp_path)
     assert accuracy(one_band, tmp_path) == accuracy(one_band) < accuracy(all_bands)
     assert len(kept_stages(tmp_path, "classifier-*")) == 2
+
+
+CODE = """
+from dataclasses import dataclass
+import numpy as np
+import hsreject as hr
+
+def bands(values):
+    return values{bands}
+
+class Smooth(hr.VectorTV):
+    def __init__(self, weight=1.0):
+        super().__init__(weight * {factor})
+"""
+
+
+def test_changed_code_is_not_taken_for_what_it_was(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for bands, factor in (("", 1), ("[:, :1]", 1), ("[:, :1]", 2)):
+        (tmp_path / "edited_code.py").write_text(CODE.format(bands=bands, factor=factor))
+        sys.modules.pop("edited_code", None)
+        code = importlib.import_module("edited_code")
+        model = make_pipeline(FunctionTransformer(code.bands), LinearDiscriminantAnalysis())
+        config = {"scene": SMALL["scene"], "classifier": model, "context": {"prior": code.Smooth()}}
+        run_stages(config | {"rejectors": ["sequential"]}, tmp_path / "out")
+    assert len(kept_stages(tmp_path / "out", "classifier-*")) == 2
+    assert len(kept_stages(tmp_path / "out", "context-*")) == 3
+
+
+def test_nothing_is_kept_of_what_has_no_key(tmp_path) -> None:
+    generator = (number for number in (1, 2))
+    function = FunctionTransformer(lambda values: values + 0 * (generator is None))
+    model = make_pipeline(function, LinearDiscriminantAnalysis())
+    run_stages({"scene": SMALL["scene"], "classifier": model}, tmp_path)
+    assert not kept_stages(tmp_path)
 
 
 def test_what_a_scene_holds_is_part_of_the_key(tmp_path) -> None:
