@@ -302,6 +302,28 @@ def test_folders_of_others_are_left_alone(tmp_path) -> None:
         hr.run(SMALL, out=tmp_path / "thesis.txt")
 
 
+def test_a_second_run_into_one_folder_is_refused_before_any_work(tmp_path) -> None:
+    out = tmp_path / "out"
+
+    def again(stage, done, total) -> None:
+        before = kept_stages(out)
+        with pytest.raises(FileError, match="Another process"):
+            hr.run(SMALL, out=out, progress=lambda *_: pytest.fail("it has begun"))
+        assert kept_stages(out) == before
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hr.run(SMALL, out=out, progress=again)
+
+
+@pytest.mark.parametrize("left", [[], [".partial.config.toml.x"], ["config.toml"]])
+def test_a_run_killed_at_its_very_begin_can_be_started_again(left, tmp_path) -> None:
+    for name in left:
+        (tmp_path / name).mkdir() if name[0] == "." else (tmp_path / name).touch()
+    run_stages({"scene": SMALL["scene"], "classifier": "lda"}, tmp_path)
+    assert not list(tmp_path.glob(".*"))
+
+
 TOO_MANY = {"sampling": {"name": "fraction", "fraction": 0.9}}
 
 
