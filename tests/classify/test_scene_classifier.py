@@ -260,3 +260,15 @@ def test_same_bits_on_one_and_on_two_threads() -> None:
         found.append(done.stdout)
     assert len(found[0].strip()) == 64
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("features", [[], [hr.PCA(2)], [hr.MNF(2)]])
+def test_numbers_that_are_no_spectra_are_named(cube, train, model, features) -> None:
+    """Not "no pixel has data", nor eigenvalues that do not converge."""
+    huge = cube.astype(np.float64).where(train != 1, 1e300)
+    with pytest.raises(hr.HsrejectError, match=r"1e\+300"):
+        hr.SceneClassifier("lda", features=features).fit(huge, train)
+    with pytest.raises(hr.HsrejectError, match=r"1e\+300"):
+        model.predict_proba(huge.chunk()).compute()
+    with pytest.raises(hr.HsrejectError, match="complex"):
+        hr.SceneClassifier("lda", features=features).fit(cube + 1j, train)
