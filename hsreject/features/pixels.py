@@ -59,8 +59,8 @@ def has_numbers(values: NDArray[Any], *, axis: int) -> NDArray[np.bool_]:
         if found.size:
             raise InputError(
                 f"The scene holds numbers like {found.flat[0]:g}, too large for a spectrum (at "
-                f"most {LARGEST:g}). If they mark pixels without data, make them NaN, or state them "
-                "as the nodata value of the file; if not, divide all by a unit."
+                f"most {LARGEST:g}). If they mark pixels without data, make them NaN, or state "
+                "them as the nodata value of the file; if not, divide all by a unit."
             )
     return np.asarray(usable)
 
