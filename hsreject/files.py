@@ -125,11 +125,12 @@ def free_space(folder: Path) -> str:
 
 
 def check_space(path: Path, size: int) -> None:
-    """Raise if the disk has less room than the `size` bytes that a file may need."""
-    if size > shutil.disk_usage(path.parent).free:
+    """Raise if the disk has less room than the `size` bytes that a file or folder may need."""
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if size > shutil.disk_usage(there).free:
         raise FileError(
             f"Cannot write {path}: it may need {size / 1e6:.1f} MB, and only "
-            f"{free_space(path.parent)}. Make room, or choose another folder."
+            f"{free_space(there)}. Make room, or choose another folder."
         )
 
 

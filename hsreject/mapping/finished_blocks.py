@@ -35,7 +35,7 @@ def finished_blocks(
         return
     what = [_identity(given) for given in (model, scene)]
     # work that has no key begins anew every time
-    with unfinished_folder(Path(out), key_of(what, options) or uuid4().hex) as folder:
+    with unfinished_folder(Path(out).absolute(), key_of(what, options) or uuid4().hex) as folder:
         yield folder
 
 
