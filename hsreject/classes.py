@@ -17,6 +17,7 @@ from hsreject.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_IN_NO_FILE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # nor in XML
 _HEX_COLOR = re.compile(r"#[0-9a-f]{6}")
 
 # Distinct under the common colour-vision deficiencies (Okabe and Ito 2008, then Tol 2021).
@@ -76,6 +77,11 @@ class ClassTable:
         if len(set(self.names)) < len(self.names):
             twice = sorted({name for name in self.names if self.names.count(name) > 1})
             raise InputError(f"Class names must be distinct (given twice: {', '.join(twice)}).")
+        for name in self.names:
+            if _IN_NO_FILE.search(name):
+                raise InputError(
+                    f"The class name {name!a} has a character that files cannot hold. Rename it."
+                )
         for color in self.colors:
             if not _HEX_COLOR.fullmatch(color):
                 raise InputError(f"A class colour must look like '#1f77b4' (got '{color}').")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -18,8 +20,9 @@ T = TypeVar("T")
 
 _HEAP = b"GCOL\1\0\0\0"
 PARTIAL = ".partial."  # how the name of a hidden folder begins that is still being filled
-MANIFEST = "manifest.txt"  # lists the files of a result, one per line
 UNFINISHED = ".unfinished."  # and of one from which work that was stopped can go on
+MANIFEST = "manifest.txt"  # lists the files of a result, one per line
+INCOMPLETE = "(incomplete)"  # a line of it while they are moved into place
 
 
 def existing(path: str | PathLike[str]) -> Path:
@@ -116,20 +119,44 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
     """
     family = [path, *(path.with_name(name) for name in side_files)]
     check_target(path, side_files=side_files, overwrite=overwrite)
+    with _hidden_folder(path.parent, path.name) as work:
+        try:
+            yield work / path.name
+            _check_free(family, overwrite=overwrite)
+            _put_in_place(work, family)
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(f"Could not write {path}: {reason(error)}.") from error
+
+
+@contextmanager
+def _hidden_folder(folder: Path, name: str) -> Iterator[Path]:
+    """Give a new hidden folder inside `folder`, and remove it at the end.
+
+    Those that killed processes have left behind for the same `name` go first: a living process has
+    a lock on its own.
+    """
+    for left in folder.glob(f"{PARTIAL}{glob.escape(name)}.*"):
+        with suppress(OSError), alone_in(left) as certain:
+            if certain and not _is_new(left):
+                shutil.rmtree(left, ignore_errors=True)
     try:
-        work = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial"))
+        work = Path(tempfile.mkdtemp(dir=folder, prefix=f"{PARTIAL}{name}."))
     except OSError as error:
-        raise FileError(f"Cannot write into the folder {path.parent}: {error.strerror}.") from error
+        raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
     try:
-        yield work / path.name
-        _check_free(family, overwrite=overwrite)
-        _put_in_place(work, family)
+        with alone_in(work):
+            yield work
     except FileError as error:  # which may name the hidden folder, unknown to the reader
-        raise FileError(str(error).replace(str(work), str(path.parent))) from error
-    except OSError as error:
-        raise FileError(f"Could not write {path}: {reason(error)}.") from error
+        raise FileError(str(error).replace(str(work), str(folder))) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _is_new(work: Path) -> bool:
+    """Tell whether somebody may have made a folder and be about to lock it."""
+    return not any(work.iterdir()) and time.time() - work.stat().st_mtime < 1
 
 
 def check_target(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) -> None:
@@ -156,11 +183,12 @@ def free_space(folder: Path) -> str:
 
 
 def check_space(path: Path, size: int) -> None:
-    """Raise if the disk has less room than the `size` bytes that a file may need."""
-    if size > shutil.disk_usage(path.parent).free:
+    """Raise if the disk has less room than the `size` bytes that a file or folder may need."""
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if size > shutil.disk_usage(there).free:
         raise FileError(
             f"Cannot write {path}: it may need {size / 1e6:.1f} MB, and only "
-            f"{free_space(path.parent)}. Make room, or choose another folder."
+            f"{free_space(there)}. Make room, or choose another folder."
         )
 
 
@@ -198,16 +226,26 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise FileError(f"{there} is a file. Give the name of a folder.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FileError(f"Cannot write into the folder {folder}: {there} may not be written to.")
-    left = (PARTIAL, UNFINISHED)
-    if (
-        not overwrite
-        and folder.is_dir()
-        and any(not entry.name.startswith(left) for entry in folder.iterdir())
-    ):
+    if not overwrite and folder.is_dir() and not (is_empty(folder) or _was_cut_short(folder)):
         raise FileError(
             f"The folder {folder} is not empty. Choose another one, or allow overwriting "
             "(--overwrite, in Python overwrite=True)."
         )
+
+
+def is_empty(folder: Path) -> bool:
+    """Tell whether a folder holds nothing but what stopped processes have left behind."""
+    return all(entry.name.startswith((PARTIAL, UNFINISHED)) for entry in folder.iterdir())
+
+
+def _was_cut_short(folder: Path) -> bool:
+    """Tell whether a folder holds part of one result only: its process was killed at the end."""
+    listed = _listed(folder)
+    if INCOMPLETE not in listed:
+        return False
+    there = [path for path in folder.rglob("*") if path.is_file()]
+    names = {path.relative_to(folder).as_posix() for path in there}
+    return all(name.startswith((PARTIAL, UNFINISHED)) for name in names - listed - {MANIFEST})
 
 
 @contextmanager
@@ -219,27 +257,31 @@ def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     what was in `folder` stays as it was.
     """
     check_folder(folder, overwrite=overwrite)
+    with made_folder(folder), _hidden_folder(folder, "result") as work:
+        try:
+            yield work
+            _move(work, folder)
+        except FileError:
+            raise
+        except OSError as error:
+            raise FileError(
+                f"Cannot write into the folder {folder}: {reason(error)} ({free_space(work)})."
+            ) from error
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Make a folder; it goes again at the end if it is empty then and was not there before."""
     made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(dir=folder, prefix=PARTIAL))
     except OSError as error:
         raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
-    complete = False
     try:
-        yield work
-        _move(work, folder)
-        complete = True
-    except FileError as error:  # which names the hidden folder, unknown to the reader
-        raise FileError(str(error).replace(str(work), str(folder))) from error
-    except OSError as error:
-        raise FileError(
-            f"Cannot write into the folder {folder}: {reason(error)} ({free_space(work)})."
-        ) from error
+        yield
     finally:
-        shutil.rmtree(work, ignore_errors=True)
-        if made and not complete:
-            with suppress(OSError):  # not empty: work goes on from what is there
+        if made:
+            with suppress(OSError):  # not empty
                 folder.rmdir()
 
 
@@ -251,32 +293,24 @@ def unfinished_folder(folder: Path, key: str) -> Iterator[Path]:
     its finished parts again, and what other work has left behind is removed. When the block ends
     well, the parts are removed, too.
     """
-    made = not folder.exists()
     work = folder / f"{UNFINISHED}{key}"
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
-    try:
-        with alone_in(folder):
-            for left in (*folder.glob(f"{PARTIAL}*"), *folder.glob(f"{UNFINISHED}*")):
-                if left != work:
-                    shutil.rmtree(left, ignore_errors=True)
+    with made_folder(folder), alone_in(folder):
+        for left in (*folder.glob(f"{PARTIAL}*"), *folder.glob(f"{UNFINISHED}*")):
+            if left != work:
+                shutil.rmtree(left, ignore_errors=True)
+        with made_folder(work):
             yield work
             shutil.rmtree(work, ignore_errors=True)
-    finally:
-        with suppress(OSError):  # not empty: there are finished parts
-            if work.exists():
-                work.rmdir()
-            if made:
-                folder.rmdir()
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes that ask for the same out of a folder; the end of this one lets go."""
+def alone_in(folder: Path) -> Iterator[bool]:
+    """Keep other processes that ask for the same out of a folder; the end of this one lets go.
+
+    Gives whether that is certain: not every file system has locks.
+    """
     if sys.platform == "win32":  # has no such locks
-        yield
+        yield False
         return
     import fcntl  # noqa: PLC0415
 
@@ -284,23 +318,36 @@ def alone_in(folder: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            certain = True
+        except BlockingIOError:
             raise FileError(
                 f"Another process is writing into the folder {folder}. Wait until it has ended, "
                 "or choose another folder."
             ) from None
-        yield
+        except OSError:
+            certain = False
+        yield certain
     finally:
         os.close(handle)
 
 
+def _listed(folder: Path) -> set[str]:
+    """Return the lines of the manifest of a folder."""
+    manifest = folder / MANIFEST
+    return set(manifest.read_text("utf-8").splitlines()) if manifest.is_file() else set()
+
+
 def _move(work: Path, folder: Path) -> None:
     """Move all files of a result into `folder`, and remove those of the result before it."""
-    manifest = folder / MANIFEST
+
+    def write_manifest(names: set[str]) -> None:
+        (work / MANIFEST).write_text("\n".join(sorted(names)), encoding="utf-8")
+        (work / MANIFEST).replace(folder / MANIFEST)
+
     new = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file()}
-    old = set(manifest.read_text("utf-8").splitlines()) if manifest.is_file() else set()
+    old = _listed(folder)
     # before anything moves: whoever is killed in between leaves no file that nobody knows of
-    manifest.write_text("\n".join(sorted(old | new)), encoding="utf-8")
+    write_manifest(old | new | {INCOMPLETE})
     for name in sorted(new):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).replace(folder / name)
@@ -309,7 +356,7 @@ def _move(work: Path, folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
             with suppress(OSError):  # not empty
                 (folder / name).parent.rmdir()
-    manifest.write_text("\n".join(sorted(new)), encoding="utf-8")
+    write_manifest(new)
 
 
 def recall(

@@ -116,6 +116,10 @@ def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> x
             f"{name} must be an xarray.DataArray with dims {_words(dims)} "
             f"(got {type(array).__name__})."
         )
+    if array.dtype.kind == "c":
+        raise InputError(
+            f"{name} holds complex numbers ({array.dtype}). Take their amplitude: abs."
+        )
     if array.dims == tuple(dims):
         return array
     if set(array.dims) != set(dims):

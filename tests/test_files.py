@@ -1,6 +1,8 @@
 """No half file under a final name, nothing replaced unasked, nothing left behind; kept results."""
 
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -115,8 +117,15 @@ hr.write_map(labels.copy(data=lazy), sys.argv[1])
     assert done.returncode == 9
     left = names(tmp_path)
     assert len(left) == 1  # the hidden work folder: nobody was there to clear it away
-    assert left[0].startswith(".map.tif.")
-    hr.write_map(reject_map(), tmp_path / "map.tif")  # and it is in nobody's way
+    assert left[0].startswith(".partial.map.tif.")
+    # the next write does, and leaves alone what belongs to somebody who is still writing
+    with replacing(tmp_path / "map.tif", overwrite=False) as part:
+        part.write_text("of another process")
+        hr.write_map(reject_map(), tmp_path / "map.tif")
+        assert part.exists()
+        assert names(tmp_path) == [part.parent.name, "map.qml", "map.tif", "map.tif.aux.xml"]
+        (tmp_path / "map.tif").unlink()
+    assert (tmp_path / "map.tif").read_text() == "of another process"
 
 
 def test_impossible_places_are_named(tmp_path) -> None:
@@ -226,6 +235,39 @@ def test_without_a_place_or_a_result_nothing_is_kept(tmp_path, monkeypatch) -> N
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(FileError, match="Cannot make the folder"):
         recall(tmp_path / "file" / "result", lambda: 4, **KEEP)
+
+
+def test_a_result_cut_short_while_it_was_moved_is_replaced(tmp_path) -> None:
+    """kill -9 between two renames: the same command goes on, and only its own files count."""
+
+    def write(*names: str) -> None:
+        with complete_folder(tmp_path / "out", overwrite=False) as work:
+            for name in names:
+                (work / name).parent.mkdir(exist_ok=True)
+                (work / name).write_text("ours")
+
+    rename = Path.replace
+
+    def killed(path: Path, target: Path) -> Path:
+        if path.name == "b.tif":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rename(path, target)
+
+    process = multiprocessing.get_context("fork").Process(
+        target=lambda: (setattr(Path, "replace", killed), write("maps/a.tif", "maps/b.tif"))
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert (tmp_path / "out" / "maps" / "a.tif").exists()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(FileError, match="not empty"):
+        write("maps/a.tif", "maps/b.tif")
+    (tmp_path / "out" / "mine.txt").unlink()
+    write("maps/a.tif", "maps/b.tif")
+    assert names(tmp_path / "out") == ["manifest.txt", "maps"]
+    with pytest.raises(FileError, match="not empty"):
+        write("maps/a.tif")
 
 
 def test_a_result_replaces_its_predecessor_and_nothing_else(tmp_path) -> None:

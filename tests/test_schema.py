@@ -34,6 +34,8 @@ def test_dims_are_put_in_order_or_refused(cube: xr.DataArray) -> None:
         schema.check_dims(cube, schema.FIELD_DIMS, name="probability")
     with pytest.raises(InputError, match="got ndarray"):
         schema.check_dims(cube.values, schema.CUBE_DIMS, name="cube")
+    with pytest.raises(InputError, match="complex"):
+        schema.check_dims(cube + 1j, schema.CUBE_DIMS, name="cube")
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,9 @@ def test_classes_without_a_table_are_called_by_value() -> None:
         ({"names": ("a", "a")}, "given twice: a"),
         ({"names": ("a",)}, "2 values, 1 names"),
         ({"colors": ("red", "#000000")}, "must look like"),
+        ({"names": ("a", "b\x00")}, r"b\\x00.* files cannot"),
+        ({"names": ("\udcff", "b")}, "files cannot"),
+        ({"names": ("a\uffff", "b")}, "files cannot"),
     ],
 )
 def test_impossible_class_tables_are_refused(change, message) -> None:

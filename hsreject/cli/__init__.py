@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +32,7 @@ from hsreject.errors import HsrejectError, HsrejectWarning
 
 BAD_INPUT = 2
 STOPPED = 130  # what typer makes of Ctrl-C
+TERMINATED = 143
 _OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 app = typer.Typer(
@@ -77,7 +82,7 @@ def root(
 
 def main() -> None:
     """Run the command line; bad input ends in one line on standard error and exit code 2."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _termination_is_an_interrupt() as terminated:
         warnings.showwarning = _one_line(warnings.showwarning)
         try:
             app()
@@ -88,7 +93,7 @@ def main() -> None:
             if ended.code == STOPPED:  # at once: Python would wait for the tasks of its threads
                 sys.stdout.flush()
                 sys.stderr.flush()
-                os._exit(STOPPED)
+                os._exit(TERMINATED if terminated.is_set() else STOPPED)
             raise
         except OSError as error:  # where no command expects one, such as a full /tmp
             if error.errno not in _OF_THE_SYSTEM:
@@ -96,6 +101,25 @@ def main() -> None:
             where = f": {error.filename}" if error.filename else ""
             sys.stderr.write(f"hsreject: {error.strerror}{where}\n")
             sys.exit(BAD_INPUT)
+
+
+@contextmanager
+def _termination_is_an_interrupt() -> Iterator[threading.Event]:
+    """Take SIGTERM, by which batch systems end jobs, for Ctrl-C; give whether there was one."""
+    terminated = threading.Event()
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        terminated.set()
+        signal.raise_signal(signal.SIGINT)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield terminated
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield terminated
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _one_line(show: Callable[..., None]) -> Callable[..., None]:

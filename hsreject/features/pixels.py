@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # How many pixels are worked on at a time: bounds the memory of every scan over a cube.
 PIXELS_AT_ONCE = 4_096
 
+LARGEST = np.float32(1e18)
+"""What a pixel may hold: spectra are squared and added up in single precision, up to 3e38."""
+
 SampleFunction = Callable[["NDArray[Any]"], "NDArray[Any]"]
 """A function of samples (n_samples, n_features) that treats each of them by itself."""
 
@@ -40,10 +43,26 @@ def samples_of(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
     Infinite values count as no data: no arithmetic survives them. The samples are a copy.
     """
-    valid = np.isfinite(values).all(axis=0)
+    valid = has_numbers(values, axis=0)
     # band by band in memory, as the cube is: a transposed copy would cost more than the products
     bands = values.reshape(len(values), -1) if valid.all() else values[:, valid]
     return bands.astype(feature_dtype(values.dtype)).T, valid
+
+
+def has_numbers(values: NDArray[Any], *, axis: int) -> NDArray[np.bool_]:
+    """Tell which pixels hold finite numbers along an axis; those too large to be data are told."""
+    if values.dtype.kind != "f":
+        return np.ones(np.delete(values.shape, axis), dtype=bool)
+    usable = (np.abs(values) <= LARGEST).all(axis=axis)
+    if not usable.all():
+        found = values[np.isfinite(values) & ~(np.abs(values) <= LARGEST)]
+        if found.size:
+            raise InputError(
+                f"The scene holds numbers like {found.flat[0]:g}, too large for a spectrum (at "
+                f"most {LARGEST:g}). If they mark pixels without data, make them NaN, or state "
+                "them as the nodata value of the file; if not, divide all by a unit."
+            )
+    return np.asarray(usable)
 
 
 def map_pixels(
@@ -235,7 +254,7 @@ def located_samples(
     else:
         picked = data.vindex[:, rows, columns].compute()  # the dimension of the points is first
     samples = np.ascontiguousarray(picked, dtype=np.float64)
-    has_data = np.isfinite(samples).all(axis=1)
+    has_data = has_numbers(samples, axis=1)
     if not has_data.any():
         raise InputError(
             f"None of the {rows.size} labelled pixels has data: the scene is NaN at all of them. "

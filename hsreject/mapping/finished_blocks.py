@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import dask.array as da
 import numpy as np
+import xarray as xr
 from dask.base import tokenize
 from dask.delayed import delayed
 
-from hsreject import __version__
 from hsreject.files import replacing, unfinished_folder
+from hsreject.keys import key_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,14 +33,18 @@ def finished_blocks(
     if out is None:
         yield None
         return
-    files = [
-        (str(given), state.st_size, state.st_mtime_ns)
-        for given in (model, scene)
-        if isinstance(given, str | PathLike) and (state := Path(given).stat())
-    ]
-    objects = [given for given in (model, scene) if not isinstance(given, str | PathLike)]
-    with unfinished_folder(Path(out), tokenize(__version__, files, objects, options)) as folder:
+    what = [_identity(given) for given in (model, scene)]
+    # work that has no key begins anew every time
+    with unfinished_folder(Path(out).absolute(), key_of(what, options) or uuid4().hex) as folder:
         yield folder
+
+
+def _identity(given: object) -> object:
+    """Return what tells a file or an object from others."""
+    if isinstance(given, str | PathLike):
+        state = Path(given).stat()
+        return str(given), state.st_size, state.st_mtime_ns
+    return tokenize(given) if isinstance(given, xr.DataArray) else given
 
 
 def keeping_blocks(ranked: Any, folder: Path) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +16,7 @@ import rasterio
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.files import check_folder, complete_folder
+from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.products.lookup import LookupTable
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
 _FILES = ("label", "confidence", "label_with_rejection")
+CONFIDENCE = np.dtype(np.float32)
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
 
@@ -200,7 +201,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         finished_blocks(out, model, scene, options) as kept,
         _folder(out, overwrite=overwrite) as folder,
     ):
-        continued = 0 if kept is None else len(list(kept.glob("*.npy")))
+        finished = [] if kept is None else list(kept.glob("*.npy"))
+        if out is not None:
+            _check_space(Path(out), cube, trained, finished)
         ranking = rank_scene(
             cube,
             trained,
@@ -225,7 +228,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             maps,
             rejection,
             blocks,
-            n_continued=continued,
+            n_continued=len(finished),
             scene=_name(scene, "scene"),
             model=_name(model, "model"),
         )
@@ -280,6 +283,8 @@ def _opened(
 ) -> xr.DataArray:
     """Return the cube (band, y, x), lazy if it comes from a file."""
     if not isinstance(scene, xr.DataArray):
+        # workers of a cluster have working folders of their own
+        scene = Path(scene).absolute() if Path(scene).exists() else scene
         scene = open_scene(scene, chunks=chunks, variable=variable, band_axis=band_axis)
     return check_dims(scene, CUBE_DIMS, name="scene")
 
@@ -329,13 +334,24 @@ def _cut(
     )
 
 
+def _check_space(out: Path, cube: xr.DataArray, model: MapModel, finished: Sequence[Path]) -> None:
+    """Raise if the disk has no room for all that mapping writes: to be asked before the work.
+
+    That is label and confidence in blocks, as plain files and in the end, and a second label map.
+    """
+    _, n_rows, n_columns = cube.shape
+    label = label_dtype(max(model.classes.values)).itemsize
+    size = n_rows * n_columns * (3 * (label + CONFIDENCE.itemsize) + label)
+    check_space(out, size - sum(path.stat().st_size for path in finished))
+
+
 @contextmanager
 def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Path | None]:
     """Give a folder whose files end up in `out`, or None where nothing is to be written."""
     if out is None:
         yield None
         return
-    with complete_folder(Path(out), overwrite=overwrite) as work:
+    with complete_folder(Path(out).absolute(), overwrite=overwrite) as work:
         yield work
 
 
@@ -388,7 +404,7 @@ def _rank_blocks(
     guide = model.rejector.guide(image)
     fields = [field.data for field in (probability, p_value, guide) if field is not None]
     layers = da.concatenate([field.astype(probability.dtype) for field in fields])
-    kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", "f4")])
+    kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", CONFIDENCE)])
     ranked = da.map_overlap(
         partial(_rank_block, model=model, dtype=kind),
         layers.rechunk((-1, *blocks.sizes)),

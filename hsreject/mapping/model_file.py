@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import io
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
 import skops.io
+import xarray as xr
 from sklearn.tree._tree import Tree
 from skops.io.exceptions import UnsupportedTypeException
 
@@ -22,7 +25,7 @@ from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SOLVERS, SegSALSA
-from hsreject.errors import FileError, InputError
+from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.features import FEATURES
 from hsreject.features.spectra import BandRequirements
 from hsreject.files import replacing
@@ -30,6 +33,7 @@ from hsreject.mapping.foreign import TrainingScene
 from hsreject.mapping.map_model import MapModel
 from hsreject.rejection import REJECTORS, Novelty, RankedRejector
 from hsreject.rejection.novelty import RankReference
+from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
 
 FORMAT = "hsreject model"
 FORMAT_VERSION = 3
@@ -48,6 +52,10 @@ _SCIKIT_LEARN_PARTS = (
     "sklearn.tree._tree.Tree",  # checked after loading
 )
 _LEAF = -1
+
+# A model holds numbers, which deflate makes a few times smaller; zip bombs are a thousand times.
+_LARGEST_RATIO = 30
+_ALWAYS_ALLOWED = 50_000_000  # bytes
 
 
 def save_model(
@@ -139,15 +147,25 @@ def load_model(
         raise FileError(
             f"{path} is damaged: a decision tree in it points outside itself. Train again."
         )
+    try:
+        _try_out(model.classifier if isinstance(model, MapModel) else model)
+    except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything
+        raise FileError(
+            f"{path} is damaged: the model in it cannot classify pixels ({type(error).__name__}). "
+            "Train again."
+        ) from None
     return model
 
 
 def _content(archive: bytes, path: Path, known: set[str]) -> Any:
     """Return what an archive holds if it asks for known types only."""
     try:
+        archive = _unpacked(archive, path)
         foreign = sorted(set(skops.io.get_untrusted_types(data=archive)) - known)
         if not foreign:
             return skops.io.loads(archive, trusted=sorted(known))
+    except FileError:
+        raise
     except Exception as error:  # noqa: BLE001  # a damaged archive may raise anything
         raise FileError(
             f"{path} is not a model file of hsreject, or it is damaged ({type(error).__name__}). "
@@ -163,6 +181,38 @@ def _content(archive: bytes, path: Path, known: set[str]) -> Any:
         "loaded. If they are your own, pass their names as trusted=[...]; if not, do not use "
         "this file."
     )
+
+
+def _unpacked(archive: bytes, path: Path) -> bytes:
+    """Return an archive without compression, unless it would be far larger than a model can be.
+
+    What its directory says is checked first, and no more than that is ever unpacked.
+    """
+    plain = io.BytesIO()
+    most = max(_LARGEST_RATIO * len(archive), _ALWAYS_ALLOWED)
+    with zipfile.ZipFile(io.BytesIO(archive)) as packed, zipfile.ZipFile(plain, "w") as stored:
+        members = packed.infolist()
+        size = sum(member.file_size for member in members)
+        if size > most:
+            raise FileError(
+                f"{path} would unpack to {size / 1e6:.0f} MB from {len(archive) / 1e6:.1f} MB, "
+                "which no model does. Nothing was loaded. Do not use this file."
+            )
+        for name, member in {member.filename: member for member in members}.items():
+            with packed.open(member) as stream:  # in pieces: at once, it might unpack any amount
+                stored.writestr(name, b"".join(iter(lambda: stream.read(1 << 20), b"")))
+    return plain.getvalue()
+
+
+def _try_out(classifier: SceneClassifier) -> None:
+    """Classify a few made-up pixels; a scene that the model does not like is not its fault."""
+    wanted = classifier.band_requirements_
+    values = np.random.default_rng(0).uniform(0.1, 0.9, (wanted.count, 8, 8)).astype(np.float32)
+    cube = xr.DataArray(values, dims=CUBE_DIMS)
+    if wanted.wavelength is not None:
+        cube = cube.assign_coords({WAVELENGTH: (BAND, wanted.wavelength, {"units": "nm"})})
+    with suppress(HsrejectError), np.errstate(all="ignore"):
+        classifier.predict_proba(cube).compute()
 
 
 def _own_types() -> list[str]:

@@ -51,6 +51,9 @@ CONTEXT_ROW = "SegSALSA alone"
 CARRIED_ROW = "carried model"
 """What the table calls that part of the model that `train` could take to another scene."""
 
+LONGEST_TITLE = 100
+"""Bytes of the name of a rejector; a file name has 255, and some for what else it says."""
+
 SECTIONS = {
     "title": "what the report calls the run",
     "seed": "draws the training pixels; 0 by default",
@@ -431,6 +434,11 @@ def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, obje
     if not rejectors:
         raise ConfigError(f"[rejectors] needs at least one. There are: {', '.join(REJECTORS)}.")
     for name in rejectors:
+        if len(name.encode(errors="replace")) > LONGEST_TITLE:
+            raise ConfigError(
+                f"[rejectors] '{name[:20]}...' is too long to be part of a file name. Give it a "
+                f"title of at most {LONGEST_TITLE} letters."
+            )
         if not name or not set(name).isdisjoint('/\\:*?"<>|') or not name.isprintable():
             raise ConfigError(
                 f"[rejectors] '{name}' cannot be part of a file name. Give it a title of letters, "

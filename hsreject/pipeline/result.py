@@ -16,7 +16,16 @@ import xarray as xr
 
 from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError
-from hsreject.files import PARTIAL, check_folder, complete_folder, reason
+from hsreject.files import (
+    PARTIAL,
+    alone_in,
+    check_folder,
+    complete_folder,
+    is_empty,
+    made_folder,
+    reason,
+    replacing,
+)
 from hsreject.io.maps import write_map
 from hsreject.io.netcdf import write_dataset
 from hsreject.measures.choosing import choose_point
@@ -181,32 +190,39 @@ def _versions() -> dict[str, str]:
 def run_folder(folder: Path, document: Mapping[str, Any]) -> Iterator[None]:
     """Prepare the folder of a run, and remove it again if the run fails before its first stage.
 
-    A folder that holds files but no configuration of a run is refused.
+    A folder that holds files but no configuration of a run is refused, and so is one that another
+    run is writing into.
     """
     made = not folder.exists()
-    _begin(folder, document)
-    try:
-        yield
-    except HsrejectError:
-        if made and not any((folder / STAGES).glob("*.nc")):
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+    _check(folder)
+    with made_folder(folder), alone_in(folder):
+        try:
+            _begin(folder, document)
+            yield
+        except HsrejectError:
+            if made and not any((folder / STAGES).glob("*.nc")):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
-def _begin(folder: Path, document: Mapping[str, Any]) -> None:
+def _check(folder: Path) -> None:
     check_folder(folder, overwrite=True)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
+    if folder.is_dir() and not is_empty(folder) and not (folder / CONFIG).is_file():
         raise FileError(
             f"The folder {folder} holds files that were not made by a run of hsreject. "
             "Choose another folder, or empty it."
         )
+
+
+def _begin(folder: Path, document: Mapping[str, Any]) -> None:
     try:
-        (folder / STAGES).mkdir(parents=True, exist_ok=True)
         # what a killed run was writing
-        for left in (*folder.glob(f"{PARTIAL}*"), *(folder / STAGES).glob(".*.partial")):
+        for left in (*folder.glob(f"{PARTIAL}*"), *(folder / STAGES).rglob(f"{PARTIAL}*")):
             shutil.rmtree(left)
         if not (folder / CONFIG).exists():  # else it belongs to the maps that are there
-            (folder / CONFIG).write_text(config_text(document), encoding="utf-8")
+            with replacing(folder / CONFIG, overwrite=False) as part:
+                part.write_text(config_text(document), encoding="utf-8")
+        (folder / STAGES).mkdir(exist_ok=True)
     except OSError as error:
         raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
 

@@ -1,7 +1,8 @@
 """The stages of a run: each takes the stage before, gives a Dataset, and is kept when finished.
 
-The key of a stage is a token of its own options and of the key of the stage before; the first is a
-token of the scene. So a key says all that a result depends on, and every array is hashed once.
+The key of a stage is a hash of its own options, with the code of parts that users wrote, and of the
+key of the stage before; the first is a token of the scene. So a key says all that a result depends
+on, and every array is hashed once. A stage without a key is not kept, nor are those after it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +25,7 @@ from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.files import recall
 from hsreject.io.netcdf import open_dataset, write_dataset
+from hsreject.keys import key_of
 from hsreject.pipeline.plan import Plan, SceneModel
 from hsreject.pipeline.tuning import TUNED_SECTIONS, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
@@ -41,7 +44,7 @@ class Stage:
     """A finished stage: what it gives, and how long it took, the stages before included."""
 
     data: xr.Dataset
-    key: str  # token of everything that it depends on
+    key: str | None  # hash of everything that it depends on; None where that cannot be told
     seconds: float = 0.0
     model: Any = None  # of a classifier that was fitted just now, not read from a file
 
@@ -68,11 +71,14 @@ class Stages:
 
     def tune(self, plan: Plan, split: Stage, *, name: str, fitted: Any = None) -> Stage:
         """Return the candidates of the tuning with their scores, best first."""
-        options = [plan.document.get(section) for section in TUNED_SECTIONS], plan.tuning
+        tuning = plan.tuning
+        assert tuning is not None  # noqa: S101 (the caller has looked)
+        settings = [chain(*parts) for parts in product(*map(tuning.settings, TUNED_SECTIONS))]
+        tried = [(plan.model, plan.context) for plan in map(plan.changed, settings)]
         work = partial(
             tune, plan, self.cube, split.data["train"], fitted=fitted, progress=self.progress
         )
-        return self._kept(name, tokenize(split.key, options), work)
+        return self._kept(name, _key(split, tuning, tried), work)
 
     def classify(
         self,
@@ -106,7 +112,7 @@ class Stages:
                 found[CLASS_P_VALUE] = Novelty().fit(features, train).p_value(features).compute()
             return found
 
-        found = self._kept(name, tokenize(split.key, clone(model), novelty), compute, before)
+        found = self._kept(name, _key(split, clone(model), novelty), compute, before)
         return replace(found, model=done if hasattr(done, "classes_") else None)
 
     def solve_context(
@@ -128,8 +134,7 @@ class Stages:
                 found["label_probability"] = label_probability(field, temperature, context)
             return xr.Dataset(found)
 
-        key = tokenize(before.key, context, temperature)
-        found = self._kept(name, key, compute, before)
+        found = self._kept(name, _key(before, context, temperature), compute, before)
         seconds = found.seconds + (0.0 if tuned is None else tuned.seconds)
         data = before.data.assign(found.data).assign(image=self.cube)
         return replace(found, data=data, seconds=seconds)
@@ -147,7 +152,7 @@ class Stages:
 
         indifferent = rejector.indifferent_options
         options = {name: value for name, value in vars(rejector).items() if name not in indifferent}
-        key = tokenize(evidence.key, type(rejector), options, fraction)
+        key = _key(evidence, type(rejector), options, fraction)
         return self._kept(f"rejection-{name}", key, compute, evidence)
 
     def _keeping(self, rejector: Rejector) -> Rejector:
@@ -160,7 +165,7 @@ class Stages:
     def _kept(
         self,
         name: str,
-        key: str,
+        key: str | None,
         compute: Callable[[], xr.Dataset],
         before: Stage | None = None,
     ) -> Stage:
@@ -171,9 +176,14 @@ class Stages:
             result = compute()
             return result.assign_attrs({_SECONDS: time.perf_counter() - begun})
 
-        path = None if self.folder is None else self.folder / f"{name}-{key}.nc"
+        path = self.folder / f"{name}-{key}.nc" if self.folder and key else None
         self.progress(name, 0, 1)
         data = recall(path, timed, read=lambda kept: open_dataset(kept).load(), write=write_dataset)
         self.progress(name, 1, 1)
         seconds = float(data.attrs[_SECONDS])
         return Stage(data, key, seconds + (0.0 if before is None else before.seconds))
+
+
+def _key(before: Stage, *options: object) -> str | None:
+    """Return the key of a stage after `before`."""
+    return None if before.key is None else key_of(before.key, options)

@@ -12,11 +12,11 @@ import numpy as np
 import xarray as xr
 from dask.base import tokenize
 
-from hsreject import __version__
 from hsreject.confidence import label_map_of_positions
 from hsreject.context.problem import checked_prior, valid_probability_pixels
 from hsreject.errors import InputError
 from hsreject.files import recall
+from hsreject.keys import key_of
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_search import Probe
 from hsreject.rejection.novelty import likeliest_p_value
@@ -188,9 +188,11 @@ class JointProblem:
             known = np.where(self.has_data, self.evidence.hidden_field.values, np.nan)
             solution = JointSolution.of_field(known, self.n_classes, rejected_mass=0.0)
         if solution is None:
-            path = None if self.store is None else self.store / f"{tokenize(self._token, q)}.npz"
             solution = recall(
-                path, lambda: self._solve(q, n_threads, progress), read=self._read, write=_write
+                self._path(q),
+                lambda: self._solve(q, n_threads, progress),
+                read=self._read,
+                write=_write,
             )
         if q.ndim == 0:
             self.solved[float(q)] = solution
@@ -251,14 +253,20 @@ class JointProblem:
         classes = np.asarray(1.0 if self._prior is None else self._likelihood.sum(axis=0))
         return failure, np.asarray((1 - failure) * classes + self.rejection_classes * failure)
 
+    def _path(self, q: NDArray[np.float64]) -> Path | None:
+        """Return where a solve is kept, if there is a place and if all it depends on has a key."""
+        if self.store is None or self._key is None:
+            return None
+        return self.store / f"{tokenize(self._key, q)}.npz"
+
     @cached_property
-    def _token(self) -> str:
-        """Token of all that a solve depends on beside its failure probability."""
-        rule = (replace(self.context, n_threads=1), self.rejection_classes)
+    def _key(self) -> str | None:
+        """Hash of all that a solve depends on beside its failure probability."""
         image = self.evidence.image
         # what a solve takes from it: attributes such as its CRS change on their way through a file
         seen = None if image is None else (image.values, good_bands(image))
-        return str(tokenize(__version__, self._probability, self._weight, seen, rule))
+        arrays = tokenize(self._probability, self._weight, seen)
+        return key_of(arrays, replace(self.context, n_threads=1), self.rejection_classes)
 
     def _read(self, path: Path) -> JointSolution:
         """Return a kept solution, or raise where the file cannot be one of this problem."""

@@ -279,3 +279,15 @@ def test_held_out_probabilities_have_not_seen_their_fold(cube, train) -> None:
 def test_classifiers_of_scenes_are_not_put_into_another(cube, train) -> None:
     with pytest.raises(InputError, match="AutoClassifier works on scenes by itself"):
         hr.SceneClassifier("auto").fit(cube, train)
+
+
+@pytest.mark.parametrize("features", [[], [hr.PCA(2)], [hr.MNF(2)]])
+def test_numbers_that_are_no_spectra_are_named(cube, train, model, features) -> None:
+    """Not "no pixel has data", nor eigenvalues that do not converge."""
+    huge = cube.astype(np.float64).where(train != 1, 1e300)
+    with pytest.raises(hr.HsrejectError, match=r"1e\+300"):
+        hr.SceneClassifier("lda", features=features).fit(huge, train)
+    with pytest.raises(hr.HsrejectError, match=r"1e\+300"):
+        model.predict_proba(huge.chunk()).compute()
+    with pytest.raises(hr.HsrejectError, match="complex"):
+        hr.SceneClassifier("lda", features=features).fit(cube + 1j, train)

@@ -3,7 +3,9 @@
 import io
 import json
 import pickle
+import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -265,3 +267,49 @@ def test_trees_that_point_outside_themselves_are_refused(scene, tmp_path) -> Non
         path = hr.save_model(model, tmp_path / "model.skops", overwrite=True)
         with pytest.raises(FileError, match="tree"):
             hr.load_model(path)
+
+
+def with_members(path: Path, members: dict[str, bytes], *, claim: int | None = None) -> None:
+    """Put members into an archive; the directory then claims that each has `claim` bytes."""
+    with zipfile.ZipFile(path) as archive:
+        there = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", compression=zipfile.ZIP_DEFLATED) as archive:
+        for name, content in {**there, **members}.items():
+            archive.writestr(name, content)
+            if claim is not None and name in members:
+                archive.getinfo(name).CRC = zlib.crc32(content[:claim])
+                archive.getinfo(name).file_size = claim
+
+
+@pytest.mark.parametrize("claim", [None, 1000])
+def test_an_archive_that_unpacks_without_end_is_refused(path, claim) -> None:
+    """Whether its directory tells the size or not; under a limit that 300 MB would break."""
+    with zipfile.ZipFile(path) as archive:
+        arrays = [name for name in archive.namelist() if name.endswith(".npy")]
+    with_members(path, {arrays[0]: bytes(300_000_000)}, claim=claim)
+    assert path.stat().st_size < 1_000_000
+    tracemalloc.start()
+    with pytest.raises(FileError, match="damaged" if claim else "300 MB"):
+        hr.load_model(path)
+    assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    tracemalloc.stop()
+
+
+def test_arrays_of_another_shape_are_damage(path) -> None:
+    with zipfile.ZipFile(path) as archive:
+        arrays = {n: archive.read(n) for n in archive.namelist() if n.endswith(".npy")}
+    whole = path.read_bytes()
+    told = 0
+    for name, content in arrays.items():
+        array = np.load(io.BytesIO(content))
+        if array.dtype.kind != "f" or array.ndim == 0:
+            continue
+        altered = io.BytesIO()
+        np.save(altered, np.concatenate([array, array]))
+        with_members(path, {name: altered.getvalue()})
+        try:
+            hr.load_model(path)
+        except FileError as error:
+            told += "damaged" in str(error)
+        path.write_bytes(whole)
+    assert told >= 4

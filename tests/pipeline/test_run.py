@@ -1,5 +1,7 @@
 """Configurations end to end, on scenes small enough to solve in a second."""
 
+import importlib
+import sys
 from functools import partial
 
 import numpy as np
@@ -217,6 +219,42 @@ def test_functions_are_told_apart_among_finished_stages(tmp_path) -> None:
     assert len(kept_stages(tmp_path, "classifier-*")) == 2
 
 
+CODE = """
+from dataclasses import dataclass
+import numpy as np
+import hsreject as hr
+
+def bands(values):
+    return values{bands}
+
+class Smooth(hr.VectorTV):
+    def __init__(self, weight=1.0):
+        super().__init__(weight * {factor})
+"""
+
+
+def test_changed_code_is_not_taken_for_what_it_was(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for bands, factor in (("", 1), ("[:, :1]", 1), ("[:, :1]", 2)):
+        (tmp_path / "edited_code.py").write_text(CODE.format(bands=bands, factor=factor))
+        sys.modules.pop("edited_code", None)
+        code = importlib.import_module("edited_code")
+        model = make_pipeline(FunctionTransformer(code.bands), LinearDiscriminantAnalysis())
+        config = {"scene": SMALL["scene"], "classifier": model, "context": {"prior": code.Smooth()}}
+        run_stages(config | {"rejectors": ["sequential"]}, tmp_path / "out")
+    assert len(kept_stages(tmp_path / "out", "classifier-*")) == 2
+    assert len(kept_stages(tmp_path / "out", "context-*")) == 3
+
+
+def test_nothing_is_kept_of_what_has_no_key(tmp_path) -> None:
+    generator = (number for number in (1, 2))
+    function = FunctionTransformer(lambda values: values + 0 * (generator is None))
+    model = make_pipeline(function, LinearDiscriminantAnalysis())
+    run_stages({"scene": SMALL["scene"], "classifier": model}, tmp_path)
+    assert not kept_stages(tmp_path)
+
+
 def test_what_a_scene_holds_is_part_of_the_key(tmp_path) -> None:
     cube, labels = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
     for scene in ((cube, labels), (cube + 1, labels), (cube, labels.where(labels != 2, 0))):
@@ -282,6 +320,28 @@ def test_folders_of_others_are_left_alone(tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     with pytest.raises(FileError, match="is a file"):
         hr.run(SMALL, out=tmp_path / "thesis.txt")
+
+
+def test_a_second_run_into_one_folder_is_refused_before_any_work(tmp_path) -> None:
+    out = tmp_path / "out"
+
+    def again(stage, done, total) -> None:
+        before = kept_stages(out)
+        with pytest.raises(FileError, match="Another process"):
+            hr.run(SMALL, out=out, progress=lambda *_: pytest.fail("it has begun"))
+        assert kept_stages(out) == before
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        hr.run(SMALL, out=out, progress=again)
+
+
+@pytest.mark.parametrize("left", [[], [".partial.config.toml.x"], ["config.toml"]])
+def test_a_run_killed_at_its_very_begin_can_be_started_again(left, tmp_path) -> None:
+    for name in left:
+        (tmp_path / name).mkdir() if name[0] == "." else (tmp_path / name).touch()
+    run_stages({"scene": SMALL["scene"], "classifier": "lda"}, tmp_path)
+    assert not list(tmp_path.glob(".*"))
 
 
 TOO_MANY = {"sampling": {"name": "fraction", "fraction": 0.9}}
