@@ -8,7 +8,7 @@ BENCH := .venv-bench
 BENCH_STAMP := $(BENCH)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test lint bench format clean
+.PHONY: demo test lint bench results format clean
 
 demo: $(STAMP)
 	$(BIN)/hsreject run configs/indian_pines.toml --out out/demo
@@ -24,6 +24,10 @@ lint: $(STAMP)
 # Benchmarks compare with other packages, which only they install. `make bench ONLY="curve context"`.
 bench: $(BENCH_STAMP)
 	$(BENCH)/bin/python -m benchmarks $(ONLY)
+
+# The table of methods over many draws: `make results OPTIONS="--seeds 30 --enmap CUBE LABELS"`.
+results: $(STAMP)
+	$(BIN)/python -m benchmarks.results $(OPTIONS)
 
 format: $(STAMP)
 	$(BIN)/ruff format .
