@@ -57,6 +57,15 @@ def auto(cube: xr.DataArray, train: xr.DataArray) -> Answer:
     return from_field(hr.AutoClassifier().fit_predict_proba(cube, train))
 
 
+def auto_in_context(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+    """Put SegSALSA with image edges and weight 1 on top of the pool; max z is a rank."""
+    probability = hr.AutoClassifier().fit_predict_proba(cube, train)
+    rejector = hr.SequentialRejector(hr.SegSALSA(hr.VectorTV(1.0, edges="image")))
+    maps = xr.Dataset({"probability": probability, "image": cube})
+    ranked = rejector.rank(maps)
+    return Answer(ranked["label"], ranked["confidence"], is_probability=False)
+
+
 def coordinates(cube: xr.DataArray, train: xr.DataArray) -> Answer:
     """Classify by place alone."""
     model = hr.SceneClassifier("nearest_neighbor", features=["coordinates"])
@@ -111,6 +120,7 @@ def paper(cube: xr.DataArray, train: xr.DataArray) -> Answer:
 
 METHODS: dict[str, Method] = {
     "auto": auto,
+    "auto, then vector TV with image edges": auto_in_context,
     "coordinates": coordinates,
     "SVM, tuned, raw bands": tuned_svm,
     "random forest, raw bands": random_forest,
