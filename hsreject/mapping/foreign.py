@@ -13,7 +13,7 @@ import numpy as np
 from dask.base import compute
 
 from hsreject.errors import DriftWarning, FileError, GuessWarning, InputError
-from hsreject.features.pixels import samples_of
+from hsreject.features.pixels import labelled_samples, samples_of
 from hsreject.rejection.novelty import Novelty
 from hsreject.schema import BAND, MAP_DIMS
 
@@ -34,8 +34,8 @@ FOREIGN = 0.5
 
 TOO_DARK, TOO_ALIKE = 0.01, 0.1
 """Brightness and spread of the features, in parts of the training scene's, below which a scene has
-shrunk to one point: numbers of other units, which the model takes for something dark. No scale that
-people use is finer than a hundredth, and a scene of one dark class keeps its noise.
+shrunk to one point: numbers of other units, which the model takes for something dark. Such scales
+differ by a hundred and more, and a scene of one dark class is rarely that dark and that even.
 """
 
 N_WINDOWS, WINDOW = 8, 8
@@ -76,6 +76,9 @@ class TrainingScene:
         """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
         novelty = Novelty().fit(classifier.transform(cube), training)
         features, values = sample_scene(cube, classifier, match_bands="exact")
+        if not len(values):  # what has data lies between the windows
+            needed = {BAND: np.flatnonzero(classifier.band_requirements_.needed)}
+            features, values = novelty.samples_, labelled_samples(cube.isel(needed), training)[0]
         quantiles = np.quantile(values, _VALUE_QUANTILES, axis=0)
         return cls(novelty, quantiles, _spread(features), str(cube.attrs.get("units", "")))
 

@@ -195,6 +195,17 @@ def test_windows_lie_in_the_scene_and_in_their_chunks(model, shape, halo) -> Non
     assert len(values) >= 0.95 * min(np.prod(shape), 64 * n_windows)  # some have no data
 
 
+def test_data_between_the_windows_is_enough_to_train_on() -> None:
+    cube, labels = hr.synthetic_scene(rows=96, columns=96, n_bands=12)
+    starts = np.array([0, 13, 25, 38, 50, 63, 75, 88])  # 8 windows of 8 rows
+    inside = ((np.arange(96)[:, None] - starts) // 8 == 0).any(axis=1)
+    holed = cube.where(xr.DataArray(~inside, dims="y"))
+    model = hr.train({**CONFIG, "scene": (holed, labels)})
+    assert np.isfinite(model.training_scene.values).all()
+    made = hr.map_scene(holed, model, fraction=0.1)
+    assert made.summary.kinship.n_sampled == 0
+
+
 def test_only_the_windows_are_read(model) -> None:
     """Of a scene that fails wherever nobody looks."""
     scene = larger_scene(400, 300)
