@@ -66,6 +66,7 @@ class _CodePickler(pickle.Pickler):
 
     def __init__(self, file: _Digest) -> None:
         super().__init__(file, protocol=5)
+        self.fast = True  # else it would count whether equal texts are one object or two
         self._order: dict[int, int] = {}  # of code that was met: functions may call each other
 
     def reducer_override(self, part: Any) -> Any:

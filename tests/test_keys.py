@@ -128,7 +128,16 @@ def test_values_in_closures_and_partials_count() -> None:
     assert key_of(adding(1)) == found[0]
 
 
+def test_equal_texts_need_not_be_one_object() -> None:
+    one, other = ("".join(["n_", name]) for name in ("components", "components"))
+    assert one is not other
+    assert key_of({one: 1}, {one: 2}) == key_of({one: 1}, {other: 2})
+
+
 def test_what_cannot_be_told_has_no_key(tmp_path) -> None:
     with (tmp_path / "file").open("w") as stream:
         assert key_of(stream) is None
         assert key_of(lambda: stream) is None
+    endless: list[object] = []
+    endless.append(endless)
+    assert key_of(endless) is None

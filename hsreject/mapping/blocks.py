@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +14,7 @@ import dask
 from dask.base import get_scheduler
 from dask.utils import parse_bytes
 
-from hsreject.errors import InputError
+from hsreject.errors import HsrejectError, InputError
 from hsreject.registry import check_count
 from hsreject.threads import one_blas_thread, usable_cores
 
@@ -158,15 +161,43 @@ def cluster(address: str | None) -> Iterator[None]:
             "A cluster needs the package distributed. Install it: pip install "
             "'hsreject[distributed]'."
         ) from None
-    try:
-        client: Any = Client(address, timeout=SECONDS_TO_CONNECT)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"There is no dask scheduler at '{address}' ({type(error).__name__}). Start one with "
-            "'dask scheduler', or leave --scheduler out."
-        ) from None
-    with client:
+    for part in ("client", "core"):  # we say ourselves what is wrong
+        logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
+    with dask.config.set({"distributed.comm.timeouts.connect": SECONDS_TO_CONNECT}):
+        try:
+            client: Any = Client(address)
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"There is no dask scheduler at '{address}' ({type(error).__name__}). Start one "
+                "with 'dask scheduler', or leave --scheduler out."
+            ) from None
+        with client:
+            yield
+
+
+@contextmanager
+def telling_of_lost_workers() -> Iterator[None]:
+    """Say in our words that a cluster failed within; on local threads there is nothing to say."""
+    if "distributed" not in sys.modules:  # nobody has a cluster without it
         yield
+        return
+    from distributed import KilledWorker  # noqa: PLC0415
+    from distributed.comm import CommClosedError  # noqa: PLC0415
+
+    try:
+        yield
+    except KilledWorker as error:
+        raise HsrejectError(
+            f"The workers of the cluster died {error.allowed_failures + 1} times over the same "
+            "block, most likely because it needs more memory than they have. Give each more "
+            "('dask worker --memory-limit'), or allow this work less (--memory, in Python "
+            "memory=). The same command goes on from the finished blocks."
+        ) from None
+    except (CancelledError, CommClosedError):
+        raise HsrejectError(
+            "The connection to the dask scheduler was lost. Start it again with its workers, and "
+            "give the same command: it goes on from the finished blocks."
+        ) from None
 
 
 def _one_block(blocks: Blocks, needed: int, bound: int) -> Blocks:

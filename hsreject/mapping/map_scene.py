@@ -19,7 +19,7 @@ from hsreject.errors import InputError
 from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.scene import open_scene
-from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
+from hsreject.mapping.blocks import Blocks, cut_scene, local_threads, telling_of_lost_workers
 from hsreject.mapping.finished_blocks import finished_blocks, keeping_blocks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares, pixel_hectares
@@ -175,6 +175,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         local_threads(blocks.n_workers),
         finished_blocks(out, model, scene, options) as kept,
         _folder(out, overwrite=overwrite) as folder,
+        telling_of_lost_workers(),
     ):
         finished = [] if kept is None else list(kept.glob("*.npy"))
         if out is not None:
