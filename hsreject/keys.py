@@ -94,6 +94,7 @@ class _CodePickler(pickle.Pickler):
 
 def _described(part: Any) -> tuple[Any, ...] | None:
     """Return what distinguishes pieces of code that pickle does not take; None for all else."""
+    found: tuple[Any, ...] | None = None
     match part:
         case CodeType():
             found = part.co_code, part.co_names, tuple(map(_in_order, part.co_consts))
@@ -107,8 +108,6 @@ def _described(part: Any) -> tuple[Any, ...] | None:
             found = (part.func,)
         case MappingProxyType():
             found = (dict(part),)
-        case _:
-            found = None
     return found
 
 

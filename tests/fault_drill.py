@@ -389,7 +389,7 @@ def cluster() -> Iterator[tuple[str, list[int]]]:
 
 
 Fault = Callable[[Round], None]
-TASKS = ("run", "map", "train", "write_map")
+TASKS = {"run": 8, "map": 8, "train": 8, "write_map": 8, "workers": 1}  # how often each is taken
 FAULTS: tuple[Fault, ...] = (kill, kill, press, press_often, terminate, limit, truncate)
 WITH_DISKS: tuple[Fault, ...] = (fill, protect)
 
@@ -458,8 +458,8 @@ def drill(
     place: Path,
     *,
     seed: int,
-    workers: bool = True,
-    tell: Callable[[str], object] = lambda line: None,
+    tasks: list[str],
+    tell: Callable[[str], object],
 ) -> tuple[list[str], Counter[str]]:
     """Do so many rounds; return what went wrong, and how often each fault was tried."""
     dice = random.Random(seed)
@@ -467,11 +467,9 @@ def drill(
     found = Drill(place, dice)
     told: list[str] = []
     for number in range(rounds):
-        if workers and dice.random() < 0.03:
-            new = found.round(number, "workers", [lose_worker])
-        else:
-            chosen = dice.choices(faults, k=dice.choice((1, 1, 2)))
-            new = found.round(number, dice.choice(TASKS), chosen)
+        (task,) = dice.choices(tasks, [TASKS[task] for task in tasks])
+        some = dice.choices(faults, k=dice.choice((1, 1, 2)))
+        new = found.round(number, task, [lose_worker] if task == "workers" else some)
         for line in new:
             tell(f"{line}\n")
         told += new
@@ -482,12 +480,14 @@ def _main() -> bool:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--folder", type=Path, help="keeps the folders of rounds that went wrong")
     chosen = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as own:
         place = chosen.folder or Path(own)
-        wrong, tried = drill(chosen.rounds, place, seed=chosen.seed, tell=sys.stdout.write)
+        options = {"seed": chosen.seed, "tasks": chosen.tasks, "tell": sys.stdout.write}
+        wrong, tried = drill(chosen.rounds, place, **options)
     for name, number in sorted(tried.items()):
         sys.stdout.write(f"{number:5d}  {name}\n")
     seconds = time.monotonic() - begun

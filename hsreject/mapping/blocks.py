@@ -230,7 +230,7 @@ def telling_of_lost_workers() -> Iterator[None]:
         yield
         return
     from distributed import KilledWorker  # noqa: PLC0415
-    from distributed.comm import CommClosedError  # noqa: PLC0415
+    from distributed.comm.core import CommClosedError  # noqa: PLC0415
 
     try:
         yield
