@@ -45,13 +45,18 @@ class Compiled:
     def __call__(self, *arguments: Any) -> Any:
         """Call the function; Ctrl-C waits for its end, since a compiler cut short may crash."""
         with _interrupts_later():
-            return self._function(*arguments)
+            try:
+                return self._function(*arguments)
+            except OSError:  # the compiled code is ready, but could not be kept, as on a full disk
+                return self._function(*arguments)
 
     @property
     def first_use(self) -> str | None:
         """What the next call begins with, in words; None where the code is ready."""
         if self._function.signatures:
             return None
+        if self._function.stats.cache_path is None:
+            return "compiling kernels (set NUMBA_CACHE_DIR to keep them)"
         return "loading kernels" if any(self._kept()) else "compiling kernels (only once)"
 
     def forget_stale(self) -> None:

@@ -2,9 +2,9 @@
 
     python -m tests.fault_drill --rounds 300 --seed 0
 
-Each round does one of `run`, `map`, `train` and `write_map` on a small scene and disturbs it once or
-more: kill -9, Ctrl-C, SIGTERM, a full disk, a folder that cannot be written, a scene cut short, a
-dask worker that dies. Then the same command is given again and must end with the files of an
+Each round does one of `run`, `map`, `train` and `write_map` on a small scene and disturbs it, once
+or twice: kill -9, Ctrl-C, SIGTERM, a full disk, a folder that cannot be written, a scene cut short,
+a dask worker that dies. Then the same command is given again and must end with the files of an
 undisturbed one. Faults of disks need small file systems of their own, which root can mount; others
 get a limit on the size of files. Commands are forked from a process that has everything imported.
 """
@@ -80,8 +80,7 @@ def write_map() -> None:
         return block
 
     lazy = da.from_array(labels.values, chunks=(20, 20)).map_blocks(slowly, dtype=labels.dtype)
-    Path("out").mkdir(exist_ok=True)
-    hr.write_map(labels.copy(data=lazy), "out/map.tif", overwrite=True)
+    hr.write_map(labels.copy(data=lazy), "maps/out.tif", overwrite=True)
 
 
 def prepare(folder: Path) -> None:
@@ -90,6 +89,7 @@ def prepare(folder: Path) -> None:
     cube.drop_vars("wavelength").rio.to_raster(folder / SCENE)
     hr.write_map(labels, folder / "labels.tif")
     (folder / "config.toml").write_text(CONFIG)
+    (folder / "maps").mkdir()
     assert in_a_child(folder, "train", extra=["--model", "model.skops"]).wait() == 0
 
 
@@ -130,22 +130,30 @@ class Child:
         return self.errors.read_text(errors="replace")
 
 
+def _not_yet(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)
+
+
 def in_a_child(
     folder: Path, task: str, *, extra: list[str] | None = None, room: int | None = None
 ) -> Child:
     """Start a task in `folder`, with files of at most `room` bytes."""
     errors = folder.parent / f"{folder.name}.err"
+    errors.touch()
+    signal.signal(signal.SIGTERM, _not_yet)  # the command line has its own in a moment
     pid = os.fork()
     if pid:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         return Child(pid, errors)
     code = 1
     try:
         os.chdir(folder)
-        with errors.open("w") as stream, open(os.devnull, "w") as nothing:
+        with errors.open("w") as stream, Path(os.devnull).open("w") as nothing:
             os.dup2(nothing.fileno(), 1)
             os.dup2(stream.fileno(), 2)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if task == "write_map":
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if room is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
         code = _perform(task, extra or [])
@@ -178,7 +186,7 @@ def _perform(task: str, extra: list[str]) -> int:
 
 def content(folder: Path) -> dict[str, object]:
     """Return what is under the final names, without what times, dates and stops change."""
-    out = folder / "out"
+    out = folder / ("out" if (folder / "out").exists() else "maps")
     if out.is_file():
         model = hr.load_model(out)
         scene = hr.open_scene(folder / SCENE)
@@ -270,13 +278,12 @@ def press_often(trial: Round) -> None:
 
 def terminate(trial: Round) -> None:
     """SIGTERM, as batch systems do; the library itself leaves it to Python."""
-    code = -signal.SIGTERM if trial.task == "write_map" else 143
-    _stop(trial, signal.SIGTERM, code, 1)
+    _stop(trial, signal.SIGTERM, -signal.SIGTERM if trial.task == "write_map" else 143, 1)
 
 
 def limit(trial: Round) -> None:
     """Files that may not grow: writing fails in the middle of one."""
-    child = in_a_child(trial.folder, trial.task, room=int(10 ** trial.dice.uniform(1, 5)))
+    child = in_a_child(trial.folder, trial.task, room=int(10 ** trial.dice.uniform(3.5, 5)))
     trial.ended(child, 2)
 
 
@@ -382,10 +389,8 @@ def cluster() -> Iterator[tuple[str, list[int]]]:
 
 
 Fault = Callable[[Round], None]
-FAULTS: dict[str, tuple[Fault, ...]] = dict.fromkeys(
-    ("run", "map", "train", "write_map"),
-    (kill, kill, press, press_often, terminate, limit, truncate),
-)
+TASKS = {"run": 8, "map": 8, "train": 8, "write_map": 8, "workers": 1}  # how often each is taken
+FAULTS: tuple[Fault, ...] = (kill, kill, press, press_often, terminate, limit, truncate)
 WITH_DISKS: tuple[Fault, ...] = (fill, protect)
 
 
@@ -429,54 +434,66 @@ class Drill:
         for fault in faults:
             fault(trial)
             self.count[f"{task}: {fault.__name__}"] += 1
-            found = {} if task == "train" and not (trial.folder / "out").exists() else None
-            found = content(trial.folder) if found is None else found
-            wrong = [n for n in found if not n.startswith("stages/") and n in whole]
-            wrong = [n for n in wrong if n != "manifest.txt" and not same(found[n], whole[n])]
+            found = content(trial.folder)
+            final = [n for n in found if not n.startswith("stages/") and n != "manifest.txt"]
+            wrong = [n for n in final if n in whole and not same(found[n], whole[n])]
             trial.check(right=not wrong, what=f"half or wrong after {fault.__name__}: {wrong}")
-        if not same(content(trial.folder), whole):
+        if task in ("run", "write_map") or not same(content(trial.folder), whole):
             child = in_a_child(trial.folder, key)
             code = child.wait()
             trial.check(right=code == 0, what=f"does not go on ({code}): {child.complaint[-2000:]}")
+            left = [path.name for path in trial.folder.rglob(".*")]
+            trial.check(right=not left, what=f"left behind: {left}")
         found = content(trial.folder)
         differing = [n for n in {*found, *whole} if not same(found.get(n), whole.get(n))]
         trial.check(right=not differing, what=f"differs at the end: {differing}")
-        left = [path.name for path in trial.folder.rglob(".*")]
-        trial.check(right=not left, what=f"left behind: {left}")
         if not trial.told:
             shutil.rmtree(trial.folder)
-        return [f"round {number}, {task}, {[f.__name__ for f in faults]}: {t}" for t in trial.told]
+        named = ", ".join(fault.__name__ for fault in faults)
+        return [f"round {number}, {task} ({named}): {complaint}" for complaint in trial.told]
 
 
-def drill(rounds: int, *, seed: int, workers: bool = True) -> tuple[list[str], Counter[str]]:
+def drill(
+    rounds: int,
+    place: Path,
+    *,
+    seed: int,
+    tasks: list[str],
+    tell: Callable[[str], object],
+) -> tuple[list[str], Counter[str]]:
     """Do so many rounds; return what went wrong, and how often each fault was tried."""
     dice = random.Random(seed)
-    disks = WITH_DISKS if can_mount() else ()
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        found = Drill(Path(place), dice)
-        told: list[str] = []
-        for number in range(rounds):
-            if workers and dice.random() < 0.03:
-                told += found.round(number, "workers", [lose_worker])
-                continue
-            task = dice.choice(list(FAULTS))
-            faults = dice.choices([*FAULTS[task], *disks], k=dice.choice((1, 1, 2)))
-            told += found.round(number, task, faults)
-            for line in told[-1:] if told else []:
-                print(line, flush=True) if line.startswith(f"round {number},") else None
-        return told, found.count
+    faults = [*FAULTS, *(WITH_DISKS if can_mount() else ())]
+    found = Drill(place, dice)
+    told: list[str] = []
+    for number in range(rounds):
+        (task,) = dice.choices(tasks, [TASKS[task] for task in tasks])
+        some = dice.choices(faults, k=dice.choice((1, 1, 2)))
+        new = found.round(number, task, [lose_worker] if task == "workers" else some)
+        for line in new:
+            tell(f"{line}\n")
+        told += new
+    return told, found.count
+
+
+def _main() -> bool:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+    parser.add_argument("--folder", type=Path, help="keeps the folders of rounds that went wrong")
+    chosen = parser.parse_args()
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as own:
+        place = chosen.folder or Path(own)
+        options = {"seed": chosen.seed, "tasks": chosen.tasks, "tell": sys.stdout.write}
+        wrong, tried = drill(chosen.rounds, place, **options)
+    for name, number in sorted(tried.items()):
+        sys.stdout.write(f"{number:5d}  {name}\n")
+    seconds = time.monotonic() - begun
+    sys.stdout.write(f"{chosen.rounds} rounds in {seconds:.0f} s, {len(wrong)} went wrong\n")
+    return bool(wrong)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    begun = time.monotonic()
-    wrong, tried = drill(chosen.rounds, seed=chosen.seed)
-    for name, number in sorted(tried.items()):
-        print(f"{number:5d}  {name}")
-    print(f"{chosen.rounds} rounds in {time.monotonic() - begun:.0f} s, {len(wrong)} faults found")
-    for line in wrong:
-        print(line)
-    sys.exit(bool(wrong))
+    sys.exit(_main())

@@ -21,7 +21,7 @@ from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.products.lookup import LookupTable
 from hsreject.io.scene import open_scene
-from hsreject.mapping.blocks import Blocks, cut_scene, local_threads
+from hsreject.mapping.blocks import Blocks, cut_scene, local_threads, telling_of_lost_workers
 from hsreject.mapping.finished_blocks import finished_blocks, keeping_blocks
 from hsreject.mapping.foreign import NOVEL, Kinship, window_chunks
 from hsreject.mapping.map_model import MapModel
@@ -200,6 +200,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         local_threads(blocks.n_workers),
         finished_blocks(out, model, scene, options) as kept,
         _folder(out, overwrite=overwrite) as folder,
+        telling_of_lost_workers(),
     ):
         finished = [] if kept is None else list(kept.glob("*.npy"))
         if out is not None:

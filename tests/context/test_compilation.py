@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from hsreject import compilation
 
 SOLVE = """
 import hashlib
@@ -67,3 +67,20 @@ def test_ctrl_c_while_kernels_are_compiled_is_neither_lost_nor_a_crash(
         [sys.executable, "-c", INTERRUPTED], env=environment, capture_output=True, check=True
     )
     assert done.stdout.split() == [b"pressed", b"1"]
+
+
+def test_code_that_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
+    """Without a source file there is no place to keep it; on a full disk the place is too small."""
+    made: dict[str, Any] = {}
+    exec("def twice(x):\n    return 2 * x", made)
+    twice = compilation.compiled(made["twice"])
+    assert "NUMBA_CACHE_DIR" in twice.first_use
+    assert twice(2) == 4
+    (tmp_path / "thrice.py").write_text(
+        "import resource\nfrom hsreject.compilation import compiled\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "thrice = compiled(lambda x: 3 * x)\nassert thrice(2) == 6\n"
+    )
+    root = Path(compilation.__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "thrice.py"], cwd=tmp_path, env=environment, check=True)

@@ -1,14 +1,24 @@
 """The same call on a dask.distributed cluster: two worker processes, the same map."""
 
-from collections.abc import Iterator
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import rasterio
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 import hsreject as hr
+from hsreject.mapping import blocks
 from hsreject.mapping.blocks import cluster
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
@@ -61,6 +71,83 @@ def test_a_cube_in_memory_and_errors_travel_too(address: str) -> None:
             hr.map_scene(broken, model, fraction=0.1, block_size=50)
     assert there.maps.equals(here.maps)
     assert [step for step in steps if step[0] == "mapping"][-1] == ("mapping", 1, 1)
+
+
+CLUSTER = {
+    "n_workers": 1,
+    "threads_per_worker": 1,
+    "dashboard_address": "127.0.0.1:0",
+    "scheduler_kwargs": {"dashboard": False},
+    "silence_logs": logging.CRITICAL,
+}
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory) -> tuple[object, ...]:
+    place = tmp_path_factory.mktemp("job")
+    model = hr.save_model(hr.train(CONFIG), place / "m.skops")
+    scene = write_scene(larger_scene(130, 110), place / "scene.tif", "GTiff")
+    return ("map", scene, "--model", model, "--fraction", 0.1, "--block-size", 20)
+
+
+def when_begun(out: Path, stop: Callable[[], object]) -> threading.Thread:
+    """Call `stop` when the first block of the map in `out` is finished."""
+
+    def wait() -> None:
+        while not list(out.glob(".unfinished.*/*.npy")):
+            time.sleep(0.01)
+        stop()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_lost_worker_is_invisible(job, address: str, tmp_path: Path) -> None:
+    assert call(*job, "--out", tmp_path / "whole") == 0
+    out = tmp_path / "out"
+    with Client(address) as client:
+        (pid, *_) = client.run(os.getpid).values()
+    killer = when_begun(out, lambda: os.kill(pid, signal.SIGKILL))
+    assert call(*job, "--out", out, "--scheduler", address) == 0
+    killer.join()
+    for name in ("label.tif", "confidence.tif"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_workers_without_memory_are_told_of(job, tmp_path, capsys) -> None:
+    with LocalCluster(memory_limit="120MB", processes=True, **CLUSTER) as small:
+        assert call(*job, "--out", tmp_path / "o", "--scheduler", small.scheduler_address) == 2
+    assert "memory" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_cluster_without_workers_does_not_hang(job, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(blocks, "SECONDS_WITHOUT_WORKERS", 1.0)
+    monkeypatch.setattr(blocks, "SECONDS_BETWEEN_LOOKS", 0.2)
+    with LocalCluster(processes=False, **CLUSTER | {"n_workers": 0}) as empty:
+        assert call(*job, "--out", tmp_path / "o", "--scheduler", empty.scheduler_address) == 2
+    assert "no worker" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_lost_scheduler_is_one_sentence(job, tmp_path, capfd, monkeypatch) -> None:
+    monkeypatch.setattr(blocks, "SECONDS_TO_CONNECT", 1.0)
+    place, out = tmp_path / "scheduler.json", tmp_path / "out"
+    run = "from distributed.cli.dask_{0} import main; main()"
+    start = partial(subprocess.Popen, stderr=subprocess.DEVNULL, cwd=tmp_path)
+    options = ("--no-dashboard", "--scheduler-file", str(place))
+    command = [sys.executable, "-c", run.format("scheduler"), "--port", "0", *options]
+    with start(command) as scheduler:
+        while not place.exists() or not place.read_text():
+            time.sleep(0.05)
+        address = json.loads(place.read_text())["address"]
+        with start([sys.executable, "-c", run.format("worker"), *options]) as worker:
+            killer = when_begun(out, scheduler.kill)
+            assert call(*job, "--out", out, "--scheduler", address) == 2
+            killer.join()
+            worker.kill()
+    errors = capfd.readouterr().err
+    assert "scheduler was lost" in errors.splitlines()[-1]
+    assert "Traceback" not in errors
 
 
 def _refuse(block):

@@ -1,0 +1,22 @@
+"""A few rounds of the fault drill; `python -m tests.fault_drill` does as many as one likes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+COMMAND = "-m tests.fault_drill --rounds 6 --seed 1 --tasks map write_map"
+
+
+def test_what_is_stopped_goes_on_to_the_same_files() -> None:
+    """In a process without threads, which alone can be forked safely."""
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, *COMMAND.split()],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
