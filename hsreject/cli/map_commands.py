@@ -172,8 +172,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     one that fails does not stop the others: the exit code is then 1.
     """
     check_there(*scenes, model, certificate)
-    from hsreject.mapping.blocks import cluster
     from hsreject.mapping.map_scene import map_scene
+    from hsreject.mapping.schedulers import cluster
 
     options: dict[str, Any] = {
         "fraction": fraction,

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-import threading
-import time
-from collections.abc import Iterator
-from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
-import dask
-from dask.base import get_scheduler
 from dask.utils import parse_bytes
 
-from hsreject.errors import HsrejectError, InputError
+from hsreject.errors import InputError
 from hsreject.registry import check_count
-from hsreject.threads import one_blas_thread, usable_cores
+from hsreject.threads import usable_cores
 
 PROGRAM = 450_000_000
 """Bytes that everything else takes: libraries, GDAL's cache, pieces of the final maps."""
@@ -36,9 +26,6 @@ NARROWEST_PIECE = 64  # columns
 SMALLEST_SIDE = 32
 USUAL_SIDE = 512
 HALOS_PER_SIDE = 16  # a block of 16 halos costs 27 % more than the same pixels without halos
-SECONDS_TO_CONNECT = 10.0
-SECONDS_WITHOUT_WORKERS = 60.0  # nannies start workers anew within a few
-SECONDS_BETWEEN_LOOKS = 2.0
 
 
 @dataclass(frozen=True)
@@ -136,116 +123,6 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
     most = min(n_workers or usable_cores(), len(blocks))
     shared = (replace(blocks, n_workers=number) for number in range(most, 0, -1))
     return next(cut for cut in shared if needed(cut) <= bound)
-
-
-@contextmanager
-def local_threads(n_workers: int) -> Iterator[None]:
-    """Run dask on `n_workers` threads within, unless a scheduler was chosen already.
-
-    Each task has one thread for its linear algebra: as many tasks as cores run side by side, and
-    results do not depend on how many that are.
-    """
-    if get_scheduler() is not None:
-        yield
-        return
-    with dask.config.set(scheduler="threads", num_workers=n_workers), one_blas_thread():
-        yield
-
-
-@contextmanager
-def cluster(address: str | None) -> Iterator[None]:
-    """Run dask on the `dask.distributed` cluster with that address within; None changes nothing."""
-    if address is None:
-        yield
-        return
-    try:
-        from distributed import Client  # noqa: PLC0415 (an optional dependency)
-    except ImportError:
-        raise InputError(
-            "A cluster needs the package distributed. Install it: pip install "
-            "'hsreject[distributed]'."
-        ) from None
-    for part in ("client", "core"):  # we say ourselves what is wrong
-        logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
-    with dask.config.set({"distributed.comm.timeouts.connect": SECONDS_TO_CONNECT}):
-        try:
-            client: Any = Client(address)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"There is no dask scheduler at '{address}' ({type(error).__name__}). Start one "
-                "with 'dask scheduler', or leave --cluster out."
-            ) from None
-        with client, _watched(client):
-            yield
-
-
-@contextmanager
-def _watched(client: Any) -> Iterator[None]:
-    """Close the client, which ends the work, and say why if no worker takes a task for long.
-
-    dask waits for ever when all workers are gone, or rest because their memory is full.
-    """
-    done, starved = threading.Event(), threading.Event()
-
-    def watch() -> None:
-        since = time.monotonic()
-        while not done.wait(SECONDS_BETWEEN_LOOKS):
-            try:
-                states = client.run_on_scheduler(_worker_states)
-            except Exception:  # noqa: BLE001  # the connection is lost, which others tell
-                return
-            if any(state == "running" for state in states):
-                since = time.monotonic()
-            elif time.monotonic() - since > SECONDS_WITHOUT_WORKERS:
-                starved.set()
-                client.close(timeout=1)
-                return
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    except HsrejectError:
-        if starved.is_set():
-            raise HsrejectError(
-                f"For {SECONDS_WITHOUT_WORKERS:.0f} seconds no worker of the cluster took a task: "
-                "there is none left, or the memory of all is full. Start workers with more memory "
-                "('dask worker --memory-limit'), and give the same command: it goes on from the "
-                "finished blocks."
-            ) from None
-        raise
-    finally:
-        done.set()
-        watcher.join()
-
-
-def _worker_states(dask_scheduler: Any) -> list[str]:
-    return [worker.status.name for worker in dask_scheduler.workers.values()]
-
-
-@contextmanager
-def telling_of_lost_workers() -> Iterator[None]:
-    """Say in our words that a cluster failed within; on local threads there is nothing to say."""
-    if "distributed" not in sys.modules:  # nobody has a cluster without it
-        yield
-        return
-    from distributed import KilledWorker  # noqa: PLC0415
-    from distributed.comm.core import CommClosedError  # noqa: PLC0415
-
-    try:
-        yield
-    except KilledWorker as error:
-        raise HsrejectError(
-            f"The workers of the cluster died {error.allowed_failures + 1} times over the same "
-            "block, most likely because it needs more memory than they have. Give each more "
-            "('dask worker --memory-limit'), or allow this work less (--memory, in Python "
-            "memory=). The same command goes on from the finished blocks."
-        ) from None
-    except (CancelledError, CommClosedError):
-        raise HsrejectError(
-            "The connection to the dask scheduler was lost. Start it again with its workers, and "
-            "give the same command: it goes on from the finished blocks."
-        ) from None
 
 
 def _one_block(blocks: Blocks, needed: int, bound: int) -> Blocks:

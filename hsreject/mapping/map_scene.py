@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import dask.array as da
 import numpy as np
 import rasterio
 import xarray as xr
@@ -21,16 +20,17 @@ from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.products.lookup import LookupTable
 from hsreject.io.scene import open_scene
-from hsreject.mapping.blocks import Blocks, cut_scene, local_threads, telling_of_lost_workers
-from hsreject.mapping.finished_blocks import finished_blocks, keeping_blocks
-from hsreject.mapping.foreign import NOVEL, Kinship, window_chunks
+from hsreject.mapping.blocks import Blocks, cut_scene
+from hsreject.mapping.finished_blocks import finished_blocks
+from hsreject.mapping.foreign import Kinship, window_chunks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares
 from hsreject.mapping.model_file import load_model
+from hsreject.mapping.ranking import CONFIDENCE, rank_scene
+from hsreject.mapping.schedulers import local_threads, telling_of_lost_workers
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.promise.certificate import Certificate
 from hsreject.registry import check_choice
-from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.rejector import (
     ACCURACY,
     FRACTION,
@@ -40,30 +40,20 @@ from hsreject.rejection.rejector import (
 )
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import (
-    BAND,
-    CATEGORY,
     CUBE_DIMS,
-    FIELD_DIMS,
     MAP_DIMS,
     REJECTED,
     REJECTION_COST,
-    WAVELENGTH,
-    attach_classes,
     check_dims,
     label_dtype,
-    nodata_label,
-    valid_pixels,
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from hsreject.rejection import RankedRejector
+    pass
 
 CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
 _FILES = ("label", "confidence", "label_with_rejection")
-CONFIDENCE = np.dtype(np.float32)
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
 
@@ -354,125 +344,6 @@ def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Pat
         return
     with complete_folder(Path(out).absolute(), overwrite=overwrite) as work:
         yield work
-
-
-def rank_scene(
-    cube: xr.DataArray,
-    model: MapModel,
-    blocks: Blocks,
-    *,
-    match_bands: str,
-    kept: Path | None,
-    lowered: bool = False,
-    progress: ProgressCallback,
-) -> xr.Dataset:
-    """Return `label` and `confidence` (y, x) of a scene, lazy where it is mapped in blocks.
-
-    Finished blocks are kept in the folder `kept`, and taken from there. With `lowered` the
-    confidence of novel pixels lies below all others.
-    """
-    if cube.chunks is None:
-        cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
-    matched = _with_bands_of(model, cube, match_bands)
-    probability = model.classifier.predict_proba(matched)
-    p_value = _class_p_value(model, matched)
-    image = model.classifier.band_requirements_.ordered(cube) if match_bands == "exact" else matched
-    if model.halo is None:  # one block, whose priors see the image itself
-        p_value = None if p_value is None else p_value.compute()
-        evidence = Evidence(probability.compute(), class_p_value=p_value, image=image.compute())
-        label, confidence = model.rejector.label_and_confidence(evidence, progress)
-    else:
-        label, confidence = _rank_blocks(probability, p_value, image, model, blocks, kept)
-    if lowered:
-        confidence = _novel_lowered(confidence, model, matched)
-    return xr.Dataset({"label": label, "confidence": confidence})
-
-
-def _rank_blocks(
-    probability: xr.DataArray,
-    p_value: xr.DataArray | None,
-    image: xr.DataArray,
-    model: MapModel,
-    blocks: Blocks,
-    kept: Path | None,
-) -> tuple[xr.DataArray, xr.DataArray]:
-    """Return label and confidence (y, x), lazily.
-
-    The probabilities of the whole scene are one lazy array, so every pixel is read and classified
-    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
-    halo is trimmed away.
-    """
-    guide = model.rejector.guide(image)
-    fields = [field.data for field in (probability, p_value, guide) if field is not None]
-    layers = da.concatenate([field.astype(probability.dtype) for field in fields])
-    kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", CONFIDENCE)])
-    ranked = da.map_overlap(
-        partial(_rank_block, model=model, dtype=kind),
-        layers.rechunk((-1, *blocks.sizes)),
-        depth=(0, *blocks.depth),
-        boundary="none",  # at the border of the scene there is nothing
-        drop_axis=0,
-        dtype=kind,
-        meta=np.empty((0, 0), kind),
-    )
-    if kept is not None:
-        ranked = keeping_blocks(ranked, kept)
-    label = _on_grid(probability, ranked["label"])
-    label.attrs["_FillValue"] = nodata_label(label.dtype)
-    return attach_classes(label, model.classes), _on_grid(probability, ranked["confidence"])
-
-
-def _class_p_value(model: MapModel, matched: xr.DataArray) -> xr.DataArray | None:
-    """Return how well pixels fit the training pixels of each class, if that counts."""
-    if not model.rejector.needs_p_value:
-        return None
-    return model.novelty.p_value(model.classifier.transform(matched))
-
-
-def _novel_lowered(
-    confidence: xr.DataArray, model: MapModel, matched: xr.DataArray
-) -> xr.DataArray:
-    """Return confidences that lie below all others where a pixel is novel."""
-    rarity = model.novelty.rarity(model.classifier.transform(matched))
-    lowered = np.minimum(confidence, model.lowest_confidence) - 1
-    return confidence.where(~(rarity <= NOVEL), lowered)
-
-
-def _with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
-    """Return the scene with the bands of the training scene; a guess is told here, once."""
-    wanted = model.classifier.band_requirements_
-    matched: xr.DataArray = wanted.match(cube, how=how)
-    if wanted.wavelength is not None and WAVELENGTH not in matched.coords:
-        matched = matched.assign_coords({WAVELENGTH: (BAND, wanted.wavelength)})
-    return matched
-
-
-def _rank_block(
-    layers: NDArray[np.floating[Any]], *, model: MapModel, dtype: np.dtype[Any]
-) -> NDArray[Any]:
-    """Return label and confidence (y, x) of a block: its probabilities, then what guides priors."""
-    ranked = np.empty(layers.shape[1:], dtype)
-    n_classes = len(model.classes.values)
-    probability = xr.DataArray(
-        layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(model.classes.values)}
-    )
-    p_value, n_fields = None, n_classes
-    if model.rejector.needs_p_value:
-        p_value, n_fields = probability.copy(data=layers[n_classes : 2 * n_classes]), 2 * n_classes
-    if not valid_pixels(probability).any():
-        ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
-        return ranked
-    rejector: RankedRejector = model.rejector.in_block(layers[n_fields:])
-    evidence = Evidence(probability, class_p_value=p_value)
-    label, confidence = rejector.label_and_confidence(evidence, no_progress)
-    ranked["label"], ranked["confidence"] = label.values, confidence.values
-    return ranked
-
-
-def _on_grid(field: xr.DataArray, data: Any) -> xr.DataArray:
-    """Return a lazy map on the grid of a field (category, y, x)."""
-    coords = {name: coord for name, coord in field.coords.items() if CATEGORY not in coord.dims}
-    return xr.DataArray(data, dims=MAP_DIMS, coords=coords)
 
 
 def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:

@@ -18,8 +18,8 @@ import rasterio
 from distributed import Client, LocalCluster
 
 import hsreject as hr
-from hsreject.mapping import blocks
-from hsreject.mapping.blocks import cluster
+from hsreject.mapping import schedulers
+from hsreject.mapping.schedulers import cluster
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
 from tests.mapping.scenes import CONFIG, larger_scene
@@ -122,15 +122,15 @@ def test_workers_without_memory_are_told_of(job, tmp_path, capsys) -> None:
 
 
 def test_a_cluster_without_workers_does_not_hang(job, tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(blocks, "SECONDS_WITHOUT_WORKERS", 1.0)
-    monkeypatch.setattr(blocks, "SECONDS_BETWEEN_LOOKS", 0.2)
+    monkeypatch.setattr(schedulers, "SECONDS_WITHOUT_WORKERS", 1.0)
+    monkeypatch.setattr(schedulers, "SECONDS_BETWEEN_LOOKS", 0.2)
     with LocalCluster(processes=False, **CLUSTER | {"n_workers": 0}) as empty:
         assert call(*job, "--out", tmp_path / "o", "--scheduler", empty.scheduler_address) == 2
     assert "no worker" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_lost_scheduler_is_one_sentence(job, tmp_path, capfd, monkeypatch) -> None:
-    monkeypatch.setattr(blocks, "SECONDS_TO_CONNECT", 1.0)
+    monkeypatch.setattr(schedulers, "SECONDS_TO_CONNECT", 1.0)
     place, out = tmp_path / "scheduler.json", tmp_path / "out"
     run = "from distributed.cli.dask_{0} import main; main()"
     start = partial(subprocess.Popen, stderr=subprocess.DEVNULL, cwd=tmp_path)
