@@ -316,7 +316,7 @@ def truncate(trial: Round) -> None:
 def lose_worker(trial: Round) -> None:
     """A dask worker that dies in the middle: nobody notices."""
     with cluster() as (address, workers):
-        child = in_a_child(trial.folder, "workers", extra=["--scheduler", address])
+        child = in_a_child(trial.folder, "workers", extra=["--cluster", address])
         time.sleep(trial.moment())
         os.kill(trial.dice.choice(workers), signal.SIGKILL)
         code = child.wait()

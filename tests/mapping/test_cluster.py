@@ -109,7 +109,7 @@ def test_a_lost_worker_is_invisible(job, address: str, tmp_path: Path) -> None:
     with Client(address) as client:
         (pid, *_) = client.run(os.getpid).values()
     killer = when_begun(out, lambda: os.kill(pid, signal.SIGKILL))
-    assert call(*job, "--out", out, "--scheduler", address) == 0
+    assert call(*job, "--out", out, "--cluster", address) == 0
     killer.join()
     for name in ("label.tif", "confidence.tif"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -117,7 +117,7 @@ def test_a_lost_worker_is_invisible(job, address: str, tmp_path: Path) -> None:
 
 def test_workers_without_memory_are_told_of(job, tmp_path, capsys) -> None:
     with LocalCluster(memory_limit="120MB", processes=True, **CLUSTER) as small:
-        assert call(*job, "--out", tmp_path / "o", "--scheduler", small.scheduler_address) == 2
+        assert call(*job, "--out", tmp_path / "o", "--cluster", small.scheduler_address) == 2
     assert "memory" in capsys.readouterr().err.splitlines()[-1]
 
 
@@ -125,7 +125,7 @@ def test_a_cluster_without_workers_does_not_hang(job, tmp_path, capsys, monkeypa
     monkeypatch.setattr(schedulers, "SECONDS_WITHOUT_WORKERS", 1.0)
     monkeypatch.setattr(schedulers, "SECONDS_BETWEEN_LOOKS", 0.2)
     with LocalCluster(processes=False, **CLUSTER | {"n_workers": 0}) as empty:
-        assert call(*job, "--out", tmp_path / "o", "--scheduler", empty.scheduler_address) == 2
+        assert call(*job, "--out", tmp_path / "o", "--cluster", empty.scheduler_address) == 2
     assert "no worker" in capsys.readouterr().err.splitlines()[-1]
 
 
@@ -142,7 +142,7 @@ def test_a_lost_scheduler_is_one_sentence(job, tmp_path, capfd, monkeypatch) -> 
         address = json.loads(place.read_text())["address"]
         with start([sys.executable, "-c", run.format("worker"), *options]) as worker:
             killer = when_begun(out, scheduler.kill)
-            assert call(*job, "--out", out, "--scheduler", address) == 2
+            assert call(*job, "--out", out, "--cluster", address) == 2
             killer.join()
             worker.kill()
     errors = capfd.readouterr().err
