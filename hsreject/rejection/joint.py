@@ -97,10 +97,11 @@ class JointRejector(Rejector):
         Into how many equal classes rejection is divided; 1 is the paper's rule. On Indian Pines a
         solve with 4 takes a quarter fewer iterations and keeps more accuracy.
     novelty : bool
-        Whether pixels unlike the training pixels of their class fail more easily: their odds of
-        failure are divided by the p-value of their likeliest class. The maps must hold
-        `class_p_value`. Of woods held out of Indian Pines, 71 % instead of 11 % are among the first
-        quarter that is rejected.
+        Whether pixels unlike the training pixels of their class fail more easily: where the p-value
+        of their likeliest class is below 0.07, their odds of failure are multiplied by 0.07 / p.
+        The maps must hold `class_p_value`. Of woods held out of Indian Pines, 73 % instead of 30 %
+        are then among the first quarter that is rejected; with nothing unknown it costs about half
+        a point of kept accuracy.
     n_workers : int, optional
         Solves that run at the same time in a sweep; by default one per core.
     store : str or Path, optional

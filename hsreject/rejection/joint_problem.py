@@ -19,7 +19,7 @@ from hsreject.files import recall
 from hsreject.keys import key_of
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_search import Probe
-from hsreject.rejection.novelty import likeliest_p_value
+from hsreject.rejection.novelty import known_weight
 from hsreject.schema import (
     as_map,
     check_no_mask,
@@ -126,7 +126,7 @@ class JointProblem:
         # checked here, so that messages speak of what was given, not of the class of rejection
         self.has_data: NDArray[np.bool_] = valid_probability_pixels(self._probability)
         self._check_hidden_field()
-        self._weight = likeliest_p_value(evidence) if novelty else None
+        self._weight = known_weight(evidence) if novelty else None
         self.n_classes = len(given)
         prior = context.class_prior
         self._prior = None if prior is None else checked_prior(prior, self.n_classes)

@@ -39,6 +39,15 @@ after sequential rejection), with 0.67 and nothing unknown a strong classifier l
 kept accuracy at 10 %. The product of both, Fisher's sum of logarithms, loses a point.
 """
 
+JOINT_LEVEL = 0.07
+"""P-value below which the odds of failure grow in joint rejection.
+
+There whole regions fall, known ones among them, so only pixels that hardly fit count. Indian Pines,
+automatic classifier, four draws: with nothing unknown, 10 % rejected, it costs 0.65 points of kept
+accuracy (1.3 if the odds are divided by every p-value); of woods held out 73 % instead of 30 % are
+among the first quarter that is rejected.
+"""
+
 
 class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""How well pixels fit the training pixels of each class, in the features of a classifier.
@@ -309,6 +318,8 @@ def with_novelty(
     return confidence.copy(data=joined.astype(confidence.dtype))
 
 
-def likeliest_p_value(evidence: Evidence) -> NDArray[np.float32]:
-    """Return the p-value (y, x) of the likeliest class."""
-    return p_value_of_label(evidence, label_map(evidence.probability).compute())
+def known_weight(evidence: Evidence) -> NDArray[np.float32]:
+    """Return how far each pixel (y, x) counts as known in joint rejection, above 0 and up to 1."""
+    p_value = p_value_of_label(evidence, label_map(evidence.probability).compute())
+    weight: NDArray[np.float32] = np.minimum(p_value / np.float32(JOINT_LEVEL), np.float32(1))
+    return weight

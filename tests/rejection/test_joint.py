@@ -188,10 +188,10 @@ def test_operating_points_keep_the_accuracy_of_their_own_labels() -> None:
 
 def test_novelty_multiplies_the_odds_of_failure() -> None:
     p_value = np.ones(LARGE.reference.shape)
-    p_value[5:9, 12:16] = 0.2  # there: odds times five
+    p_value[5:9, 12:16] = 0.07 / 5  # there: odds times five
     rejector, maps = replace(JOINT, novelty=True), with_p_value(LARGE, p_value)
     found = rejector.reject(maps, failure_probability=0.2)
-    odds = 0.2 / 0.8 / p_value
+    odds = np.where(p_value < 1, 5, 1) * 0.2 / 0.8
     expected = JOINT.reject(LARGE.probability, failure_probability=odds / (1 + odds))
     np.testing.assert_allclose(found.confidence, expected.confidence, atol=2e-3)  # float32 q
     assert found.rejected.values[6:8, 13:15].all()
@@ -202,7 +202,7 @@ def test_novelty_multiplies_the_odds_of_failure() -> None:
 def test_novelty_of_the_whole_scene_only_shifts_the_search(wanted) -> None:
     rejector = replace(JOINT, novelty=True)
     plain = JOINT.reject(SMALL.probability, fraction=wanted).attrs
-    found = rejector.reject(with_p_value(SMALL, 1e-3), fraction=wanted).attrs
+    found = rejector.reject(with_p_value(SMALL, 7e-5), fraction=wanted).attrs
     assert found["n_solves"] <= 12
     off = abs(found["rejected_fraction"] - wanted)
     assert off <= max(0.005, abs(plain["rejected_fraction"] - wanted) + 0.002)
@@ -210,10 +210,10 @@ def test_novelty_of_the_whole_scene_only_shifts_the_search(wanted) -> None:
 
 def test_a_sweep_reaches_down_to_novel_pixels() -> None:
     rejector = replace(JOINT, novelty=True)
-    novel = with_p_value(SMALL, 1e-3)
+    novel = with_p_value(SMALL, 7e-5)
     fraction = rejector.operating_points(novel, SMALL.reference).rejected_fraction.values
     assert ((fraction > 0) & (fraction < 1)).sum() >= 8
-    mixed = with_p_value(SMALL, on_grid(0.006, below=1.0).values)
+    mixed = with_p_value(SMALL, on_grid(0.0005, below=1.0).values)
     fraction = rejector.operating_points(mixed, SMALL.reference).rejected_fraction.values
     assert ((fraction > 0) & (fraction < 0.5)).any()  # some of the novel rows
     assert (abs(fraction - 8 / 14) < 0.02).any()  # all of them
