@@ -241,7 +241,8 @@ class Round:
     def ended(self, child: Child, *codes: int) -> None:
         """Check how a disturbed command ended; it may have been done before."""
         code = child.wait()
-        self.check(right=code in (0, *codes), what=f"exit code {code}, not {codes}")
+        said = child.complaint[-500:]
+        self.check(right=code in (0, *codes), what=f"exit code {code}, not {codes}: {said}")
         self.check(right="Traceback" not in child.complaint, what=child.complaint[-2000:])
         self.check(
             right=code != 2 or child.complaint.splitlines()[-1].startswith("hsreject: "),
@@ -438,6 +439,8 @@ class Drill:
             final = [n for n in found if not n.startswith("stages/") and n != "manifest.txt"]
             wrong = [n for n in final if n in whole and not same(found[n], whole[n])]
             trial.check(right=not wrong, what=f"half or wrong after {fault.__name__}: {wrong}")
+            if same(found, whole):
+                break  # it was too late: to begin again would be refused
         if task in ("run", "write_map") or not same(content(trial.folder), whole):
             child = in_a_child(trial.folder, key)
             code = child.wait()

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -108,3 +109,13 @@ def test_a_second_process_is_kept_out(place, tmp_path) -> None:
     (tmp_path / "map").mkdir()
     with alone_in(tmp_path / "map"), pytest.raises(FileError, match="Another process"):
         map_there(place, tmp_path / "map")
+
+
+def test_a_disk_without_room_is_told_before_the_work(place, tmp_path, monkeypatch) -> None:
+    full = shutil.disk_usage(tmp_path)._replace(free=100_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    began = []
+    with pytest.raises(FileError, match=r"0\.1 MB are free"):
+        map_there(place, tmp_path / "map", progress=lambda *_: began.append(1))
+    assert not began
+    assert not (tmp_path / "map").exists()
