@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -38,11 +38,11 @@ _SECONDS = "seconds"
 
 @dataclass(frozen=True)
 class Stage:
-    """A finished stage: what it gives, and how long it took, the stages before included."""
+    """A finished stage: what it gives, and how long it and the stages before it took together."""
 
     data: xr.Dataset
     key: str  # token of everything that it depends on
-    seconds: float = 0.0
+    total_seconds: float = 0.0
     model: Any = None  # of a classifier that was fitted just now, not read from a file
 
 
@@ -54,6 +54,7 @@ class Stages:
     key: str  # token of the scene and its labels
     folder: Path | None  # where finished stages are kept; None keeps none
     progress: ProgressCallback
+    seconds: dict[str, float] = field(default_factory=dict)  # of each stage, its own alone
 
     def split(self, plan: Plan, labels: xr.DataArray, seed: int) -> Stage:
         """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
@@ -120,19 +121,19 @@ class Stages:
         temperature = None if tuned is None else float(tuned.data["temperature"][0])
 
         def compute() -> xr.Dataset:
-            field = settled(
+            hidden = settled(
                 context, before.data["probability"], image=self.cube, progress=self.progress
             )
-            found = {"hidden_field": field, "context_label": label_map(field)}
+            found = {"hidden_field": hidden, "context_label": label_map(hidden)}
             if temperature is not None:
-                found["label_probability"] = label_probability(field, temperature, context)
+                found["label_probability"] = label_probability(hidden, temperature, context)
             return xr.Dataset(found)
 
         key = tokenize(before.key, context, temperature)
         found = self._kept(name, key, compute, before)
-        seconds = found.seconds + (0.0 if tuned is None else tuned.seconds)
+        seconds = found.total_seconds + (0.0 if tuned is None else tuned.total_seconds)
         data = before.data.assign(found.data).assign(image=self.cube)
-        return replace(found, data=data, seconds=seconds)
+        return replace(found, data=data, total_seconds=seconds)
 
     def reject(
         self, name: str, rejector: Rejector, evidence: Stage, split: Stage, fraction: float
@@ -149,6 +150,21 @@ class Stages:
         options = {name: value for name, value in vars(rejector).items() if name not in indifferent}
         key = tokenize(evidence.key, type(rejector), options, fraction)
         return self._kept(f"rejection-{name}", key, compute, evidence)
+
+    def maps_at_points(
+        self, name: str, rejector: Rejector, evidence: Stage, split: Stage, rejection: Stage
+    ) -> xr.Dataset | None:
+        """Return the maps of every operating point that a finished `rejection` has solved for.
+
+        None for a rejector whose labels do not change: one threshold on its confidence says all.
+        """
+        storing: Any = self._keeping(rejector)
+        if not hasattr(storing, "maps_at_points"):
+            return None
+        work = partial(
+            storing.maps_at_points, evidence.data, split.data["test"], progress=self.progress
+        )
+        return self._kept(f"maps-{name}", tokenize(rejection.key, "maps"), work).data
 
     def _keeping(self, rejector: Rejector) -> Rejector:
         """Return the rejector; one that can keep its solves does so beside the stages."""
@@ -175,5 +191,6 @@ class Stages:
         self.progress(name, 0, 1)
         data = recall(path, timed, read=lambda kept: open_dataset(kept).load(), write=write_dataset)
         self.progress(name, 1, 1)
-        seconds = float(data.attrs[_SECONDS])
-        return Stage(data, key, seconds + (0.0 if before is None else before.seconds))
+        own = float(data.attrs[_SECONDS])
+        self.seconds[name] = own
+        return Stage(data, key, own + (0.0 if before is None else before.total_seconds))
