@@ -36,7 +36,7 @@ def run_command(
     document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.pipeline.run import run
-    from hsreject.report.run_report import summary_notes, summary_rows
+    from hsreject.report.run_report import run_statement, summary_notes, summary_rows
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out
@@ -50,6 +50,7 @@ def run_command(
         )
     headings, rows = summary_rows(dataset)
     console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
+    console.print(run_statement(dataset), highlight=False, markup=False)
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
     console.print(
         f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False

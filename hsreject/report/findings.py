@@ -62,7 +62,6 @@ def errors_caught(point: OperatingPoint) -> float:
 def headline(
     evaluation: Evaluation,
     *,
-    file: str = "",
     beside: Sequence[Fact] = (),
     promise: str = "",
     notes: Sequence[str] = (),
@@ -71,38 +70,48 @@ def headline(
     """Return what the map is worth, in a sentence and in numbers."""
     shown, nothing = evaluation.shown, evaluation.points[0]
     point, kept = shown.point, evaluation.kept_share
-    caught = point.misclassified_rejected
-    statement = (
-        f"The map keeps {percent(kept)} of its pixels, and of those "
-        f"{percent(point.nonrejected_accuracy)} are right; with nothing rejected it would be "
-        f"{percent(point.overall_accuracy)}."
-    )
     facts = (
-        Fact(percent(kept), "of the map is kept", file or f"operating point: {shown.name}"),
+        Fact(
+            percent(kept),
+            "of the scene is kept",
+            f"and {percent(1 - point.rejected_fraction)} of the {point.n:,} test pixels",
+        ),
         Fact(
             percent(point.nonrejected_accuracy),
             "of what is kept is right",
-            f"{_span(evaluation.interval(shown))}, {point.kept:,} test pixels".lstrip(", "),
+            _span(evaluation.interval(shown)),
         ),
         Fact(
             percent(point.overall_accuracy),
             "with nothing rejected",
-            f"{_span(evaluation.interval(nothing))}, {point.n:,} test pixels".lstrip(", "),
+            _span(evaluation.interval(nothing)),
         ),
         Fact(
             percent(errors_caught(point)),
             "of the errors are caught",
-            f"{caught:,} of {point.misclassified:,} wrong test pixels are rejected, with "
-            f"{point.accurate_rejected:,} right ones",
+            f"{point.misclassified_rejected:,} of {point.misclassified:,} wrong test pixels are "
+            f"rejected, with {point.accurate_rejected:,} right ones",
         ),
         *beside,
     )
     side = evaluation.resampling().block_size
     said = (
-        f"Intervals come from resampled blocks of {side:g} x {side:g} pixels: neighbours err "
+        f"Intervals come from resampled blocks of {side:g} x {side:g} pixels, since neighbours err "
         "together."
     )
-    return Headline(statement, facts, promise, evaluation.warnings, (*notes, said), link)
+    return Headline(
+        statement(evaluation), facts, promise, evaluation.warnings, (*notes, said), link
+    )
+
+
+def statement(evaluation: Evaluation) -> str:
+    """Return what the map is worth, in two sentences."""
+    point = evaluation.shown.point
+    return (
+        f"The map keeps {percent(evaluation.kept_share)} of the scene. Of the test pixels that it "
+        f"keeps {percent(point.nonrejected_accuracy)} are right; with nothing rejected it would be "
+        f"{percent(point.overall_accuracy)}."
+    )
 
 
 def point_table(evaluation: Evaluation) -> Table:

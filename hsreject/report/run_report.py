@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -67,12 +67,15 @@ _CHOICES = (
 )
 """Tables of what was chosen from: title, text, how variables begin, dimension, columns."""
 
-_NOTES = (
-    "OA: overall accuracy, nothing rejected. A(r): accuracy of the kept pixels when r is rejected. "
-    "Q: share of right decisions. AURC: mean risk over all coverages, lower is better. "
-    "ECE: how far the probabilities of the labels are from how often they are right. "
-    "Seconds: all stages that the system needs, from the scene on, each with its own time."
-)
+_NOTES = {
+    "OA": "overall accuracy, nothing rejected",
+    "A(r)": "accuracy of the kept test pixels when r of them are rejected",
+    "Q": "share of right decisions",
+    "AURC": "mean risk over all coverages, lower is better",
+    "ECE": "how far the probabilities of the labels are from how often they are right",
+    "Seconds": "of all stages that the system needs, from the scene on",
+}
+_OF_CURVES = {"OA", "Q"}  # headings that a table about maps does not have
 _NOTES_OF_ROWS = {
     "coordinates": "'coordinates' knows where a pixel lies and nothing else: a system that is no "
     "better may owe its accuracy to the place.",
@@ -91,6 +94,8 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
     alike = alike_rejectors(dataset)
     main = shown_rejector(dataset, alike)
     evaluation = _evaluation(dataset, main)
+    if evaluation.curve is not None:
+        evaluation = evaluation.with_bands(n_resamples=N_RESAMPLES)
     curves = {name: _curve(dataset, name) for name in (main, *(n for n in alike if n != main))}
     has_threshold = dict(zip(rejector_names(dataset), dataset["has_threshold"].values, strict=True))
     sections = [
@@ -194,13 +199,20 @@ def _evaluation(dataset: xr.Dataset, name: str) -> Evaluation:
     maps = dataset.sel({REJECTOR: name})
     meaning = {"long_name": str(maps["confidence_meaning"].values)}
     ranked = bool(maps["has_threshold"])
-    found = evaluate(
+    return evaluate(
         dataset["test"],
         maps["label"],
         maps["confidence"].assign_attrs(meaning) if ranked else None,
         rejected=maps["rejected"],
     )
-    return found.with_bands(n_resamples=N_RESAMPLES) if ranked else found
+
+
+def run_statement(dataset: xr.Dataset) -> str:
+    """Return what the map of a run is worth, and what was chosen, in a few sentences."""
+    main = shown_rejector(dataset, alike_rejectors(dataset))
+    said = findings.statement(_evaluation(dataset, main))
+    promise = str(dataset.attrs.get("promise_statement", ""))
+    return " ".join(filter(None, (said, promise, chosen_in_words(dataset))))
 
 
 def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headline:
@@ -216,15 +228,14 @@ def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headlin
                 "with nothing rejected",
             )
         )
-    notes = [chosen_in_words(dataset)]
+    notes = [f"The map is maps/{LABEL_WITH_REJECTION}_{main}.tif.", chosen_in_words(dataset)]
     if dataset.sizes[SEED] > 1:
-        notes.append(f"The map is that of seed {dataset.attrs['seed']}; tables show all seeds.")
+        notes.append(f"It is that of seed {dataset.attrs['seed']}; tables show all seeds.")
     return findings.headline(
         evaluation,
-        file=f"maps/{LABEL_WITH_REJECTION}_{main}.tif",
         beside=beside,
         promise=str(dataset.attrs.get("promise_statement", "")),
-        notes=[note for note in notes if note],
+        notes=[" ".join(filter(None, notes))],
         link=(EXPLORER, "Explore: reject more or less, and see what it is worth"),
     )
 
@@ -318,7 +329,7 @@ def _system_table(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> Table:
     share = f"{100 * dataset.attrs['fraction']:g} %"
     caption = (
         f"In percent. Every system rejects {share} of the scene; what that keeps of the test "
-        f"pixels is in the third column. {summary_notes(dataset)}"
+        f"pixels is in the third column. {summary_notes(dataset, without=_OF_CURVES)}"
     )
     return Table(headings, tuple(rows), caption, title="Systems side by side")
 
@@ -361,10 +372,11 @@ def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str,
     return headings, tuple(rows)
 
 
-def summary_notes(dataset: xr.Dataset) -> str:
+def summary_notes(dataset: xr.Dataset, *, without: Collection[str] = ()) -> str:
     """Return what the headings mean, the rows that stand for comparison, and an idle context."""
     shown = set(map(str, dataset[SYSTEM].values))
-    notes = [_NOTES, *(text for name, text in _NOTES_OF_ROWS.items() if name in shown)]
+    notes = [f"{name}: {text}." for name, text in _NOTES.items() if name not in without]
+    notes += [*(text for name, text in _NOTES_OF_ROWS.items() if name in shown)]
     idle = dataset["context_is_idle"].values
     if idle.any():
         seeds = "" if idle.all() else f" for {idle.sum()} of {idle.size} seeds"

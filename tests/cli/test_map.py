@@ -122,7 +122,8 @@ def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_pat
         for name in ("label", "label_with_rejection")
         for end in (".tif", ".tif.aux.xml", ".qml")
     }
-    assert names == {"confidence.tif", "confidence.qml", "summary.toml", "manifest.txt", *labels}
+    others = {"confidence.tif", "confidence.qml", "summary.toml", "manifest.txt", "explorer.html"}
+    assert names == others | labels
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:
