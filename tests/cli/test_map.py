@@ -78,6 +78,10 @@ def test_mapping_writes_maps_that_other_programs_read(
     told = capsys.readouterr()
     assert "rejected 20.0" in told.out
     assert "mapping done" in told.err
+    page = (out / "explorer.html").read_text("utf-8")
+    assert f"<title>{files[driver].name}" in page
+    assert '"spectra":{' in page
+    assert "explorer.html" in told.out
     in_memory = hr.map_scene(cube, files["model"], fraction=0.2, block_size=60)
     for name in ("label", "label_with_rejection", "confidence"):
         with rasterio.open(out / f"{name}.tif") as file:
@@ -122,8 +126,7 @@ def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_pat
         for name in ("label", "label_with_rejection")
         for end in (".tif", ".tif.aux.xml", ".qml")
     }
-    others = {"confidence.tif", "confidence.qml", "summary.toml", "manifest.txt", "explorer.html"}
-    assert names == others | labels
+    assert names == {"confidence.tif", "confidence.qml", "summary.toml", "manifest.txt", *labels}
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:

@@ -40,7 +40,7 @@ def test_steps_of_a_stage_belong_to_its_line_and_another_seed_has_lines_again() 
         progress("choosing", 0, 1)
         progress("tuning", 1, 2)
     *_, last, _ = stream.getvalue().splitlines()
-    assert last.startswith("choosing: tuning ")
+    assert "choosing: tuning " in last
     assert last.count("━") > 0
 
 
