@@ -51,7 +51,7 @@ def with_interval(value: float, interval: tuple[float, float]) -> str:
 
 def _span(interval: tuple[float, float]) -> str:
     lower, upper = interval
-    return "" if np.isnan(lower) else f"95 % interval {100 * lower:.1f} to {100 * upper:.1f} %"
+    return "" if np.isnan(lower) else f"95 % interval: {100 * lower:.1f} to {100 * upper:.1f}"
 
 
 def errors_caught(point: OperatingPoint) -> float:
@@ -99,6 +99,8 @@ def headline(
         f"Intervals come from resampled blocks of {side:g} x {side:g} pixels, since neighbours err "
         "together."
     )
+    if link is not None:
+        said += " Those of the explorer take the test pixels for independent, and are narrower."
     return Headline(
         statement(evaluation), facts, promise, evaluation.warnings, (*notes, said), link
     )
@@ -109,8 +111,8 @@ def statement(evaluation: Evaluation) -> str:
     point = evaluation.shown.point
     return (
         f"The map keeps {percent(evaluation.kept_share)} of the scene. Of the test pixels that it "
-        f"keeps {percent(point.nonrejected_accuracy)} are right; with nothing rejected it would be "
-        f"{percent(point.overall_accuracy)}."
+        f"keeps, {percent(point.nonrejected_accuracy)} are right; with nothing rejected it would "
+        f"be {percent(point.overall_accuracy)}."
     )
 
 
@@ -134,7 +136,7 @@ def point_table(evaluation: Evaluation) -> Table:
     headings = (
         "operating point",
         "rejected",
-        "A (95 %)",
+        "A (95 % interval)",
         "errors caught",
         "Q",
         "phi",

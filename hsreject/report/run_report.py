@@ -108,7 +108,7 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
             evaluation,
             drawn,
             name=main,
-            text=_coinciding(alike),
+            text=_coinciding(alike, idle=bool(dataset["context_is_idle"][0])),
             others=[*_other_maps(dataset, drawn, [n for n in alike if n != main])],
         ),
         findings.how_much(
@@ -224,7 +224,7 @@ def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headlin
             Fact(
                 findings.percent(accuracy),
                 "with location alone",
-                f"kept of the same share; {findings.percent(float(place['map_overall_accuracy']))} "
+                f"of what that keeps; {findings.percent(float(place['map_overall_accuracy']))} "
                 "with nothing rejected",
             )
         )
@@ -260,10 +260,13 @@ def configuration(dataset: xr.Dataset) -> str:
     return f"{comment}{dataset.attrs['configuration']}"
 
 
-def _coinciding(alike: Mapping[str, list[str]]) -> str:
+def _coinciding(alike: Mapping[str, list[str]], *, idle: bool) -> str:
     """Say which rejectors give the same maps, so that one stands for them."""
-    same = [f"{' and '.join(others)} as {name}" for name, others in alike.items() if others]
-    return f"The same maps come from {', '.join(same)}: shown once." if same else ""
+    same = [f"{' and '.join(others)} as from {name}" for name, others in alike.items() if others]
+    if not same:
+        return ""
+    why = ", since a context of weight 0 was chosen" if idle else ""
+    return f"The same maps come from {', '.join(same)}{why}: they are shown once."
 
 
 def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> Iterator[Picture]:
@@ -299,9 +302,9 @@ def _system_table(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> Table:
     coinciding = {name for others in alike.values() for name in others}
     headings = (
         "system",
-        "nothing rejected (95 %)",
+        "right, nothing rejected",
         "test pixels kept",
-        "right if kept (95 %)",
+        "right if kept",
         "errors caught",
         "A(0.1)",
         "AURC",
@@ -328,8 +331,8 @@ def _system_table(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> Table:
         )
     share = f"{100 * dataset.attrs['fraction']:g} %"
     caption = (
-        f"In percent. Every system rejects {share} of the scene; what that keeps of the test "
-        f"pixels is in the third column. {summary_notes(dataset, without=_OF_CURVES)}"
+        f"In percent, in brackets 95 % intervals. Every system rejects {share} of the scene; what "
+        f"that keeps of the test pixels is in the third column. {summary_notes(dataset, without=_OF_CURVES)}"
     )
     return Table(headings, tuple(rows), caption, title="Systems side by side")
 

@@ -132,7 +132,7 @@ def test_curves_and_their_rows_stand_for_points() -> None:
     best, worse = (hr.OperatingPoint.from_curve(hr.choose_point(curve)) for curve in (good, poor))
     assert hr.compare(good, poor) == hr.compare(best, worse)
     assert hr.compare(good, poor).verdict == "outperforms"
-    row = hr.choose_point(good, fraction=0.25)
+    row = hr.choose_point(good, fraction=0.75)
     assert hr.compare(row, worse) == hr.compare(hr.OperatingPoint.from_curve(row), worse)
     # at a cost of 0.3 the poor curve is cheapest with three rejected, the good one with two
     at_cost = hr.compare(good, poor, rejection_cost=0.3)
