@@ -224,8 +224,8 @@ def _rejected(
         used, correct = reference_pixels(found.data["label"], split.data["test"])
         error = expected_calibration_error(correct, said.values[used])
     at_points = None
-    if explored:
-        at_points = stages.maps_at_points(name, acting, evidence, split, found)
+    if explored and not acting.has_threshold:
+        at_points = stages.maps_at_points(acting, evidence, split, found.data)
     return System(found.data, found.total_seconds, error, at_points)
 
 

@@ -147,19 +147,27 @@ def write_run_explorer(
     shared = dataset[["reference", "test"]]
     systems = {}
     for name in (main, *(name for name in alike if name != main)):
-        maps = at_points.get(name)
-        if maps is None:
-            maps = dataset.sel({REJECTOR: name}, drop=True)[["label", "confidence", "rejected"]]
-            if not dataset["has_threshold"].sel({REJECTOR: name}):
-                maps = maps[["label", "rejected"]].expand_dims(OPERATING_POINT)
-        systems[name] = maps.assign(shared)
+        maps = at_points.get(name, dataset.sel({REJECTOR: name}, drop=True))
+        varies = OPERATING_POINT in maps["label"].dims
+        systems[name] = maps[["label", "rejected" if varies else "confidence"]].assign(shared)
     write_explorer(
         systems,
         folder / EXPLORER,
         scene=scene,
         title=str(dataset.attrs["title"]),
         fraction=float(dataset.attrs["fraction"]),
+        certified=_certified(dataset, alike),
     )
+
+
+def _certified(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> dict[str, float]:
+    """Return the threshold that the run has certified, by the rejector that is shown for it."""
+    name = dataset.attrs.get("promise_rejector")
+    if name is None or not dataset["has_threshold"].sel({REJECTOR: name}):
+        return {}
+    shown = next(one for one, others in alike.items() if name in {one, *others})
+    threshold = float(dataset["promise_threshold"].sel({REJECTOR: name}).isel({SEED: 0}))
+    return {} if np.isnan(threshold) else {shown: threshold}
 
 
 def rejector_names(dataset: xr.Dataset) -> list[str]:
@@ -332,7 +340,8 @@ def _system_table(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> Table:
     share = f"{100 * dataset.attrs['fraction']:g} %"
     caption = (
         f"In percent, in brackets 95 % intervals. Every system rejects {share} of the scene; what "
-        f"that keeps of the test pixels is in the third column. {summary_notes(dataset, without=_OF_CURVES)}"
+        "that keeps of the test pixels is in the third column. "
+        + summary_notes(dataset, without=_OF_CURVES)
     )
     return Table(headings, tuple(rows), caption, title="Systems side by side")
 

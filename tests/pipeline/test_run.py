@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 import hsreject as hr
 from hsreject.errors import FileError
 from hsreject.plot import BreakEvenCostDisplay
-from hsreject.report.run_report import run_report
+from hsreject.report.run_report import run_report, run_statement, write_run_explorer
 from hsreject.schema import REJECTED, class_table, nodata_label
 
 SMALL = {
@@ -227,10 +227,26 @@ def test_the_explorer_holds_every_point_of_joint_rejection_without_another_solve
     n_points = int((result["system_of_point"] == "joint").sum())
     assert systems[2]["labels"]["planes"] == systems[2]["points"] == n_points
     before = kept_stages(folder, "*.npz")
-    for stage in (folder / "stages").glob("maps-joint-*"):
-        stage.unlink()
     hr.run(SMALL, out=folder)
     assert kept_stages(folder, "*.npz") == before
+
+
+def test_a_promise_is_in_the_headline_and_a_tick_in_the_explorer(finished, tmp_path) -> None:
+    result, _ = finished
+    thresholds = xr.DataArray([[0.5, 0.75, 0.5]], dims=("seed", "rejector"))
+    words = {"promise_statement": "Few are wrong.", "promise_rejector": "sequential"}
+    promised = result.assign(promise_threshold=thresholds).assign_attrs(words)
+    run_report(promised, tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Few are wrong." in page[: page.index("<section>")]
+    assert "Few are wrong." in run_statement(promised)
+    cube, _ = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
+    write_run_explorer(promised.drop_sel(rejector="joint"), tmp_path, cube, {})
+    page = (tmp_path / "explorer.html").read_text("utf-8")
+    payload = json.loads(page.partition('id="payload">')[2].partition("</script>")[0])
+    confidence = result["confidence"].sel(rejector="sequential")
+    share = float((confidence < 0.75).sum() / confidence.notnull().sum())
+    assert payload["systems"][0]["certified"] == pytest.approx(share)
 
 
 def test_seconds_of_a_stage_are_its_own(finished) -> None:
@@ -258,7 +274,7 @@ def test_a_run_goes_on_from_finished_stages_and_repairs_damaged_ones(finished) -
     new = {
         path.name.partition("-")[0] for path in kept_stages(folder, "*.nc").keys() - after.keys()
     }
-    assert new == {"context", "rejection", "maps"}
+    assert new == {"context", "rejection"}
 
 
 def test_solves_of_joint_rejection_are_kept_on_the_way(tmp_path) -> None:

@@ -46,7 +46,11 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
     )
     path = tmp_path / "report.html"
     headline = Headline(
-        "All <is> well.", (Fact("93.3 %", "of <b>", "about"),), "Promised.", ("Beware.",), ("So.",)
+        "All <is> well.",
+        (Fact("93.3 %", "of <b>", "about"),),
+        "Few errors.",
+        ("Beware.",),
+        ("So.",),
     )
     write_page(path, title="T", headline=headline, sections=[section])
     page = Checker()
@@ -55,7 +59,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
     assert base64.b64decode(page.images[0]["src"].partition("base64,")[2]) == PIXEL
     text = "".join(page.text)
     words = (
-        "Maps <of> everything|a & b|Means.|no <data>|All <is> well.|of <b>|Promised.|Beware.|So."
+        "Maps <of> everything|a & b|Means.|no <data>|All <is> well.|of <b>|Few errors.|Beware.|So."
     )
     for wanted in (*words.split("|"), 'name = "<script>"', "what it shows", "93.3 %"):
         assert wanted in text
