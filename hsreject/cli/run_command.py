@@ -49,9 +49,8 @@ def run_command(
             progress=progress,
         )
     headings, rows = summary_rows(dataset)
-    console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(run_statement(dataset), highlight=False, markup=False)
+    console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
-    console.print(
-        f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False
-    )
+    said = f"Report: {folder / 'report.html'}, and explorer.html beside it"
+    console.print(said, soft_wrap=True, markup=False, highlight=False)

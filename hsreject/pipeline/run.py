@@ -225,7 +225,9 @@ def _rejected(
         error = expected_calibration_error(correct, said.values[used])
     at_points = None
     if explored and not acting.has_threshold:
+        stages.progress(f"maps-{name}", 0, 1)
         at_points = stages.maps_at_points(acting, evidence, split, found.data)
+        stages.progress(f"maps-{name}", 1, 1)
     return System(found.data, found.total_seconds, error, at_points)
 
 

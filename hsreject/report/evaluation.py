@@ -75,6 +75,8 @@ class Evaluation:
         Side in pixels of the blocks that are resampled, as for :meth:`with_bands`.
     warnings : tuple of str
         Why the accuracies may mislead.
+    measured_on : str
+        What a report calls the samples.
     """
 
     maps: xr.Dataset
@@ -85,6 +87,7 @@ class Evaluation:
     bands: xr.Dataset | None = None
     block_size: float | None = None
     warnings: tuple[str, ...] = ()
+    measured_on: str = "reference pixels"
 
     def with_bands(
         self,

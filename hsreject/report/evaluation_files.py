@@ -223,7 +223,6 @@ def _write_report(evaluation: Evaluation, folder: Path) -> None:
     sections = [
         Section(
             findings.HOW_GOOD,
-            findings.MEASURED,
             tables=(findings.point_table(evaluation), *findings.class_tables(evaluation)),
         ),
         findings.where(evaluation, drawn),

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from hsreject.report.evaluation import Evaluation
 
 HOW_GOOD, WHERE, HOW_MUCH = "How good is it?", "Where?", "How much to reject?"
-MEASURED = "Measured on the test pixels, which nothing has learned from."
 _COSTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 _NAMED_CONFUSIONS = 3
 
@@ -69,12 +68,12 @@ def headline(
 ) -> Headline:
     """Return what the map is worth, in a sentence and in numbers."""
     shown, nothing = evaluation.shown, evaluation.points[0]
-    point, kept = shown.point, evaluation.kept_share
+    point, kept, pixels = shown.point, evaluation.kept_share, evaluation.measured_on
     facts = (
         Fact(
             percent(kept),
             "of the scene is kept",
-            f"and {percent(1 - point.rejected_fraction)} of the {point.n:,} test pixels",
+            f"and {percent(1 - point.rejected_fraction)} of the {point.n:,} {pixels}",
         ),
         Fact(
             percent(point.nonrejected_accuracy),
@@ -89,7 +88,7 @@ def headline(
         Fact(
             percent(errors_caught(point)),
             "of the errors are caught",
-            f"{point.misclassified_rejected:,} of {point.misclassified:,} wrong test pixels are "
+            f"{point.misclassified_rejected:,} of {point.misclassified:,} wrong {pixels} are "
             f"rejected, with {point.accurate_rejected:,} right ones",
         ),
         *beside,
@@ -100,7 +99,7 @@ def headline(
         "together."
     )
     if link is not None:
-        said += " Those of the explorer take the test pixels for independent, and are narrower."
+        said += " Those of the explorer take pixels for independent, and are narrower."
     return Headline(
         statement(evaluation), facts, promise, evaluation.warnings, (*notes, said), link
     )
@@ -110,7 +109,7 @@ def statement(evaluation: Evaluation) -> str:
     """Return what the map is worth, in two sentences."""
     point = evaluation.shown.point
     return (
-        f"The map keeps {percent(evaluation.kept_share)} of the scene. Of the test pixels that it "
+        f"The map keeps {percent(evaluation.kept_share)} of the scene. Of the {evaluation.measured_on} that it "
         f"keeps, {percent(point.nonrejected_accuracy)} are right; with nothing rejected it would "
         f"be {percent(point.overall_accuracy)}."
     )
@@ -172,7 +171,7 @@ def class_tables(evaluation: Evaluation) -> tuple[Table, Table]:
                 _confusions(decided[place], place, classes.names),
             )
         )
-    headings = ("class", "test pixels", "kept", "right if kept", "right of all", "confused with")
+    headings = ("class", "pixels", "kept", "right if kept", "right of all", "confused with")
     counts = matrix.values.astype(float)
     shades = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     cells = [[f"{count:g}" if count else "" for count in row] for row in counts]
@@ -180,7 +179,7 @@ def class_tables(evaluation: Evaluation) -> tuple[Table, Table]:
         Table(
             headings,
             tuple(rows),
-            "Shares of the test pixels of each class. Confusions are those of kept pixels.",
+            f"Shares of the {evaluation.measured_on} of each class; confusions of those kept.",
             title="Class by class",
             colors=tuple(classes.colors),
             wordy=True,
@@ -188,8 +187,7 @@ def class_tables(evaluation: Evaluation) -> tuple[Table, Table]:
         Table(
             ("reference", *classes.names, "rejected"),
             tuple((name, *row) for name, row in zip(classes.names, cells, strict=True)),
-            "Test pixels: rows are the reference, columns what the map says. Shade: share of the "
-            "row.",
+            "Rows are the reference, columns what the map says. Shade: share of the row.",
             title="Confusion matrix",
             colors=tuple(classes.colors),
             shades=tuple(map(tuple, shades.tolist())),
@@ -245,8 +243,8 @@ def where(
     outcome = OutcomeMapDisplay.from_maps(label, maps["reference"], rejected).paint()
     gaps = reject_map.has_gaps or reference.has_gaps
     pictures = [
-        drawn.map(f"rejected_{name}", reject_map.pixels, "The map", "The file to use."),
-        drawn.map("reference", reference.pixels, "Reference", "The pixels measured on."),
+        drawn.map(f"rejected_{name}", reject_map.pixels, "The map", "The one to use."),
+        drawn.map("reference", reference.pixels, "Reference", f"The {evaluation.measured_on}."),
         *others,
         drawn.map(
             f"outcome_{name}",
@@ -300,7 +298,7 @@ def how_much(
     text = (
         "Nothing is rejected."
         if np.isnan(even)
-        else f"Of the rejected test pixels {percent(errors_among_rejected(point))} are wrong. So "
+        else f"Of the rejected {evaluation.measured_on} {percent(errors_among_rejected(point))} are wrong. So "
         f"this map is better than one without rejection as long as a rejected pixel costs less "
         f"than {even:.2f} of a wrong one."
     )
@@ -315,7 +313,7 @@ def how_much(
             figures.measures(curves, isolated=isolated, points=points, bands=evaluation.bands),
             "The three measures",
             "Accuracy of what is kept, share of right decisions, and how much likelier errors are "
-            f"among the rejected, over the rejected fraction of the test pixels.{banded}",
+            f"among the rejected, over the rejected fraction of the {evaluation.measured_on}.{banded}",
         ),
         drawn.curves(
             "costs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -101,7 +102,7 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
     sections = [
         Section(
             findings.HOW_GOOD,
-            findings.MEASURED,
+            "Measured on the test pixels, which nothing has learned from.",
             tables=(_system_table(dataset, alike), *findings.class_tables(evaluation)),
         ),
         findings.where(
@@ -207,12 +208,13 @@ def _evaluation(dataset: xr.Dataset, name: str) -> Evaluation:
     maps = dataset.sel({REJECTOR: name})
     meaning = {"long_name": str(maps["confidence_meaning"].values)}
     ranked = bool(maps["has_threshold"])
-    return evaluate(
+    found = evaluate(
         dataset["test"],
         maps["label"],
         maps["confidence"].assign_attrs(meaning) if ranked else None,
         rejected=maps["rejected"],
     )
+    return replace(found, measured_on="test pixels")
 
 
 def run_statement(dataset: xr.Dataset) -> str:
@@ -289,7 +291,9 @@ def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> I
     for name in names:
         maps = dataset.sel({REJECTOR: name})
         painted = RejectMapDisplay.from_maps(maps["label"], maps["rejected"]).paint()
-        yield drawn.map(f"rejected_{name}", painted.pixels, f"The map of {name}")
+        share = findings.percent(float(maps["rejected"].sum() / maps["confidence"].notnull().sum()))
+        caption = f"It rejects {share} of the scene."
+        yield drawn.map(f"rejected_{name}", painted.pixels, f"The map of {name}", caption)
 
 
 def along(dataset: xr.Dataset, dim: str) -> xr.Dataset:

@@ -177,3 +177,16 @@ def test_classes_of_one_side_only_are_told(files: Files, tmp_path: Path, run: Ru
         f"reference classes that were never assigned: class 3 ({missing} pixels)",
     ):
         assert line in told.out.splitlines()
+
+
+def test_training_pixels_in_the_reference_are_warned_of(
+    files: Files, tmp_path: Path, run: Run
+) -> None:
+    train = np.where(np.arange(ROWS)[:, np.newaxis] < 2, maps()["reference"], 0).astype(np.uint8)
+    write(tmp_path / "train.tif", train)
+    told = run(files)
+    assert told.code == 0
+    assert f"{np.count_nonzero(train)} of the" in told.err.splitlines()[0]
+    known = maps()["reference"] * (train == 0)
+    files["reference"] = write(tmp_path / "test.tif", known.astype(np.uint8))
+    assert "train.tif" not in run(files).err
