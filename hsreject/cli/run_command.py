@@ -52,5 +52,6 @@ def run_command(
     console.print(run_statement(dataset), highlight=False, markup=False)
     console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
-    said = f"Report: {folder / 'report.html'}, and explorer.html beside it"
-    console.print(said, soft_wrap=True, markup=False, highlight=False)
+    for name in ("report", "explorer"):
+        said = f"{name.capitalize()}: {folder / name}.html"
+        console.print(said, soft_wrap=True, markup=False, highlight=False)

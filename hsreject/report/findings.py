@@ -109,9 +109,9 @@ def statement(evaluation: Evaluation) -> str:
     """Return what the map is worth, in two sentences."""
     point = evaluation.shown.point
     return (
-        f"The map keeps {percent(evaluation.kept_share)} of the scene. Of the {evaluation.measured_on} that it "
-        f"keeps, {percent(point.nonrejected_accuracy)} are right; with nothing rejected it would "
-        f"be {percent(point.overall_accuracy)}."
+        f"The map keeps {percent(evaluation.kept_share)} of the scene. Of the "
+        f"{evaluation.measured_on} that it keeps, {percent(point.nonrejected_accuracy)} are right; "
+        f"with nothing rejected it would be {percent(point.overall_accuracy)}."
     )
 
 
@@ -289,6 +289,7 @@ def how_much(
     The first of `curves` is that of the evaluation.
     """
     point, nothing = evaluation.shown.point, evaluation.points[0].point
+    pixels = evaluation.measured_on
     even = break_even_cost(
         point.nonrejected_accuracy,
         point.rejected_fraction,
@@ -298,8 +299,8 @@ def how_much(
     text = (
         "Nothing is rejected."
         if np.isnan(even)
-        else f"Of the rejected {evaluation.measured_on} {percent(errors_among_rejected(point))} are wrong. So "
-        f"this map is better than one without rejection as long as a rejected pixel costs less "
+        else f"Of the rejected {pixels} {percent(errors_among_rejected(point))} are wrong. So this "
+        f"map is better than one without rejection as long as a rejected pixel costs less "
         f"than {even:.2f} of a wrong one."
     )
     if not curves:
@@ -313,7 +314,7 @@ def how_much(
             figures.measures(curves, isolated=isolated, points=points, bands=evaluation.bands),
             "The three measures",
             "Accuracy of what is kept, share of right decisions, and how much likelier errors are "
-            f"among the rejected, over the rejected fraction of the {evaluation.measured_on}.{banded}",
+            f"among the rejected, over the rejected fraction of the {pixels}.{banded}",
         ),
         drawn.curves(
             "costs",

@@ -1,5 +1,6 @@
 """``hsreject evaluate`` on rasters that GDAL wrote: what people see, right or wrong."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -184,7 +185,9 @@ def test_training_pixels_in_the_reference_are_warned_of(
 ) -> None:
     train = np.where(np.arange(ROWS)[:, np.newaxis] < 2, maps()["reference"], 0).astype(np.uint8)
     write(tmp_path / "train.tif", train)
-    told = run(files)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        told = run(files)
     assert told.code == 0
     assert f"{np.count_nonzero(train)} of the" in told.err.splitlines()[0]
     known = maps()["reference"] * (train == 0)
