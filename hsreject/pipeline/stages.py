@@ -55,7 +55,9 @@ class Stages:
     key: str  # token of the scene and its labels
     folder: Path | None  # where finished stages are kept; None keeps none
     progress: ProgressCallback
-    seconds: dict[str, float] = field(default_factory=dict)  # of each stage, its own alone
+    seconds: dict[str, float] = field(
+        default_factory=dict
+    )  # of each stage, its own alone, with all seeds
 
     def split(self, plan: Plan, labels: xr.DataArray, seed: int) -> Stage:
         """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
@@ -195,5 +197,5 @@ class Stages:
         data = recall(path, timed, read=lambda kept: open_dataset(kept).load(), write=write_dataset)
         self.progress(name, 1, 1)
         own = float(data.attrs[_SECONDS])
-        self.seconds[name] = own
+        self.seconds[name] = self.seconds.get(name, 0.0) + own
         return Stage(data, key, own + (0.0 if before is None else before.total_seconds))

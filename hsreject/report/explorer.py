@@ -130,7 +130,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     check_target(target, overwrite=overwrite)
     systems, shared = _named_systems(maps)
     first, *others = systems
-    grid = systems[first].get("label", xr.DataArray())
+    grid = systems[first]["label"]
     reference_maps = _references(shared, reference, grid)
     cube = _scene(shared, scene, grid)
     spacing = 1 if reference_maps else _spacing(grid.size, MOST_PIXELS)
@@ -197,6 +197,8 @@ def _named_systems(
             raise InputError(
                 f"{name} must be a Dataset with label and confidence (got {type(one).__name__})."
             )
+        if "label" not in one:
+            raise InputError(f"{name} has no variable 'label' (it has {', '.join(map(str, one))}).")
     shared = next(iter(given.values()))
     if isinstance(maps, xr.Dataset) and REJECTOR in maps.dims:
         given = _along_rejector(maps)

@@ -119,8 +119,8 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
         *_choosing_sections(dataset),
         Section(
             "How it was made",
-            f"Seed {dataset.attrs['seed']}. To make it again, with the config.toml beside this "
-            "page: hsreject run config.toml --out again",
+            f"Seeds: {', '.join(map(str, dataset[SEED].values))}. To make it again, with the "
+            "config.toml beside this page: hsreject run config.toml --out again",
             tables=(_stage_table(dataset),),
             listings=_listings(dataset),
         ),
