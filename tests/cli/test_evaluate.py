@@ -14,6 +14,7 @@ from shapely.geometry import box
 
 import hsreject as hr
 from hsreject.cli.evaluate_command import show_evaluation
+from hsreject.errors import TrainingPixelsWarning
 from tests.cli.calling import call
 from tests.io.writers import write_with_gdal
 
@@ -186,7 +187,7 @@ def test_training_pixels_in_the_reference_are_warned_of(
     train = np.where(np.arange(ROWS)[:, np.newaxis] < 2, maps()["reference"], 0).astype(np.uint8)
     write(tmp_path / "train.tif", train)
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", TrainingPixelsWarning)
         told = run(files)
     assert told.code == 0
     assert f"{np.count_nonzero(train)} of the" in told.err.splitlines()[0]
