@@ -42,3 +42,7 @@ class LostFeatureWarning(HsrejectWarning):
 
 class EmptyClassWarning(HsrejectWarning):
     """A class was left without a training or a test pixel."""
+
+
+class TrainingPixelsWarning(HsrejectWarning):
+    """A map is evaluated on pixels that its classifier has learned from."""

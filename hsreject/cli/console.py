@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,7 +83,7 @@ def result_table(
 
 @contextmanager
 def progress_on(console: Console) -> Iterator[ProgressCallback]:
-    """Yield the callback that shows progress on `console`: bars on a terminal, lines elsewhere.
+    """Yield the callback that shows progress on `console`: a live line per stage, or a log.
 
     A stage that did not know its total has ended when another stage reports. The callback also
     ends the work if Ctrl-C was pressed and Python dropped it.
@@ -121,35 +122,79 @@ def _shown(console: Console) -> Iterator[ProgressCallback]:
         yield _Bars(progress)
 
 
-class _Bars:
-    """One bar per stage; a bar whose total is unknown pulses."""
+class _Lines(ABC):
+    """One line per stage; steps that report while a stage is open belong to its line."""
+
+    def __init__(self) -> None:
+        self._open: str | None = None
+        self._ended: str | None = None
+
+    def __call__(self, stage: str, done: float, total: float | None) -> None:
+        complete = total is not None and done >= total
+        if self._open is None:
+            if complete and stage == self._ended:
+                return  # it has said so already
+            self._open = stage
+            self.begin(stage)
+        self.show(self._open, stage, done, total)
+        if stage == self._open and complete:
+            self._open, self._ended = None, stage
+            self.end(stage)
+
+    @abstractmethod
+    def begin(self, stage: str) -> None:
+        """Open the line of a stage."""
+
+    @abstractmethod
+    def show(self, stage: str, step: str, done: float, total: float | None) -> None:
+        """Show how far a step of the stage is, or the stage itself."""
+
+    @abstractmethod
+    def end(self, stage: str) -> None:
+        """Close the line of a stage."""
+
+
+class _Bars(_Lines):
+    """A live line: stage, what it is doing, a bar, which pulses without a total, and its time."""
 
     def __init__(self, progress: Progress) -> None:
+        super().__init__()
         self._progress = progress
         self._tasks: dict[str, TaskID] = {}
 
-    def __call__(self, stage: str, done: float, total: float | None) -> None:
-        if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=total)
-        self._progress.update(self._tasks[stage], completed=done, total=total)
+    def begin(self, stage: str) -> None:
+        if stage in self._tasks:  # another seed
+            self._progress.reset(self._tasks[stage])
+        else:
+            self._tasks[stage] = self._progress.add_task(stage, total=None)
+
+    def show(self, stage: str, step: str, done: float, total: float | None) -> None:
+        said = stage if step == stage else f"{stage}: {step}"
+        task = self._tasks[stage]
+        self._progress.update(task, description=said, completed=done, total=total)
+
+    def end(self, stage: str) -> None:
+        self._progress.stop_task(self._tasks[stage])
 
 
-class _Log:
+class _Log(_Lines):
     """One line when a stage begins and one when it is complete, with the seconds it took."""
 
     def __init__(self, console: Console) -> None:
+        super().__init__()
         self._console = console
-        self._begun: dict[str, float] = {}
-        self._ended: set[str] = set()
+        self._begun = 0.0
 
-    def __call__(self, stage: str, done: float, total: float | None) -> None:
-        if stage not in self._begun:
-            self._begun[stage] = time.monotonic()
-            self._console.print(f"{stage} ...", highlight=False)
-        if total is not None and done >= total and stage not in self._ended:
-            self._ended.add(stage)
-            seconds = time.monotonic() - self._begun[stage]
-            self._console.print(f"{stage} done in {seconds:.1f} s", highlight=False)
+    def begin(self, stage: str) -> None:
+        self._begun = time.monotonic()
+        self._console.print(f"{stage} ...", highlight=False)
+
+    def show(self, stage: str, step: str, done: float, total: float | None) -> None:
+        """Leave no line of a step."""
+
+    def end(self, stage: str) -> None:
+        seconds = time.monotonic() - self._begun
+        self._console.print(f"{stage} done in {seconds:.1f} s", highlight=False)
 
 
 @contextmanager

@@ -75,8 +75,9 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
             files = evaluation.write(out, overwrite=overwrite, progress=progress)
     console = Console(highlight=False)
     show_evaluation(evaluation, console)
-    if files is not None:
-        console.print(f"wrote {len(files)} files into {out}", soft_wrap=True, markup=False)
+    if out is not None and files is not None:
+        said = f"wrote {len(files)} files into {out}; open {out / 'report.html'}"
+        console.print(said, soft_wrap=True, markup=False)
 
 
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:

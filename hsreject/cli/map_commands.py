@@ -204,8 +204,39 @@ def map_command(  # noqa: PLR0913 (one argument per option)
                 raise typer.Exit(1)
             return
         made = mapped(only, model, out=out, overwrite=overwrite)
+        explorer = _explored(made, out / "explorer.html", only, variable, band_axis)
     show_summary(made.summary, console)
-    console.print(f"wrote {out}", soft_wrap=True, markup=False)
+    console.print(f"wrote {out}{explorer}", soft_wrap=True, markup=False)
+
+
+def _explored(
+    made: SceneMap, page: Path, scene: Path, variable: str | None, band_axis: int | None
+) -> str:
+    """Write the interactive page of a map, and return what to say of it.
+
+    Of a map that is reduced to fit, the scene is not read a second time.
+    """
+    from hsreject.errors import HsrejectError
+    from hsreject.io.scene import open_scene
+    from hsreject.report.explorer import MOST_PIXELS, write_explorer
+
+    cube = None
+    if made.maps["label"].size <= MOST_PIXELS:
+        cube = open_scene(scene, chunks="auto", variable=variable, band_axis=band_axis)
+    rejection = made.summary.rejection
+    try:
+        write_explorer(
+            made.maps,
+            page,
+            scene=cube,
+            title=scene.name,
+            fraction=made.summary.rejected_fraction,
+            certified=rejection.threshold if rejection.asked == "certificate" else None,
+            overwrite=True,
+        )
+    except HsrejectError as error:  # the maps are there all the same
+        return f", without explorer.html: {error}"
+    return f"; move the rejected fraction in {page}"
 
 
 def _map_all(

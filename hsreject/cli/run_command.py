@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Settings, progress_on, result_table, saying_how_to_go_on
+from hsreject.cli.console import Overwrite, Settings, progress_on, result_table, saying_how_to_go_on
 
 
 def run_command(
@@ -23,6 +23,8 @@ def run_command(
         ),
     ] = None,
     settings: Settings = None,
+    *,
+    overwrite: Overwrite = False,
 ) -> None:
     """Run a configuration: maps, measures, pictures and a report.
 
@@ -34,15 +36,22 @@ def run_command(
     document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.pipeline.run import run
-    from hsreject.report.run_report import summary_notes, summary_rows
+    from hsreject.report.run_report import run_statement, summary_notes, summary_rows
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out
     with saying_how_to_go_on(), progress_on(Console(stderr=True)) as progress:
-        dataset = run(document, out=folder, settings=settings or (), progress=progress)
+        dataset = run(
+            document,
+            out=folder,
+            settings=settings or (),
+            overwrite=overwrite,
+            progress=progress,
+        )
     headings, rows = summary_rows(dataset)
+    console.print(run_statement(dataset), highlight=False, markup=False)
     console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
-    console.print(
-        f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False
-    )
+    for name in ("report", "explorer"):
+        said = f"{name.capitalize()}: {folder / name}.html"
+        console.print(said, soft_wrap=True, markup=False, highlight=False)

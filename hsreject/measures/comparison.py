@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
+import xarray as xr
+
 from hsreject.measures import inputs
+from hsreject.measures.choosing import choose_point
 from hsreject.measures.cost import SAME_COST, break_even_cost
 from hsreject.measures.optimality import relative_optimality
 from hsreject.measures.point import OperatingPoint
+from hsreject.schema import OPERATING_POINT
 
 
 class Verdict(StrEnum):
@@ -50,9 +54,12 @@ class Comparison:
 
 
 def compare(
-    point_1: OperatingPoint, point_0: OperatingPoint, *, rejection_cost: float | None = None
+    point_1: OperatingPoint | xr.Dataset,
+    point_0: OperatingPoint | xr.Dataset,
+    *,
+    rejection_cost: float | None = None,
 ) -> Comparison:
-    r"""Return how an operating point stands to a reference point.
+    r"""Return how an operating point, or the best one of a curve, stands to a reference.
 
     The cost :math:`MN (1-\rho) - AN \rho + n \rho` is linear in :math:`\rho`, so that point 1 is
     never costlier for any :math:`\rho` in [0, 1] exactly when it keeps **at least as many accurate
@@ -63,8 +70,10 @@ def compare(
 
     Parameters
     ----------
-    point_1, point_0 : OperatingPoint
-        Point 0 is the reference.
+    point_1, point_0 : OperatingPoint or Dataset
+        Point 0 is the reference. A Dataset is one point, such as that of
+        :func:`hsreject.choose_point`, or a whole curve, which stands for its cheapest point at the
+        rejection cost or, where none is given, for its largest classification quality.
     rejection_cost : float, optional
         In [0, 1]; decides where the comparison otherwise depends on it.
 
@@ -83,6 +92,7 @@ def compare(
     >>> at_cost.verdict.value, round(at_cost.saving, 3)
     ('outperforms', 0.05)
     """
+    point_1, point_0 = (_as_point(given, rejection_cost) for given in (point_1, point_0))
     accurate = _sign_of_difference(point_1, point_0, "accurate_kept")
     misclassified = _sign_of_difference(point_1, point_0, "misclassified_kept")
     rejected = _sign_of_difference(point_1, point_0, "rejected")
@@ -107,6 +117,14 @@ def compare(
     return Comparison(
         verdict, reason, relative_optimality(*measures), even, cheaper_between, saving
     )
+
+
+def _as_point(given: OperatingPoint | xr.Dataset, rejection_cost: float | None) -> OperatingPoint:
+    if isinstance(given, OperatingPoint):
+        return given
+    if OPERATING_POINT in given.dims:
+        given = choose_point(given, rejection_cost=rejection_cost)
+    return OperatingPoint.from_curve(given)
 
 
 def _sign_of_difference(point_1: OperatingPoint, point_0: OperatingPoint, name: str) -> int:

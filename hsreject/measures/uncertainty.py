@@ -149,6 +149,30 @@ def bootstrap_curve(
     return _bootstrap([_samples(plain, "")], rejected_fraction, resampling, progress)
 
 
+def share_interval(
+    part: NDArray[np.bool_], whole: NDArray[np.bool_], resampling: Resampling
+) -> tuple[float, float]:
+    """Return the interval of the share of `whole` samples that are `part` of it, too.
+
+    NaN where nothing is whole, or where there is a single block: nothing tells how sure that is.
+    """
+    try:
+        blocks = resampling.blocks(whole.size)
+    except InputError:  # one block
+        return np.nan, np.nan
+    if not whole.any():
+        return np.nan, np.nan
+    units = np.arange(whole.size) if blocks is None else blocks
+    n_units = int(units.max()) + 1
+    parts, wholes = (
+        np.bincount(units[chosen], minlength=n_units) for chosen in (whole & part, whole)
+    )
+    drawn = [(times @ parts, times @ wholes) for times in resampling.weights(None, n_units)]
+    shares = np.sort([inside / n for inside, n in drawn if n])
+    tail = (1 - resampling.confidence_level) / 2
+    return float(_percentile(shares, tail)), float(_percentile(shares, 1 - tail))
+
+
 def bootstrap_difference(
     correct_1: ArrayLike | xr.DataArray,
     confidence_1: ArrayLike | xr.DataArray,

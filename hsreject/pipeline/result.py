@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,11 +19,11 @@ import xarray as xr
 from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError
 from hsreject.files import (
+    MANIFEST,
     PARTIAL,
     alone_in,
     check_folder,
     complete_folder,
-    is_empty,
     made_folder,
     reason,
     replacing,
@@ -33,7 +35,16 @@ from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.pipeline.plan import Plan
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
-from hsreject.report.run_report import SYSTEM_OF_POINT, VERSION, along, run_report
+from hsreject.report.evaluation import evaluate
+from hsreject.report.findings import errors_caught
+from hsreject.report.run_report import (
+    SYSTEM_OF_POINT,
+    VERSION,
+    along,
+    configuration,
+    run_report,
+    write_run_explorer,
+)
 from hsreject.schema import AT_FRACTION, BAND, CANDIDATE, OPERATING_POINT, REJECTOR, SEED, SYSTEM
 
 QUOTED_FRACTIONS = (0.1, 0.2)
@@ -41,6 +52,8 @@ CONFIG = "config.toml"
 STAGES = "stages"
 TUNING = "tuning.csv"
 
+_ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "spectral")
 
 
@@ -49,8 +62,9 @@ class System:
     """A row of the table: operating points (and maps), what it took, and how honest it is."""
 
     data: xr.Dataset
-    seconds: float
+    seconds: float  # of all stages that it needs
     calibration_error: float  # of the probability of its labels; NaN where it has none
+    at_points: xr.Dataset | None = None  # label and rejected (operating_point, y, x), if they vary
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,7 @@ class SeedResult:
     summary: xr.Dataset  # the quoted figures, by system
     tried: xr.Dataset | None  # the candidates of the tuning, best first
     context_is_idle: bool  # its weight is 0, so that rejection is that of the classifier alone
+    at_points: Mapping[str, xr.Dataset]  # maps of every operating point, where labels vary
 
 
 def result_dataset(
@@ -128,18 +143,37 @@ def operating_points(curves: Mapping[str, xr.Dataset]) -> xr.Dataset:
     return points.rename(overall_accuracy="accuracy_without_rejection")
 
 
-def summarise(systems: Mapping[str, System]) -> xr.Dataset:
+def summarise(systems: Mapping[str, System], test: xr.DataArray) -> xr.Dataset:
     """Return the quoted figures of each system, dims (system,) and (system, at_fraction).
 
     A curve with one point (nothing rejected) has an overall accuracy and no more.
     """
     rows = [
         _row(along(system.data, OPERATING_POINT)).assign(
-            calibration_error=system.calibration_error, seconds=system.seconds
+            {
+                "calibration_error": system.calibration_error,
+                "seconds": system.seconds,
+                **_of_map(system.data, test),
+            }
         )
         for system in systems.values()
     ]
     return xr.concat(rows, dim=xr.Variable(SYSTEM, list(systems)))
+
+
+def _of_map(maps: xr.Dataset, test: xr.DataArray) -> dict[str, float]:
+    """Return what is measured on the maps as delivered, with 95 % intervals."""
+    found = evaluate(test, maps["label"], rejected=maps["rejected"])
+    nothing, delivered = found.points
+    point = delivered.point
+    row = {
+        "map_rejected_fraction": point.rejected_fraction,
+        "map_errors_caught": errors_caught(point),
+    }
+    for name, named in (("overall", nothing), ("nonrejected", delivered)):
+        ends = (named.point.nonrejected_accuracy, *found.interval(named))
+        row |= {f"map_{name}_accuracy{e}": v for e, v in zip(_ENDS, ends, strict=True)}
+    return row
 
 
 def _row(curve: xr.Dataset) -> xr.Dataset:
@@ -178,7 +212,9 @@ def _plain(value: Any) -> Any:
         return [_plain(entry) for entry in value]
     if isinstance(value, str | int | float | bool):
         return value
-    return repr(value) if not isinstance(value, xr.DataArray) else f"<{value.name} in memory>"
+    if isinstance(value, xr.DataArray):
+        return f"<{value.name} in memory>"
+    return _ADDRESS.sub("", repr(value))  # which differs from run to run
 
 
 def _versions() -> dict[str, str]:
@@ -187,14 +223,16 @@ def _versions() -> dict[str, str]:
 
 
 @contextmanager
-def run_folder(folder: Path, document: Mapping[str, Any]) -> Iterator[None]:
+def run_folder(folder: Path, document: Mapping[str, Any], *, overwrite: bool) -> Iterator[None]:
     """Prepare the folder of a run, and remove it again if the run fails before its first stage.
 
-    A folder that holds files but no configuration of a run is refused, and so is one that another
-    run is writing into.
+    Without `overwrite`, a folder that holds other files or the results of another configuration is
+    refused; one that another run is writing into is refused in any case.
     """
     made = not folder.exists()
-    _check(folder)
+    check_folder(folder, overwrite=True)
+    if not overwrite:
+        _check_own(folder, document)
     with made_folder(folder), alone_in(folder):
         try:
             _begin(folder, document)
@@ -203,15 +241,6 @@ def run_folder(folder: Path, document: Mapping[str, Any]) -> Iterator[None]:
             if made and not any((folder / STAGES).glob("*.nc")):
                 shutil.rmtree(folder, ignore_errors=True)
             raise
-
-
-def _check(folder: Path) -> None:
-    check_folder(folder, overwrite=True)
-    if folder.is_dir() and not is_empty(folder) and not (folder / CONFIG).is_file():
-        raise FileError(
-            f"The folder {folder} holds files that were not made by a run of hsreject. "
-            "Choose another folder, or empty it."
-        )
 
 
 def _begin(folder: Path, document: Mapping[str, Any]) -> None:
@@ -227,25 +256,57 @@ def _begin(folder: Path, document: Mapping[str, Any]) -> None:
         raise FileError(f"Cannot write into the folder {folder}: {reason(error)}.") from error
 
 
+def _check_own(folder: Path, document: Mapping[str, Any]) -> None:
+    """Raise if a folder holds other people's files, or the results of another configuration."""
+    if not folder.is_dir() or is_empty(folder):
+        return
+    remedy = "Choose another folder, or allow overwriting (--overwrite, in Python overwrite=True)"
+    if not (folder / STAGES).is_dir() or not (folder / CONFIG).is_file():
+        raise FileError(
+            f"The folder {folder} holds files that were not made by a run of hsreject. {remedy}: "
+            "they stay, but for those whose names the run needs."
+        )
+    if not (folder / MANIFEST).is_file():
+        return  # a run that was stopped has left nothing but its stages
+    try:
+        before = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # edited, perhaps
+        before = {}
+    if before != tomllib.loads(config_text(document)):
+        raise FileError(
+            f"The folder {folder} holds the results of another configuration. {remedy}: finished "
+            "stages that both need are kept."
+        )
+
+
 def write_outputs(
-    folder: Path, document: Mapping[str, Any], dataset: xr.Dataset, *, progress: ProgressCallback
+    folder: Path,
+    dataset: xr.Dataset,
+    explored: tuple[xr.DataArray, Mapping[str, xr.Dataset]],
+    *,
+    progress: ProgressCallback,
 ) -> None:
-    """Write everything; what an earlier run has left is replaced only when all is complete."""
-    progress("writing", 0, 3)
+    """Write everything; what an earlier run has left is replaced only when all is complete.
+
+    What is `explored` is the scene, and maps at every operating point where labels vary.
+    """
+    progress("writing", 0, 4)
     with complete_folder(folder, overwrite=True) as work:
         _write_maps(dataset, work / "maps")
-        progress("writing", 1, 3)
+        progress("writing", 1, 4)
         write_dataset(dataset, work / "result.nc")
-        for name, text in _tables(document, dataset).items():
+        for name, text in _tables(dataset).items():
             (work / name).write_text(text, encoding="utf-8")
-        progress("writing", 2, 3)
+        progress("writing", 2, 4)
         run_report(dataset, work)
-    progress("writing", 3, 3)
+        progress("writing", 3, 4)
+        write_run_explorer(dataset, work, *explored)
+    progress("writing", 4, 4)
 
 
 def _write_maps(dataset: xr.Dataset, folder: Path) -> None:
     folder.mkdir()
-    for variable in {"reference", "label_probability"} & set(dataset):
+    for variable in {"reference", "train", "test", "label_probability"} & set(dataset):
         write_map(dataset[variable], folder / f"{variable}.tif")
     for name in dataset[REJECTOR].values:
         chosen = dataset.sel({REJECTOR: name}, drop=True)
@@ -253,11 +314,11 @@ def _write_maps(dataset: xr.Dataset, folder: Path) -> None:
             write_map(chosen[variable], folder / f"{variable}_{name}.tif")
 
 
-def _tables(document: Mapping[str, Any], dataset: xr.Dataset) -> dict[str, str]:
+def _tables(dataset: xr.Dataset) -> dict[str, str]:
     """Return the text files: tables, configuration and versions."""
     points = along(dataset, OPERATING_POINT).to_dataframe()
     texts = {
-        CONFIG: config_text(document),
+        CONFIG: configuration(dataset),
         "versions.toml": tomli_w.dumps(_versions()),
         "operating_points.csv": points.to_csv(index_label=OPERATING_POINT),
         "summary.csv": along(dataset, SYSTEM).to_dataframe().to_csv(),

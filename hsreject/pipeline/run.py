@@ -33,7 +33,7 @@ from hsreject.pipeline.tuning import best_settings
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import Rejector
 from hsreject.rejection.evidence import CLASS_P_VALUE
-from hsreject.report.run_report import along
+from hsreject.report.run_report import STAGE, along
 from hsreject.schema import BAND, CATEGORY, OPERATING_POINT, REJECTOR, reference_pixels
 
 
@@ -42,6 +42,7 @@ def run(
     *,
     out: str | PathLike[str] | None = None,
     settings: Iterable[str] = (),
+    overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> xr.Dataset:
     """Run a configuration and return everything it found.
@@ -54,11 +55,14 @@ def run(
         function stands for a scene or a sampling: ``scene()`` returns cube and labels,
         ``sampling(labels, seed=...)`` the labels of training and test pixels.
     out : path, optional
-        A folder for maps, pictures, tables and the report. Finished stages are kept in it, and a
-        run that was stopped goes on where it was; stages whose configuration or inputs have
-        changed are computed again.
+        A folder for maps, tables, ``report.html`` and ``explorer.html``. Finished stages are kept
+        in it, and a run that was stopped goes on where it was; stages whose configuration or inputs
+        have changed are computed again.
     settings : iterable of str
         Changes such as ``"context.weight=4"``.
+    overwrite : bool
+        Write into a folder that holds other files, or the results of another configuration.
+        Nothing is removed but what a run has written.
     progress : callable
         Called with (stage, done, total).
 
@@ -72,7 +76,8 @@ def run(
         field itself only ranks. What the classifier tried lies along `pool_candidate`, what the
         tuning tried along `candidate`. Of all seeds: the summary by (seed, system). The operating
         points of the first seed on the test pixels lie along `operating_point`, with the system of
-        each point in `system_of_point`.
+        each point in `system_of_point`. In the summary `map_...` is said of the maps as delivered,
+        with 95 % intervals from resampled blocks. `stage_seconds` of each `stage` are its own.
 
     Examples
     --------
@@ -85,7 +90,9 @@ def run(
     """
     plan = planned(config, settings)
     folder = None if out is None else Path(out)
-    with nullcontext() if folder is None else run_folder(folder, plan.document):
+    with (
+        nullcontext() if folder is None else run_folder(folder, plan.document, overwrite=overwrite)
+    ):
         cube, labels = (array.compute() for array in plan.load())
         hashes = {"scene_hash": tokenize(cube), "labels_hash": tokenize(labels)}
         stages = Stages(
@@ -97,8 +104,12 @@ def run(
             # the maps of the other seeds are not shown
             results[seed] = found if seed == plan.seed else replace(found, maps=xr.Dataset())
         dataset = result_dataset(plan, cube, results, hashes)
+        dataset["stage_seconds"] = xr.DataArray(
+            list(stages.seconds.values()), coords={STAGE: list(stages.seconds)}
+        )
         if folder is not None:
-            write_outputs(folder, plan.document, dataset, progress=progress)
+            explored = cube, results[plan.seed].at_points
+            write_outputs(folder, dataset, explored, progress=progress)
     return dataset
 
 
@@ -127,11 +138,12 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
     split = stages.split(plan, labels, seed)
     mapped = _mapped(plan, stages, split)
     systems: dict[str, System] = {}
+    explored = stages.folder is not None and seed == plan.seed
     for name, rejector in mapped.plan.rejectors.items():
         if rejector.needs_context and plan.context is not None:
             # before the first one with context, context alone
             systems.setdefault(CONTEXT_ROW, _context_alone(mapped, split))
-        systems[name] = _rejected(mapped, rejector, name, stages, split)
+        systems[name] = _rejected(mapped, rejector, name, stages, split, explored=explored)
     rejections = {name: systems[name].data for name in plan.rejectors}
     others = {
         name: _mapped(other, stages, split, prefix=f"{name}-")
@@ -150,9 +162,10 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
     return SeedResult(
         maps.assign(split.data).assign({"reference": labels, **joined_maps(rejections)}),
         {name: along(system.data, OPERATING_POINT) for name, system in systems.items()},
-        summarise(systems),
+        summarise(systems, split.data["test"]),
         None if mapped.tuned is None else mapped.tuned.data,
         context_is_idle=mapped.plan.context is not None and mapped.plan.context.is_idle,
+        at_points={n: s.at_points for n, s in systems.items() if s.at_points is not None},
     )
 
 
@@ -189,9 +202,15 @@ def _mapped(
 
 
 def _rejected(
-    mapped: _Mapped, rejector: Rejector, name: str, stages: Stages, split: Stage
+    mapped: _Mapped,
+    rejector: Rejector,
+    name: str,
+    stages: Stages,
+    split: Stage,
+    *,
+    explored: bool = False,
 ) -> System:
-    """Return the operating points and the maps of a rejector."""
+    """Return the operating points and the maps of a rejector; `explored`, at every point."""
     evidence = mapped.evidence(rejector)
     acting = mapped.plan.acting(rejector)
     found = stages.reject(name, acting, evidence, split, mapped.plan.fraction)
@@ -204,7 +223,12 @@ def _rejected(
     if said is not None:
         used, correct = reference_pixels(found.data["label"], split.data["test"])
         error = expected_calibration_error(correct, said.values[used])
-    return System(found.data, found.seconds, error)
+    at_points = None
+    if explored and not acting.has_threshold:
+        stages.progress(f"maps-{name}", 0, 1)
+        at_points = stages.maps_at_points(acting, evidence, split, found.data)
+        stages.progress(f"maps-{name}", 1, 1)
+    return System(found.data, found.total_seconds, error, at_points)
 
 
 def _context_alone(mapped: _Mapped, split: Stage) -> System:
@@ -215,4 +239,6 @@ def _context_alone(mapped: _Mapped, split: Stage) -> System:
     error = np.nan
     if "label_probability" in data:
         error = expected_calibration_error(correct, data["label_probability"].values[used])
-    return System(curve_of_points([point]), mapped.context.seconds, error)
+    label = data["context_label"]
+    curve = curve_of_points([point]).assign(label=label, rejected=xr.zeros_like(label, dtype=bool))
+    return System(curve, mapped.context.total_seconds, error)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import xarray as xr
 from dask.base import tokenize
 from sklearn.base import clone
@@ -31,7 +32,7 @@ from hsreject.pipeline.tuning import TUNED_SECTIONS, label_probability, settled,
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import CLASS_P_VALUE
-from hsreject.schema import NO_REFERENCE
+from hsreject.schema import NO_REFERENCE, OPERATING_POINT
 
 POOL = "pool"
 """How the names begin of what a model tried by itself."""
@@ -41,11 +42,11 @@ _SECONDS = "seconds"
 
 @dataclass(frozen=True)
 class Stage:
-    """A finished stage: what it gives, and how long it took, the stages before included."""
+    """A finished stage: what it gives, and how long it and the stages before it took together."""
 
     data: xr.Dataset
     key: str | None  # hash of everything that it depends on; None where that cannot be told
-    seconds: float = 0.0
+    total_seconds: float = 0.0
     model: Any = None  # of a classifier that was fitted just now, not read from a file
 
 
@@ -57,6 +58,9 @@ class Stages:
     key: str  # token of the scene and its labels
     folder: Path | None  # where finished stages are kept; None keeps none
     progress: ProgressCallback
+    seconds: dict[str, float] = field(
+        default_factory=dict
+    )  # of each stage, its own alone, with all seeds
 
     def split(self, plan: Plan, labels: xr.DataArray, seed: int) -> Stage:
         """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
@@ -126,18 +130,18 @@ class Stages:
         temperature = None if tuned is None else float(tuned.data["temperature"][0])
 
         def compute() -> xr.Dataset:
-            field = settled(
+            hidden = settled(
                 context, before.data["probability"], image=self.cube, progress=self.progress
             )
-            found = {"hidden_field": field, "context_label": label_map(field)}
+            found = {"hidden_field": hidden, "context_label": label_map(hidden)}
             if temperature is not None:
-                found["label_probability"] = label_probability(field, temperature, context)
+                found["label_probability"] = label_probability(hidden, temperature, context)
             return xr.Dataset(found)
 
         found = self._kept(name, _key(before, context, temperature), compute, before)
-        seconds = found.seconds + (0.0 if tuned is None else tuned.seconds)
+        seconds = found.total_seconds + (0.0 if tuned is None else tuned.total_seconds)
         data = before.data.assign(found.data).assign(image=self.cube)
-        return replace(found, data=data, seconds=seconds)
+        return replace(found, data=data, total_seconds=seconds)
 
     def reject(
         self, name: str, rejector: Rejector, evidence: Stage, split: Stage, fraction: float
@@ -154,6 +158,23 @@ class Stages:
         options = {name: value for name, value in vars(rejector).items() if name not in indifferent}
         key = _key(evidence, type(rejector), options, fraction)
         return self._kept(f"rejection-{name}", key, compute, evidence)
+
+    def maps_at_points(
+        self, rejector: Rejector, evidence: Stage, split: Stage, found: xr.Dataset
+    ) -> xr.Dataset:
+        """Return `label` and `rejected` (operating_point, y, x) where both change along the points.
+
+        A rejector that cannot tell them has the one point that its maps in `found` show.
+        """
+        keeping: Any = self._keeping(rejector)
+        if not hasattr(keeping, "maps_at_points"):
+            one = found[["label", "rejected"]].expand_dims(OPERATING_POINT)
+            return one.assign_coords(threshold=(OPERATING_POINT, [np.nan]))
+        maps: xr.Dataset = keeping.maps_at_points(
+            evidence.data, split.data["test"], progress=self.progress
+        )
+        points = found["failure_probability"].values
+        return maps.assign_coords(threshold=(OPERATING_POINT, points))
 
     def _keeping(self, rejector: Rejector) -> Rejector:
         """Return the rejector; one that can keep its solves does so beside the stages."""
@@ -180,8 +201,9 @@ class Stages:
         self.progress(name, 0, 1)
         data = recall(path, timed, read=lambda kept: open_dataset(kept).load(), write=write_dataset)
         self.progress(name, 1, 1)
-        seconds = float(data.attrs[_SECONDS])
-        return Stage(data, key, seconds + (0.0 if before is None else before.seconds))
+        own = float(data.attrs[_SECONDS])
+        self.seconds[name] = self.seconds.get(name, 0.0) + own
+        return Stage(data, key, own + (0.0 if before is None else before.total_seconds))
 
 
 def _key(before: Stage, *options: object) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -49,6 +49,19 @@ class Category:
     code: int
     name: str
     color: str
+
+
+class Painted(NamedTuple):
+    """A map as colors, and what they mean."""
+
+    pixels: NDArray[np.uint8]  # (y, x, channel); transparent where there is no data
+    categories: tuple[Category, ...]  # those that occur
+    place: xr.DataArray  # whose coordinates say where it lies
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some pixel has no data."""
+        return not self.pixels[..., 3].all()
 
 
 # The four counts have the codes 1 to 4. Their colors differ in lightness too, so that the map
@@ -101,11 +114,15 @@ class ClassMapDisplay:
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        return _draw(self.paint(), ax, legend=legend)
+
+    def paint(self) -> Painted:
+        """Return the map as colors, without axes."""
         taken = [*self.classes.colors, _OUTSIDE_TABLE]
         meaning = zero_meaning(self.labels)
         candidates = _REJECTED_COLORS if meaning == "rejected" else _NO_REFERENCE_COLORS
         zero = Category(NO_REFERENCE, meaning, _clear_color(candidates, taken))
-        return _draw_labels(self.labels, self.classes, zero, ax, legend=legend)
+        return _paint_labels(self.labels, self.classes, zero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +191,14 @@ class RejectMapDisplay:
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        return _draw(self.paint(), ax, legend=legend)
+
+    def paint(self) -> Painted:
+        """Return the map as colors, without axes."""
         name = f"rejected ({100 * self.rejected_fraction:.1f} %)"
         color = _clear_color(_REJECTED_COLORS, [*self.classes.colors, _OUTSIDE_TABLE, "#ffffff"])
         zero = Category(REJECTED, name, color)
-        return _draw_labels(self.label_with_rejection, self.classes, zero, ax, legend=legend)
+        return _paint_labels(self.label_with_rejection, self.classes, zero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,13 +251,17 @@ class OutcomeMapDisplay:
 
     def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        return _draw(self.paint(), ax, legend=legend)
+
+    def paint(self) -> Painted:
+        """Return the map as colors, without axes."""
         codes = self.outcome.values
         judged = max(int((codes > 0).sum()), 1)
         share = {c.code: f"{100 * (codes == c.code).sum() / judged:.1f} %" for c in OUTCOMES}
         named = [
             replace(c, name=f"{c.name} ({share[c.code]})") if c.code > 0 else c for c in OUTCOMES
         ]
-        return _draw_codes(self.outcome, named, ax, legend=legend)
+        return _paint(self.outcome, named)
 
 
 def _table(labels: xr.DataArray, classes: ClassTable | None) -> ClassTable:
@@ -246,35 +271,36 @@ def _table(labels: xr.DataArray, classes: ClassTable | None) -> ClassTable:
     return class_table(without_nodata.astype(labels.dtype, copy=False))
 
 
-def _draw_labels(
-    labels: xr.DataArray, classes: ClassTable, zero: Category, ax: Axes | None, *, legend: bool
-) -> Axes:
-    """Draw a label map in the colors of its table; `zero` says what label 0 is."""
+def _paint_labels(labels: xr.DataArray, classes: ClassTable, zero: Category) -> Painted:
+    """Paint a label map in the colors of its table; `zero` says what label 0 is."""
     values = labels.values.astype(np.int64)
     codes = np.where(np.isin(values, [zero.code, *classes.values]), values, _OTHER)
     codes[values == nodata_label(labels.dtype)] = _NODATA
     named = zip(classes.values, classes.names, classes.colors, strict=True)
     categories = [Category(value, name, color) for value, name, color in named]
     categories += [Category(_OTHER, "not in the class table", _OUTSIDE_TABLE), zero]
-    return _draw_codes(labels.copy(data=codes), categories, ax, legend=legend)
+    return _paint(labels.copy(data=codes), categories)
 
 
-def _draw_codes(
-    codes: xr.DataArray, categories: Sequence[Category], ax: Axes | None, *, legend: bool
-) -> Axes:
-    """Draw a map of codes; a pixel whose code is in no category has no data and is hatched."""
+def _paint(codes: xr.DataArray, categories: Sequence[Category]) -> Painted:
+    """Paint a map of codes; a pixel whose code is in no category has no data."""
     found = set(np.unique(codes.values).tolist())
-    shown = [category for category in categories if category.code in found]
+    shown = tuple(category for category in categories if category.code in found)
     pixels = np.zeros((*codes.shape, 4), dtype=np.uint8)
     for category in shown:
         rgba = [round(255 * channel) for channel in to_rgba(category.color)]
         pixels[codes.values == category.code] = rgba
+    return Painted(pixels, shown, codes)
+
+
+def _draw(painted: Painted, ax: Axes | None, *, legend: bool) -> Axes:
+    """Draw a painted map; what is transparent shows hatching."""
     with print_style():
         if ax is None:
-            ax = shown_axes(*map_size(codes, beside=LEGEND_WIDTH))
-        draw_raster(ax, pixels, codes)
+            ax = shown_axes(*map_size(painted.place, beside=LEGEND_WIDTH))
+        draw_raster(ax, painted.pixels, painted.place)
         if legend:
-            _draw_legend(ax, shown, nodata=len(found) > len(shown))
+            _draw_legend(ax, painted.categories, nodata=painted.has_gaps)
     return ax
 
 

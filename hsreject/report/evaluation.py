@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError
+from hsreject.errors import InputError, TrainingPixelsWarning
 from hsreject.measures.choosing import cheapest_operating_point, choose_point
 from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
 from hsreject.measures.curve import rejection_curve
@@ -21,16 +22,19 @@ from hsreject.measures.inputs import cost_values
 from hsreject.measures.point import COUNTS, MEASURES, OperatingPoint, operating_point
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
 from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
-from hsreject.measures.uncertainty import Resampling, bootstrap_curve
+from hsreject.measures.uncertainty import Resampling, bootstrap_curve, share_interval
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.evaluation_files import (
     MapOrPath,
     as_dataset,
     open_maps,
+    training_pixels,
     write_evaluation,
 )
 
 GIVEN_MASK = "given mask"
+_USUAL_SIDE = 16  # pixels: about as far as errors are alike where fields are of that size
+_FEWEST_BLOCKS = 8  # along the longer side of a small scene
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,12 @@ class Evaluation:
         Every operating point that a threshold on the confidence reaches.
     bands : Dataset or None
         The measures over `rejected_fraction` with confidence bands, from :meth:`with_bands`.
+    block_size : float or None
+        Side in pixels of the blocks that are resampled, as for :meth:`with_bands`.
+    warnings : tuple of str
+        Why the accuracies may mislead.
+    measured_on : str
+        What a report calls the samples.
     """
 
     maps: xr.Dataset
@@ -75,10 +85,13 @@ class Evaluation:
     points: tuple[NamedPoint, ...]
     curve: xr.Dataset | None
     bands: xr.Dataset | None = None
+    block_size: float | None = None
+    warnings: tuple[str, ...] = ()
+    measured_on: str = "reference pixels"
 
     def with_bands(
         self,
-        block_size: float,
+        block_size: float | None = None,
         *,
         n_resamples: int = 1000,
         seed: int = 0,
@@ -88,9 +101,9 @@ class Evaluation:
 
         Parameters
         ----------
-        block_size : float
+        block_size : float, optional
             Side of the resampled blocks in pixels: at least the distance at which errors stop
-            being alike.
+            being alike. 16 when not given, and on small scenes an eighth of the longer side.
         n_resamples : int
             Number of resamples.
         seed : int
@@ -100,12 +113,30 @@ class Evaluation:
         """
         if self.samples.confidence is None:
             raise InputError("Confidence bands are those of a curve: give a confidence map.")
-        place = self.samples.row, self.samples.column
-        draw = Resampling(n_resamples, seed=seed, coordinates=place, block_size=block_size)
+        known = replace(self, block_size=block_size)
         bands = bootstrap_curve(
-            self.samples.correct, self.samples.confidence, resampling=draw, progress=progress
+            self.samples.correct,
+            self.samples.confidence,
+            resampling=known.resampling(n_resamples, seed),
+            progress=progress,
         )
-        return replace(self, bands=bands)
+        return replace(known, bands=bands)
+
+    def resampling(self, n_resamples: int = 1000, seed: int = 0) -> Resampling:
+        """Return how blocks of the map are resampled."""
+        side = max(self.maps.sizes[schema.Y], self.maps.sizes[schema.X]) // _FEWEST_BLOCKS
+        size = self.block_size or min(_USUAL_SIDE, max(side, 1))
+        place = self.samples.row, self.samples.column
+        return Resampling(n_resamples, seed=seed, coordinates=place, block_size=size)
+
+    def interval(self, named: NamedPoint) -> tuple[float, float]:
+        """Return the 95 % interval of the accuracy of what a point keeps, from resampled blocks."""
+        kept = np.ones(self.samples.correct.shape, dtype=bool)
+        if named.name == GIVEN_MASK:
+            kept = ~np.asarray(self.samples.rejected)
+        elif self.samples.confidence is not None and np.isfinite(named.threshold):
+            kept = self.samples.confidence >= named.threshold
+        return share_interval(self.samples.correct, kept, self.resampling())
 
     @property
     def shown(self) -> NamedPoint:
@@ -120,6 +151,14 @@ class Evaluation:
         if self.shown.name == GIVEN_MASK:
             return self.maps["rejected"]
         return (self.maps["confidence"] < self.shown.threshold).rename("rejected")
+
+    @property
+    def kept_share(self) -> float:
+        """The share of the pixels with data that the shown point keeps, reference or not."""
+        has_data = self.maps["label"] != schema.nodata_label(self.maps["label"].dtype)
+        if "confidence" in self.maps:
+            has_data &= self.maps["confidence"].notnull()
+        return 1 - float((self.rejected & has_data).sum() / has_data.sum())
 
     @cached_property
     def confusion(self) -> xr.DataArray:
@@ -143,7 +182,7 @@ class Evaluation:
         overwrite: bool = False,
         progress: ProgressCallback = no_progress,
     ) -> list[Path]:
-        """Write tables, curve and pictures into a folder, all or nothing, and return the files.
+        """Write report, tables and curve into a folder, all or nothing, and return the files.
 
         Parameters
         ----------
@@ -157,10 +196,10 @@ class Evaluation:
         Returns
         -------
         list of Path
-            ``points.csv`` (the chosen operating points), ``confusion-matrix.csv``; with a
-            confidence ``curve.nc`` (every operating point) and ``curve.csv`` (the same, or of a
-            longer curve 10,001 points evenly spaced in rejected fraction); with bands ``bands.csv``
-            and ``bands.nc``; pictures as PNG.
+            ``report.html`` with its pictures in ``figures``, ``points.csv`` (the chosen operating
+            points) and ``confusion-matrix.csv``; with a confidence ``curve.nc`` (every operating
+            point) and ``curve.csv`` (the same, or of a longer curve 10,001 points evenly spaced in
+            rejected fraction); with bands ``bands.csv`` and ``bands.nc``.
         """
         return write_evaluation(self, Path(folder), overwrite=overwrite, progress=progress)
 
@@ -251,7 +290,27 @@ def evaluate(
         samples=samples,
         points=tuple(_points(samples, curve, costs)),
         curve=curve,
+        warnings=_misleading(samples, training_pixels(label, maps["label"])),
     )
+
+
+def _misleading(
+    samples: EvaluationSamples, training: tuple[Path, xr.DataArray] | None
+) -> tuple[str, ...]:
+    """Warn of a reference that the classifier has learned from, and return what was said."""
+    if training is None:
+        return ()
+    path, train = training
+    n_known = np.count_nonzero(samples.at(train))
+    if not n_known:
+        return ()
+    said = (
+        f"{n_known} of the {samples.correct.size} reference pixels are training pixels, recorded "
+        f"in {path}: the map has learned them, and every accuracy is too high. Give test pixels, "
+        "such as test.tif beside it, as reference."
+    )
+    warnings.warn(said, TrainingPixelsWarning, stacklevel=3)
+    return (said,)
 
 
 def _points(

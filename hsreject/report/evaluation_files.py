@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hsreject import __version__
-from hsreject.errors import FileError, InputError
+from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import complete_folder, existing
 from hsreject.io.arrays import choose_array, stored_arrays
 from hsreject.io.grid import Grid
@@ -21,17 +22,18 @@ from hsreject.io.labels import open_labels, whole_labels
 from hsreject.io.netcdf import write_dataset
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.measures.curve import nearest_points
-from hsreject.plot.style import save_figure
 from hsreject.progress import ProgressCallback
-from hsreject.report import figures
+from hsreject.report import findings
+from hsreject.report.page import Section, write_page
 from hsreject.schema import BAND, MAP_DIMS, OPERATING_POINT, as_map, nodata_label
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from hsreject.report.evaluation import Evaluation
 
 MapOrPath = xr.DataArray | NDArray[Any] | str | PathLike[str]
+
+TRAIN_FILE = "train.tif"
+"""Beside its maps a run records the pixels that it has learned from."""
 
 _LONGEST_TABLE = 10_001
 
@@ -58,6 +60,19 @@ def open_maps(
         return maps
     reference = _open_reference(given["reference"], given["label"], maps["label"], attribute)
     return {"reference": reference, **maps}
+
+
+def training_pixels(given: MapOrPath, label: xr.DataArray) -> tuple[Path, xr.DataArray] | None:
+    """Return the training pixels that a run has recorded beside its maps, if they fit these."""
+    if not isinstance(given, str | PathLike):
+        return None
+    path = Path(given).with_name(TRAIN_FILE)
+    if not path.is_file() or path == Path(given):
+        return None
+    with suppress(HsrejectError):  # somebody else's file of that name
+        train = open_labels(path)
+        return (path, train) if train.shape == label.shape else None
+    return None
 
 
 def as_dataset(maps: Mapping[str, xr.DataArray]) -> xr.Dataset:
@@ -163,7 +178,7 @@ def _check_grid(
 def write_evaluation(
     evaluation: Evaluation, folder: Path, *, overwrite: bool, progress: ProgressCallback
 ) -> list[Path]:
-    """Write tables, curve and pictures into a folder, all or nothing, and return the files."""
+    """Write report, tables and curve into a folder, all or nothing, and return the files."""
     with complete_folder(folder, overwrite=overwrite) as work:
         evaluation.table().to_dataframe().to_csv(work / "points.csv")
         _write_confusion(evaluation, work / "confusion-matrix.csv")
@@ -177,11 +192,10 @@ def write_evaluation(
         if evaluation.bands is not None:
             evaluation.bands.to_dataframe().to_csv(work / "bands.csv")
             write_dataset(evaluation.bands, work / "bands.nc")
-        for count, (name, figure) in enumerate(_pictures(evaluation), start=1):
-            save_figure(figure, work / name)
-            progress("pictures", count, None)
-        names = sorted(file.name for file in work.iterdir())
-    progress("pictures", len(names), len(names))
+        progress("report", 0, 1)
+        _write_report(evaluation, work)
+        progress("report", 1, 1)
+        names = sorted(p.relative_to(work) for p in work.rglob("*") if p.is_file())
     return [folder / name for name in names]
 
 
@@ -202,20 +216,21 @@ def _write_confusion(evaluation: Evaluation, path: Path) -> None:
             writer.writerow([name, *row])
 
 
-def _pictures(evaluation: Evaluation) -> Iterator[tuple[str, Figure]]:
-    """Yield the name and the figure of each picture that the given maps allow."""
-    maps, classes = evaluation.maps, evaluation.classes
-    if evaluation.curve is not None:
-        curves = {"": evaluation.curve}
-        points = {named.name: named.point for named in evaluation.points[1:]}
-        yield "measures", figures.measures(curves, points=points, bands=evaluation.bands)
-        yield "costs", figures.costs(curves)
-        yield "relative-optimality", figures.relative_optimality(curves)
-    if 0 < evaluation.shown.point.overall_accuracy < 1:
-        yield "operating-set", figures.operating_set(evaluation.shown.point)
-    yield "confusion-matrix", figures.confusion(evaluation.confusion, classes)
-    label, rejected = maps["label"], evaluation.rejected
-    yield "reject-map", figures.reject_map(label, rejected, classes=classes)
-    yield "outcome-map", figures.outcome_map(label, maps["reference"], rejected)
-    if "confidence" in maps:
-        yield "confidence-map", figures.confidence_map(maps["confidence"])
+def _write_report(evaluation: Evaluation, folder: Path) -> None:
+    """Write the same page that a run has, as far as maps and a reference tell it."""
+    drawn = findings.Pictures(folder / "figures")
+    curves = {} if evaluation.curve is None else {"": evaluation.curve}
+    sections = [
+        Section(
+            findings.HOW_GOOD,
+            tables=(findings.point_table(evaluation), *findings.class_tables(evaluation)),
+        ),
+        findings.where(evaluation, drawn),
+        findings.how_much(evaluation, curves, drawn),
+    ]
+    write_page(
+        folder / "report.html",
+        title="Evaluation of a map with rejection",
+        headline=findings.headline(evaluation),
+        sections=sections,
+    )

@@ -23,6 +23,7 @@ from hsreject.report.explorer_systems import MapStack, map_stack
 from hsreject.report.page import read_source, render
 from hsreject.schema import (
     CUBE_DIMS,
+    MAP_DIMS,
     NO_REFERENCE,
     OPERATING_POINT,
     REJECTION_COST,
@@ -128,19 +129,25 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     target = Path(path)
     check_target(target, overwrite=overwrite)
     systems, shared = _named_systems(maps)
-    stacks = {name: map_stack(one, name=name, nodata=nodata) for name, one in systems.items()}
     first, *others = systems
     grid = systems[first]["label"]
-    for name in others:
-        check_same_grid(grid, systems[name]["label"], names=(first, name))
     reference_maps = _references(shared, reference, grid)
+    cube = _scene(shared, scene, grid)
+    spacing = 1 if reference_maps else _spacing(grid.size, MOST_PIXELS)
+    if spacing > 1:  # of a lazy map the rest need not be in memory
+        systems = {name: _thinned(one, spacing) for name, one in systems.items()}
+        cube = None if cube is None else _thinned(cube, spacing)
+    stacks = {name: map_stack(one, name=name, nodata=nodata) for name, one in systems.items()}
+    for name in others:
+        check_same_grid(systems[first]["label"], systems[name]["label"], names=(first, name))
     contents = Contents.of(
         stacks,
         reference_maps,
         classes=_class_table(stacks, reference_maps, grid, classes),
-        scene=_scene(shared, scene, grid),
+        scene=cube,
         certified=_certified(certified, list(systems)),
         grid=grid,
+        spacing=spacing,
     )
     start = shared.attrs.get("fraction", 0.1) if fraction is None else fraction
     head = {
@@ -190,6 +197,8 @@ def _named_systems(
             raise InputError(
                 f"{name} must be a Dataset with label and confidence (got {type(one).__name__})."
             )
+        if "label" not in one:
+            raise InputError(f"{name} has no variable 'label' (it has {', '.join(map(str, one))}).")
     shared = next(iter(given.values()))
     if isinstance(maps, xr.Dataset) and REJECTOR in maps.dims:
         given = _along_rejector(maps)
@@ -288,4 +297,14 @@ def _first_step(stacks: Mapping[str, MapStack]) -> int:
     n_pixels = next(iter(stacks.values())).has_data.size
     n_planes = sum(2 * len(stack.label) for stack in stacks.values())
     most = min(MOST_PIXELS, _MOST_PLANE_PIXELS // n_planes)
-    return math.ceil(math.sqrt(n_pixels / most)) if n_pixels > most else 1
+    return _spacing(n_pixels, most)
+
+
+def _spacing(n_pixels: int, most: int) -> int:
+    """Return every how many rows and columns at most so many pixels lie."""
+    return max(1, math.ceil(math.sqrt(n_pixels / most)))
+
+
+def _thinned(maps: Any, spacing: int) -> Any:
+    """Return every n-th row and column of a Dataset or DataArray."""
+    return maps.isel({dim: slice(None, None, spacing) for dim in MAP_DIMS})

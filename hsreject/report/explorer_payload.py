@@ -88,7 +88,8 @@ class Contents:
     classes: ClassTable
     scene: xr.DataArray | None
     certified: Mapping[str, float]
-    grid: xr.DataArray
+    grid: xr.DataArray  # of the whole map
+    spacing: int  # every how many of its rows and columns were taken
 
     @classmethod
     def of(
@@ -100,6 +101,7 @@ class Contents:
         scene: xr.DataArray | None,
         certified: Mapping[str, float],
         grid: xr.DataArray,
+        spacing: int = 1,
     ) -> Contents:
         """Return the contents with every class as its place in the class table."""
         codes = {}
@@ -121,6 +123,7 @@ class Contents:
             scene,
             certified,
             grid,
+            spacing,
         )
 
     def at(self, step: int) -> dict[str, Any]:
@@ -128,7 +131,7 @@ class Contents:
         systems = [self._system(name, step) for name in self.stacks]
         height, width = systems[0].codes.shape[1:]
         spectra, note = (None, "") if self.scene is None else _spectra(self.scene, step)
-        notes = _notes(systems, step, self.grid) + [note] * bool(note)
+        notes = _notes(systems, step * self.spacing, self.grid) + [note] * bool(note)
         every_nth = slice(None, None, step)
         reference, test = (
             None if codes is None else packed(codes[every_nth, every_nth])
@@ -139,8 +142,8 @@ class Contents:
         return {
             "height": height,
             "width": width,
-            "step": step,
-            "place": _place(self.grid, step),
+            "step": step * self.spacing,
+            "place": _place(self.grid, step * self.spacing),
             "layers": [*layers, *(("reference",) if reference else ())],
             "classes": self.classes.names,
             "colors": {

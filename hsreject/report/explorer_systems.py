@@ -74,8 +74,6 @@ class System:
 
 def map_stack(maps: xr.Dataset, *, name: str, nodata: int | None) -> MapStack:
     """Return the maps of one system, checked, or say what is wrong with them."""
-    if "label" not in maps:
-        raise InputError(f"{name} has no variable 'label' (it has {', '.join(map(str, maps))}).")
     by_point = OPERATING_POINT in maps["label"].dims
     needed = "rejected" if by_point else "confidence"
     if needed not in maps:

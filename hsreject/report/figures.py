@@ -1,70 +1,57 @@
-"""Every picture once: what the report of a run and an evaluation show, as figures for saving."""
+"""Every picture once, at the size that a page shows: maps as plain pixels, curves as figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
+import numpy as np
 import xarray as xr
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.image import imsave
+from numpy.typing import NDArray
 
-from hsreject.classes import ClassTable
 from hsreject.measures.point import MEASURES, OperatingPoint
-from hsreject.plot.confusion_display import RejectionConfusionDisplay
 from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
 from hsreject.plot.curve_displays import RejectionCurveDisplay
-from hsreject.plot.image_displays import ConfidenceMapDisplay, FalseColorDisplay, map_size
-from hsreject.plot.map_displays import (
-    LEGEND_WIDTH,
-    ClassMapDisplay,
-    OutcomeMapDisplay,
-    RejectMapDisplay,
-)
-from hsreject.plot.optimality_displays import OperatingSetDisplay, RelativeOptimalityDisplay
+from hsreject.plot.image_displays import ConfidenceMapDisplay
+from hsreject.plot.optimality_displays import RelativeOptimalityDisplay
 from hsreject.plot.reliability_display import ReliabilityDisplay
-from hsreject.plot.style import COLUMN_WIDTH, PAGE_WIDTH, new_row, print_style
-from hsreject.schema import LABEL_WITH_REJECTION, REJECTOR, reference_pixels
-
-_CROWDED = 8  # classes; a confusion matrix of more needs the width of a page
+from hsreject.plot.style import COLUMN_WIDTH, PAGE_WIDTH, new_row, save_figure
+from hsreject.schema import reference_pixels
 
 Curves = Mapping[str, xr.Dataset]
 
-
-def false_color(bands: xr.DataArray) -> Figure:
-    """Draw three bands (band, y, x) as red, green and blue."""
-    return _map(FalseColorDisplay.from_cube(bands, bands=(0, 1, 2)), bands)
-
-
-def class_map(labels: xr.DataArray) -> Figure:
-    """Draw a label map in the colours of its classes."""
-    return _map(ClassMapDisplay.from_labels(labels), labels)
+_WIDTH_OF_MAP = 540  # dots on a page; smaller maps are enlarged by a whole number
+_DPI = 150
+_RAMP = 5  # colors in the legend of a confidence
 
 
-def reject_map(
-    label: xr.DataArray, rejected: xr.DataArray, *, classes: ClassTable | None = None
-) -> Figure:
-    """Draw a label map whose rejected pixels are black."""
-    display = RejectMapDisplay.from_maps(label, rejected, classes=classes)
-    return _map(display, label)
+def save_map(pixels: NDArray[np.uint8], path: Path) -> Path:
+    """Save the colors (y, x, channel) of a map, one square of dots per pixel."""
+    times = max(1, _WIDTH_OF_MAP // max(pixels.shape[:2]))
+    imsave(path, np.ascontiguousarray(pixels.repeat(times, axis=0).repeat(times, axis=1)))
+    return path
 
 
-def outcome_map(label: xr.DataArray, reference: xr.DataArray, rejected: xr.DataArray) -> Figure:
-    """Draw what was kept and rejected, rightly and wrongly."""
-    display = OutcomeMapDisplay.from_maps(label, reference, rejected)
-    return _map(display, label)
+def save_curves(figure: Figure, path: Path) -> Path:
+    """Save a figure for a screen."""
+    return save_figure(figure, path, dpi=_DPI)[0]
 
 
-def confidence_map(confidence: xr.DataArray) -> Figure:
-    """Draw a confidence with its colour bar."""
+def paint_confidence(confidence: xr.DataArray) -> tuple[NDArray[np.uint8], list[tuple[str, str]]]:
+    """Return the colors of a confidence map, and what some of them stand for."""
     display = ConfidenceMapDisplay.from_confidence(confidence)
-    return _map(display, confidence)
-
-
-def _map(display: Any, place: xr.DataArray) -> Figure:
-    """Draw a map with room beside it for a legend, used or not: all maps have one scale."""
-    figure, axes = new_row(1, *map_size(place, beside=LEGEND_WIDTH))
-    display.plot(axes[0])
-    return figure
+    low, high = display.limits
+    colors = mpl.colormaps["cividis"]
+    values = display.confidence.values
+    pixels: Any = colors((values - low) / ((high - low) or 1), bytes=True)
+    pixels[np.isnan(values)] = 0
+    steps = np.linspace(0, 1, _RAMP)
+    return pixels, [(to_hex(colors(step)), f"{low + step * (high - low):.2g}") for step in steps]
 
 
 def measures(
@@ -74,14 +61,14 @@ def measures(
     points: Mapping[str, OperatingPoint] | None = None,
     bands: xr.Dataset | None = None,
 ) -> Figure:
-    """Draw the measures; `points` and `bands` are those of a single curve."""
+    """Draw the measures; `points` and `bands` are those of the first curve."""
     figure, axes = new_row(len(MEASURES), PAGE_WIDTH, 2.2)
-    (only, *_) = curves
+    (first, *_) = curves
     RejectionCurveDisplay.from_curves(
         curves,
         isolated=isolated,
-        marked=None if points is None else {only: points},
-        bands=None if bands is None else {only: bands},
+        marked=None if points is None else {first: points},
+        bands=None if bands is None else {first: bands},
     ).plot(axes)
     return figure
 
@@ -114,40 +101,4 @@ def reliability(
         samples[name] = correct, probability.values[used]
     figure, axes = new_row(1, COLUMN_WIDTH, COLUMN_WIDTH)
     ReliabilityDisplay.from_samples(samples).plot(axes[0])
-    return figure
-
-
-def operating_set(point: OperatingPoint) -> Figure:
-    """Draw where other operating points are better or worse than `point`."""
-    figure, axes = new_row(len(MEASURES), PAGE_WIDTH, 2.45)
-    OperatingSetDisplay.from_point(point).plot(axes)
-    return figure
-
-
-def confusion(matrix: xr.DataArray, classes: ClassTable) -> Figure:
-    """Draw a confusion matrix with its column of rejected pixels."""
-    side = COLUMN_WIDTH + 1 if len(classes) <= _CROWDED else PAGE_WIDTH
-    figure, axes = new_row(1, side, 0.9 * side)
-    RejectionConfusionDisplay.from_matrix(matrix, classes=classes).plot(axes[0])
-    return figure
-
-
-def overview(dataset: xr.Dataset, curves: Curves, name: str, isolated: Sequence[str]) -> Figure:
-    """Draw a run in one row: scene, reference, the reject map of `name`, and what it brings."""
-    figure, axes = new_row(4, width=9.6, height=2.5)
-    rejected = RejectMapDisplay.from_labels(dataset[LABEL_WITH_REJECTION].sel({REJECTOR: name}))
-    FalseColorDisplay.from_cube(dataset["false_color"], bands=(0, 1, 2)).plot(axes[0])
-    ClassMapDisplay.from_labels(dataset["reference"]).plot(axes[1], legend=False)
-    rejected.plot(axes[2], legend=False)
-    RejectionCurveDisplay.from_curves(curves, isolated=isolated).plot(
-        axes[3:], measures=("nonrejected_accuracy",), legend=False
-    )
-    with print_style():
-        axes[3].legend(
-            loc="lower right", handlelength=2.4, title="filled: largest Q", title_fontsize="small"
-        )
-    share = f"{100 * rejected.rejected_fraction:.0f} %"
-    titles = ("scene", "reference", f"{name}, {share} rejected (black)", "what is kept")
-    for ax, title in zip(axes, titles, strict=True):
-        ax.set_title(title, size="medium")
     return figure

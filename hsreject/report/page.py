@@ -7,10 +7,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hsreject import __version__
+
+
+class Fact(NamedTuple):
+    """A number that people quote, what it is, and what is to be known of it."""
+
+    value: str
+    name: str
+    note: str = ""
+
+
+class Swatch(NamedTuple):
+    """An entry of a legend; without a color it is hatched, as pixels without data are."""
+
+    color: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The answer, before everything else."""
+
+    statement: str
+    facts: tuple[Fact, ...] = ()
+    promise: str = ""
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    link: tuple[str, str] | None = None  # file beside the page, and what one finds there
 
 
 @dataclass(frozen=True)
@@ -20,6 +48,8 @@ class Picture:
     file: Path
     title: str
     caption: str = ""
+    legend: tuple[Swatch, ...] = ()
+    pixelated: bool = False  # a map: one pixel of the scene is a square on the page
 
     @property
     def encoded(self) -> str:
@@ -34,6 +64,10 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
+    title: str = ""
+    colors: tuple[str, ...] = ()  # a swatch before the name of each row
+    wordy: bool = False  # the last column holds words
+    shades: tuple[tuple[float, ...], ...] = ()  # of a matrix: how dark each cell is, in [0, 1]
 
 
 @dataclass(frozen=True)
@@ -43,14 +77,21 @@ class Section:
     title: str
     text: str = ""
     tables: tuple[Table, ...] = ()
+    legend: tuple[Swatch, ...] = ()  # of all pictures
     pictures: tuple[Picture, ...] = ()
     listings: tuple[tuple[str, str], ...] = ()
     wide: bool = False
 
 
-def write_page(path: Path, *, title: str, lead: str, sections: Sequence[Section]) -> None:
+def write_page(path: Path, *, title: str, headline: Headline, sections: Sequence[Section]) -> None:
     """Write the page to `path`; all text is escaped, so class names and paths are safe to show."""
-    page = render("page.html.jinja", title=title, lead=lead, sections=sections)
+    page = render(
+        "page.html.jinja",
+        title=title,
+        headline=headline,
+        sections=sections,
+        style=read_source("page.css"),
+    )
     path.write_text(page, encoding="utf-8")
 
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import tomli_w
 import xarray as xr
-from matplotlib.figure import Figure
 
 from hsreject.confidence import label_map
-from hsreject.plot.style import save_figure
-from hsreject.report import figures
-from hsreject.report.page import Picture, Section, Table, write_page
+from hsreject.plot.image_displays import FalseColorDisplay
+from hsreject.plot.map_displays import RejectMapDisplay
+from hsreject.report import figures, findings
+from hsreject.report.evaluation import Evaluation, evaluate
+from hsreject.report.explorer import write_explorer
+from hsreject.report.findings import Pictures
+from hsreject.report.page import Fact, Headline, Picture, Section, Table, write_page
 from hsreject.schema import (
     AT_FRACTION,
     CANDIDATE,
     CATEGORY,
+    LABEL_WITH_REJECTION,
     OPERATING_POINT,
     REJECTOR,
     SEED,
@@ -25,6 +30,10 @@ from hsreject.schema import (
 )
 
 SYSTEM_OF_POINT = "system_of_point"
+STAGE = "stage"
+EXPLORER = "explorer.html"
+PLACE_ALONE = "coordinates"
+N_RESAMPLES = 300  # for bands that are drawn
 VERSION = "version_"
 """How the names of attributes begin that hold versions."""
 
@@ -59,15 +68,15 @@ _CHOICES = (
 )
 """Tables of what was chosen from: title, text, how variables begin, dimension, columns."""
 
-Drawn = tuple[str, Figure, str, str]  # name of the file, figure, title, caption
-
-_LEAD = "A land-cover map that says where it does not know, and the evidence for it."
-_NOTES = (
-    "OA: overall accuracy, nothing rejected. A(r): accuracy of the kept pixels when r is rejected. "
-    "Q: share of right decisions. AURC: mean risk over all coverages, lower is better. "
-    "ECE: how far the probabilities of the labels are from how often they are right. "
-    "Seconds: everything the system needs, from the scene on."
-)
+_NOTES = {
+    "OA": "overall accuracy, nothing rejected",
+    "A(r)": "accuracy of the kept test pixels when r of them are rejected",
+    "Q": "share of right decisions",
+    "AURC": "mean risk over all coverages, lower is better",
+    "ECE": "how far the probabilities of the labels are from how often they are right",
+    "Seconds": "of all stages that the system needs, from the scene on",
+}
+_OF_CURVES = {"OA", "Q"}  # headings that a table about maps does not have
 _NOTES_OF_ROWS = {
     "coordinates": "'coordinates' knows where a pixel lies and nothing else: a system that is no "
     "better may owe its accuracy to the place.",
@@ -82,37 +91,209 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
 
     The result of :func:`hsreject.run` is all it needs, so a ``result.nc`` can be reported again.
     """
-    (folder / "figures").mkdir()
-    overview, measures, *choices = _saved(_measures(dataset), folder / "figures")
-    headings, rows = summary_rows(dataset)
+    drawn = findings.Pictures(folder / "figures")
+    alike = alike_rejectors(dataset)
+    main = shown_rejector(dataset, alike)
+    evaluation = _evaluation(dataset, main)
+    if evaluation.curve is not None:
+        evaluation = evaluation.with_bands(n_resamples=N_RESAMPLES)
+    curves = {name: _curve(dataset, name) for name in (main, *(n for n in alike if n != main))}
+    has_threshold = dict(zip(rejector_names(dataset), dataset["has_threshold"].values, strict=True))
     sections = [
         Section(
-            "What the rejection is worth",
-            "Measured on the test pixels, which no stage has seen.",
-            tables=(Table(headings, rows, summary_notes(dataset)),),
-            pictures=(overview, measures),
-            wide=True,
+            findings.HOW_GOOD,
+            "Measured on the test pixels, which nothing has learned from.",
+            tables=(_system_table(dataset, alike), *findings.class_tables(evaluation)),
         ),
-        Section(
-            "Maps",
-            f"The reject maps reject about {100 * dataset.attrs['fraction']:.0f} % of the pixels "
-            "that have data.",
-            pictures=_saved(_maps(dataset), folder / "figures"),
+        findings.where(
+            evaluation,
+            drawn,
+            name=main,
+            text=_coinciding(alike, idle=bool(dataset["context_is_idle"][0])),
+            others=[*_other_maps(dataset, drawn, [n for n in alike if n != main])],
         ),
-        Section(
-            "What the probabilities mean",
-            "A label that is said to be right with probability 0.8 should be right four times out "
-            "of five. A confidence that is only a rank says which of two pixels is surer, and no "
-            "more.",
-            pictures=_saved(_reliability(dataset), folder / "figures"),
+        findings.how_much(
+            evaluation, curves, drawn, isolated=[n for n in curves if not has_threshold[n]]
         ),
+        _probabilities(dataset, drawn),
         *_choosing_sections(dataset),
-        Section("Choosing an operating point", pictures=tuple(choices), wide=True),
-        Section("How it was made", listings=_listings(dataset)),
+        Section(
+            "How it was made",
+            f"Seeds: {', '.join(map(str, dataset[SEED].values))}. To make it again, with the "
+            "config.toml beside this page: hsreject run config.toml --out again",
+            tables=(_stage_table(dataset),),
+            listings=_listings(dataset),
+        ),
     ]
     write_page(
-        folder / "report.html", title=str(dataset.attrs["title"]), lead=_LEAD, sections=sections
+        folder / "report.html",
+        title=str(dataset.attrs["title"]),
+        headline=_headline(dataset, evaluation, main),
+        sections=sections,
     )
+
+
+def write_run_explorer(
+    dataset: xr.Dataset,
+    folder: Path,
+    scene: xr.DataArray,
+    at_points: Mapping[str, xr.Dataset],
+) -> None:
+    """Write ``explorer.html``: all rejectors whose maps differ, with the spectra of the scene.
+
+    Where labels vary, `at_points` has the maps of every operating point.
+    """
+    alike = alike_rejectors(dataset)
+    main = shown_rejector(dataset, alike)
+    shared = dataset[["reference", "test"]]
+    systems = {}
+    for name in (main, *(name for name in alike if name != main)):
+        maps = at_points.get(name, dataset.sel({REJECTOR: name}, drop=True))
+        varies = OPERATING_POINT in maps["label"].dims
+        systems[name] = maps[["label", "rejected" if varies else "confidence"]].assign(shared)
+    write_explorer(
+        systems,
+        folder / EXPLORER,
+        scene=scene,
+        title=str(dataset.attrs["title"]),
+        fraction=float(dataset.attrs["fraction"]),
+        certified=_certified(dataset, alike),
+    )
+
+
+def _certified(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> dict[str, float]:
+    """Return the threshold that the run has certified, by the rejector that is shown for it."""
+    name = dataset.attrs.get("promise_rejector")
+    if name is None or not dataset["has_threshold"].sel({REJECTOR: name}):
+        return {}
+    shown = next(one for one, others in alike.items() if name in {one, *others})
+    threshold = float(dataset["promise_threshold"].sel({REJECTOR: name}).isel({SEED: 0}))
+    return {} if np.isnan(threshold) else {shown: threshold}
+
+
+def rejector_names(dataset: xr.Dataset) -> list[str]:
+    """Return the names of all rejectors."""
+    return [str(name) for name in dataset[REJECTOR].values]
+
+
+def alike_rejectors(dataset: xr.Dataset) -> dict[str, list[str]]:
+    """Return the rejectors whose maps differ, each with those that give the same maps as it does.
+
+    With a context of weight 0 they all come to rejection without it.
+    """
+    found: dict[str, list[str]] = {}
+    for name in rejector_names(dataset):
+        same = [other for other in found if _same_maps(dataset, name, other)]
+        if same:
+            found[same[0]].append(name)
+        else:
+            found[name] = []
+    return found
+
+
+def _same_maps(dataset: xr.Dataset, one: str, other: str) -> bool:
+    maps = dataset[[LABEL_WITH_REJECTION, "label", "confidence"]]
+    first, second = (maps.sel({REJECTOR: name}, drop=True) for name in (one, other))
+    return bool(first.equals(second))
+
+
+def shown_rejector(dataset: xr.Dataset, alike: Iterable[str]) -> str:
+    """Return the rejector whose map opens the page: the last with a threshold, else the last."""
+    threshold = dict(zip(rejector_names(dataset), dataset["has_threshold"].values, strict=True))
+    return ([name for name in alike if threshold[name]] or list(alike))[-1]
+
+
+def _evaluation(dataset: xr.Dataset, name: str) -> Evaluation:
+    """Return the evaluation, on the test pixels, of the maps that a rejector delivers."""
+    maps = dataset.sel({REJECTOR: name})
+    meaning = {"long_name": str(maps["confidence_meaning"].values)}
+    ranked = bool(maps["has_threshold"])
+    found = evaluate(
+        dataset["test"],
+        maps["label"],
+        maps["confidence"].assign_attrs(meaning) if ranked else None,
+        rejected=maps["rejected"],
+    )
+    return replace(found, measured_on="test pixels")
+
+
+def run_statement(dataset: xr.Dataset) -> str:
+    """Return what the map of a run is worth, and what was chosen, in a few sentences."""
+    main = shown_rejector(dataset, alike_rejectors(dataset))
+    said = findings.statement(_evaluation(dataset, main))
+    promise = str(dataset.attrs.get("promise_statement", ""))
+    return " ".join(filter(None, (said, promise, chosen_in_words(dataset))))
+
+
+def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headline:
+    beside = []
+    if PLACE_ALONE in dataset[SYSTEM].values:
+        place = dataset.sel({SYSTEM: PLACE_ALONE}).isel({SEED: 0})
+        accuracy = float(place["map_nonrejected_accuracy"])
+        beside.append(
+            Fact(
+                findings.percent(accuracy),
+                "with location alone",
+                f"of what that keeps; {findings.percent(float(place['map_overall_accuracy']))} "
+                "with nothing rejected",
+            )
+        )
+    notes = [f"The map is maps/{LABEL_WITH_REJECTION}_{main}.tif.", chosen_in_words(dataset)]
+    if dataset.sizes[SEED] > 1:
+        notes.append(f"It is that of seed {dataset.attrs['seed']}; tables show all seeds.")
+    return findings.headline(
+        evaluation,
+        beside=beside,
+        promise=str(dataset.attrs.get("promise_statement", "")),
+        notes=[" ".join(filter(None, notes))],
+        link=(EXPLORER, "Explore: reject more or less, and see what it is worth"),
+    )
+
+
+def chosen_in_words(dataset: xr.Dataset) -> str:
+    """Return what the tuning has chosen, in a sentence; empty where nothing was tuned."""
+    if "chosen_settings" not in dataset:
+        return ""
+    chosen = dataset["chosen_settings"]
+    if chosen.size == 1 or len(set(chosen.values)) == 1:
+        return f"Chosen by cross-validation: {chosen.values[0]}."
+    by_seed = (
+        f"{seed}: {text}" for seed, text in zip(chosen[SEED].values, chosen.values, strict=True)
+    )
+    return f"Chosen by cross-validation, by seed: {', '.join(by_seed)}."
+
+
+def configuration(dataset: xr.Dataset) -> str:
+    """Return the configuration, with what was chosen where it leaves something open."""
+    chosen = chosen_in_words(dataset)
+    comment = f"# {chosen}\n" if chosen else ""
+    return f"{comment}{dataset.attrs['configuration']}"
+
+
+def _coinciding(alike: Mapping[str, list[str]], *, idle: bool) -> str:
+    """Say which rejectors give the same maps, so that one stands for them."""
+    same = [f"{' and '.join(others)} as from {name}" for name, others in alike.items() if others]
+    if not same:
+        return ""
+    why = ", since a context of weight 0 was chosen" if idle else ""
+    return f"The same maps come from {', '.join(same)}{why}: they are shown once."
+
+
+def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> Iterator[Picture]:
+    """Draw the scene, and the maps of the rejectors that the page does not open with."""
+    picture = FalseColorDisplay.from_cube(dataset["false_color"], bands=(0, 1, 2)).picture
+    yield drawn.map(
+        "false_color",
+        picture.values,
+        "The scene",
+        "Near infrared, red and green, where it knows its wavelengths.",
+    )
+    for name in names:
+        maps = dataset.sel({REJECTOR: name})
+        painted = RejectMapDisplay.from_maps(maps["label"], maps["rejected"]).paint()
+        share = findings.percent(float(maps["rejected"].sum() / maps["confidence"].notnull().sum()))
+        caption = f"It rejects {share} of the scene."
+        yield drawn.map(f"rejected_{name}", painted.pixels, f"The map of {name}", caption)
 
 
 def along(dataset: xr.Dataset, dim: str) -> xr.Dataset:
@@ -121,15 +302,67 @@ def along(dataset: xr.Dataset, dim: str) -> xr.Dataset:
     return chosen.drop_vars([name for name, coord in chosen.coords.items() if not coord.ndim])
 
 
-def _rejector_curves(dataset: xr.Dataset) -> dict[str, xr.Dataset]:
-    """Return the operating points of each rejector, by its name."""
+def _curve(dataset: xr.Dataset, name: str) -> xr.Dataset:
+    """Return the operating points of a system."""
     points = along(dataset, OPERATING_POINT)
-    system = points[SYSTEM_OF_POINT].values
-    points = points.drop_vars(SYSTEM_OF_POINT)
-    return {
-        str(name): points.isel({OPERATING_POINT: system == name})
-        for name in dataset[REJECTOR].values
-    }
+    chosen = points[SYSTEM_OF_POINT].values == name
+    return points.isel({OPERATING_POINT: chosen}).drop_vars(SYSTEM_OF_POINT)
+
+
+def _system_table(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> Table:
+    """Return the systems side by side, each by the map that it delivers."""
+    coinciding = {name for others in alike.values() for name in others}
+    headings = (
+        "system",
+        "right, nothing rejected",
+        "test pixels kept",
+        "right if kept",
+        "errors caught",
+        "A(0.1)",
+        "AURC",
+        "ECE",
+        "seconds",
+    )
+    rows = []
+    for name in dataset[SYSTEM].values:
+        if name in coinciding:
+            continue
+        one = dataset.sel({SYSTEM: name})
+        rows.append(
+            (
+                ", ".join([str(name), *alike.get(str(name), [])]),
+                _with_interval(one, "map_overall_accuracy"),
+                _percent(1 - one["map_rejected_fraction"]),
+                _with_interval(one, "map_nonrejected_accuracy"),
+                _percent(one["map_errors_caught"]),
+                _percent(one["accuracy_at"].isel({AT_FRACTION: 0})),
+                _number(one["aurc"], ".3f"),
+                _number(one["calibration_error"], ".3f"),
+                _number(one["seconds"], ".2f", spread=False),
+            )
+        )
+    share = f"{100 * dataset.attrs['fraction']:g} %"
+    caption = (
+        f"In percent, in brackets 95 % intervals. Every system rejects {share} of the scene; what "
+        "that keeps of the test pixels is in the third column. "
+        + summary_notes(dataset, without=_OF_CURVES)
+    )
+    return Table(headings, tuple(rows), caption, title="Systems side by side")
+
+
+def _with_interval(one: xr.Dataset, name: str) -> str:
+    """Return a share of one seed with its interval; of several the mean and the spread."""
+    if one.sizes[SEED] > 1:
+        return _percent(one[name])
+    value, *interval = (float(one[f"{name}{end}"][0]) for end in ("", "_lower", "_upper"))
+    return findings.with_interval(value, (interval[0], interval[1]))
+
+
+def _stage_table(dataset: xr.Dataset) -> Table:
+    """Return the seconds of each stage, its own alone."""
+    rows = zip(dataset[STAGE].values, dataset["stage_seconds"].values, strict=True)
+    cells = tuple((str(name), f"{seconds:.2f}") for name, seconds in rows)
+    return Table(("stage", "seconds of its own"), cells)
 
 
 def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
@@ -155,10 +388,11 @@ def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str,
     return headings, tuple(rows)
 
 
-def summary_notes(dataset: xr.Dataset) -> str:
+def summary_notes(dataset: xr.Dataset, *, without: Collection[str] = ()) -> str:
     """Return what the headings mean, the rows that stand for comparison, and an idle context."""
     shown = set(map(str, dataset[SYSTEM].values))
-    notes = [_NOTES, *(text for name, text in _NOTES_OF_ROWS.items() if name in shown)]
+    notes = [f"{name}: {text}." for name, text in _NOTES.items() if name not in without]
+    notes += [*(text for name, text in _NOTES_OF_ROWS.items() if name in shown)]
     idle = dataset["context_is_idle"].values
     if idle.any():
         seeds = "" if idle.all() else f" for {idle.sum()} of {idle.size} seeds"
@@ -184,108 +418,23 @@ def _number(values: xr.DataArray, form: str, *, spread: bool = True) -> str:
     return f"{text} ±{format(float(numbers.std(ddof=1)), form)}"
 
 
-def _saved(pictures: Iterable[Drawn], folder: Path) -> tuple[Picture, ...]:
-    """Save pictures, each drawn when its turn comes."""
-    return tuple(
-        Picture(save_figure(figure, folder / name, dpi=200)[0], title, caption)
-        for name, figure, title, caption in pictures
-    )
-
-
-def _maps(dataset: xr.Dataset) -> Iterator[Drawn]:
-    """Draw the scene, the reference, the labels and the rejections."""
-    yield (
-        "false_color",
-        figures.false_color(dataset["false_color"]),
-        "False colour",
-        "Near infrared, red and green, where the scene knows its wavelengths.",
-    )
-    reference = figures.class_map(dataset["reference"])
-    yield "reference", reference, "Reference", "What is known on the ground."
-    if "context_label" in dataset:
-        label = figures.class_map(dataset["context_label"])
-        yield "label", label, "Labels with context", "SegSALSA: every pixel gets a label."
-    for name in dataset[REJECTOR].values:
-        maps = dataset.sel({REJECTOR: name})
-        yield (
-            f"rejected_{name}",
-            figures.reject_map(maps["label"], maps["rejected"]),
-            f"Reject map, {name}",
-            "The map to use: rejected pixels are those whose label is not sure enough.",
-        )
-        yield (
-            f"confidence_{name}",
-            figures.confidence_map(
-                maps["confidence"].assign_attrs(long_name=str(maps["confidence_meaning"].values))
-            ),
-            f"Confidence, {name}",
-            "Larger is surer; the rejector keeps the pixels with the largest.",
-        )
-        yield (
-            f"outcome_{name}",
-            figures.outcome_map(maps["label"], maps["test"], maps["rejected"]),
-            f"Outcome, {name}",
-            "Test pixels only: what was kept and rejected, rightly and wrongly.",
-        )
-
-
-def _measures(dataset: xr.Dataset) -> Iterator[Drawn]:
-    """Draw the run in one row, then measures, relative optimality and costs of the rejectors."""
-    curves = _rejector_curves(dataset)
-    names, with_threshold = dataset[REJECTOR].values, dataset["has_threshold"].values
-    isolated = [str(name) for name in names[~with_threshold]]
-    idle = bool(dataset["context_is_idle"][0])  # then all are alike, and the first is the plainest
-    shown = str((names[with_threshold] if with_threshold.any() else names)[0 if idle else -1])
-    yield (
-        "overview",
-        figures.overview(dataset, curves, shown, isolated),
-        "In one look",
-        "The scene, what is known on the ground, the map that leaves out what is not sure enough, "
-        "and the accuracy of what is kept; the filled mark is the largest classification quality.",
-    )
-    yield (
-        "measures",
-        figures.measures(curves, isolated=isolated),
-        "The three measures",
-        "Over the rejected fraction of the test pixels. The mark is the largest classification "
-        "quality: the most right decisions.",
-    )
-    yield (
-        "relative_optimality",
-        figures.relative_optimality(curves),
-        "Relative optimality",
-        "Of each operating point with respect to each reference: above 0 it makes more right "
-        "decisions.",
-    )
-    yield (
-        "costs",
-        figures.costs(curves, isolated=isolated),
-        "What rejection may cost",
-        "The cost of a rejection from which on it is better to reject nothing; and for each cost "
-        "(an error costs 1) the least mean cost per pixel and the fraction to reject.",
-    )
-
-
-def _reliability(dataset: xr.Dataset) -> Iterator[Drawn]:
-    """Draw how often labels are right over how probable they are, and how probable they are."""
+def _probabilities(dataset: xr.Dataset, drawn: Pictures) -> Section:
+    """Draw how often labels are right over how probable they are."""
     probability = dataset["probability"]
     said = {"classifier": (label_map(probability), probability.max(CATEGORY))}
-    if "label_probability" in dataset:
+    if "label_probability" in dataset and not dataset["context_is_idle"][0]:
         said["with context"] = dataset["context_label"], dataset["label_probability"]
-    yield (
+    picture = drawn.curves(
         "reliability",
         figures.reliability(said, dataset["test"]),
         "Reliability",
         "Test pixels, in bins of equal width; the area of a mark is the share of pixels in it.",
     )
-    *_, (_, last) = said.values()
-    yield (
-        "label_probability",
-        figures.confidence_map(last.assign_attrs(long_name="probability of the label")),
-        "Probability of the label",
-        "With context, at the temperature that suits the training pixels left out."
-        if "label_probability" in dataset
-        else "Of the classifier alone: nothing was left out to tell how honest the context is.",
+    return Section(
+        "What the probabilities mean",
+        "A label that is said to be right with probability 0.8 should be right four times out of "
+        "five. A confidence that is only a rank says which of two pixels is surer, and no more.",
+        pictures=(picture,),
     )
 
 
@@ -310,5 +459,4 @@ def _listings(dataset: xr.Dataset) -> tuple[tuple[str, str], ...]:
         for name, text in dataset.attrs.items()
         if name.startswith(VERSION)
     }
-    configuration = str(dataset.attrs["configuration"])
-    return ("Configuration", configuration), ("Versions", tomli_w.dumps(versions))
+    return ("Configuration", configuration(dataset)), ("Versions", tomli_w.dumps(versions))

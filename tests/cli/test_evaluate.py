@@ -1,5 +1,6 @@
 """``hsreject evaluate`` on rasters that GDAL wrote: what people see, right or wrong."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from shapely.geometry import box
 
 import hsreject as hr
 from hsreject.cli.evaluate_command import show_evaluation
+from hsreject.errors import TrainingPixelsWarning
 from tests.cli.calling import call
 from tests.io.writers import write_with_gdal
 
@@ -111,7 +113,9 @@ def test_a_mask_alone_gives_its_operating_point(files: Files, tmp_path: Path, ru
     del files["confidence"]
     told = run({**files, "out": tmp_path / "out"})
     assert told.code == 0
-    assert f"wrote {len(list((tmp_path / 'out').iterdir()))} files" in told.out
+    written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert f"wrote {len(written) - 1} files" in told.out  # and the list of them
+    assert "report.html" in told.out
     known = given["reference"] > 0
     known[0] = False
     (line,) = [line for line in told.out.splitlines() if line.startswith("given mask")]
@@ -175,3 +179,18 @@ def test_classes_of_one_side_only_are_told(files: Files, tmp_path: Path, run: Ru
         f"reference classes that were never assigned: class 3 ({missing} pixels)",
     ):
         assert line in told.out.splitlines()
+
+
+def test_training_pixels_in_the_reference_are_warned_of(
+    files: Files, tmp_path: Path, run: Run
+) -> None:
+    train = np.where(np.arange(ROWS)[:, np.newaxis] < 2, maps()["reference"], 0).astype(np.uint8)
+    write(tmp_path / "train.tif", train)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TrainingPixelsWarning)
+        told = run(files)
+    assert told.code == 0
+    assert f"{np.count_nonzero(train)} of the" in told.err.splitlines()[0]
+    known = maps()["reference"] * (train == 0)
+    files["reference"] = write(tmp_path / "test.tif", known.astype(np.uint8))
+    assert "train.tif" not in run(files).err

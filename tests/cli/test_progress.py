@@ -24,6 +24,26 @@ def test_without_a_terminal_each_stage_is_logged_once() -> None:
     assert lines[3].startswith("loading done in 0.")
 
 
+def test_steps_of_a_stage_belong_to_its_line_and_another_seed_has_lines_again() -> None:
+    stream = io.StringIO()
+    with progress_on(Console(file=stream)) as progress:
+        for _ in range(2):
+            progress("choosing", 0, 1)
+            progress("tuning", 1, 2)
+            progress("tuning", 2, 2)
+            progress("choosing", 1, 1)
+    words = [line.split(" in ")[0] for line in stream.getvalue().splitlines()]
+    assert words == ["choosing ...", "choosing done"] * 2
+    stream = io.StringIO()
+    terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    with progress_on(terminal) as progress:
+        progress("choosing", 0, 1)
+        progress("tuning", 1, 2)
+    *_, last, _ = stream.getvalue().splitlines()
+    assert "choosing: tuning " in last
+    assert last.count("━") > 0
+
+
 def test_on_a_terminal_there_is_one_bar_per_stage() -> None:
     stream = io.StringIO()
     terminal = Console(file=stream, force_terminal=True, width=80, color_system=None)

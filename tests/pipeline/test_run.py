@@ -1,6 +1,8 @@
 """Configurations end to end, on scenes small enough to solve in a second."""
 
 import importlib
+import json
+import re
 import sys
 from functools import partial
 
@@ -16,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 import hsreject as hr
 from hsreject.errors import FileError
 from hsreject.plot import BreakEvenCostDisplay
-from hsreject.report.run_report import run_report
+from hsreject.report.run_report import run_report, run_statement, write_run_explorer
 from hsreject.schema import REJECTED, class_table, nodata_label
 
 SMALL = {
@@ -154,13 +156,109 @@ def test_tables_and_pictures_are_there(finished) -> None:
     assert len(points) == result.sizes["operating_point"]
     assert set(points["system_of_point"]) == set(result["system"].values)
     names = {path.name for path in (folder / "figures").iterdir()}
-    wanted = {"false_color.png", "reference.png", "label.png", "measures.png", "costs.png"}
+    wanted = {"false_color.png", "reference.png", "measures.png", "costs.png", "reliability.png"}
     assert wanted | {"relative_optimality.png", "rejected_joint.png"} <= names
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png") == len(names)
     assert "vector_tv" in page
-    overall = float(result["overall_accuracy"].sel(system="joint")[0])
-    assert f"<td>{100 * overall:.1f}</td>" in page
+    assert 'href="explorer.html"' in page
+
+
+def delivered(folder, name):
+    """Return label, rejected and test as another program reads them from the delivered files."""
+    values = {}
+    for file in (f"label_{name}", f"label_with_rejection_{name}", "test"):
+        with rasterio.open(folder / "maps" / f"{file}.tif") as raster:
+            values[file] = raster.read(1)
+    label, kept, test = values.values()
+    return label, kept == REJECTED, np.where(test == 255, 0, test)
+
+
+def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> None:
+    result, folder = finished
+    label, rejected, test = delivered(folder, "sequential")
+    has_data = label != 255
+    used = (test > 0) & has_data
+    kept = used & ~rejected
+    right, wrong = label == test, label != test
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    top = page[: page.index("<section>")]
+    for share in (
+        1 - rejected[has_data].mean(),
+        right[kept].mean(),
+        right[used].mean(),
+        (used & wrong & rejected).sum() / (used & wrong).sum(),
+        float(result["map_nonrejected_accuracy"].sel(system="coordinates")[0]),
+    ):
+        assert f"{100 * share:.1f} %" in top
+    assert "label_with_rejection_sequential.tif" in top
+    for name in ("sequential", "joint"):
+        label, rejected, test = delivered(folder, name)
+        kept = (test > 0) & (label != 255) & ~rejected
+        row = result.sel(system=name).isel(seed=0)
+        accuracy = (label == test)[kept].mean()
+        assert float(row["map_nonrejected_accuracy"]) == pytest.approx(accuracy)
+        ends = (row[f"map_nonrejected_accuracy_{end}"] for end in ("lower", "upper"))
+        lower, upper = map(float, ends)
+        assert lower <= accuracy <= upper
+
+
+def test_classes_and_confusions_on_the_page_are_those_of_the_files(finished) -> None:
+    _, folder = finished
+    label, rejected, test = delivered(folder, "sequential")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    matrix = page[page.index('class="matrix"') :]
+    rows = [re.findall(r">([\d]*)</td>", line) for line in matrix.splitlines() if "<tr><th" in line]
+    counts = [[int(cell or 0) for cell in row] for row in rows[1:4]]  # below the headings
+    used = (test > 0) & (label != 255)
+    decision = np.where(rejected, 0, label)
+    wanted = [
+        [((test == r) & (decision == d) & used).sum() for d in (1, 2, 3, 0)] for r in (1, 2, 3)
+    ]
+    assert counts == wanted
+
+
+def test_the_explorer_holds_every_point_of_joint_rejection_without_another_solve(
+    finished, tmp_path
+) -> None:
+    result, folder = finished
+    page = (folder / "explorer.html").read_text(encoding="utf-8")
+    payload = page.partition('id="payload">')[2].partition("</script>")[0]
+    systems = json.loads(payload)["systems"]
+    assert [system["name"] for system in systems] == ["sequential", "pixelwise", "joint"]
+    n_points = int((result["system_of_point"] == "joint").sum())
+    assert systems[2]["labels"]["planes"] == systems[2]["points"] == n_points
+    before = kept_stages(folder, "*.npz")
+    hr.run(SMALL, out=folder)
+    assert kept_stages(folder, "*.npz") == before
+
+
+def test_a_promise_is_in_the_headline_and_a_tick_in_the_explorer(finished, tmp_path) -> None:
+    result, _ = finished
+    thresholds = xr.DataArray([[0.5, 0.75, 0.5]], dims=("seed", "rejector"))
+    words = {"promise_statement": "Few are wrong.", "promise_rejector": "sequential"}
+    promised = result.assign(promise_threshold=thresholds).assign_attrs(words)
+    run_report(promised, tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "Few are wrong." in page[: page.index("<section>")]
+    assert "Few are wrong." in run_statement(promised)
+    cube, _ = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
+    write_run_explorer(promised.drop_sel(rejector="joint"), tmp_path, cube, {})
+    page = (tmp_path / "explorer.html").read_text("utf-8")
+    payload = json.loads(page.partition('id="payload">')[2].partition("</script>")[0])
+    confidence = result["confidence"].sel(rejector="sequential")
+    share = float((confidence < 0.75).sum() / confidence.notnull().sum())
+    assert payload["systems"][0]["certified"] == pytest.approx(share)
+
+
+def test_seconds_of_a_stage_are_its_own(finished) -> None:
+    result, _ = finished
+    own = dict(zip(result["stage"].values, result["stage_seconds"].values, strict=True))
+    total = {name: float(result["seconds"].sel(system=name)[0]) for name in result["system"].values}
+    before = own["classifier"] + own["context"]
+    assert total["joint"] == pytest.approx(before + own["rejection-joint"])
+    assert total["sequential"] == pytest.approx(before + own["rejection-sequential"])
+    assert total["pixelwise"] == pytest.approx(own["classifier"] + own["rejection-pixelwise"])
 
 
 def test_a_run_goes_on_from_finished_stages_and_repairs_damaged_ones(finished) -> None:
@@ -172,7 +270,9 @@ def test_a_run_goes_on_from_finished_stages_and_repairs_damaged_ones(finished) -
     xr.testing.assert_equal(result["label_with_rejection"], again["label_with_rejection"])
     after = kept_stages(folder)
     assert {path for path in after if after[path] != before.get(path)} == {damaged}
-    run_stages(SMALL, folder, settings=["context.weight=2"])
+    with pytest.raises(FileError, match="--overwrite"):
+        hr.run(SMALL, out=folder, settings=["context.weight=2"])
+    run_stages(SMALL, folder, settings=["context.weight=2"], overwrite=True)
     new = {
         path.name.partition("-")[0] for path in kept_stages(folder, "*.nc").keys() - after.keys()
     }
@@ -314,10 +414,16 @@ def test_several_seeds_give_a_summary_each() -> None:
 
 
 def test_folders_of_others_are_left_alone(tmp_path) -> None:
-    (tmp_path / "thesis.txt").write_text("do not lose me")
-    with pytest.raises(FileError, match="not made by a run"):
-        hr.run(SMALL, out=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    plain = {key: SMALL[key] for key in ("scene", "features")} | {"classifier": "lda"}
+    mine = {"thesis.txt": "do not lose me", "config.toml": "not = 'of a run'"}
+    for name, text in mine.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(FileError, match="--overwrite"):
+            hr.run(plain, out=tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == mine
+    hr.run(plain, out=tmp_path, overwrite=True)
+    hr.run(plain | {"seed": 1}, out=tmp_path, overwrite=True)
+    assert (tmp_path / "thesis.txt").read_text() == mine["thesis.txt"]
     with pytest.raises(FileError, match="is a file"):
         hr.run(SMALL, out=tmp_path / "thesis.txt")
 
@@ -368,6 +474,8 @@ def test_results_are_replaced_together_or_not_at_all(tmp_path) -> None:
         hr.run(plain | TOO_MANY, out=out)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     (out / ".partial.killed").mkdir()  # what a killed run was writing
-    hr.run(plain, out=out)
+    with pytest.raises(FileError, match="another configuration"):
+        hr.run(plain, out=out)
+    hr.run(plain, out=out, overwrite=True)
     assert not list(out.glob(".*"))
     assert not list(out.rglob("*margin.*"))  # nothing that this configuration does not make

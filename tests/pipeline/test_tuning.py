@@ -145,7 +145,10 @@ def test_a_run_takes_the_best_candidate_and_shows_the_others(tmp_path) -> None:
     assert list(result["chosen_settings"].values) == ["classifier.sparsity=0.03"]
     assert result["tuning_accuracy"].sizes == {"candidate": 2}
     assert "classifier.sparsity=1000000.0" in (tmp_path / "out" / "tuning.csv").read_text()
+    for file, ends in (("report.html", "<section>"), ("config.toml", "\n")):
+        top = (tmp_path / "out" / file).read_text().partition(ends)[0]
+        assert "classifier.sparsity=0.03" in top
     plain = {key: value for key, value in config.items() if key != "tuning"}
-    again = hr.run(plain, out=tmp_path / "out")
+    again = hr.run(plain, out=tmp_path / "out", overwrite=True)
     np.testing.assert_array_equal(result["label"].values, again["label"].values)
     assert not (tmp_path / "out" / "tuning.csv").exists()  # this run has tried nothing

@@ -1,5 +1,6 @@
 """Evaluation of maps against counts made by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.errors import FileError, InputError
+from hsreject.errors import FileError, InputError, TrainingPixelsWarning
 from hsreject.report.evaluation import summary_lines
 
 NODATA = 255
@@ -104,12 +105,12 @@ def test_bad_input_is_one_clear_error() -> None:
 
 def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
     result = everything()
-    names = {file.name for file in result.write(tmp_path / "out")}
-    assert names | {"manifest.txt"} == {file.name for file in (tmp_path / "out").iterdir()}
-    tables = {"points.csv", "curve.csv", "curve.nc", "confusion-matrix.csv"}
-    drawn = "measures costs relative-optimality operating-set confusion-matrix "
-    drawn += "reject-map outcome-map confidence-map"
-    assert names == tables | {f"{name}.png" for name in drawn.split()}
+    files = result.write(tmp_path / "out")
+    written = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert {*files, tmp_path / "out" / "manifest.txt"} == written
+    tables = {"points.csv", "curve.csv", "curve.nc", "confusion-matrix.csv", "report.html"}
+    drawn = "measures costs relative_optimality rejected_map reference outcome_map confidence_map"
+    assert {file.name for file in files} == tables | {f"{name}.png" for name in drawn.split()}
     stored = hr.open_dataset(tmp_path / "out" / "curve.nc")
     np.testing.assert_array_equal(stored["rejection_quality"], result.curve["rejection_quality"])
     lines = (tmp_path / "out" / "curve.csv").read_text(encoding="utf-8").splitlines()
@@ -138,10 +139,56 @@ def test_long_curves_and_bands_are_written(tmp_path: Path) -> None:
     assert lines[-1].startswith("1.0,")
 
 
+def test_the_page_opens_with_the_point_that_is_shown(tmp_path: Path) -> None:
+    result = everything()
+    result.write(tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    top = page[: page.index("<section>")]
+    # of 8 reference pixels 3 are rejected by the mask; it keeps 4 right and 1 wrong one
+    for words in ("80.0 %", "62.5 %", "66.7 %", "2 of 3 wrong"):
+        assert words in top
+    has_data = (LABEL != NODATA) & ~np.isnan(CONFIDENCE)
+    assert f"{100 * (~REJECTED)[has_data].mean():.1f} %" in top
+    for title in ("How good", "Where", "How much to reject"):
+        assert title in page
+
+
+def test_intervals_come_from_resampled_blocks() -> None:
+    generator = np.random.default_rng(1)
+    n_blocks, side = 12, 8
+    wrong = np.kron(generator.random((n_blocks, n_blocks)) < 0.3, np.ones((side, side))) > 0
+    label = np.where(wrong, 2, 1).astype(np.uint8)
+    result = hr.evaluate(np.ones_like(label), label, rejected=np.zeros(label.shape, bool))
+    lower, upper = replace(result, block_size=side).interval(result.points[1])
+    share = 1 - wrong.mean()
+    spread = np.sqrt(share * (1 - share) / n_blocks**2)  # of so many blocks, drawn at random
+    assert upper - lower == pytest.approx(2 * 1.96 * spread, rel=0.15)
+    alone = hr.evaluate(REFERENCE[:1, :1], LABEL[:1, :1], CONFIDENCE[:1, :1])
+    assert np.isnan(alone.interval(alone.points[0])).all()
+
+
+def test_a_reference_that_holds_training_pixels_is_warned_of(tmp_path: Path) -> None:
+    train = np.zeros_like(REFERENCE)
+    place = tuple(np.argwhere(REFERENCE > 0)[0])
+    train[place] = REFERENCE[place]
+    others = np.where(train > 0, 0, REFERENCE)
+    for name, values in (("label", LABEL), ("confidence", CONFIDENCE)):
+        np.save(tmp_path / f"{name}.npy", values)
+    hr.write_map(xr.DataArray(train, dims=("y", "x")), tmp_path / "train.tif")
+    maps = tmp_path / "label.npy", tmp_path / "confidence.npy"
+    with pytest.warns(TrainingPixelsWarning, match=r"1 of the 9 .*train\.tif"):
+        result = hr.evaluate(REFERENCE, *maps)
+    result.write(tmp_path / "out")
+    assert "training pixels" in (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert hr.evaluate(others, *maps).warnings == ()
+    (tmp_path / "train.tif").write_bytes(b"not a map")
+    assert hr.evaluate(REFERENCE, *maps).warnings == ()
+
+
 def test_a_perfect_classifier_is_drawn_too(tmp_path: Path) -> None:
     label = np.where(REFERENCE == 0, 1, REFERENCE)
-    files = hr.evaluate(REFERENCE, label, CONFIDENCE).write(tmp_path / "out")
-    assert "operating-set.png" not in {file.name for file in files}
+    hr.evaluate(REFERENCE, label, CONFIDENCE).write(tmp_path / "out")
+    assert "100.0 %" in (tmp_path / "out" / "report.html").read_text("utf-8")
 
 
 def test_a_folder_with_files_needs_permission(tmp_path: Path) -> None:

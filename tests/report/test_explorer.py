@@ -268,6 +268,17 @@ def test_a_larger_scene_is_reduced_and_says_so(tmp_path) -> None:
     np.testing.assert_array_equal(unpacked(system["an"])[place], curve.accurate_kept.values)
 
 
+def test_of_a_large_map_without_reference_the_page_is_that_of_the_pixels_shown(tmp_path) -> None:
+    maps = large(2500, 2000).drop_vars("reference")
+    page = Page(hr.write_explorer(maps, tmp_path / "page.html"))
+    assert (page.carried["step"], page.carried["height"], page.carried["width"]) == (2, 1250, 1000)
+    assert "2,500 x 2,000" in page.text
+    shown = maps.isel(y=slice(None, None, 2), x=slice(None, None, 2))
+    other = Page(hr.write_explorer(shown, tmp_path / "shown.html"))
+    for name in ("labels", "ranks"):
+        assert page.carried["systems"][0][name] == other.carried["systems"][0][name]
+
+
 def test_without_a_reference_nothing_is_said_of_accuracy(tmp_path) -> None:
     page = Page(hr.write_explorer(example().drop_vars("reference"), tmp_path / "page.html"))
     assert page.carried["test"] is None

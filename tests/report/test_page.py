@@ -1,7 +1,7 @@
 import base64
 from html.parser import HTMLParser
 
-from hsreject.report.page import Picture, Section, Table, write_page
+from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -36,17 +36,31 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
     section = Section(
         "Maps <of> everything",
         "In words.",
-        tables=(Table(("method", "OA"), (("a & b", "0.9"),), caption="Means."),),
+        tables=(
+            Table(("method", "OA"), (("a & b", "0.9"),), caption="Means.", colors=("#ff0000",)),
+            Table(("<i>", "b"), (("c", "7"),), shades=((0.5,),)),
+        ),
+        legend=(Swatch("", "no <data>"),),
         pictures=(Picture(tmp_path / "map.png", "A map", "what it shows"),),
         listings=(("config.toml", 'name = "<script>"'),),
     )
     path = tmp_path / "report.html"
-    write_page(path, title="T", lead="L", sections=[section])
+    headline = Headline(
+        "All <is> well.",
+        (Fact("93.3 %", "of <b>", "about"),),
+        "Few errors.",
+        ("Beware.",),
+        ("So.",),
+    )
+    write_page(path, title="T", headline=headline, sections=[section])
     page = Checker()
     page.feed(path.read_text(encoding="utf-8"))
     assert page.open == []
     assert base64.b64decode(page.images[0]["src"].partition("base64,")[2]) == PIXEL
     text = "".join(page.text)
-    for wanted in ("Maps <of> everything", "a & b", "Means.", 'name = "<script>"', "what it shows"):
+    words = (
+        "Maps <of> everything|a & b|Means.|no <data>|All <is> well.|of <b>|Few errors.|Beware.|So."
+    )
+    for wanted in (*words.split("|"), 'name = "<script>"', "what it shows", "93.3 %"):
         assert wanted in text
     assert "<script>" not in path.read_text(encoding="utf-8")
