@@ -34,6 +34,7 @@ def run_command(
     document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.pipeline.run import run
+    from hsreject.report.promise_section import promise_words
     from hsreject.report.run_report import summary_notes, summary_rows
 
     console = Console()
@@ -43,6 +44,8 @@ def run_command(
     headings, rows = summary_rows(dataset)
     console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
+    if promise := promise_words(dataset):
+        console.print(promise, highlight=False, markup=False, soft_wrap=True)
     console.print(
         f"Report: {folder / 'report.html'}", soft_wrap=True, markup=False, highlight=False
     )

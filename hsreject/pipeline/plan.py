@@ -19,6 +19,7 @@ from hsreject.errors import ConfigError
 from hsreject.features import FEATURES
 from hsreject.pipeline.config import with_settings
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
+from hsreject.pipeline.promising import Promise
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
 from hsreject.progress import ProgressCallback
 from hsreject.registry import (
@@ -57,6 +58,7 @@ SECTIONS = {
     "context": 'how neighbouring pixels help each other: none by default, or "auto"',
     "rejectors": "a list; pixelwise by default",
     "baselines": 'what to compare with: [] by default, or ["coordinates", "svm", "paper"]',
+    "promise": "max_error = 0.05 and confidence_level = 0.9: certified on half of the test pixels",
     "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
 }
 """The keys of a configuration, and what they are."""
@@ -99,6 +101,7 @@ class Plan:
     seed: int
     n_seeds: int
     tuning: Tuning | None
+    promise: Promise | None
 
     def changed(self, settings: Iterable[str]) -> Plan:
         """Return this plan with other features, classifier or context; the rest stays as it is."""
@@ -133,6 +136,17 @@ class Plan:
             return SequentialRejector(self.context)
         return cast("RankedRejector", [*with_context, *with_threshold, PixelwiseRejector()][0])
 
+    @property
+    def promised_rejector(self) -> str:
+        """The name of the rejector whose promise is the headline, chosen before any label is seen.
+
+        The first with a threshold and a context; else the first with a threshold; else the first.
+        """
+        names = list(self.rejectors)
+        parts = self.rejectors
+        ranked = [name for name in names if parts[name].has_threshold]
+        return [*(name for name in ranked if parts[name].needs_context), *ranked, *names][0]
+
     def acting(self, rejector: Rejector) -> Rejector:
         """Return what a rejector comes to: with a context of weight 0, rejection without it."""
         idle = self.context is not None and self.context.is_idle
@@ -161,7 +175,7 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         fraction = check_number("fraction", document.get("fraction", 0.1), least=0, most=1)
         check_count("seed", seed, least=0)
         check_count("n_seeds", n_seeds, least=1)
-    varied = _varied_parts(document)
+    varied, promise = _varied_parts(document), document.get("promise")
     plan = Plan(
         document=document,
         title=title,
@@ -172,6 +186,7 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         seed=int(seed),
         n_seeds=int(n_seeds),
         tuning=_tuning(document),
+        promise=None if promise is None else Promise.from_table(promise),
         **varied,
     )
     names = _list(document.get("baselines", ()), "baselines")

@@ -18,6 +18,7 @@ from hsreject.measures.point import operating_point
 from hsreject.measures.reliability import expected_calibration_error
 from hsreject.pipeline.config import read_document, with_settings
 from hsreject.pipeline.plan import CARRIED_ROW, CONTEXT_ROW, Plan, make_plan
+from hsreject.pipeline.promising import Promise, promise_of, set_apart
 from hsreject.pipeline.result import (
     STAGES,
     SeedResult,
@@ -73,6 +74,9 @@ def run(
         tuning tried along `candidate`. Of all seeds: the summary by (seed, system). The operating
         points of the first seed on the test pixels lie along `operating_point`, with the system of
         each point in `system_of_point`.
+        With a [promise], `promise_sample` (y, x) are the test pixels set apart for it, `promise_...`
+        by (seed, rejector) what was certified and what came of it on the others, and the attribute
+        `promise_statement` says it in a sentence.
 
     Examples
     --------
@@ -145,6 +149,10 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
         systems[name] = _rejected(other, other.plan.ranking, name, stages, split)
     maps = mapped.context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
     maps = maps.drop_vars(CLASS_P_VALUE, errors="ignore")  # as large as the class probabilities
+    promise = None
+    if plan.promise is not None:
+        maps["promise_sample"] = set_apart(split.data["test"], seed)
+        promise = _promises(plan.promise, mapped, systems, stages, split, maps["promise_sample"])
     acting = [mapped.plan.acting(rejector) for rejector in mapped.plan.rejectors.values()]
     maps["has_threshold"] = REJECTOR, [rejector.has_threshold for rejector in acting]
     return SeedResult(
@@ -153,7 +161,26 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
         summarise(systems),
         None if mapped.tuned is None else mapped.tuned.data,
         context_is_idle=mapped.plan.context is not None and mapped.plan.context.is_idle,
+        promise=promise,
     )
+
+
+def _promises(
+    promise: Promise,
+    mapped: _Mapped,
+    systems: Mapping[str, System],
+    stages: Stages,
+    split: Stage,
+    sample: xr.DataArray,
+) -> xr.Dataset:
+    """Return what can be promised of each rejector, dims (rejector,)."""
+    plan, found = mapped.plan, []
+    for name, rejector in plan.rejectors.items():
+        acting, maps = plan.acting(rejector), systems[name].data
+        if not acting.has_threshold:
+            maps = stages.maps_at_points(acting, mapped.evidence(rejector), split, maps)
+        found.append(promise_of(promise, maps, split.data["test"], sample))
+    return xr.concat(found, dim=xr.Variable(REJECTOR, list(plan.rejectors)))
 
 
 def _mapped(

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import xarray as xr
 from dask.base import tokenize
 from sklearn.base import clone
@@ -28,7 +29,7 @@ from hsreject.pipeline.tuning import TUNED_SECTIONS, label_probability, settled,
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import CLASS_P_VALUE
-from hsreject.schema import NO_REFERENCE
+from hsreject.schema import NO_REFERENCE, OPERATING_POINT
 
 POOL = "pool"
 """How the names begin of what a model tried by itself."""
@@ -149,6 +150,23 @@ class Stages:
         options = {name: value for name, value in vars(rejector).items() if name not in indifferent}
         key = tokenize(evidence.key, type(rejector), options, fraction)
         return self._kept(f"rejection-{name}", key, compute, evidence)
+
+    def maps_at_points(
+        self, rejector: Rejector, evidence: Stage, split: Stage, found: xr.Dataset
+    ) -> xr.Dataset:
+        """Return `label` and `rejected` (operating_point, y, x) where both change along the points.
+
+        A rejector that cannot tell them has the one point that its maps in `found` show.
+        """
+        keeping: Any = self._keeping(rejector)
+        if not hasattr(keeping, "maps_at_points"):
+            one = found[["label", "rejected"]].expand_dims(OPERATING_POINT)
+            return one.assign_coords(threshold=(OPERATING_POINT, [np.nan]))
+        maps: xr.Dataset = keeping.maps_at_points(
+            evidence.data, split.data["test"], progress=self.progress
+        )
+        points = found["failure_probability"].values
+        return maps.assign_coords(threshold=(OPERATING_POINT, points))
 
     def _keeping(self, rejector: Rejector) -> Rejector:
         """Return the rejector; one that can keep its solves does so beside the stages."""

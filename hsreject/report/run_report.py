@@ -14,6 +14,7 @@ from hsreject.confidence import label_map
 from hsreject.plot.style import save_figure
 from hsreject.report import figures
 from hsreject.report.page import Picture, Section, Table, write_page
+from hsreject.report.promise_section import promise_sections
 from hsreject.schema import (
     AT_FRACTION,
     CANDIDATE,
@@ -93,6 +94,7 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
             pictures=(overview, measures),
             wide=True,
         ),
+        *promise_sections(dataset, folder / "figures"),
         Section(
             "Maps",
             f"The reject maps reject about {100 * dataset.attrs['fraction']:.0f} % of the pixels "
