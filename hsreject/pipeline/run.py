@@ -74,8 +74,8 @@ def run(
         tuning tried along `candidate`. Of all seeds: the summary by (seed, system). The operating
         points of the first seed on the test pixels lie along `operating_point`, with the system of
         each point in `system_of_point`.
-        With a [promise], `promise_sample` (y, x) are the test pixels set apart for it, `promise_...`
-        by (seed, rejector) what was certified and what came of it on the others, and the attribute
+        With a [promise], `promise_sample` (y, x) are the pixels set apart for it, `promise_...` by
+        (seed, rejector) what was certified and what came of it on the others, and the attribute
         `promise_statement` says it in a sentence.
 
     Examples
