@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ import numpy as np
 import xarray as xr
 from dask.base import tokenize
 
+from hsreject.errors import HsrejectWarning, InputError
 from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.measures.reliability import expected_calibration_error
@@ -137,16 +139,19 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
             systems.setdefault(CONTEXT_ROW, _context_alone(mapped, split))
         systems[name] = _rejected(mapped, rejector, name, stages, split)
     rejections = {name: systems[name].data for name in plan.rejectors}
-    others = {
-        name: _mapped(other, stages, split, prefix=f"{name}-")
-        for name, other in plan.baselines.items()
-    }
+    for name, baseline in plan.baselines.items():
+        try:
+            systems[name] = _compared(name, baseline, stages, split)
+        except InputError as error:  # such as more components than the scene has bands
+            warnings.warn(
+                f"The baseline '{name}' is left out, because it cannot be computed: {error}",
+                HsrejectWarning,
+                stacklevel=3,
+            )
     if plan.carried is not plan:
-        others[CARRIED_ROW] = _mapped(
-            plan.carried, stages, split, prefix="carried-", after=mapped.pixelwise
+        systems[CARRIED_ROW] = _compared(
+            CARRIED_ROW, plan.carried, stages, split, prefix="carried", after=mapped.pixelwise
         )
-    for name, other in others.items():
-        systems[name] = _rejected(other, other.plan.ranking, name, stages, split)
     maps = mapped.context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
     maps = maps.drop_vars(CLASS_P_VALUE, errors="ignore")  # as large as the class probabilities
     promise = None
@@ -213,6 +218,20 @@ def _mapped(
             plan.context, pixelwise, name=f"{prefix}context", tuned=tuned
         )
     return _Mapped(plan, tuned, pixelwise, context)
+
+
+def _compared(
+    name: str,
+    plan: Plan,
+    stages: Stages,
+    split: Stage,
+    *,
+    prefix: str | None = None,
+    after: Stage | None = None,
+) -> System:
+    """Return a system to compare with: a plan, and the ranking that says most."""
+    mapped = _mapped(plan, stages, split, prefix=f"{prefix or name}-", after=after)
+    return _rejected(mapped, mapped.plan.ranking, name, stages, split)
 
 
 def _rejected(
