@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _HEX_COLOR = re.compile(r"#[0-9a-f]{6}")
-# What XML cannot hold, and with it neither GeoTIFF nor any other file that GDAL writes.
-_UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # Distinct under the common colour-vision deficiencies (Okabe and Ito 2008, then Tol 2021).
 _FIRST_COLORS = (
@@ -78,12 +76,6 @@ class ClassTable:
         if len(set(self.names)) < len(self.names):
             twice = sorted({name for name in self.names if self.names.count(name) > 1})
             raise InputError(f"Class names must be distinct (given twice: {', '.join(twice)}).")
-        for name in self.names:
-            if found := _UNWRITABLE.search(str(name)):
-                raise InputError(
-                    f"The class name {name!a} holds {found[0]!a}, a character that files cannot "
-                    "hold. Give the class another name."
-                )
         for color in self.colors:
             if not _HEX_COLOR.fullmatch(color):
                 raise InputError(f"A class colour must look like '#1f77b4' (got '{color}').")
