@@ -34,6 +34,7 @@ def promise_sections(dataset: xr.Dataset, folder: Path) -> list[Section]:
         return []
     first = dataset.isel({SEED: 0})
     chosen = first.sel({REJECTOR: dataset.attrs["promise_rejector"]})
+    folder.mkdir(exist_ok=True)
     figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
     made = Certificate.from_json(str(chosen["promise_certificate"].values))
     CertificateDisplay(made).plot(ax)
