@@ -97,9 +97,10 @@ def certify(  # noqa: PLR0913 (all but three are options)
     unsampled : bool
         Promise it of the kept pixels outside the sample, instead of all that are kept. It makes a
         difference where a good part of the map is sampled, because a sample with few errors has
-        left more of them to the others. With half of Indian Pines sampled (four maps, errors of 2 to
-        20 %), the other half broke a promise about all pixels in up to 22 % of the draws, and this
-        stricter one in 0 to 9 %.
+        left more of them to the others: with half of Indian Pines sampled, the other half broke a
+        promise about all pixels in up to 22 % of 400 draws, and this stricter one in up to 9 % of
+        1,000. It is exact for one coverage; that it holds along a sequence is measured
+        (``make bench ONLY=promise``), not proven.
 
     Returns
     -------
