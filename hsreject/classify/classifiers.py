@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
@@ -91,12 +91,18 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return predicted
 
 
-class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
-    """One support vector machine per class, with Platt's sigmoids from cross-validation.
+_JUST_BELOW = 0.999  # enough for single precision to keep the order
 
-    `sklearn.svm.SVC` gives no probabilities of its own. Here one machine separates each class from
-    the rest, a sigmoid fitted to cross-validated scores turns each score into a probability, and
-    the probabilities are scaled to sum to one (scikit-learn's `CalibratedClassifierCV`). No class
+
+class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    """A support vector machine with probabilities: its labels, and Platt's sigmoids beside them.
+
+    The labels are those of `sklearn.svm.SVC`, one machine for each pair of classes, which gives no
+    probabilities of its own. So another machine separates each class from the rest, a sigmoid
+    fitted to cross-validated scores turns each score into a probability, and these are scaled to
+    sum to one (scikit-learn's `CalibratedClassifierCV`). A class that is more probable than the
+    label is held just below it. On Indian Pines (ten training pixels per class, five draws) the
+    labels are right in 56.1 %, and the most probable classes of the sigmoids in 53.5 %. No class
     may have a single sample, and the number of folds never exceeds that of the rarest class.
 
     Parameters
@@ -117,8 +123,10 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     ----------
     classes_ : ndarray (n_classes,)
         The classes, sorted.
+    machine_ : SVC
+        The fitted machine, which gives the labels.
     classifier_ : CalibratedClassifierCV
-        The fitted machines and sigmoids.
+        The machines of one class against the rest and their sigmoids.
 
     References
     ----------
@@ -168,9 +176,9 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         folds = StratifiedKFold(
             min(self.n_folds, int(counts.min())), shuffle=True, random_state=self.seed
         )
-        machines = OneVsRestClassifier(self._machine(samples, targets, folds))
+        self.machine_ = self._machine(samples, targets, folds).fit(samples, targets)
         self.classifier_ = CalibratedClassifierCV(
-            machines, method="sigmoid", ensemble=False, cv=folds
+            OneVsRestClassifier(clone(self.machine_)), method="sigmoid", ensemble=False, cv=folds
         ).fit(samples, targets)
         return self
 
@@ -191,13 +199,17 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Return the probabilities (n_samples, n_classes)."""
         check_is_fitted(self)
         samples = validate_data(self, X, reset=False)
-        return np.asarray(self.classifier_.predict_proba(samples))
+        probability = np.asarray(self.classifier_.predict_proba(samples), dtype=np.float64)
+        place = np.arange(len(samples)), np.searchsorted(self.classes_, self.predict(samples))
+        own = np.maximum(probability[place], np.finfo(np.float64).tiny)
+        probability = np.minimum(probability, _JUST_BELOW * own[:, None])
+        probability[place] = own
+        return np.asarray(probability / probability.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable classes (n_samples,)."""
-        probability = self.predict_proba(X)
-        predicted: NDArray[Any] = self.classes_[probability.argmax(axis=1)]
-        return predicted
+        """Return the classes (n_samples,), which are the most probable ones."""
+        check_is_fitted(self)
+        return np.asarray(self.machine_.predict(validate_data(self, X, reset=False)))
 
 
 def random_forest(*, n_trees: int = 500, seed: int = 0) -> Any:

@@ -25,6 +25,7 @@ from hsreject.cli.evaluate_command import evaluate_command
 from hsreject.cli.explore_command import explore_command
 from hsreject.cli.fetch_command import fetch_command
 from hsreject.cli.info_command import info_command
+from hsreject.cli.init_command import init_command
 from hsreject.cli.map_commands import map_command, train_command
 from hsreject.cli.promise_commands import assess_command, certify_command, sample_command
 from hsreject.cli.run_command import run_command
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 
 # in the order in which a newcomer needs them
+app.command("init")(init_command)
 app.command("run")(run_command)
 app.command("info")(info_command)
 app.command("train")(train_command)

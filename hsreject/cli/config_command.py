@@ -22,7 +22,8 @@ config_app = typer.Typer(
 @config_app.command("list")
 def list_parts() -> None:
     """List the keys of a configuration, and the parts that they may name."""
-    from hsreject.pipeline.plan import REGISTRIES, SECTIONS
+    from hsreject.pipeline.parts import REGISTRIES
+    from hsreject.pipeline.plan import SECTIONS
 
     console = Console()
     console.print(_two_columns("a configuration", ("key", "what it is"), SECTIONS))
@@ -39,7 +40,7 @@ def show_part(
     ],
 ) -> None:
     """Explain one part: its options, their defaults and its documentation."""
-    from hsreject.pipeline.plan import REGISTRIES
+    from hsreject.pipeline.parts import REGISTRIES
 
     console = Console()
     found = {section: parts for section, parts in REGISTRIES.items() if name in parts}

@@ -82,6 +82,10 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         soft_wrap=True,
         markup=False,
     )
+    console.print(f"next: hsreject assess {label} --sample {out}", soft_wrap=True, markup=False)
+    if design == "random":
+        command = f"hsreject certify --labels {label} --confidence ... --sample {out} --out ..."
+        console.print(f"or:   {command}", soft_wrap=True, markup=False)
 
 
 def certify_command(  # noqa: PLR0913 (one argument per option)
@@ -226,6 +230,16 @@ def show_assessment(found: Assessment, console: Console) -> None:
     ]
     headings = ("class", "user's %", "producer's %", f"counted {unit}", f"estimated {unit}")
     console.print(result_table(console, headings, rows))
+    if found.rejected_area:
+        share = found.rejected_area / (
+            found.rejected_area + float(found.by_class["mapped_area"].sum())
+        )
+        console.print(
+            f"rejected: {found.rejected_area:.0f} {unit} ({100 * share:.1f} %), which count as "
+            "not right in the overall and the producer's accuracies",
+            soft_wrap=True,
+            markup=False,
+        )
     if found.unknown_area:
         console.print(
             f"unknown: {found.unknown_area:.1f} {found.area_unit} are rejected and no point there "

@@ -36,6 +36,7 @@ def run_command(
     document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.pipeline.run import run
+    from hsreject.report.promise_section import promise_words
     from hsreject.report.run_report import run_statement, summary_notes, summary_rows
 
     console = Console()
@@ -52,6 +53,8 @@ def run_command(
     console.print(run_statement(dataset), highlight=False, markup=False)
     console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
     console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
+    if promise := promise_words(dataset):
+        console.print(promise, highlight=False, markup=False, soft_wrap=True)
     for name in ("report", "explorer"):
         said = f"{name.capitalize()}: {folder / name}.html"
         console.print(said, soft_wrap=True, markup=False, highlight=False)

@@ -21,8 +21,8 @@ def read_document(path: str | PathLike[str]) -> Table:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileError(
-            f"There is no configuration file '{path}'. Check the path, or start from a copy of "
-            "configs/own_scene.toml."
+            f"There is no configuration file '{path}'. Check the path, or let 'hsreject init SCENE "
+            "LABELS' write one."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"The configuration '{path}' cannot be read as text: {error}.") from None

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from hsreject.classify.classifiers import CLASSIFIERS, SupportVectorMachine
+from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.scene_classifier import SceneClassifier
-from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
-from hsreject.context.segsalsa import SOLVERS, SegSALSA
-from hsreject.datasets.indian_pines import load_indian_pines
-from hsreject.datasets.scenes import load_scene
-from hsreject.datasets.synthetic import synthetic_scene
+from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import ConfigError
 from hsreject.features import FEATURES
-from hsreject.io.labels import open_labels
-from hsreject.io.scene import open_scene
 from hsreject.pipeline.config import with_settings
+from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
+from hsreject.pipeline.promising import Promise
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
 from hsreject.progress import ProgressCallback
 from hsreject.registry import (
@@ -42,7 +38,6 @@ from hsreject.rejection import (
     Rejector,
     SequentialRejector,
 )
-from hsreject.sampling import given_split, sample_blocks, sample_fraction, sample_per_class
 from hsreject.schema import check_same_grid
 
 CONTEXT_ROW = "SegSALSA alone"
@@ -66,6 +61,7 @@ SECTIONS = {
     "context": 'how neighbouring pixels help each other: none by default, or "auto"',
     "rejectors": "a list; pixelwise by default",
     "baselines": 'what to compare with: [] by default, or ["coordinates", "svm", "paper"]',
+    "promise": "max_error = 0.05 and confidence_level = 0.9: certified on half of the test pixels",
     "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
 }
 """The keys of a configuration, and what they are."""
@@ -74,119 +70,6 @@ AUTO = "auto"
 WEIGHT = "context.weight"
 AUTO_WEIGHTS = (0.0, 0.5, 1.0, 2.0)
 """What is tried where the weight of the context is left to the training pixels."""
-
-Pair = tuple[xr.DataArray, xr.DataArray]
-Sections = Mapping[str, Any]
-
-
-def _files(  # noqa: PLR0913 (all but two are options)
-    path: str,
-    labels: str,
-    *,
-    attribute: str | None = None,
-    variable: str | None = None,
-    labels_variable: str | None = None,
-    band_axis: int | None = None,
-    masks: bool = True,
-    names: Sequence[str] | None = None,
-    align: Literal["exact", "nearest"] = "exact",
-) -> Pair:
-    """Open a scene of your own (a product, ENVI, GeoTIFF, .mat, .npy) and its reference labels.
-
-    Parameters
-    ----------
-    path : str
-        The scene.
-    labels : str
-        Reference labels: a raster, an array, or a vector file.
-    attribute : str, optional
-        Of a vector file: the attribute that holds the class.
-    variable, labels_variable : str, optional
-        Of a .mat file: the name of the array.
-    band_axis : int, optional
-        Of a .mat or .npy array: which axis holds the bands, where the file does not say.
-    masks : bool
-        Whether pixels that the quality masks of a product flag have no data.
-    names : list of str, optional
-        Class names in the order of the label values, where the file has none.
-    align : {"exact", "nearest"}
-        Labels on another grid than the scene are an error, or are reprojected to the nearest
-        pixel.
-    """
-    cube = open_scene(path, variable=variable, band_axis=band_axis, masks=masks)
-    return cube, open_labels(
-        labels, like=cube, attribute=attribute, variable=labels_variable, align=align, names=names
-    )
-
-
-def _fetched(scene: str, *, folder: str | None = None) -> Pair:
-    """Load a well-known scene by its name (see `hsreject fetch`), downloaded on first use."""
-    return load_scene(scene, folder=folder)
-
-
-def _given(labels: xr.DataArray, train: str, test: str, *, seed: int = 0) -> Pair:
-    """Open a split that was published as two label files on the grid of the scene."""
-    del seed  # every sampler gets one; here nothing is drawn
-    return given_split(open_labels(train, like=labels), open_labels(test, like=labels))
-
-
-def _coordinates() -> Sections:
-    """Classify by place alone: a system that is no better may owe its accuracy to the place."""
-    return {"features": ["coordinates"], "classifier": "nearest_neighbor"}
-
-
-def _svm() -> Sections:
-    """Classify scaled bands with support vector machines tuned by cross-validation."""
-    machines = SupportVectorMachine(C=[1.0, 10.0, 100.0, 1e3], gamma=[1e-4, 1e-3, 1e-2, 0.1])
-    return {"features": ["scale"], "classifier": machines}
-
-
-def _paper() -> Sections:
-    """Classify and reject as the paper does: sparse regression on MNF, vector TV, sequential."""
-    return {
-        "features": [{"name": "mnf", "n_components": 15}],
-        "classifier": "smlr",
-        "context": {"prior": "vector_tv", "weight": 2.0},
-        "rejectors": ["sequential"],
-    }
-
-
-SCENES: Registry[Pair] = Registry(
-    "scene",
-    {
-        "files": _files,
-        "indian_pines": load_indian_pines,
-        "synthetic": synthetic_scene,
-        "fetched": _fetched,
-    },
-)
-SAMPLERS: Registry[Pair] = Registry(
-    "sampling",
-    {
-        "per_class": sample_per_class,
-        "fraction": sample_fraction,
-        "blocks": sample_blocks,
-        "given": _given,
-    },
-    supplied=("labels", "seed"),
-)
-BASELINES: Registry[Sections] = Registry(
-    "baseline", {"coordinates": _coordinates, "svm": _svm, "paper": _paper}
-)
-"""What to compare with: the sections of the configuration in which a baseline differs."""
-
-REGISTRIES: dict[str, Registry[Any]] = {
-    "scene": SCENES,
-    "sampling": SAMPLERS,
-    "features": FEATURES,
-    "classifier": CLASSIFIERS,
-    "context": PRIORS,
-    "context solver": SOLVERS,
-    "rejectors": REJECTORS,
-    "rejectors confidence": CONFIDENCES,
-    "baselines": BASELINES,
-}
-"""Everything that a configuration may name, by the section that names it."""
 
 _CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
 
@@ -221,6 +104,7 @@ class Plan:
     seed: int
     n_seeds: int
     tuning: Tuning | None
+    promise: Promise | None
 
     def changed(self, settings: Iterable[str]) -> Plan:
         """Return this plan with other features, classifier or context; the rest stays as it is."""
@@ -255,6 +139,17 @@ class Plan:
             return SequentialRejector(self.context)
         return cast("RankedRejector", [*with_context, *with_threshold, PixelwiseRejector()][0])
 
+    @property
+    def promised_rejector(self) -> str:
+        """The name of the rejector whose promise is the headline, chosen before any label is seen.
+
+        The first with a threshold and a context; else the first with a threshold; else the first.
+        """
+        names = list(self.rejectors)
+        parts = self.rejectors
+        ranked = [name for name in names if parts[name].has_threshold]
+        return [*(name for name in ranked if parts[name].needs_context), *ranked, *names][0]
+
     def acting(self, rejector: Rejector) -> Rejector:
         """Return what a rejector comes to: with a context of weight 0, rejection without it."""
         idle = self.context is not None and self.context.is_idle
@@ -283,7 +178,7 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         fraction = check_number("fraction", document.get("fraction", 0.1), least=0, most=1)
         check_count("seed", seed, least=0)
         check_count("n_seeds", n_seeds, least=1)
-    varied = _varied_parts(document)
+    varied, promise = _varied_parts(document), document.get("promise")
     plan = Plan(
         document=document,
         title=title,
@@ -294,6 +189,7 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         seed=int(seed),
         n_seeds=int(n_seeds),
         tuning=_tuning(document),
+        promise=None if promise is None else Promise.from_table(promise),
         **varied,
     )
     names = _list(document.get("baselines", ()), "baselines")

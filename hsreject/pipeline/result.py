@@ -24,6 +24,7 @@ from hsreject.files import (
     alone_in,
     check_folder,
     complete_folder,
+    is_empty,
     made_folder,
     reason,
     replacing,
@@ -33,6 +34,7 @@ from hsreject.io.netcdf import write_dataset
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.pipeline.plan import Plan
+from hsreject.pipeline.promising import promise_attrs
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
 from hsreject.report.evaluation import evaluate
@@ -77,6 +79,7 @@ class SeedResult:
     tried: xr.Dataset | None  # the candidates of the tuning, best first
     context_is_idle: bool  # its weight is 0, so that rejection is that of the classifier alone
     at_points: Mapping[str, xr.Dataset]  # maps of every operating point, where labels vary
+    promise: xr.Dataset | None = None  # what can be promised of each rejector, dims (rejector,)
 
 
 def result_dataset(
@@ -103,6 +106,11 @@ def result_dataset(
         pieces.append(first.tried.rename({name: f"tuning_{name}" for name in first.tried}))
         chosen = [str(r.tried["settings"].values[0]) for r in results.values() if r.tried]
         pieces.append(xr.Dataset({"chosen_settings": (SEED, chosen)}))
+    words: dict[str, str] = {}
+    if first.promise is not None:
+        promises = [r.promise for r in results.values() if r.promise is not None]
+        pieces.append(xr.concat(promises, dim=xr.Variable(SEED, list(results))))
+        words = promise_attrs(pieces[-1], plan.promised_rejector)
     return xr.Dataset(
         {name: array for piece in pieces for name, array in piece.data_vars.items()},
         coords={name: coord for piece in pieces for name, coord in piece.coords.items()},
@@ -111,6 +119,7 @@ def result_dataset(
             "configuration": config_text(plan.document),
             "seed": plan.seed,
             "fraction": plan.fraction,
+            **words,
             **hashes,
             **{f"{VERSION}{name}": text for name, text in _versions().items()},
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -13,11 +14,13 @@ import numpy as np
 import xarray as xr
 from dask.base import tokenize
 
+from hsreject.errors import HsrejectWarning, InputError
 from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.measures.reliability import expected_calibration_error
 from hsreject.pipeline.config import read_document, with_settings
 from hsreject.pipeline.plan import CARRIED_ROW, CONTEXT_ROW, Plan, make_plan
+from hsreject.pipeline.promising import Promise, promise_of, set_apart
 from hsreject.pipeline.result import (
     STAGES,
     SeedResult,
@@ -78,6 +81,9 @@ def run(
         points of the first seed on the test pixels lie along `operating_point`, with the system of
         each point in `system_of_point`. In the summary `map_...` is said of the maps as delivered,
         with 95 % intervals from resampled blocks. `stage_seconds` of each `stage` are its own.
+        With a [promise], `promise_sample` (y, x) are the pixels set apart for it, `promise_...` by
+        (seed, rejector) what was certified and what came of it on the others, and the attribute
+        `promise_statement` says it in a sentence.
 
     Examples
     --------
@@ -145,18 +151,25 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
             systems.setdefault(CONTEXT_ROW, _context_alone(mapped, split))
         systems[name] = _rejected(mapped, rejector, name, stages, split, explored=explored)
     rejections = {name: systems[name].data for name in plan.rejectors}
-    others = {
-        name: _mapped(other, stages, split, prefix=f"{name}-")
-        for name, other in plan.baselines.items()
-    }
+    for name, baseline in plan.baselines.items():
+        try:
+            systems[name] = _compared(name, baseline, stages, split)
+        except InputError as error:  # such as more components than the scene has bands
+            warnings.warn(
+                f"The baseline '{name}' is left out, because it cannot be computed: {error}",
+                HsrejectWarning,
+                stacklevel=3,
+            )
     if plan.carried is not plan:
-        others[CARRIED_ROW] = _mapped(
-            plan.carried, stages, split, prefix="carried-", after=mapped.pixelwise
+        systems[CARRIED_ROW] = _compared(
+            CARRIED_ROW, plan.carried, stages, split, prefix="carried", after=mapped.pixelwise
         )
-    for name, other in others.items():
-        systems[name] = _rejected(other, other.plan.ranking, name, stages, split)
     maps = mapped.context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
     maps = maps.drop_vars(CLASS_P_VALUE, errors="ignore")  # as large as the class probabilities
+    promise = None
+    if plan.promise is not None:
+        maps["promise_sample"] = set_apart(split.data["test"], seed)
+        promise = _promises(plan.promise, mapped, systems, stages, split, maps["promise_sample"])
     acting = [mapped.plan.acting(rejector) for rejector in mapped.plan.rejectors.values()]
     maps["has_threshold"] = REJECTOR, [rejector.has_threshold for rejector in acting]
     return SeedResult(
@@ -166,7 +179,26 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
         None if mapped.tuned is None else mapped.tuned.data,
         context_is_idle=mapped.plan.context is not None and mapped.plan.context.is_idle,
         at_points={n: s.at_points for n, s in systems.items() if s.at_points is not None},
+        promise=promise,
     )
+
+
+def _promises(
+    promise: Promise,
+    mapped: _Mapped,
+    systems: Mapping[str, System],
+    stages: Stages,
+    split: Stage,
+    sample: xr.DataArray,
+) -> xr.Dataset:
+    """Return what can be promised of each rejector, dims (rejector,)."""
+    plan, found = mapped.plan, []
+    for name, rejector in plan.rejectors.items():
+        acting, maps = plan.acting(rejector), systems[name].data
+        if not acting.has_threshold:
+            maps = stages.maps_at_points(acting, mapped.evidence(rejector), split, maps)
+        found.append(promise_of(promise, maps, split.data["test"], sample))
+    return xr.concat(found, dim=xr.Variable(REJECTOR, list(plan.rejectors)))
 
 
 def _mapped(
@@ -199,6 +231,20 @@ def _mapped(
             plan.context, pixelwise, name=f"{prefix}context", tuned=tuned
         )
     return _Mapped(plan, tuned, pixelwise, context)
+
+
+def _compared(
+    name: str,
+    plan: Plan,
+    stages: Stages,
+    split: Stage,
+    *,
+    prefix: str | None = None,
+    after: Stage | None = None,
+) -> System:
+    """Return a system to compare with: a plan, and the ranking that says most."""
+    mapped = _mapped(plan, stages, split, prefix=f"{prefix or name}-", after=after)
+    return _rejected(mapped, mapped.plan.ranking, name, stages, split)
 
 
 def _rejected(

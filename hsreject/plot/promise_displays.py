@@ -90,7 +90,8 @@ class CertificateDisplay:
         if not passed.all():
             ax.axvspan(coverage[-1], 1, color="0.93", zorder=0, linewidth=0)
             middle, across = (coverage[-1] + 1) / 2, ax.get_xaxis_transform()
-            ax.text(middle, 0.03, "not tested", transform=across, **_INSIDE)
+            if coverage[-1] < 0.8:  # else there is no room for it
+                ax.text(middle, 0.03, "not tested", transform=across, **_INSIDE)
         outcome = "nothing certified"
         if made.threshold is not None:
             ax.axvline(made.coverage, color=BETTER, linewidth=1.0, zorder=1)

@@ -111,7 +111,7 @@ class Certificate:
         )
 
     def to_json(self) -> str:
-        """Return the certificate as JSON; :meth:`read` is the inverse."""
+        """Return the certificate as JSON; :meth:`from_json` is the inverse."""
         entries = asdict(self)
         if math.isnan(self.upper_bound):
             entries["upper_bound"] = None
@@ -124,19 +124,24 @@ class Certificate:
             work.write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Return the certificate that :meth:`to_json` wrote."""
+        entries = json.loads(text)
+        if entries.pop("format") != _FORMAT:
+            raise KeyError
+        names = {field.name for field in fields(cls)}
+        known = {name: value for name, value in entries.items() if name in names}
+        known["tests"] = tuple(TestedPoint(**test) for test in known["tests"])
+        known["shape"] = tuple(known["shape"])
+        if known["upper_bound"] is None:
+            known["upper_bound"] = math.nan
+        return cls(**known)
+
+    @classmethod
     def read(cls, path: str | PathLike[str]) -> Certificate:
         """Return the certificate in a JSON file."""
         try:
-            entries = json.loads(existing(path).read_text(encoding="utf-8"))
-            if entries.pop("format") != _FORMAT:
-                raise KeyError
-            names = {field.name for field in fields(cls)}
-            known = {name: value for name, value in entries.items() if name in names}
-            known["tests"] = tuple(TestedPoint(**test) for test in known["tests"])
-            known["shape"] = tuple(known["shape"])
-            if known["upper_bound"] is None:
-                known["upper_bound"] = math.nan
-            return cls(**known)
+            return cls.from_json(existing(path).read_text(encoding="utf-8"))
         except (ValueError, KeyError, TypeError, AttributeError):
             raise FileError(
                 f"{path} is not a certificate. Give the certificate.json of 'hsreject certify'."

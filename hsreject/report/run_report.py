@@ -18,6 +18,7 @@ from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.explorer import write_explorer
 from hsreject.report.findings import Pictures
 from hsreject.report.page import Fact, Headline, Picture, Section, Table, write_page
+from hsreject.report.promise_section import promise_sections
 from hsreject.schema import (
     AT_FRACTION,
     CANDIDATE,
@@ -105,6 +106,7 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
             "Measured on the test pixels, which nothing has learned from.",
             tables=(_system_table(dataset, alike), *findings.class_tables(evaluation)),
         ),
+        *promise_sections(dataset, folder / "figures"),
         findings.where(
             evaluation,
             drawn,
@@ -221,8 +223,7 @@ def run_statement(dataset: xr.Dataset) -> str:
     """Return what the map of a run is worth, and what was chosen, in a few sentences."""
     main = shown_rejector(dataset, alike_rejectors(dataset))
     said = findings.statement(_evaluation(dataset, main))
-    promise = str(dataset.attrs.get("promise_statement", ""))
-    return " ".join(filter(None, (said, promise, chosen_in_words(dataset))))
+    return " ".join(filter(None, (said, chosen_in_words(dataset))))
 
 
 def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headline:

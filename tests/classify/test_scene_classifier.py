@@ -206,7 +206,15 @@ def test_support_vector_machine_is_scikit_learns() -> None:
     folds = StratifiedKFold(3, shuffle=True, random_state=0)  # the rarest class has 3
     reference = CalibratedClassifierCV(machines, ensemble=False, cv=folds).fit(samples, targets)
     model = CLASSIFIERS.create("svm").fit(samples, targets)
-    np.testing.assert_array_equal(model.predict_proba(samples), reference.predict_proba(samples))
+    queries = random.normal(size=(400, 4)) + random.integers(0, 3, (400, 1))
+    found, sigmoids = model.predict_proba(queries), reference.predict_proba(queries)
+    label = SVC(C=10.0).fit(samples, targets).predict(queries)
+    np.testing.assert_array_equal(model.predict(queries), label)
+    np.testing.assert_array_equal(found.astype(np.float32).argmax(axis=1), label)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    agree = sigmoids.argmax(axis=1) == label
+    assert 0 < (~agree).sum() < 100  # both are there
+    np.testing.assert_allclose(found[agree], sigmoids[agree], atol=1e-3)
     with pytest.raises(InputError, match="class 7 has one"):
         CLASSIFIERS.create("svm").fit(np.eye(5), [1, 1, 2, 2, 7])
     with pytest.raises(InputError, match="n_folds"):

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import hsreject as hr
-from hsreject.errors import FileError
+from hsreject.errors import FileError, HsrejectWarning
 from hsreject.plot import BreakEvenCostDisplay
 from hsreject.report.run_report import run_report, run_statement, write_run_explorer
 from hsreject.schema import REJECTED, class_table, nodata_label
@@ -479,3 +479,11 @@ def test_results_are_replaced_together_or_not_at_all(tmp_path) -> None:
     hr.run(plain, out=out, overwrite=True)
     assert not list(out.glob(".*"))
     assert not list(out.rglob("*margin.*"))  # nothing that this configuration does not make
+
+
+def test_a_baseline_that_cannot_be_computed_is_left_out_and_named() -> None:
+    few = {**SMALL["scene"], "n_bands": 8}  # the paper takes 15 components
+    config = {**SMALL, "scene": few, "rejectors": ["pixelwise"], "baselines": ["paper", "svm"]}
+    with pytest.warns(HsrejectWarning, match=r"'paper' is left out.*n_components"):
+        result = hr.run(config)
+    assert list(result["system"].values) == ["pixelwise", "svm"]

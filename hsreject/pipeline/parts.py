@@ -1,0 +1,135 @@
+"""The parts that a configuration may name: scenes, samplings, baselines, and all registries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import xarray as xr
+
+from hsreject.classify.classifiers import CLASSIFIERS, SupportVectorMachine
+from hsreject.confidence import CONFIDENCES
+from hsreject.context.priors import PRIORS
+from hsreject.context.segsalsa import SOLVERS
+from hsreject.datasets.indian_pines import load_indian_pines
+from hsreject.datasets.scenes import load_scene
+from hsreject.datasets.synthetic import synthetic_scene
+from hsreject.features import FEATURES
+from hsreject.io.labels import open_labels
+from hsreject.io.scene import open_scene
+from hsreject.registry import Registry
+from hsreject.rejection import REJECTORS
+from hsreject.sampling import given_split, sample_blocks, sample_fraction, sample_per_class
+
+Pair = tuple[xr.DataArray, xr.DataArray]
+Sections = Mapping[str, Any]
+
+
+def _files(  # noqa: PLR0913 (all but two are options)
+    path: str,
+    labels: str,
+    *,
+    attribute: str | None = None,
+    variable: str | None = None,
+    labels_variable: str | None = None,
+    band_axis: int | None = None,
+    masks: bool = True,
+    names: Sequence[str] | None = None,
+    align: Literal["exact", "nearest"] = "exact",
+) -> Pair:
+    """Open a scene of your own (a product, ENVI, GeoTIFF, .mat, .npy) and its reference labels.
+
+    Parameters
+    ----------
+    path : str
+        The scene.
+    labels : str
+        Reference labels: a raster, an array, or a vector file.
+    attribute : str, optional
+        Of a vector file: the attribute that holds the class.
+    variable, labels_variable : str, optional
+        Of a .mat file: the name of the array.
+    band_axis : int, optional
+        Of a .mat or .npy array: which axis holds the bands, where the file does not say.
+    masks : bool
+        Whether pixels that the quality masks of a product flag have no data.
+    names : list of str, optional
+        Class names in the order of the label values, where the file has none.
+    align : {"exact", "nearest"}
+        Labels on another grid than the scene are an error, or are reprojected to the nearest
+        pixel.
+    """
+    cube = open_scene(path, variable=variable, band_axis=band_axis, masks=masks)
+    return cube, open_labels(
+        labels, like=cube, attribute=attribute, variable=labels_variable, align=align, names=names
+    )
+
+
+def _fetched(scene: str, *, folder: str | None = None) -> Pair:
+    """Load a well-known scene by its name (see `hsreject fetch`), downloaded on first use."""
+    return load_scene(scene, folder=folder)
+
+
+def _given(labels: xr.DataArray, train: str, test: str, *, seed: int = 0) -> Pair:
+    """Open a split that was published as two label files on the grid of the scene."""
+    del seed  # every sampler gets one; here nothing is drawn
+    return given_split(open_labels(train, like=labels), open_labels(test, like=labels))
+
+
+def _coordinates() -> Sections:
+    """Classify by place alone: a system that is no better may owe its accuracy to the place."""
+    return {"features": ["coordinates"], "classifier": "nearest_neighbor"}
+
+
+def _svm() -> Sections:
+    """Classify scaled bands with support vector machines tuned by cross-validation."""
+    machines = SupportVectorMachine(C=[1.0, 10.0, 100.0, 1e3], gamma=[1e-4, 1e-3, 1e-2, 0.1])
+    return {"features": ["scale"], "classifier": machines}
+
+
+def _paper() -> Sections:
+    """Classify and reject as the paper does: sparse regression on MNF, vector TV, sequential."""
+    return {
+        "features": [{"name": "mnf", "n_components": 15}],
+        "classifier": "smlr",
+        "context": {"prior": "vector_tv", "weight": 2.0},
+        "rejectors": ["sequential"],
+    }
+
+
+SCENES: Registry[Pair] = Registry(
+    "scene",
+    {
+        "files": _files,
+        "indian_pines": load_indian_pines,
+        "synthetic": synthetic_scene,
+        "fetched": _fetched,
+    },
+)
+SAMPLERS: Registry[Pair] = Registry(
+    "sampling",
+    {
+        "per_class": sample_per_class,
+        "fraction": sample_fraction,
+        "blocks": sample_blocks,
+        "given": _given,
+    },
+    supplied=("labels", "seed"),
+)
+BASELINES: Registry[Sections] = Registry(
+    "baseline", {"coordinates": _coordinates, "svm": _svm, "paper": _paper}
+)
+"""What to compare with: the sections of the configuration in which a baseline differs."""
+
+REGISTRIES: dict[str, Registry[Any]] = {
+    "scene": SCENES,
+    "sampling": SAMPLERS,
+    "features": FEATURES,
+    "classifier": CLASSIFIERS,
+    "context": PRIORS,
+    "context solver": SOLVERS,
+    "rejectors": REJECTORS,
+    "rejectors confidence": CONFIDENCES,
+    "baselines": BASELINES,
+}
+"""Everything that a configuration may name, by the section that names it."""

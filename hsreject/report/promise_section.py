@@ -1,0 +1,72 @@
+"""The part of a report that says what can be promised of a run, and what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from hsreject.plot.promise_displays import CertificateDisplay
+from hsreject.plot.style import COLUMN_WIDTH, new_row, save_figure
+from hsreject.promise.certificate import Certificate
+from hsreject.report.page import Picture, Section, Table
+from hsreject.schema import REJECTOR, SEED
+
+ABOUT = (
+    "The promise is about pixels like the reference pixels, not about the unlabelled scene: for "
+    "that, label a random sample of the map (hsreject sample, hsreject certify)."
+)
+"""What a promise on a benchmark is about."""
+
+
+def promise_words(dataset: xr.Dataset) -> str:
+    """Return what is promised, what came of it and which pixels it is about; "" without any."""
+    words = (dataset.attrs.get(f"promise_{name}") for name in ("statement", "evaluation"))
+    said = " ".join(filter(None, words))
+    return f"{said} {ABOUT}" if "promise_evaluation" in dataset.attrs else said
+
+
+def promise_sections(dataset: xr.Dataset, folder: Path) -> list[Section]:
+    """Return the section of the promise, its picture saved into `folder`; none without promise."""
+    words = promise_words(dataset)
+    if not words:
+        return []
+    first = dataset.isel({SEED: 0})
+    chosen = first.sel({REJECTOR: dataset.attrs["promise_rejector"]})
+    folder.mkdir(exist_ok=True)
+    figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
+    made = Certificate.from_json(str(chosen["promise_certificate"].values))
+    CertificateDisplay(made).plot(ax)
+    picture = Picture(
+        save_figure(figure, folder / "promise", dpi=200)[0],
+        f"The certificate, {dataset.attrs['promise_rejector']}",
+        "Coverages are tested from left to right until one test fails; the last that passed is "
+        "certified.",
+    )
+    headings = ("system", "certified", "sampled and kept", "wrong", "kept on the others", "wrong")
+    rows = tuple(_row(first.sel({REJECTOR: name})) for name in dataset[REJECTOR].values)
+    table = Table(
+        (*headings, "outcome"),
+        rows,
+        "A random half of the test pixels is set apart for the promise, and the other half tells "
+        "whether it held. The table of measures is about all test pixels, because no number in it "
+        "is chosen on them.",
+    )
+    return [Section("What can be promised", words, tables=(table,), pictures=(picture,))]
+
+
+def _row(one: xr.Dataset) -> tuple[str, ...]:
+    """Return the row of a rejector."""
+    name = str(one[REJECTOR].values)
+    if not one["promise_coverage"] > 0:
+        return (name, "nothing", *[""] * 5)
+    shares = [
+        ""
+        if np.isnan(one[f"promise_{column}"])
+        else f"{100 * float(one[f'promise_{column}']):.1f} %"
+        for column in ("coverage", "kept_share", "kept_error")
+    ]
+    kept, wrong = (str(int(one[f"promise_{count}"])) for count in ("n_kept", "n_wrong"))
+    outcome = "held" if one["promise_held"] else "did not hold"
+    return name, shares[0], kept, wrong, *shares[1:], outcome

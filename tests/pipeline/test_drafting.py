@@ -1,0 +1,146 @@
+"""What `hsreject init` makes of files: a configuration that runs, whatever they leave open."""
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+from scipy.io import savemat
+
+import hsreject as hr
+from hsreject.errors import InputError
+from hsreject.pipeline.config import read_document
+from hsreject.pipeline.drafting import draft_configuration
+from hsreject.pipeline.plan import make_plan
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=10)
+
+
+def drafted(tmp_path, *files, **options):
+    """Return the plan and the scene table of a draft, which both can be read back."""
+    draft = draft_configuration(*files, **options)
+    (tmp_path / "my.toml").write_text(draft.text, encoding="utf-8")
+    document = read_document(tmp_path / "my.toml")
+    return draft, make_plan(document), document
+
+
+def test_a_georeferenced_raster_and_its_labels(tmp_path, scene) -> None:
+    cube, labels = scene
+    cube.rio.to_raster(tmp_path / "scene.tif")
+    hr.write_map(labels, tmp_path / "labels.tif")
+    draft, plan, document = drafted(tmp_path, tmp_path / "scene.tif", tmp_path / "labels.tif")
+    assert set(document["scene"]) == {"name", "path", "labels"}
+    assert list(plan.rejectors) == ["sequential", "joint"]
+    assert isinstance(plan.model, hr.AutoClassifier)
+    assert plan.promise.max_error == 0.05
+    assert "EPSG:32633" in draft.text
+    table = hr.schema.class_table(labels)
+    for value, name in zip(table.values, table.names, strict=True):
+        count = int((labels == value).sum())
+        assert any(
+            line.split()[1:] == [str(value), *name.split(), str(count)]
+            for line in draft.text.splitlines()
+        )
+    found, reference = plan.load()
+    np.testing.assert_array_equal(found.values, cube.values)
+    np.testing.assert_array_equal(reference.values, labels.values)
+
+
+def test_labels_on_another_grid_are_aligned(tmp_path, scene) -> None:
+    cube, labels = scene
+    cube.rio.to_raster(tmp_path / "scene.tif")
+    hr.write_map(labels[4:30, 2:30], tmp_path / "labels.tif")
+    draft, plan, document = drafted(tmp_path, tmp_path / "scene.tif", tmp_path / "labels.tif")
+    assert document["scene"]["align"] == "nearest"
+    assert any("another grid" in note for note in draft.notes)
+    np.testing.assert_array_equal(plan.load()[1][4:30, 2:30], labels[4:30, 2:30])
+
+
+def test_arrays_of_a_matlab_file_are_told_apart_by_their_shape(tmp_path, scene) -> None:
+    cube, labels = scene
+    values = np.nan_to_num(cube.values)
+    arrays = {"before": values[:4], "cube": values, "gt": labels.values, "kernel": np.eye(5)}
+    savemat(tmp_path / "all.mat", arrays)  # bands first, which MATLAB scenes seldom are
+    draft, plan, document = drafted(tmp_path, tmp_path / "all.mat", tmp_path / "all.mat")
+    assert document["scene"]["variable"] == "cube"
+    assert document["scene"]["labels_variable"] == "gt"
+    assert document["scene"]["band_axis"] == 0
+    assert any("before" in note and "variable" in note for note in draft.notes)
+    found, reference = plan.load()
+    np.testing.assert_array_equal(found.values, values)
+    np.testing.assert_array_equal(reference.values, labels.values)
+    _, _, document = drafted(tmp_path, *[tmp_path / "all.mat"] * 2, variable="before")
+    assert document["scene"]["variable"] == "before"
+
+
+def polygons(labels, **columns) -> gpd.GeoDataFrame:
+    """Return one square for each of some labelled pixels, with their class as text."""
+    rows, cols = np.nonzero(labels.values)
+    rows, cols = rows[::7], cols[::7]
+    x, y = labels.x.values[cols], labels.y.values[rows]
+    half = abs(labels.x.values[1] - labels.x.values[0]) / 2
+    squares = shapely.box(x - half, y - half, x + half, y + half)
+    names = np.array(["", "corn", "soil", "water"])[labels.values[rows, cols]]
+    frame = {"id": np.arange(len(x)), "area": np.linspace(0, 1, len(x)), "landcover": names}
+    return gpd.GeoDataFrame(
+        frame | {name: values[: len(x)] for name, values in columns.items()},
+        geometry=squares,
+        crs=labels.rio.crs,
+    )
+
+
+def test_the_attribute_with_the_class_is_found_and_named(tmp_path, scene) -> None:
+    cube, labels = scene
+    cube.rio.to_raster(tmp_path / "scene.tif")
+    surveyor = np.array(["ann", "bob"] * 500)
+    polygons(labels, surveyor=surveyor).to_file(tmp_path / "fields.gpkg")
+    files = tmp_path / "scene.tif", tmp_path / "fields.gpkg"
+    draft, plan, document = drafted(tmp_path, *files)
+    assert document["scene"]["attribute"] == "landcover"
+    assert any("landcover" in note and "surveyor" in note for note in draft.notes)
+    assert not any("'id'" in note or "area" in note for note in draft.notes)
+    assert hr.schema.class_table(plan.load()[1]).names == ("corn", "soil", "water")
+    assert drafted(tmp_path, *files, attribute="surveyor")[2]["scene"]["attribute"] == "surveyor"
+    polygons(labels).drop(columns="landcover").to_file(tmp_path / "bare.gpkg")
+    with pytest.raises(InputError, match=r"No attribute.*id, area"):
+        draft_configuration(files[0], tmp_path / "bare.gpkg")
+
+
+@pytest.mark.parametrize(("size", "n_per_class"), [(30, 10), (600, 25), (4000, 50)])
+def test_the_training_pixels_suit_the_classes(tmp_path, size, n_per_class) -> None:
+    labels = np.zeros((100, 150), dtype=np.uint8)
+    labels.flat[: 3 * size] = np.repeat([1, 2, 3], size)
+    labels.flat[-13:] = [*[4] * 12, 5]
+    np.save(tmp_path / "labels.npy", labels)
+    np.save(tmp_path / "scene.npy", np.random.default_rng(0).uniform(size=(100, 150, 4)))
+    files = tmp_path / "scene.npy", tmp_path / "labels.npy"
+    draft, _, document = drafted(tmp_path, *files)
+    assert document["sampling"] == {"name": "per_class", "n_per_class": n_per_class}
+    assert "give half: class 4" in draft.text
+    assert "cannot be learned: class 5" in draft.text
+
+
+def test_names_cannot_break_out_of_their_comment(tmp_path, scene) -> None:
+    cube, labels = scene
+    cube.rio.to_raster(tmp_path / "scene.tif")
+    names = ["corn\nfraction = 0.9", 'so"il', "wa\rter"]
+    named = hr.schema.attach_classes(labels, hr.ClassTable.from_names(names))
+    hr.write_map(named, tmp_path / "labels.tif")
+    _, plan, _ = drafted(tmp_path, tmp_path / "scene.tif", tmp_path / "labels.tif")
+    assert plan.fraction == 0.1
+
+
+def test_what_cannot_be_a_scene_with_labels_is_refused(tmp_path, scene) -> None:
+    cube, labels = scene
+    cube.rio.to_raster(tmp_path / "scene.tif")
+    hr.write_map(labels, tmp_path / "labels.tif")
+    with pytest.raises(InputError, match="scene first"):
+        draft_configuration(tmp_path / "labels.tif", tmp_path / "scene.tif")
+    np.save(tmp_path / "one.npy", (labels.values == 1).astype(np.uint8))
+    with pytest.raises(InputError, match="fewer than two classes"):
+        draft_configuration(tmp_path / "scene.tif", tmp_path / "one.npy")
+    np.save(tmp_path / "small.npy", labels.values[:9])
+    with pytest.raises(InputError, match="do not fit"):
+        draft_configuration(tmp_path / "scene.tif", tmp_path / "small.npy")
