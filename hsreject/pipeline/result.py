@@ -256,7 +256,7 @@ def _begin(folder: Path, document: Mapping[str, Any]) -> None:
     try:
         # what a killed run was writing
         for left in (*folder.glob(f"{PARTIAL}*"), *(folder / STAGES).rglob(f"{PARTIAL}*")):
-            shutil.rmtree(left)
+            shutil.rmtree(left, ignore_errors=True)  # one may lie inside another
         if not (folder / CONFIG).exists():  # else it belongs to the maps that are there
             with replacing(folder / CONFIG, overwrite=False) as part:
                 part.write_text(config_text(document), encoding="utf-8")
