@@ -10,7 +10,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # From the bottom up. A name is a module or a package directly under hsreject.
 LAYERS = (
     {"errors"},
-    {"progress", "registry", "classes", "compilation", "threads", "files"},
+    {"progress", "registry", "classes", "compilation", "threads", "files", "keys"},
     {"schema"},
     {"confidence", "sampling"},
     {"io"},

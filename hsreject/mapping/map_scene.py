@@ -178,7 +178,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     trained = model if isinstance(model, MapModel) else open_map_model(model)
     known = None if goal.name == FRACTION else _known_threshold(trained, goal, certified)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
-    kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
+    with telling_of_lost_workers():
+        kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
     reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
     blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
     cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))

@@ -6,7 +6,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ import tomli_w
 import xarray as xr
 
 from hsreject import __version__
-from hsreject.errors import FileError, HsrejectError
+from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import (
     MANIFEST,
     PARTIAL,
@@ -270,7 +270,8 @@ def _check_own(folder: Path, document: Mapping[str, Any]) -> None:
     if not folder.is_dir() or is_empty(folder):
         return
     remedy = "Choose another folder, or allow overwriting (--overwrite, in Python overwrite=True)"
-    if not (folder / STAGES).is_dir() or not (folder / CONFIG).is_file():
+    begun = {entry.name for entry in folder.iterdir()} <= {CONFIG}  # a run that was stopped at once
+    if not begun and not ((folder / STAGES).is_dir() and (folder / CONFIG).is_file()):
         raise FileError(
             f"The folder {folder} holds files that were not made by a run of hsreject. {remedy}: "
             "they stay, but for those whose names the run needs."
@@ -309,7 +310,8 @@ def write_outputs(
         progress("writing", 2, 4)
         run_report(dataset, work)
         progress("writing", 3, 4)
-        write_run_explorer(dataset, work, *explored)
+        with suppress(InputError):  # such as confidences that are all equal: no page, but maps
+            write_run_explorer(dataset, work, *explored)
     progress("writing", 4, 4)
 
 

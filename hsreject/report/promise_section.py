@@ -30,7 +30,7 @@ def promise_words(dataset: xr.Dataset) -> str:
 def promise_sections(dataset: xr.Dataset, folder: Path) -> list[Section]:
     """Return the section of the promise, its picture saved into `folder`; none without promise."""
     words = promise_words(dataset)
-    if not words:
+    if "promise_certificate" not in dataset:
         return []
     first = dataset.isel({SEED: 0})
     chosen = first.sel({REJECTOR: dataset.attrs["promise_rejector"]})

@@ -130,7 +130,7 @@ def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_pat
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:
-    monkeypatch.setattr("hsreject.mapping.blocks.SECONDS_TO_CONNECT", 0.5)
+    monkeypatch.setattr("hsreject.mapping.schedulers.SECONDS_TO_CONNECT", 0.5)
     usual = {"--model": files["model"], "--out": tmp_path / "out", "--fraction": 0.1}
     for changes, message in (
         ({"--fraction": None}, "exactly one of fraction, threshold, accuracy"),

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 import hsreject as hr
 from hsreject.errors import FileError, HsrejectWarning
 from hsreject.plot import BreakEvenCostDisplay
-from hsreject.report.run_report import run_report, run_statement, write_run_explorer
+from hsreject.report.run_report import run_report, write_run_explorer
 from hsreject.schema import REJECTED, class_table, nodata_label
 
 SMALL = {
@@ -241,7 +241,6 @@ def test_a_promise_is_in_the_headline_and_a_tick_in_the_explorer(finished, tmp_p
     run_report(promised, tmp_path)
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "Few are wrong." in page[: page.index("<section>")]
-    assert "Few are wrong." in run_statement(promised)
     cube, _ = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
     write_run_explorer(promised.drop_sel(rejector="joint"), tmp_path, cube, {})
     page = (tmp_path / "explorer.html").read_text("utf-8")
@@ -316,7 +315,7 @@ def test_functions_are_told_apart_among_finished_stages(tmp_path) -> None:
 
     run_stages(configured(all_bands), tmp_path)
     assert accuracy(one_band, tmp_path) == accuracy(one_band) < accuracy(all_bands)
-    assert len(kept_stages(tmp_path, "classifier-*")) == 2
+    assert not kept_stages(tmp_path, "classifier-*")  # the code of functions may be edited
 
 
 CODE = """
@@ -343,8 +342,7 @@ def test_changed_code_is_not_taken_for_what_it_was(tmp_path, monkeypatch) -> Non
         model = make_pipeline(FunctionTransformer(code.bands), LinearDiscriminantAnalysis())
         config = {"scene": SMALL["scene"], "classifier": model, "context": {"prior": code.Smooth()}}
         run_stages(config | {"rejectors": ["sequential"]}, tmp_path / "out")
-    assert len(kept_stages(tmp_path / "out", "classifier-*")) == 2
-    assert len(kept_stages(tmp_path / "out", "context-*")) == 3
+    assert not kept_stages(tmp_path / "out")
 
 
 def test_nothing_is_kept_of_what_has_no_key(tmp_path) -> None:

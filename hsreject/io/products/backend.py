@@ -50,4 +50,5 @@ class HsrejectBackend(BackendEntrypoint):
         cube = open_scene(
             filename_or_obj, chunks="auto", variable=variable, band_axis=band_axis, masks=masks
         )
+        cube.encoding.pop("preferred_chunks", None)  # the chunks are multiples of these already
         return cube.to_dataset(name="cube").drop_vars(drop_variables or [], errors="ignore")
