@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-COMMAND = "-m tests.fault_drill --rounds 6 --seed 2 --tasks map write_map"
+COMMAND = "-m tests.fault_drill --rounds 4 --seed 2 --tasks map write_map"
 
 
 def test_what_is_stopped_goes_on_to_the_same_files() -> None:
