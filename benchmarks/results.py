@@ -8,6 +8,8 @@ pixels count as errors). The table goes to the screen and to ``docs/results.md``
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -179,12 +181,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=METHODS, default=list(METHODS))
     parser.add_argument("--out", type=Path, default=DEFAULT_PATH)
     options = parser.parse_args()
+    chosen = shlex.join(sys.argv[1:])
     seeds = range(options.first, options.first + options.seeds)
     lines = [
         "# Results",
         "",
         f"Mean and standard error over {len(seeds)} draws (seeds {seeds[0]} to {seeds[-1]}) of ten "
-        "training pixels per class, made by `make results`. OA: overall accuracy. A(0.1): "
+        f"training pixels per class, made by `python -m benchmarks.results {chosen}`. OA: overall "
+        "accuracy. A(0.1): "
         "accuracy of what is kept when a tenth is rejected. max Q: best classification quality. "
         "AURC: area under the risk-coverage curve, lower is better. ECE: expected calibration "
         "error, empty where a confidence is a rank. Blocks: training and test pixels lie in "
