@@ -47,6 +47,7 @@ import numpy as np
 import hsreject as hr
 probability = np.random.default_rng(0).dirichlet(np.full(5, 0.3), (60, 70)).transpose(2, 0, 1)
 hr.SegSALSA, hr.VectorTV  # numba is imported with them, and drops interrupts meanwhile
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
 pressed = 0
 threading.Timer(float(os.environ["DELAY"]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:

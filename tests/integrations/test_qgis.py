@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -58,6 +59,8 @@ def ask(qgis_python, tmp_path):
             [qgis_python, session, question, answer],
             env={**OFF_SCREEN, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)},
             capture_output=True,
+            # what cancels work is ignored in background jobs
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             text=True,
             check=False,
         )
