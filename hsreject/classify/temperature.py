@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,27 +36,18 @@ def log_loss(scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray) ->
     return float(-np.average(own, weights=weight))
 
 
-def brier_loss(scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray) -> float:
-    """Return the weighted mean Brier score of softmax(scores)."""
-    return float(np.average(brier_scores(softmax(scores, axis=1), codes), weights=weight))
-
-
 def best_temperature(
-    scores: FloatArray,
-    codes: NDArray[np.intp],
-    weight: FloatArray | None = None,
-    *,
-    loss: Callable[[FloatArray, NDArray[np.intp], FloatArray], float] = log_loss,
+    scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray | None = None
 ) -> float:
-    """Return the temperature T in [0.1, 10] with the smallest loss of softmax(scores / T).
+    """Return the temperature T in [0.1, 10] with the smallest log-loss of softmax(scores / T).
 
-    `scores` (sample, category) are of samples that the model was not trained on. Log-loss is convex
+    `scores` (sample, category) are of samples that the model was not trained on. It is convex
     in 1 / T, so its minimum is the only one (Guo, Pleiss, Sun and Weinberger, "On calibration of
     modern neural networks", ICML 2017).
     """
     weight = np.ones(len(codes)) if weight is None else weight
     found = minimize_scalar(
-        lambda inverse: loss(scores * inverse, codes, weight),
+        lambda inverse: log_loss(scores * inverse, codes, weight),
         bounds=(1 / _HOTTEST, 1 / _COLDEST),
         method="bounded",
         options={"xatol": 1e-6},
