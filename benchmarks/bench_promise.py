@@ -79,7 +79,7 @@ def redraws(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return (broken, coverage) of certificates and naive choices, and the oracle's coverage."""
     label, confidence = ranking["label"], ranking["confidence"]
-    inside = truth.values > 0
+    inside = (truth.values > 0) & np.isfinite(confidence.values)  # some pixels have no data
     sure, wrong = confidence.values[inside], (label.values != truth.values)[inside]
     thresholds = np.unique(sure)
     order = np.argsort(sure)
@@ -102,7 +102,7 @@ def redraws(
 def halves(ranking: xr.Dataset, truth: xr.DataArray, max_error: float, *, unsampled: bool) -> float:
     """Return how often the pixels outside a sample of half of them break the promise."""
     label, confidence = ranking["label"], ranking["confidence"]
-    inside = truth.values > 0
+    inside = (truth.values > 0) & np.isfinite(confidence.values)  # some pixels have no data
     wrong, broken = label.values != truth.values, 0
     for seed in range(N_HALVES):
         sample = hr.draw_sample(label, int(inside.sum()) // 2, seed=seed).with_reference(truth)
