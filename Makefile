@@ -59,4 +59,4 @@ $(DOCS_STAMP): $(STAMP)
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) build dist docs/_build docs/gallery docs/notebooks docs/reference/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) build dist docs/_build docs/gallery docs/notebooks docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis
