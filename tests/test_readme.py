@@ -12,19 +12,12 @@ import pytest
 import rasterio
 
 import hsreject as hr
+from tests import pages
 from tests.cli.calling import call
+from tests.pages import ROOT
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
-
-
-def commands() -> list[list[str]]:
-    lines = "".join(blocks("sh")).splitlines()
-    return [line.partition("#")[0].split() for line in lines if line.strip()]
+README = ROOT / "README.md"
+COMMANDS = pages.commands(README)
 
 
 def run(*arguments: str, folder: Path) -> str:
@@ -52,8 +45,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_the_python_example_runs(folder) -> None:
-    (script,) = blocks("python")
-    said = run("-W", "error", "-c", script, folder=folder)
+    (script,) = pages.blocks(README, "python")
+    said = run("-W", "error", "-c", script.source, folder=folder)
     overall, kept, share = (float(line.split()[-1]) for line in said.splitlines())
     assert 0.6 < overall < kept < 1  # rejecting the least sure pixels must help
     assert 0 < share < 1
@@ -63,10 +56,10 @@ def test_the_python_example_runs(folder) -> None:
 
 @pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")  # of a scene without bands
 def test_the_command_lines_run_in_their_order(folder, monkeypatch, capsys) -> None:
-    named = {line[1] for line in commands() if line[0] == "hsreject"}
+    named = {line[1] for line in COMMANDS if line[0] == "hsreject"}
     assert named == {"run", "info", "evaluate", "train", "map", "config", "fetch"}
     monkeypatch.chdir(folder)
-    for program, *words in commands():
+    for program, *words in COMMANDS:
         if program == "hsreject":
             assert call(*words) == 0, capsys.readouterr().err
         elif program == "python":
@@ -81,12 +74,12 @@ def test_the_command_lines_run_in_their_order(folder, monkeypatch, capsys) -> No
 def test_make_commands_are_targets_that_ci_runs() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
-    wanted = [line for line in commands() if line[0] == "make"]
+    wanted = [line for line in COMMANDS if line[0] == "make"]
     assert wanted == [["make", "demo"], ["make", "test"]]
     for line in wanted:
         assert re.search(rf"^{line[1]}:", makefile, flags=re.MULTILINE)
         assert " ".join(line) in ci
-    assert {line[0] for line in commands()} == {"make", "hsreject", "python"}
+    assert {line[0] for line in COMMANDS} == {"make", "hsreject", "python"}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "data/README.md"])
