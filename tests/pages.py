@@ -16,7 +16,9 @@ class Block(NamedTuple):
 
 def blocks(page: Path, language: str) -> list[Block]:
     text = page.read_text("utf-8")
-    found = re.finditer(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    pattern = rf"^```{language}\n(.*?)^```"
+    found = list(re.finditer(pattern, text, flags=re.DOTALL | re.MULTILINE))
+    assert len(found) == text.count(f"```{language}\n"), f"{page}: a block is indented, or open"
     return [Block(match[1], text.count("\n", 0, match.start(1))) for match in found]
 
 
