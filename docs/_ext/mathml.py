@@ -22,7 +22,7 @@ def draw(translator: HTML5Translator, node: nodes.math | nodes.math_block) -> No
         formula = translator.encode(node.astext())
     if block:
         anchor = f' id="{node["ids"][0]}"' if node["ids"] else ""
-        formula = f'<div class="math"{anchor}>{formula}</div>\n'
+        formula = f'<div class="formula"{anchor}>{formula}</div>\n'
     translator.body.append(formula)
     raise nodes.SkipNode
 
