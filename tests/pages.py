@@ -23,6 +23,7 @@ def blocks(page: Path, language: str) -> list[Block]:
 
 
 def commands(page: Path) -> list[list[str]]:
-    """Return the words of every line of the shell blocks, without comments."""
-    lines = "".join(block.source for block in blocks(page, "sh")).splitlines()
+    """Return the words of every command in the shell blocks, without comments."""
+    text = "".join(block.source for block in blocks(page, "sh"))
+    lines = text.replace("\\\n", " ").splitlines()
     return [words for line in lines if (words := line.partition("#")[0].split())]
