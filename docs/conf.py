@@ -89,11 +89,11 @@ sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("hsreject",),
     "reference_url": {"hsreject": None},
-    "remove_config_comments": True,
-    "show_memory": False,
-    "plot_gallery": True,
+    "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "min_reported_time": 3600,  # how long a picture took here says little
+    "show_signature": False,
 }
 
 NOTEBOOKS = HERE / "notebooks"  # Sphinx takes pages from this folder only
