@@ -54,6 +54,7 @@ html_sidebars = {"index": [], "results": [], "architecture": []}
 # ------------------------------------------------------------------------------------ public names
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc says them in words
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
