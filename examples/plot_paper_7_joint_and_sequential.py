@@ -20,7 +20,7 @@ probability = model.fit(cube, train).predict_proba(cube)
 context = hr.SegSALSA(hr.VectorTV(weight=2))
 rejectors = {
     "sequential": hr.SequentialRejector(context),
-    "joint": hr.JointRejector(context, n_points=20),
+    "joint": hr.JointRejector(context, n_points=12),
 }
 curves = {name: r.operating_points(probability, test) for name, r in rejectors.items()}
 hr.plot.RejectionCurveDisplay.from_curves(curves, isolated=["joint"]).plot()
