@@ -27,7 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery/*.ipynb", "**sg_execution_times.rst"]
+exclude_patterns = ["_build", "gallery/*.ipynb", "**sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "code"  # numpydoc writes names in single backticks
@@ -49,7 +49,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "results": [], "architecture": []}
+html_sidebars = {"index": [], "results": [], "benchmarks": []}
 
 # ------------------------------------------------------------------------------------ public names
 
@@ -71,7 +71,7 @@ def setup(app):
 
 # ------------------------------------------------------------------- pages, pictures and notebooks
 
-myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # the notebooks are stored with their pictures; tests keep them fresh
 
@@ -85,8 +85,6 @@ plot_pre_code = "import numpy as np\nimport hsreject as hr\n"
 sphinx_gallery_conf = {
     "examples_dirs": str(ROOT / "examples"),
     "gallery_dirs": "gallery",
-    "filename_pattern": r"/plot_",
-    "ignore_pattern": r"^(?!plot_)",  # longer scripts with options of their own
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("hsreject",),
     "reference_url": {"hsreject": None},
@@ -97,9 +95,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
 }
 
-NOTEBOOKS = HERE / "notebooks"  # Sphinx takes pages from this folder only
-NOTEBOOKS.mkdir(exist_ok=True)
-for notebook in (ROOT / "notebooks").glob("*.ipynb"):
-    copy = NOTEBOOKS / notebook.name
-    if not copy.exists() or copy.read_bytes() != notebook.read_bytes():
-        shutil.copyfile(notebook, copy)
+# Sphinx takes pages from this folder only; copies keep their dates, and are read only when changed
+shutil.rmtree(HERE / "notebooks", ignore_errors=True)
+shutil.copytree(
+    ROOT / "notebooks", HERE / "notebooks", ignore=shutil.ignore_patterns(".ipynb_checkpoints")
+)

@@ -10,20 +10,17 @@ measure                definition                                 where the defi
 rejected fraction      :math:`r = (AR + MR) / n`                  never
 nonrejected accuracy   :math:`A = AN / (AN + MN)`                 everything rejected: NaN
 classification quality :math:`Q = (AN + MR) / n`                  never
-rejection quality      :math:`\phi = (MR/AR) / ((MN+MR)/(AN+AR))` see below
+rejection quality      :math:`\varphi=(MR/AR)/((MN+MR)/(AN+AR))`  see below
 cost                   :math:`L = (MN + \rho (AR + MR)) / n`      never
 ====================== ========================================== ============================
 
-:math:`\phi` is 1 when nothing is rejected; else NaN when the classifier makes no error or only
+:math:`\varphi` is 1 when nothing is rejected; else NaN when the classifier makes no error or only
 errors, since the odds among all samples are then 0 or infinite and there is nothing to compare
 with; else infinity when nothing accurate is rejected.
 
 Two lines differ from the paper's text: the denominator of A is the number kept, k (the text of
-section III-A says n - k), and :math:`\phi` needs its convention when no *accurate* sample is
+section III-A says n - k), and :math:`\varphi` needs its convention when no *accurate* sample is
 rejected (the text of section III-C says misclassified).
-
-A new measure is a property of `Counts` and a line in `MEASURES`. Operating points, curves,
-bootstrap bands, operating sets and pictures then have it, under its name.
 """
 
 from __future__ import annotations
@@ -122,6 +119,8 @@ class Measure(NamedTuple):
 
 COUNTS = tuple(field.name for field in fields(Counts))
 FRACTION_AXIS = Measure("rejected fraction $r$", "share of samples rejected (r)")
+# With a property of `Counts` and a line here, a measure is on operating points, curves, bootstrap
+# bands, operating sets and pictures.
 MEASURES = {
     "nonrejected_accuracy": Measure(
         "nonrejected accuracy $A$", "share of accurate samples among the kept (A)"
