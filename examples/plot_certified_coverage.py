@@ -17,7 +17,8 @@ import hsreject as hr
 
 cube, labels = hr.load_indian_pines()
 train, test = hr.sample_per_class(labels, 10, seed=0)
-probability = hr.AutoClassifier().fit(cube, train).predict_proba(cube)
+model = hr.SceneClassifier(hr.SparseMultinomialRegression(), features=[hr.MNF(30), hr.Smooth(2)])
+probability = model.fit(cube, train).predict_proba(cube)
 maps = hr.PixelwiseRejector().rank(probability.where(test > 0))  # elsewhere no data
 
 sample = hr.draw_sample(maps.label, 500, seed=0).with_reference(test)

@@ -6,6 +6,7 @@ The measures of both rejectors of :ref:`sphx_glr_gallery_plot_paper_6_indian_pin
 test pixels. Sequential rejection sorts one map and has every operating point. Each open symbol
 of joint rejection is a problem of its own, solved for another probability that the classifier
 fails; between them nothing is known. Filled symbols mark the largest classification quality.
+On this draw the joint rule of the paper mostly keeps less accuracy than the sequential one.
 """
 
 import matplotlib.pyplot as plt

@@ -330,7 +330,8 @@ class _Estimator:
         if error > 1e-12:  # less is rounding
             reach = float(norm.ppf(0.5 + self.confidence_level / 2)) * error
         else:  # all agree: as if they were so many equal answers
-            error, reach = 0.0, 1 - (0.5 - self.confidence_level / 2) ** (1 / self._equal_points(ones))
+            error = 0.0
+            reach = 1 - (0.5 - self.confidence_level / 2) ** (1 / self._equal_points(ones))
         return Estimate(share, error, max(share - reach, 0.0), min(share + reach, 1.0))
 
     @property
