@@ -10,7 +10,7 @@ BENCH_STAMP := $(BENCH)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 install = $(if $(UV),uv pip install --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet)
 
-.PHONY: demo test lint docs bench results format clean
+.PHONY: demo test lint docs bench results dist format clean
 
 demo: $(STAMP)
 	$(BIN)/hsreject run configs/indian_pines.toml --out out/demo
@@ -36,6 +36,15 @@ bench: $(BENCH_STAMP)
 results: $(STAMP)
 	$(BIN)/python -m benchmarks.results $(OPTIONS)
 
+# What is published: built, checked, installed into an empty environment, and the demo run there.
+dist: .venv-release/.installed
+	rm -rf dist .venv-wheel
+	.venv-release/bin/python -m build
+	.venv-release/bin/python -m twine check --strict dist/*
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet "$$(ls dist/*.whl)[datasets]"
+	cd dist && ../.venv-wheel/bin/hsreject run ../configs/indian_pines.toml --out ../out/wheel --overwrite
+
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -43,6 +52,8 @@ format: $(STAMP)
 $(STAMP): WANTED = -e '.[datasets,distributed]' --group test --group lint
 $(BENCH_STAMP): WANTED = -e '.[datasets,distributed]' --group bench
 $(BENCH_STAMP): ALONE = 'reject>=0.3'  # asks for NumPy 1, but works with NumPy 2
+
+.venv-release/.installed: WANTED = --group release
 
 %/.installed: pyproject.toml
 ifdef UV
@@ -60,4 +71,4 @@ $(DOCS_STAMP): $(STAMP)
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) build dist docs/_build docs/gallery docs/notebooks docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .venv-release .venv-wheel build dist docs/_build docs/gallery docs/notebooks docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis

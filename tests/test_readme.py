@@ -2,7 +2,6 @@
 
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -37,8 +36,7 @@ def run(*arguments: str, folder: Path) -> str:
 def folder(tmp_path_factory) -> Path:
     """A folder in which the command lines of the page find what they name."""
     place = tmp_path_factory.mktemp("readme")
-    for name in ("configs", "examples"):
-        shutil.copytree(ROOT / name, place / name)
+    shutil.copytree(ROOT / "configs", place / "configs")
     cube, _ = hr.synthetic_scene(noise=0.3)  # the kind of scene that the model is trained on
     cube[:, :100].rio.to_raster(place / "scene.tif")
     return place
@@ -47,9 +45,8 @@ def folder(tmp_path_factory) -> Path:
 def test_the_python_example_runs(folder) -> None:
     (script,) = pages.blocks(README, "python")
     said = run("-W", "error", "-c", script.source, folder=folder)
-    overall, kept, share = (float(line.split()[-1]) for line in said.splitlines())
+    overall, kept = (float(word) for word in said.strip(" []\n").split())
     assert 0.6 < overall < kept < 1  # rejecting the least sure pixels must help
-    assert 0 < share < 1
     with rasterio.open(folder / "indian_pines.tif") as file:
         assert file.shape == (145, 145)
 
@@ -57,14 +54,11 @@ def test_the_python_example_runs(folder) -> None:
 @pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")  # of a scene without bands
 def test_the_command_lines_run_in_their_order(folder, monkeypatch, capsys) -> None:
     named = {line[1] for line in COMMANDS if line[0] == "hsreject"}
-    assert named == {"run", "info", "evaluate", "train", "map", "config", "fetch"}
+    assert named == {"run", "info", "evaluate", "train", "map", "sample"}
     monkeypatch.chdir(folder)
     for program, *words in COMMANDS:
         if program == "hsreject":
             assert call(*words) == 0, capsys.readouterr().err
-        elif program == "python":
-            monkeypatch.setattr(sys, "argv", words)
-            runpy.run_path(words[0], run_name="__main__")
         assert program == "make" or capsys.readouterr().out
     assert (folder / "out" / "synthetic" / "report.html").is_file()
     # and one of them as it is really called, in a process of its own
@@ -79,7 +73,7 @@ def test_make_commands_are_targets_that_ci_runs() -> None:
     for line in wanted:
         assert re.search(rf"^{line[1]}:", makefile, flags=re.MULTILINE)
         assert " ".join(line) in ci
-    assert {line[0] for line in COMMANDS} == {"make", "hsreject", "python"}
+    assert {line[0] for line in COMMANDS} == {"make", "hsreject"}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "data/README.md"])
