@@ -8,8 +8,7 @@ pixels count as errors). The table goes to the screen and to ``docs/results.md``
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -130,7 +129,9 @@ METHODS: dict[str, Method] = {
 }
 
 
-def figures(method: Method, cube: xr.DataArray, train: xr.DataArray, test: xr.DataArray) -> list:
+def figures(
+    method: Method, cube: xr.DataArray, train: xr.DataArray, test: xr.DataArray
+) -> list[float]:
     """Return the columns of the table for one draw of training pixels."""
     begun = time.process_time()
     answer = method(cube, train)
@@ -172,42 +173,78 @@ def shown(values: np.ndarray) -> list[str]:
     return texts
 
 
-def main() -> None:
-    """Measure, print, and write the table."""
+class Measured:
+    """Figures by scene, method and seed; those of `path` count as measured, new ones join them."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.known: dict[str, list[float]] = {}
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                self.known |= json.loads(line)
+
+    def get(self, key: str, measure: Callable[[], list[float]]) -> list[float]:
+        """Return the figures of one draw, measured unless they are known."""
+        if key not in self.known:
+            self.known[key] = measure()
+            if self.path is not None:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({key: self.known[key]}) + "\n")
+        return self.known[key]
+
+
+def options() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=30, help="how many draws (from --first on)")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--enmap", nargs=2, metavar=("CUBE", "LABELS"), help="a second scene")
     parser.add_argument("--only", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--scenes", default="", help="only scenes whose names contain this")
+    parser.add_argument("--resume", type=Path, help="a file that keeps what is measured")
     parser.add_argument("--out", type=Path, default=DEFAULT_PATH)
-    options = parser.parse_args()
-    chosen = shlex.join(sys.argv[1:])
-    seeds = range(options.first, options.first + options.seeds)
-    lines = [
-        "# Results",
-        "",
+    return parser.parse_args()
+
+
+def introduction(seeds: range, *, enmap: bool) -> str:
+    """Say what was measured, by which command."""
+    command = f"python -m benchmarks.results --seeds {len(seeds)} --first {seeds[0]}"
+    command += " --enmap CUBE LABELS" if enmap else ""
+    return (
         f"Mean and standard error over {len(seeds)} draws (seeds {seeds[0]} to {seeds[-1]}) of ten "
-        f"training pixels per class, made by `python -m benchmarks.results {chosen}`. OA: overall "
-        "accuracy. A(0.1): "
-        "accuracy of what is kept when a tenth is rejected. max Q: best classification quality. "
-        "AURC: area under the risk-coverage curve, lower is better. ECE: expected calibration "
-        "error, empty where a confidence is a rank. Blocks: training and test pixels lie in "
-        "different blocks of 12 pixels, 4 pixels apart; classes without training pixels count as "
-        "errors.",
-    ]
-    for title, cube, labels, split in scenes(options.enmap):
+        f"training pixels per class, made by `{command}`. OA: overall accuracy. A(0.1): accuracy "
+        "of what is kept when a tenth is rejected. max Q: best classification quality. AURC: area "
+        "under the risk-coverage curve, lower is better. ECE: expected calibration error, empty "
+        "where a confidence is a rank. Blocks: training and test pixels lie in different blocks of "
+        "12 pixels, 4 pixels apart; classes without training pixels count as errors."
+    )
+
+
+def main() -> None:
+    """Measure, print, and write the table."""
+    chosen = options()
+    seeds = range(chosen.first, chosen.first + chosen.seeds)
+    measured = Measured(chosen.resume)
+    lines = ["# Results", "", introduction(seeds, enmap=chosen.enmap is not None)]
+    for title, cube, labels, split in scenes(chosen.enmap):
+        if chosen.scenes not in title:
+            continue
         lines += ["", f"## {title}", "", f"| method | {' | '.join(COLUMNS)} |"]
         lines.append("|---" * (len(COLUMNS) + 1) + "|")
         print("\n".join(lines[-4:]), flush=True)
-        draws = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EmptyClassWarning)
-            draws = [split(labels, seed=seed) for seed in seeds]
-        for name in options.only:
-            measured = [figures(METHODS[name], cube, *draw) for draw in draws]
-            lines.append(f"| {name} | {' | '.join(shown(np.array(measured)))} |")
+            draws = {seed: split(labels, seed=seed) for seed in seeds}
+        for name in chosen.only:
+            rows = [
+                measured.get(
+                    f"{title}; {name}; {seed}", partial(figures, METHODS[name], cube, *draw)
+                )
+                for seed, draw in draws.items()
+            ]
+            lines.append(f"| {name} | {' | '.join(shown(np.array(rows)))} |")
             print(lines[-1], flush=True)
-    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    chosen.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
