@@ -111,9 +111,7 @@ def halves(
         drawn = np.random.default_rng(seed).permutation(pixels)[: pixels.size // 2]
         sample = np.zeros_like(truth.values)
         sample.flat[drawn] = truth.values.flat[drawn]
-        made = hr.certify(
-            label, confidence, sample, max_error=max_error, confidence_level=LEVEL
-        )
+        made = hr.certify(label, confidence, sample, max_error=max_error, confidence_level=LEVEL)
         if made.threshold is not None:
             kept = inside & (confidence.values >= made.threshold)
             errors = wrong[kept].mean(), wrong[kept & (sample == 0)].mean()

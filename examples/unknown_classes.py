@@ -1,4 +1,4 @@
-"""How well classes that were never trained on are rejected, and what that costs on known ones.
+r"""How well classes that were never trained on are rejected, and what that costs on known ones.
 
     python examples/unknown_classes.py --hold-out 14 --hold-out 10,11
 
@@ -9,7 +9,7 @@ and with novelty, and for the distance to the training pixels alone. What novelt
 with nothing held out: the accuracy of the kept pixels. Without --scene it takes Indian Pines, which
 comes with hsreject. Joint rejection was judged on draws that it was not designed on:
 
-    python examples/unknown_classes.py --auto --joint --first-seed 4 --n-seeds 8 --hold-out 14 \\
+    python examples/unknown_classes.py --auto --joint --first-seed 4 --n-seeds 8 --hold-out 14 \
         --hold-out 2
 """
 
@@ -34,7 +34,7 @@ JOINT_POINTS = 12  # solves of a sweep
 REJECTED_FRACTION = 0.1  # at which accuracies are compared
 
 
-def hold_out_classes(
+def hold_out_classes(  # noqa: PLR0913 (all but two are options)
     cube: xr.DataArray,
     labels: xr.DataArray,
     hold_outs: Sequence[Sequence[int]] | None = None,

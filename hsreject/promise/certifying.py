@@ -35,7 +35,7 @@ COVERAGES = tuple(percent / 100 for percent in range(2, 101, 2))
 a little less is certified on average, with steps of 5 % hardly more."""
 
 
-def certify(  # noqa: PLR0913 (all but three are options)
+def certify(
     label: xr.DataArray | NDArray[Any],
     confidence: xr.DataArray | NDArray[Any] | None,
     sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
@@ -165,7 +165,9 @@ def check_asked(max_error: float, confidence_level: float) -> None:
     """Raise unless what is asked for are two shares."""
     for name, share in (("max_error", max_error), ("confidence_level", confidence_level)):
         if check_number(name, share, above=0) >= 1:
-            raise InputError(f"{name} is a share, above 0 and below 1 (got {share:g}).")
+            raise InputError(
+                f"{name} is a share, above 0 and below 1 (got {share:g}). Write 5 % as 0.05."
+            )
 
 
 def _certificate(

@@ -38,11 +38,6 @@ class SequenceTest:
     p_value: NDArray[np.float64]  # the last one is above delta, unless all regions passed
     n_passed: int
 
-    @property
-    def certified(self) -> int | None:
-        """Place of the largest region whose test, and all before it, passed; None if none did."""
-        return self.first + self.n_passed - 1 if self.n_passed else None
-
 
 def fixed_sequence(
     regions: Regions, *, n: int, n_all: int, max_error: float, confidence_level: float

@@ -128,7 +128,7 @@ def test_bands_in_another_order_are_found_by_their_wavelengths(model, scene) -> 
 
 @pytest.mark.filterwarnings("ignore:The scene does not say its wavelengths")
 def test_bands_in_another_order_that_no_wavelength_tells() -> None:
-    """To three components a shuffled spectrum is an ordinary one: the bands themselves must tell."""
+    """To three components a shuffled spectrum is an ordinary one."""
     cube, labels = hr.synthetic_scene(rows=64, columns=64)
     features = [{"name": "pca", "n_components": 3}]
     model = hr.train({**CONFIG, "scene": (cube, labels), "features": features, "context": None})
@@ -147,7 +147,7 @@ def test_bands_in_another_order_that_no_wavelength_tells() -> None:
 @pytest.mark.filterwarnings("ignore:The scene does not say its wavelengths")
 def test_other_land_cover_is_not_taken_for_another_order(model, scene) -> None:
     far = far_cover(scene).where(scene.x <= scene.x[50]).drop_vars("wavelength")
-    with pytest.raises(InputError, match="100% of .* are unlike the training pixels"):
+    with pytest.raises(InputError, match=r"100% of .* are unlike the training pixels"):
         hr.map_scene(far, model, fraction=0.1)
 
 
