@@ -186,7 +186,7 @@ def least_difference(mean: Mapping[str, np.ndarray], name: str) -> Row:
 def novelty() -> Iterator[Row]:
     """Yield how well classes held out are told, and what that costs with nothing held out."""
     scene = hr.load_indian_pines()
-    result = hold_out_classes(*scene, INDIAN_PINES_HOLD_OUTS, n_seeds=N_SEEDS)
+    result = hold_out_classes(*scene, INDIAN_PINES_HOLD_OUTS, seeds=range(N_SEEDS))
     auroc = result["auroc"].mean(("hold_out", "seed"))
     loss = 100 * result["accuracy"].mean("seed").diff("with_novelty").isel(with_novelty=0)
     yield Row(

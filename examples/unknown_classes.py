@@ -1,22 +1,27 @@
-"""How well classes that were never trained on are rejected, and what that costs on known ones.
+r"""How well classes that were never trained on are rejected, and what that costs on known ones.
 
     python examples/unknown_classes.py --hold-out 14 --hold-out 10,11
 
 Classes are held out of the training, and the area under the ROC curve (AUROC) is measured: the
 probability that a pixel of a held-out class is rejected before a test pixel of a known class. 0.5
-is chance. It is measured for pixelwise and sequential rejection, each without and with novelty, and
-for the distance to the training pixels alone. What novelty costs is measured with nothing held out:
-the accuracy of the kept pixels. Without --scene it takes Indian Pines, which comes with hsreject.
+is chance. It is measured for pixelwise, sequential and, with --joint, joint rejection, each without
+and with novelty, and for the distance to the training pixels alone. What novelty costs is measured
+with nothing held out: the accuracy of the kept pixels. Without --scene it takes Indian Pines, which
+comes with hsreject. Joint rejection was judged on draws that it was not designed on:
+
+    python examples/unknown_classes.py --auto --joint --first-seed 4 --n-seeds 8 --hold-out 14 \
+        --hold-out 2
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from sklearn.base import ClassifierMixin
-from sklearn.metrics import roc_auc_score
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import auc, roc_auc_score
 
 import hsreject as hr
 
@@ -24,19 +29,22 @@ INDIAN_PINES_HOLD_OUTS = ((14,), (10, 11), (2,), (5, 6), (8,), (11,))
 FEATURES = (hr.MNF(30), hr.Smooth(2.0))
 REGRESSION = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
 CONTEXT = hr.SegSALSA(hr.VectorTV(weight=2.0))
+AUTO_CONTEXT = hr.SegSALSA(hr.VectorTV(weight=1.0, edges="image"))
+JOINT_POINTS = 12  # solves of a sweep
 REJECTED_FRACTION = 0.1  # at which accuracies are compared
 
 
-def hold_out_classes(
+def hold_out_classes(  # noqa: PLR0913 (all but two are options)
     cube: xr.DataArray,
     labels: xr.DataArray,
     hold_outs: Sequence[Sequence[int]] | None = None,
     *,
     n_per_class: int = 10,
-    n_seeds: int = 5,
+    seeds: Sequence[int] = range(5),
     features: Sequence[hr.SceneTransformer] = FEATURES,
-    classifier: ClassifierMixin = REGRESSION,
+    classifier: BaseEstimator = REGRESSION,
     context: hr.SegSALSA = CONTEXT,
+    joint: bool = False,
 ) -> xr.Dataset:
     """Return AUROC for each set of classes held out, and the accuracy with nothing held out.
 
@@ -46,13 +54,18 @@ def hold_out_classes(
         The scene and its reference, 0 where there is none.
     hold_outs : sequence of sequences of int, optional
         Label values that are unknown together; by default each class by itself.
-    n_per_class, n_seeds : int
-        Training pixels per class, and draws of them, with the seeds 0, 1, ...
+    n_per_class : int
+        Training pixels per class.
+    seeds : sequence of int
+        Of the draws of them.
     features : sequence of scene transformers
-        What is done to the cube first; novelty is measured in these features.
-    classifier : scikit-learn classifier
+        What is done to the cube first.
+    classifier : scikit-learn classifier, or one of scenes
+        Novelty is measured in the features that it looks at.
     context : SegSALSA
-        Of sequential rejection.
+        Of sequential and joint rejection.
+    joint : bool
+        Whether to measure joint rejection, too, which takes much longer.
 
     Returns
     -------
@@ -65,20 +78,23 @@ def hold_out_classes(
     hold_outs = checked(hold_outs, labels)
     for transformer in features:
         cube = transformer.fit_transform(cube)
+    rejectors = {"pixelwise": hr.PixelwiseRejector(), "sequential": hr.SequentialRejector(context)}
+    if joint:
+        rejectors["joint"] = hr.JointRejector(context, n_points=JOINT_POINTS)
 
     def draws(hold: Sequence[int]) -> Iterator[tuple[xr.Dataset, xr.DataArray]]:
         """Yield, per seed, the maps of what was learned without `hold`, and the test labels."""
         known = labels.where(~labels.isin(hold), 0).astype(labels.dtype)
-        for seed in range(n_seeds):
+        for seed in seeds:
             training, test = hr.sample_per_class(known, n_per_class, seed=seed)
             yield learn(cube, training, classifier, context), test
 
     separations = []
     for hold in hold_outs:
         unknown = labels.isin(hold)
-        rows = [separation(maps, test, unknown) for maps, test in draws(hold)]
+        rows = [separation(rejectors, maps, test, unknown) for maps, test in draws(hold)]
         separations.append(xr.concat(rows, "seed"))
-    accuracies = [kept_accuracy(maps, test) for maps, test in draws(())]
+    accuracies = [kept_accuracy(rejectors, maps, test) for maps, test in draws(())]
     return xr.concat(separations, "hold_out").assign(
         accuracy=xr.concat(accuracies, "seed"),
         n_unknown=("hold_out", [int(labels.isin(hold).sum()) for hold in hold_outs]),
@@ -101,34 +117,45 @@ def checked(
 
 
 def learn(
-    features: xr.DataArray,
-    training: xr.DataArray,
-    classifier: ClassifierMixin,
-    context: hr.SegSALSA,
+    cube: xr.DataArray, training: xr.DataArray, classifier: BaseEstimator, context: hr.SegSALSA
 ) -> xr.Dataset:
     """Return class probabilities, the hidden field and how well pixels fit what was learned."""
-    probability = hr.SceneClassifier(classifier).fit(features, training).predict_proba(features)
+    of_scenes = hasattr(classifier, "fit_predict_proba")
+    model = clone(classifier) if of_scenes else hr.SceneClassifier(classifier)
+    probability = model.fit_predict_proba(cube, training).compute()
+    features = model.transform(cube)
     novelty = hr.Novelty().fit(features, training)
     return xr.Dataset(
         {
             "probability": probability,
-            "hidden_field": context.solve(probability).hidden_field,
+            "hidden_field": context.solve(probability, image=cube).hidden_field,
             "class_p_value": novelty.p_value(features),
             "rarity": novelty.rarity(features),
+            "image": cube,
         }
     )
 
 
-def separation(maps: xr.Dataset, test: xr.DataArray, unknown: xr.DataArray) -> xr.Dataset:
-    """Return how well confidences, and novelty alone, tell unknown from known pixels."""
+def separation(
+    rejectors: Mapping[str, hr.Rejector],
+    maps: xr.Dataset,
+    test: xr.DataArray,
+    unknown: xr.DataArray,
+) -> xr.Dataset:
+    """Return how well rejectors, and novelty alone, tell unknown from known pixels."""
+    known = test.values != 0
 
-    def auroc(confidence: xr.DataArray) -> float:
-        return told_apart(confidence.values, test.values != 0, unknown.values)
+    def auroc(rejector: hr.Rejector) -> float:
+        if isinstance(rejector, hr.RankedRejector):
+            return told_apart(rejector.rank(maps).confidence.values, known, unknown.values)
+        judged = (known | unknown.values).astype(np.uint8)
+        rejected = rejector.maps_at_points(maps, judged).rejected.values
+        return auc(*np.sort([rejected[:, known].mean(axis=1), rejected[:, unknown].mean(axis=1)]))
 
     return xr.Dataset(
         {
-            "auroc": compared(lambda rejector: auroc(rejector.rank(maps).confidence)),
-            "novelty_auroc": auroc(maps.rarity),
+            "auroc": compared(rejectors, auroc),
+            "novelty_auroc": told_apart(maps.rarity.values, known, unknown.values),
         }
     )
 
@@ -139,21 +166,28 @@ def told_apart(confidence: np.ndarray, known: np.ndarray, unknown: np.ndarray) -
     return float(roc_auc_score(unknown[judged], -confidence[judged]))
 
 
-def kept_accuracy(maps: xr.Dataset, test: xr.DataArray) -> xr.DataArray:
+def kept_accuracy(
+    rejectors: Mapping[str, hr.Rejector], maps: xr.Dataset, test: xr.DataArray
+) -> xr.DataArray:
     """Return the accuracy of the pixels that each rejector keeps."""
     return compared(
+        rejectors,
         lambda rejector: hr.accuracy_at(
             rejector.operating_points(maps, test), REJECTED_FRACTION
-        ).item()
+        ).item(),
     )
 
 
-def compared(number: Callable[[hr.RankedRejector], float]) -> xr.DataArray:
+def compared(
+    rejectors: Mapping[str, hr.Rejector], number: Callable[[hr.Rejector], float]
+) -> xr.DataArray:
     """Return a number about each rejector, first without and then with novelty."""
-    kinds = {"pixelwise": hr.PixelwiseRejector, "sequential": hr.SequentialRejector}
     return xr.DataArray(
-        [[number(kind(novelty=novelty)) for novelty in (False, True)] for kind in kinds.values()],
-        coords={"rejector": list(kinds), "with_novelty": [False, True]},
+        [
+            [number(replace(rejector, novelty=novelty)) for novelty in (False, True)]
+            for rejector in rejectors.values()
+        ],
+        coords={"rejector": list(rejectors), "with_novelty": [False, True]},
     )
 
 
@@ -169,7 +203,12 @@ def show(result: xr.Dataset) -> None:
     print(f"\nAccuracy of the kept pixels, {REJECTED_FRACTION:.0%} rejected, nothing unknown")
     for name in result.rejector.values:
         without, aware = 100 * result.accuracy.sel(rejector=name).mean("seed").values
-        print(f"{name:<11} {without:.2f} %, with novelty {aware:.2f} % ({aware - without:+.2f})")
+        difference = 100 * result.accuracy.sel(rejector=name).diff("with_novelty").values.ravel()
+        error = difference.std(ddof=1) / len(difference) ** 0.5 if len(difference) > 1 else np.nan
+        print(
+            f"{name:<11} {without:.2f} %, with novelty {aware:.2f} % "
+            f"({aware - without:+.2f}, standard error {error:.2f})"
+        )
 
 
 # --------------------------------------------------------------------------- on the command line
@@ -185,7 +224,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--n-per-class", type=int, default=10, help="training pixels per class")
     parser.add_argument("--n-seeds", type=int, default=5, help="draws of the training pixels")
+    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first draw")
     parser.add_argument("--n-components", type=int, default=30, help="MNF components")
+    parser.add_argument("--auto", action="store_true", help="the automatic classifier instead")
+    parser.add_argument("--joint", action="store_true", help="joint rejection, too")
     parser.add_argument("--out", type=Path, help="write the table to this file, .nc")
     return parser
 
@@ -214,8 +256,11 @@ def main() -> None:
             labels,
             hold_outs,
             n_per_class=options.n_per_class,
-            n_seeds=options.n_seeds,
-            features=(hr.MNF(options.n_components), hr.Smooth(2.0)),
+            seeds=range(options.first_seed, options.first_seed + options.n_seeds),
+            features=() if options.auto else (hr.MNF(options.n_components), hr.Smooth(2.0)),
+            classifier=hr.AutoClassifier() if options.auto else REGRESSION,
+            context=AUTO_CONTEXT if options.auto else CONTEXT,
+            joint=options.joint,
         )
         show(result)
         if options.out is not None:

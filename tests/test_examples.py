@@ -159,12 +159,15 @@ def scene() -> tuple[xr.DataArray, xr.DataArray]:
     return cube, xr.DataArray(label.astype(np.uint8), dims=("y", "x"))
 
 
-def hold_out(scene, *hold_outs: tuple[int, ...], n_seeds: int = 1) -> xr.Dataset:
+def hold_out(
+    scene, *hold_outs: tuple[int, ...], n_seeds: int = 1, joint: bool = False
+) -> xr.Dataset:
     return unknown_classes.hold_out_classes(
         *scene,
         hold_outs or None,
-        n_seeds=n_seeds,
+        seeds=range(n_seeds),
         features=(),
+        joint=joint,
         classifier=LogisticRegression(),
         context=hr.SegSALSA(hr.VectorTV(weight=0.5)),
     )
@@ -181,6 +184,12 @@ def test_a_far_class_is_rejected_only_with_novelty(scene) -> None:
     assert result.sel(hold_out="1").novelty_auroc.mean() < 0.7
     assert result.accuracy.dims == ("seed", "rejector", "with_novelty")
     assert ((result.accuracy > 0.5) & (result.accuracy <= 1)).all()
+
+
+def test_joint_rejection_tells_a_far_class_with_novelty(scene) -> None:
+    far = hold_out(scene, (4,), joint=True).sel(rejector="joint").isel(seed=0, hold_out=0)
+    without, aware = far.auroc.values
+    assert 0 <= without < aware <= 1
 
 
 def test_auroc_by_counting_pairs() -> None:

@@ -44,14 +44,14 @@ def promise_sections(dataset: xr.Dataset, folder: Path) -> list[Section]:
         "Coverages are tested from left to right until one test fails; the last that passed is "
         "certified.",
     )
-    headings = ("system", "certified", "sampled and kept", "wrong", "kept on the others", "wrong")
+    headings = ("system", "certified", "sampled and kept", "wrong", "kept of the others", "wrong")
     rows = tuple(_row(first.sel({REJECTOR: name})) for name in dataset[REJECTOR].values)
     table = Table(
-        (*headings, "outcome"),
+        (*headings, "wrong of all", "outcome"),
         rows,
-        "A random half of the test pixels is set apart for the promise, and the other half tells "
-        "whether it held. The table of measures is about all test pixels, because no number in it "
-        "is chosen on them.",
+        "A random half of the test pixels certifies; the other half, which chose nothing, tells "
+        "what to expect of others. The promise is about all test pixels and holds if few enough of "
+        "those kept are wrong.",
     )
     return [Section("What can be promised", words, tables=(table,), pictures=(picture,))]
 
@@ -60,12 +60,12 @@ def _row(one: xr.Dataset) -> tuple[str, ...]:
     """Return the row of a rejector."""
     name = str(one[REJECTOR].values)
     if not one["promise_coverage"] > 0:
-        return (name, "nothing", *[""] * 5)
+        return (name, "nothing", *[""] * 6)
     shares = [
         ""
         if np.isnan(one[f"promise_{column}"])
         else f"{100 * float(one[f'promise_{column}']):.1f} %"
-        for column in ("coverage", "kept_share", "kept_error")
+        for column in ("coverage", "kept_share", "kept_error", "error_of_all")
     ]
     kept, wrong = (str(int(one[f"promise_{count}"])) for count in ("n_kept", "n_wrong"))
     outcome = "held" if one["promise_held"] else "did not hold"
