@@ -84,9 +84,9 @@ def show_points(model: MapModel, console: Console) -> None:
     rows = [
         (
             name,
-            f"{100 * float(point['rejected_fraction']):.1f} %",
-            f"{100 * float(point['nonrejected_accuracy']):.1f} %",
-            f"{float(point['threshold']):.4f}",
+            f"{100 * point.rejected_fraction:.1f} %",
+            f"{100 * point.nonrejected_accuracy:.1f} %",
+            f"{point.threshold:.4f}",
         )
         for name, point in chosen.items()
     ]

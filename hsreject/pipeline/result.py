@@ -203,8 +203,8 @@ def _row(curve: xr.Dataset) -> xr.Dataset:
     whole = fractions.min() == 0 and fractions.max() == 1
     return row.assign(
         accuracy_at=(AT_FRACTION, accuracy_at(curve, QUOTED_FRACTIONS).values),
-        largest_quality=float(best["classification_quality"]),
-        fraction_of_largest_quality=float(best["rejected_fraction"]),
+        largest_quality=best.classification_quality,
+        fraction_of_largest_quality=best.rejected_fraction,
         aurc=aurc(curve) if whole else np.nan,
     )
 

@@ -43,7 +43,6 @@ class NamedPoint:
 
     name: str  # "no rejection", "given mask", "largest Q" or "cheapest at cost ..."
     point: OperatingPoint
-    threshold: float = np.nan  # confidences below it are rejected; NaN for a given mask
     rejection_cost: float = np.nan  # for which it is cheapest; NaN if it was chosen otherwise
 
     @property
@@ -134,8 +133,8 @@ class Evaluation:
         kept = np.ones(self.samples.correct.shape, dtype=bool)
         if named.name == GIVEN_MASK:
             kept = ~np.asarray(self.samples.rejected)
-        elif self.samples.confidence is not None and np.isfinite(named.threshold):
-            kept = self.samples.confidence >= named.threshold
+        elif self.samples.confidence is not None and np.isfinite(named.point.threshold):
+            kept = self.samples.confidence >= named.point.threshold
         return share_interval(self.samples.correct, kept, self.resampling())
 
     @property
@@ -150,7 +149,7 @@ class Evaluation:
         """The map of what the shown point rejects."""
         if self.shown.name == GIVEN_MASK:
             return self.maps["rejected"]
-        return (self.maps["confidence"] < self.shown.threshold).rename("rejected")
+        return (self.maps["confidence"] < self.shown.point.threshold).rename("rejected")
 
     @property
     def kept_share(self) -> float:
@@ -205,8 +204,8 @@ class Evaluation:
 
     def table(self) -> xr.Dataset:
         """Return the points as a Dataset over `operating_point`, one row per point."""
-        of_point = ("rejected_fraction", *MEASURES, *COUNTS)
-        of_choice = ("threshold", schema.REJECTION_COST, "cost")
+        of_point = ("rejected_fraction", *MEASURES, *COUNTS, "threshold")
+        of_choice = (schema.REJECTION_COST, "cost")
         dim = schema.OPERATING_POINT
         return xr.Dataset(
             {name: (dim, [getattr(p.point, name) for p in self.points]) for name in of_point}
@@ -321,16 +320,11 @@ def _points(
     if samples.rejected is not None:
         points.append(NamedPoint(GIVEN_MASK, operating_point(correct, samples.rejected)))
     if curve is not None:
-        points.append(_named(choose_point(curve), "largest Q"))
-        points += [
-            _named(cheapest_operating_point(curve, cost), f"cheapest at cost {cost:g}", cost)
-            for cost in costs
-        ]
+        points.append(NamedPoint("largest Q", choose_point(curve)))
+        for cost in costs:
+            chosen = cheapest_operating_point(curve, cost)
+            points.append(NamedPoint(f"cheapest at cost {cost:g}", chosen, cost))
     return points
-
-
-def _named(choice: xr.Dataset, name: str, cost: float = np.nan) -> NamedPoint:
-    return NamedPoint(name, OperatingPoint.from_curve(choice), float(choice["threshold"]), cost)
 
 
 def _classes_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTable:

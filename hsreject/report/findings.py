@@ -128,7 +128,7 @@ def point_table(evaluation: Evaluation) -> Table:
                 percent(errors_caught(point)),
                 f"{100 * point.classification_quality:.1f}",
                 f"{point.rejection_quality:.2f}",
-                "" if np.isnan(named.threshold) else f"{named.threshold:.4g}",
+                "" if np.isnan(point.threshold) else f"{point.threshold:.4g}",
                 "" if np.isnan(named.cost) else f"{named.cost:.4f}",
             )
         )
@@ -345,7 +345,7 @@ def _cost_table(curve: xr.Dataset) -> Table:
     without = OperatingPoint.from_curve(curve, 0)
     rows = []
     for cost in _COSTS:
-        point = OperatingPoint.from_curve(cheapest_operating_point(curve, cost))
+        point = cheapest_operating_point(curve, cost)
         rows.append(
             (
                 f"{cost:g}",
