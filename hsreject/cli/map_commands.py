@@ -217,6 +217,7 @@ def _explored(
     Of a map that is reduced to fit, the scene is not read a second time.
     """
     from hsreject.errors import HsrejectError
+    from hsreject.files import add_to_manifest
     from hsreject.io.scene import open_scene
     from hsreject.report.explorer import MOST_PIXELS, write_explorer
 
@@ -234,6 +235,7 @@ def _explored(
             certified=rejection.threshold if rejection.asked == "certificate" else None,
             overwrite=True,
         )
+        add_to_manifest(page)
     except HsrejectError as error:  # the maps are there all the same
         return f", without explorer.html: {error}"
     return f"; move the rejected fraction in {page}"
