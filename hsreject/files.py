@@ -332,7 +332,7 @@ def alone_in(folder: Path) -> Iterator[bool]:
 
 
 def add_to_manifest(path: Path) -> None:
-    """Make a file part of the result in its folder: the next result there replaces or removes it."""
+    """Make a file part of the result in its folder: the next one replaces or removes it."""
     names = _listed(path.parent) | {path.name}
     with replacing(path.parent / MANIFEST, overwrite=True) as work:
         work.write_text("\n".join(sorted(names)), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import io
 import json
 import shutil
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.image import imread
 from scipy.ndimage import gaussian_filter
 from scipy.stats import binomtest
 
@@ -634,6 +636,7 @@ def test_points_and_map_can_be_downloaded(driver, page, tmp_path) -> None:
     driver.execute_cdp_cmd(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
     )
+    browser.slide("r", 0.3)
     for button in ("csv", "png"):
         browser.run("document.getElementById(arguments[0]).click()", button)
     end = time.monotonic() + 20
@@ -649,7 +652,7 @@ def test_points_and_map_can_be_downloaded(driver, page, tmp_path) -> None:
         row = found[point.threshold.item()]
         for name in ("rejected_fraction", "classification_quality", "accurate_kept"):
             assert float(row[name]) == point[name].item()
-    assert wanted[1].read_bytes().startswith(b"\x89PNG")
+    np.testing.assert_array_equal(imread(wanted[1]), pixels(browser))
 
 
 def test_a_page_without_reference_works(driver, tmp_path) -> None:
@@ -659,4 +662,120 @@ def test_a_page_without_reference_works(driver, tmp_path) -> None:
     )
     browser.slide("r", 0.5)
     assert browser.number("kept") == pytest.approx(0.5, abs=5e-3)
+    assert browser.errors() == []
+
+
+def pixels(browser: Browser) -> np.ndarray:
+    """What the first map shows, as (y, x, channel)."""
+    encoded = browser.run("return document.querySelector('canvas').toDataURL('image/png')")
+    return imread(io.BytesIO(base64.b64decode(encoded.partition(",")[2])))
+
+
+def box_of(browser: Browser, selector: str) -> dict[str, float]:
+    return browser.run(
+        "return document.querySelector(arguments[0]).getBoundingClientRect().toJSON()", selector
+    )
+
+
+@pytest.mark.parametrize("way", [(1, 0), (0.6, 0.8)])
+def test_two_fingers_zoom_about_the_place_between_them(driver, page, way) -> None:
+    touch = pytest.importorskip("selenium.webdriver.common.actions.pointer_input").PointerInput
+    builder = pytest.importorskip("selenium.webdriver.common.actions.action_builder").ActionBuilder
+    browser = Browser(driver, page[0], width=390)
+    box = box_of(browser, "canvas")
+    middle = np.array([box["x"] + 0.4 * box["width"], box["y"] + 0.5 * box["height"]])
+    actions = builder(driver, duration=0)
+    actions.devices = [touch("touch", "thumb"), touch("touch", "index")]
+    for finger, side in zip(actions.devices, (-1, 1), strict=True):
+        for apart in (30, 45, 60):
+            x, y = (middle + side * apart * np.array(way)).round().astype(int).tolist()
+            finger.create_pointer_move(duration=0 if apart == 30 else 20, x=x, y=y)
+            if apart == 30:
+                finger.create_pointer_down(button=0)
+        finger.create_pointer_up(0)
+    actions.perform()
+    browser.drawn()
+    zoom, x, y, pixel = browser.run(
+        "return ['zoom', 'x', 'y', 'pixel'].map((name) => +controls.elements[name].value)"
+    )
+    assert zoom == pytest.approx(2, rel=0.05)
+    assert pixel == -1  # it was not a click
+    scale = min(box["width"] / 50, box["height"] / 40)
+    seen = x + (middle[0] - box["x"] - box["width"] / 2) / (zoom * scale)
+    assert seen == pytest.approx(25 - 0.1 * box["width"] / scale, abs=1 / scale)
+    assert y == pytest.approx(20, abs=1 / scale)  # fingers lie on whole pixels of the screen
+    assert browser.errors() == []
+
+
+def test_opacity_lets_the_image_show_through(driver, page) -> None:
+    browser = Browser(driver, page[0], "#r=0")
+    layer = pixels(browser)
+    browser.slide("opacity", 0)
+    image = pixels(browser)
+    browser.slide("opacity", 0.5)
+    between = pixels(browser)
+    seen = layer[..., 3] * image[..., 3] > 0.99
+    assert seen.mean() > 0.3
+    mixed = 0.5 * layer[seen] + 0.5 * image[seen]
+    assert np.abs(layer - image)[seen].mean() > 0.1
+    # the image is a little darker beneath a layer, and canvases round to 8 bits
+    assert np.abs(between[seen] - mixed).max() < 0.2
+    assert np.abs(between[seen] - mixed).mean() < 0.06
+
+
+def test_a_drag_along_the_curve_moves_the_point(driver, page) -> None:
+    path, maps = page
+    browser = Browser(driver, path)
+    actions = pytest.importorskip("selenium.webdriver").ActionChains(driver)
+    browser.run("document.getElementById('curve').scrollIntoView()")
+    curve, frame = (
+        browser.run("return document.getElementById('curve')"),
+        browser.run("return page.box"),
+    )
+    width = box_of(browser, "#curve")["width"]
+
+    def at(share: float) -> int:
+        """Return how far right of the middle a share is rejected."""
+        place = frame["left"] + share * (frame["right"] - frame["left"])
+        return round((place / frame["width"] - 0.5) * width)
+
+    (
+        actions.move_to_element_with_offset(curve, at(0.1), 0)
+        .click_and_hold()
+        .move_to_element_with_offset(curve, at(0.4), 10)
+        .move_to_element_with_offset(curve, at(0.7), -10)
+        .release()
+        .perform()
+    )
+    browser.drawn()
+    assert browser.number("refused") == pytest.approx(0.7, abs=0.01)
+    threshold, (_, sure) = float(browser.text("threshold")), samples(maps)
+    assert browser.number("refused") == (sure < threshold).mean()
+    drawn = box_of(browser, "#now0 circle")
+    middle = drawn["x"] + drawn["width"] / 2 - box_of(browser, "#curve")["x"] - width / 2
+    assert middle == pytest.approx(at(browser.number("refused")), abs=1)
+    actions.move_to_element_with_offset(curve, at(0.2), 0).perform()  # not held: nothing moves
+    browser.drawn()
+    assert float(browser.text("threshold")) == threshold
+
+
+def test_the_keyboard_does_all(driver, page) -> None:
+    browser = Browser(driver, page[0])
+    keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+    actions = pytest.importorskip("selenium.webdriver").ActionChains(driver)
+    before = browser.number("kept")
+    browser.run("document.querySelector('#share').focus()")
+    actions.send_keys(keys.ARROW_RIGHT * 3).perform()
+    browser.drawn()
+    assert browser.number("kept") < before
+    browser.run("document.querySelector('[name=layer]:checked').focus()")
+    actions.send_keys(keys.ARROW_RIGHT).perform()
+    browser.drawn()
+    assert browser.run("return document.body.className") == "single whole outcome"
+    browser.run("document.querySelector('canvas').focus()")
+    for key in (keys.ARROW_DOWN, keys.ARROW_DOWN, keys.ARROW_RIGHT):
+        actions.key_down(keys.SHIFT).send_keys(key).key_up(keys.SHIFT)
+    actions.perform()
+    browser.drawn()
+    assert "row 2, column 1" in browser.run("return document.getElementById('pixel').innerText")
     assert browser.errors() == []
