@@ -20,6 +20,9 @@ from hsreject.errors import FileError, HsrejectWarning
 from hsreject.plot import BreakEvenCostDisplay
 from hsreject.report.run_report import run_report, write_run_explorer
 from hsreject.schema import REJECTED, class_table, nodata_label
+from tests.report.browser import Browser, driver
+
+__all__ = ["driver"]  # a fixture
 
 SMALL = {
     "title": "Small",
@@ -174,6 +177,16 @@ def delivered(folder, name):
     return label, kept == REJECTED, np.where(test == 255, 0, test)
 
 
+def block_interval(right, chosen, side) -> np.ndarray:
+    """Return the 95 % interval of the share of chosen pixels that are right, blocks resampled."""
+    rows, columns = np.nonzero(chosen)
+    blocks = rows // side * 1000 + columns // side
+    values = [right[chosen][blocks == block] for block in np.unique(blocks)]
+    n_right, n = np.array([(block.sum(), block.size) for block in values]).T
+    drawn = np.random.default_rng(0).integers(0, len(n), (20_000, len(n)))
+    return np.quantile(n_right[drawn].sum(1) / n[drawn].sum(1), [0.025, 0.975])
+
+
 def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> None:
     result, folder = finished
     label, rejected, test = delivered(folder, "sequential")
@@ -192,6 +205,12 @@ def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> Non
     ):
         assert f"{100 * share:.1f} %" in top
     assert "label_with_rejection_sequential.tif" in top
+    side = int(re.search(r"blocks of (\d+) x", top)[1])
+    spans = re.findall(r"95 % interval: ([\d.]+) to ([\d.]+)", top)
+    for span, chosen in zip(spans, (kept, used), strict=True):
+        wanted = 100 * block_interval(right, chosen, side)
+        # two bootstraps of some thousand resamples differ by a few tenths of a percent
+        assert [float(end) for end in span] == pytest.approx(wanted.tolist(), abs=0.7)
     for name in ("sequential", "joint"):
         label, rejected, test = delivered(folder, name)
         kept = (test > 0) & (label != 255) & ~rejected
@@ -201,6 +220,24 @@ def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> Non
         ends = (row[f"map_nonrejected_accuracy_{end}"] for end in ("lower", "upper"))
         lower, upper = map(float, ends)
         assert lower <= accuracy <= upper
+
+
+def test_the_explorer_opens_with_the_numbers_of_the_delivered_files(driver, finished) -> None:
+    _, folder = finished
+    browser = Browser(driver, folder / "explorer.html")
+    label, rejected, test = delivered(folder, "sequential")
+    with rasterio.open(folder / "maps" / "confidence_sequential.tif") as raster:
+        confidence = raster.read(1)
+    threshold = float(browser.text("threshold"))
+    np.testing.assert_array_equal(rejected, confidence < threshold)
+    used, right = (test > 0) & (label != 255), label == test
+    kept = used & ~rejected
+    assert browser.number("kept") == 1 - rejected[label != 255].mean()
+    assert browser.number("accuracy") == right[kept].mean()
+    assert browser.number("before") == right[used].mean()
+    assert browser.number("refused") == rejected[used].mean()
+    assert browser.number("caught") == (used & ~right & rejected).sum() / (used & ~right).sum()
+    assert browser.errors() == []
 
 
 def test_classes_and_confusions_on_the_page_are_those_of_the_files(finished) -> None:

@@ -2,9 +2,7 @@
 
 import base64
 import csv
-import io
 import json
-import shutil
 import time
 import zlib
 from html.parser import HTMLParser
@@ -19,6 +17,9 @@ from scipy.ndimage import gaussian_filter
 from scipy.stats import binomtest
 
 import hsreject as hr
+from tests.report.browser import Browser, driver
+
+__all__ = ["driver"]  # a fixture
 
 ODD_NAMES = ["</script><b>corn</b>", "soil & sand", '"><img src=x onerror=alert(1)>']
 TYPES = {
@@ -333,103 +334,6 @@ def test_an_existing_page_is_kept(tmp_path) -> None:
 
 # ---- In a browser
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    """A headless Chromium with a profile of its own."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if not chromium or not shutil.which("chromedriver"):
-        pytest.skip("no chromium with chromedriver: the page was not tried in a browser")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
-
-
-class Browser:
-    """An open page, asked and moved as a reader would."""
-
-    def __init__(
-        self, driver, path: Path, fragment: str = "", *, width: int = 1300, dark: bool = False
-    ) -> None:
-        self.driver = driver
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        driver.get("about:blank")
-        driver.get_log("browser")  # what other pages said
-        driver.get(f"{path.as_uri()}{fragment}")
-        self.wait("return document.body.className")
-
-    def run(self, script: str, *arguments: object) -> Any:
-        return self.driver.execute_script(script, *arguments)
-
-    def wait(self, script: str) -> Any:
-        """Return what a script returns as soon as that is something."""
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            if found := self.run(script):
-                return found
-            time.sleep(0.02)
-        raise AssertionError(f"waited in vain for {script}")
-
-    def drawn(self) -> None:
-        """Wait until the page has shown what was changed."""
-        self.driver.execute_async_script(
-            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
-        )
-
-    def slide(self, name: str, value: float) -> None:
-        self.run(
-            "const slider = document.querySelector(`[name=${arguments[0]}]`);"
-            "slider.value = arguments[1];"
-            "slider.dispatchEvent(new Event('input', { bubbles: true }));",
-            name,
-            value,
-        )
-        self.drawn()
-
-    def choose(self, name: str, value: object) -> None:
-        self.run(
-            "const found = document.querySelector(`select[name=${arguments[0]}], "
-            "input[name=${arguments[0]}][value='${arguments[1]}']`);"
-            "if (found.tagName === 'SELECT') found.value = arguments[1]; else found.checked = true;"
-            "found.dispatchEvent(new Event('input', { bubbles: true }));",
-            name,
-            str(value),
-        )
-        self.drawn()
-
-    def number(self, name: str, place: int = 0) -> float:
-        return float(self.text(name, place, attribute="data-value"))
-
-    def text(self, name: str, place: int = 0, *, attribute: str | None = None) -> str:
-        node = f"document.querySelector('#numbers{place} [data-name={name}]')"
-        return self.run(
-            f"return {node}.{f'getAttribute(`{attribute}`)' if attribute else 'textContent'}"
-        )
-
-    def errors(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> tuple[Path, xr.Dataset]:
@@ -509,7 +413,7 @@ def test_a_click_asks_about_a_pixel(driver, page) -> None:
     path, maps = page
     browser = Browser(driver, path)
     row, column = map(int, np.argwhere(maps.reference.values[5:] > 0)[40] + (5, 0))
-    box = browser.run("return document.querySelector('canvas').getBoundingClientRect().toJSON()")
+    box = browser.box("canvas")
     scale = min(box["width"] / 50, box["height"] / 40)
     actions = pytest.importorskip("selenium.webdriver").ActionChains(driver)
     canvas = browser.run("return document.querySelector('canvas')")
@@ -652,7 +556,7 @@ def test_points_and_map_can_be_downloaded(driver, page, tmp_path) -> None:
         row = found[point.threshold.item()]
         for name in ("rejected_fraction", "classification_quality", "accurate_kept"):
             assert float(row[name]) == point[name].item()
-    np.testing.assert_array_equal(imread(wanted[1]), pixels(browser))
+    np.testing.assert_array_equal(imread(wanted[1]), browser.pixels())
 
 
 def test_a_page_without_reference_works(driver, tmp_path) -> None:
@@ -665,24 +569,12 @@ def test_a_page_without_reference_works(driver, tmp_path) -> None:
     assert browser.errors() == []
 
 
-def pixels(browser: Browser) -> np.ndarray:
-    """What the first map shows, as (y, x, channel)."""
-    encoded = browser.run("return document.querySelector('canvas').toDataURL('image/png')")
-    return imread(io.BytesIO(base64.b64decode(encoded.partition(",")[2])))
-
-
-def box_of(browser: Browser, selector: str) -> dict[str, float]:
-    return browser.run(
-        "return document.querySelector(arguments[0]).getBoundingClientRect().toJSON()", selector
-    )
-
-
 @pytest.mark.parametrize("way", [(1, 0), (0.6, 0.8)])
 def test_two_fingers_zoom_about_the_place_between_them(driver, page, way) -> None:
     touch = pytest.importorskip("selenium.webdriver.common.actions.pointer_input").PointerInput
     builder = pytest.importorskip("selenium.webdriver.common.actions.action_builder").ActionBuilder
     browser = Browser(driver, page[0], width=390)
-    box = box_of(browser, "canvas")
+    box = browser.box("canvas")
     middle = np.array([box["x"] + 0.4 * box["width"], box["y"] + 0.5 * box["height"]])
     actions = builder(driver, duration=0)
     actions.devices = [touch("touch", "thumb"), touch("touch", "index")]
@@ -709,11 +601,11 @@ def test_two_fingers_zoom_about_the_place_between_them(driver, page, way) -> Non
 
 def test_opacity_lets_the_image_show_through(driver, page) -> None:
     browser = Browser(driver, page[0], "#r=0")
-    layer = pixels(browser)
+    layer = browser.pixels()
     browser.slide("opacity", 0)
-    image = pixels(browser)
+    image = browser.pixels()
     browser.slide("opacity", 0.5)
-    between = pixels(browser)
+    between = browser.pixels()
     seen = layer[..., 3] * image[..., 3] > 0.99
     assert seen.mean() > 0.3
     mixed = 0.5 * layer[seen] + 0.5 * image[seen]
@@ -732,7 +624,7 @@ def test_a_drag_along_the_curve_moves_the_point(driver, page) -> None:
         browser.run("return document.getElementById('curve')"),
         browser.run("return page.box"),
     )
-    width = box_of(browser, "#curve")["width"]
+    width = browser.box("#curve")["width"]
 
     def at(share: float) -> int:
         """Return how far right of the middle a share is rejected."""
@@ -751,8 +643,8 @@ def test_a_drag_along_the_curve_moves_the_point(driver, page) -> None:
     assert browser.number("refused") == pytest.approx(0.7, abs=0.01)
     threshold, (_, sure) = float(browser.text("threshold")), samples(maps)
     assert browser.number("refused") == (sure < threshold).mean()
-    drawn = box_of(browser, "#now0 circle")
-    middle = drawn["x"] + drawn["width"] / 2 - box_of(browser, "#curve")["x"] - width / 2
+    drawn = browser.box("#now0 circle")
+    middle = drawn["x"] + drawn["width"] / 2 - browser.box("#curve")["x"] - width / 2
     assert middle == pytest.approx(at(browser.number("refused")), abs=1)
     actions.move_to_element_with_offset(curve, at(0.2), 0).perform()  # not held: nothing moves
     browser.drawn()
