@@ -25,15 +25,27 @@ from hsreject.schema import reference_pixels
 
 Curves = Mapping[str, xr.Dataset]
 
-_WIDTH_OF_MAP = 540  # dots on a page; smaller maps are enlarged by a whole number
+_WIDTH_OF_MAP = 1060  # dots, two per pixel of a screen; smaller maps are enlarged
+_HATCH = 12  # dots from line to line
 _DPI = 150
 _RAMP = 5  # colors in the legend of a confidence
 
 
-def save_map(pixels: NDArray[np.uint8], path: Path) -> Path:
-    """Save the colors (y, x, channel) of a map, one square of dots per pixel."""
+def save_map(
+    pixels: NDArray[np.uint8], path: Path, *, rejected: NDArray[np.bool_] | None = None
+) -> Path:
+    """Save the colors (y, x, channel) of a map, one square of dots per pixel.
+
+    What is rejected is faded and hatched, as in the explorer: no color of a class looks like that.
+    """
     times = max(1, _WIDTH_OF_MAP // max(pixels.shape[:2]))
-    imsave(path, np.ascontiguousarray(pixels.repeat(times, axis=0).repeat(times, axis=1)))
+    dots = pixels.repeat(times, axis=0).repeat(times, axis=1)
+    if rejected is not None:
+        rows, columns = np.nonzero(rejected.repeat(times, axis=0).repeat(times, axis=1))
+        on_line = (rows + columns) % _HATCH < 2
+        dots[rows, columns, :3] = 255 - (255 - dots[rows, columns, :3]) // 4
+        dots[rows[on_line], columns[on_line], :3] = 90
+    imsave(path, dots)
     return path
 
 
@@ -75,7 +87,9 @@ def measures(
 
 def relative_optimality(curves: Curves) -> Figure:
     """Draw the relative optimality of each curve, side by side."""
-    size = (COLUMN_WIDTH + 0.4, 3.1) if len(curves) == 1 else (PAGE_WIDTH, 2.6)
+    size = (COLUMN_WIDTH + 0.4, 3.1)
+    if len(curves) > 1:
+        size = (PAGE_WIDTH, 0.45 + 0.75 * PAGE_WIDTH / len(curves))  # the panels are squares
     figure, axes = new_row(len(curves), *size)
     for ax, (name, curve) in zip(axes, curves.items(), strict=True):
         RelativeOptimalityDisplay.from_curve(curve).plot(ax, colorbar=ax is axes[-1])

@@ -18,11 +18,10 @@ from hsreject.measures.choosing import cheapest_operating_point
 from hsreject.measures.confusion import confusion_matrix
 from hsreject.measures.cost import break_even_cost
 from hsreject.measures.point import OperatingPoint, share
+from hsreject.plot.image_displays import thinned
 from hsreject.plot.map_displays import (
     ClassMapDisplay,
     OutcomeMapDisplay,
-    Painted,
-    RejectMapDisplay,
 )
 from hsreject.report import figures
 from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from hsreject.report.evaluation import Evaluation
 
 HOW_GOOD, WHERE, HOW_MUCH = "How good is it?", "Where?", "How much to reject?"
+NO_DATA = Swatch("var(--line)", "no data")
 _COSTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 _NAMED_CONFUSIONS = 3
 
@@ -216,11 +216,14 @@ class Pictures:
         pixels: NDArray[np.uint8],
         title: str,
         caption: str = "",
+        *,
         legend: Sequence[Swatch] = (),
+        rejected: xr.DataArray | None = None,
     ) -> Picture:
         """Return the picture of a map, given its colors (y, x, channel)."""
-        file = figures.save_map(pixels, self._folder / f"{name}.png")
-        return Picture(file, title, caption, tuple(legend), pixelated=True)
+        gone = None if rejected is None else thinned(rejected).values.astype(bool)
+        file = figures.save_map(pixels, self._folder / f"{name}.png", rejected=gone)
+        return Picture(file, title, caption, tuple(legend), is_map=True)
 
     def curves(self, name: str, figure: Figure, title: str, caption: str = "") -> Picture:
         """Return the picture of a figure."""
@@ -238,14 +241,13 @@ def where(
     """Return the maps of an evaluation, and `others`, with one legend for all class maps."""
     maps, classes = evaluation.maps, evaluation.classes
     label, rejected = maps["label"], evaluation.rejected
-    reject_map = RejectMapDisplay.from_maps(label, rejected, classes=classes).paint()
+    decided = ClassMapDisplay.from_labels(label, classes=classes).paint()
     reference = ClassMapDisplay.from_labels(maps["reference"], classes=classes).paint()
     outcome = OutcomeMapDisplay.from_maps(label, maps["reference"], rejected).paint()
-    gaps = reject_map.has_gaps or reference.has_gaps
+    said = f"It rejects {percent(1 - evaluation.kept_share)} of the scene."
     pictures = [
-        drawn.map(f"rejected_{name}", reject_map.pixels, "The map", "The one to use."),
+        drawn.map(f"rejected_{name}", decided.pixels, "The map", said, rejected=rejected),
         drawn.map("reference", reference.pixels, "Reference", f"The {evaluation.measured_on}."),
-        *others,
         drawn.map(
             f"outcome_{name}",
             outcome.pixels,
@@ -266,15 +268,13 @@ def where(
                 legend=[Swatch(*step) for step in ramp],
             )
         )
-    return Section(
-        WHERE, text, legend=legend_of(reject_map, reference, gaps=gaps), pictures=tuple(pictures)
+    pictures += others
+    entries = dict.fromkeys(
+        Swatch(c.color, c.name) for painted in (decided, reference) for c in painted.categories
     )
-
-
-def legend_of(*maps: Painted, gaps: bool) -> tuple[Swatch, ...]:
-    """Return one legend for several class maps."""
-    entries = dict.fromkeys(Swatch(c.color, c.name) for painted in maps for c in painted.categories)
-    return (*entries, *([Swatch("", "no data")] if gaps else []))
+    gaps = [NO_DATA] if decided.has_gaps or reference.has_gaps else []
+    legend = (*entries, Swatch("", "rejected"), *gaps)
+    return Section(WHERE, text, legend=legend, pictures=tuple(pictures))
 
 
 def how_much(

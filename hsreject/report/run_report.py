@@ -12,7 +12,7 @@ import xarray as xr
 
 from hsreject.confidence import label_map
 from hsreject.plot.image_displays import FalseColorDisplay
-from hsreject.plot.map_displays import RejectMapDisplay
+from hsreject.plot.map_displays import ClassMapDisplay
 from hsreject.report import figures, findings
 from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.explorer import write_explorer
@@ -291,10 +291,15 @@ def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> I
     )
     for name in names:
         maps = dataset.sel({REJECTOR: name})
-        painted = RejectMapDisplay.from_maps(maps["label"], maps["rejected"]).paint()
+        painted = ClassMapDisplay.from_labels(maps["label"]).paint()
         share = findings.percent(float(maps["rejected"].sum() / maps["confidence"].notnull().sum()))
-        caption = f"It rejects {share} of the scene."
-        yield drawn.map(f"rejected_{name}", painted.pixels, f"The map of {name}", caption)
+        yield drawn.map(
+            f"rejected_{name}",
+            painted.pixels,
+            f"The map of {name}",
+            f"It rejects {share} of the scene.",
+            rejected=maps["rejected"],
+        )
 
 
 def along(dataset: xr.Dataset, dim: str) -> xr.Dataset:
@@ -448,7 +453,7 @@ def _choosing_sections(dataset: xr.Dataset) -> list[Section]:
                 [form.format(value) for value in dataset[f"{prefix}{name}"].values]
                 for name, form in columns.items()
             ]
-            headings = tuple(name.replace("_", " ") for name in columns)
+            headings = tuple(name.replace("_", " ").replace("brier", "Brier") for name in columns)
             table = Table(headings, tuple(zip(*cells, strict=True)))
             sections.append(Section(title, text, tables=(table,)))
     return sections
