@@ -56,5 +56,6 @@ def run_command(
     if promise := promise_words(dataset):
         console.print(promise, highlight=False, markup=False, soft_wrap=True)
     for name in ("report", "explorer"):
-        said = f"{name.capitalize()}: {folder / name}.html"
-        console.print(said, soft_wrap=True, markup=False, highlight=False)
+        if (page := folder / f"{name}.html").exists():
+            said = f"{name.capitalize()}: {page}"
+            console.print(said, soft_wrap=True, markup=False, highlight=False)

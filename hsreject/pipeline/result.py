@@ -40,6 +40,7 @@ from hsreject.progress import ProgressCallback
 from hsreject.report.evaluation import evaluate
 from hsreject.report.findings import errors_caught
 from hsreject.report.run_report import (
+    EXPLORER,
     SYSTEM_OF_POINT,
     VERSION,
     along,
@@ -308,10 +309,10 @@ def write_outputs(
         for name, text in _tables(dataset).items():
             (work / name).write_text(text, encoding="utf-8")
         progress("writing", 2, 4)
-        run_report(dataset, work)
-        progress("writing", 3, 4)
         with suppress(InputError):  # such as confidences that are all equal: no page, but maps
             write_run_explorer(dataset, work, *explored)
+        progress("writing", 3, 4)
+        run_report(dataset, work, with_explorer=(work / EXPLORER).exists())
     progress("writing", 4, 4)
 
 

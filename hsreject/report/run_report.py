@@ -34,6 +34,7 @@ SYSTEM_OF_POINT = "system_of_point"
 STAGE = "stage"
 EXPLORER = "explorer.html"
 PLACE_ALONE = "coordinates"
+_INVITATION = "Explore: reject more or less, and see what it is worth"
 N_RESAMPLES = 300  # for bands that are drawn
 VERSION = "version_"
 """How the names of attributes begin that hold versions."""
@@ -87,7 +88,7 @@ _NOTES_OF_ROWS = {
 }
 
 
-def run_report(dataset: xr.Dataset, folder: Path) -> None:
+def run_report(dataset: xr.Dataset, folder: Path, *, with_explorer: bool = True) -> None:
     """Draw the pictures of a result into ``figures`` and write ``report.html`` into `folder`.
 
     The result of :func:`hsreject.run` is all it needs, so a ``result.nc`` can be reported again.
@@ -130,7 +131,7 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
     write_page(
         folder / "report.html",
         title=str(dataset.attrs["title"]),
-        headline=_headline(dataset, evaluation, main),
+        headline=_headline(dataset, evaluation, main, with_explorer=with_explorer),
         sections=sections,
     )
 
@@ -226,7 +227,9 @@ def run_statement(dataset: xr.Dataset) -> str:
     return " ".join(filter(None, (said, chosen_in_words(dataset))))
 
 
-def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headline:
+def _headline(
+    dataset: xr.Dataset, evaluation: Evaluation, main: str, *, with_explorer: bool
+) -> Headline:
     beside = []
     if PLACE_ALONE in dataset[SYSTEM].values:
         place = dataset.sel({SYSTEM: PLACE_ALONE}).isel({SEED: 0})
@@ -247,7 +250,7 @@ def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headlin
         beside=beside,
         promise=str(dataset.attrs.get("promise_statement", "")),
         notes=[" ".join(filter(None, notes))],
-        link=(EXPLORER, "Explore: reject more or less, and see what it is worth"),
+        link=(EXPLORER, _INVITATION) if with_explorer else None,
     )
 
 
