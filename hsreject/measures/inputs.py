@@ -111,8 +111,7 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
         raise InputError(
             f"{name} must be finite (found {n_nan} NaN and {n_infinite} infinite of {values.size} "
             "values). Leave pixels without data out, for example with "
-            "hsreject.evaluation_samples(reference, label, confidence), and clip infinite ones at a "
-            "largest number."
+            "hsreject.evaluation_samples(reference, label, confidence), and clip infinite ones."
         )
     return values
 

@@ -130,11 +130,7 @@ class Evaluation:
 
     def interval(self, named: NamedPoint) -> tuple[float, float]:
         """Return the 95 % interval of the accuracy of what a point keeps, from resampled blocks."""
-        kept = np.ones(self.samples.correct.shape, dtype=bool)
-        if named.name == GIVEN_MASK:
-            kept = ~np.asarray(self.samples.rejected)
-        elif self.samples.confidence is not None and np.isfinite(named.point.threshold):
-            kept = self.samples.confidence >= named.point.threshold
+        kept = ~self.samples.at(self._rejected_at(named))
         return share_interval(self.samples.correct, kept, self.resampling())
 
     @property
@@ -147,9 +143,14 @@ class Evaluation:
     @cached_property
     def rejected(self) -> xr.DataArray:
         """The map of what the shown point rejects."""
-        if self.shown.name == GIVEN_MASK:
-            return self.maps["rejected"]
-        return (self.maps["confidence"] < self.shown.point.threshold).rename("rejected")
+        return self._rejected_at(self.shown)
+
+    def _rejected_at(self, named: NamedPoint) -> xr.DataArray:
+        if named.name == GIVEN_MASK:
+            return self.maps["rejected"].astype(bool)
+        if "confidence" not in self.maps:  # nothing is rejected
+            return xr.zeros_like(self.maps["label"], dtype=bool)
+        return (self.maps["confidence"] < named.point.threshold).rename("rejected")
 
     @property
     def kept_share(self) -> float:
@@ -165,7 +166,7 @@ class Evaluation:
         return confusion_matrix(
             self.samples.reference,
             self.samples.label,
-            rejected=self.samples.at(self.rejected).astype(bool),
+            rejected=self.samples.at(self.rejected),
             classes=self.classes,
         )
 

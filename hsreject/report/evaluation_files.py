@@ -24,6 +24,7 @@ from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.measures.curve import nearest_points
 from hsreject.progress import ProgressCallback
 from hsreject.report import findings
+from hsreject.report.figures import Pictures
 from hsreject.report.page import Section, write_page
 from hsreject.schema import BAND, MAP_DIMS, OPERATING_POINT, as_map, nodata_label
 
@@ -218,7 +219,7 @@ def _write_confusion(evaluation: Evaluation, path: Path) -> None:
 
 def _write_report(evaluation: Evaluation, folder: Path) -> None:
     """Write the same page that a run has, as far as maps and a reference tell it."""
-    drawn = findings.Pictures(folder / "figures")
+    drawn = Pictures(folder / "figures")
     curves = {} if evaluation.curve is None else {"": evaluation.curve}
     sections = [
         Section(

@@ -139,14 +139,16 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     stacks = {name: map_stack(one, name=name, nodata=nodata) for name, one in systems.items()}
     for name in others:
         check_same_grid(systems[first]["label"], systems[name]["label"], names=(first, name))
-    contents = Contents.of(
+    if reference_maps:
+        _check_seen(stacks, reference_maps)
+    contents = Contents(
         stacks,
         reference_maps,
-        classes=_class_table(stacks, reference_maps, grid, classes),
-        scene=cube,
-        certified=_certified(certified, list(systems)),
-        grid=grid,
-        spacing=spacing,
+        _class_table(stacks, reference_maps, grid, classes),
+        cube,
+        _certified(certified, list(systems)),
+        grid,
+        spacing,
     )
     start = shared.attrs.get("fraction", 0.1) if fraction is None else fraction
     head = {
@@ -250,6 +252,15 @@ def _scene(
     scene = check_dims(scene, CUBE_DIMS, name="scene")
     check_same_grid(grid, scene, names=("the label map", "scene"))
     return scene
+
+
+def _check_seen(stacks: Mapping[str, MapStack], references: Mapping[str, xr.DataArray]) -> None:
+    for name, stack in stacks.items():
+        if not (stack.has_data & (references["test"].values != NO_REFERENCE)).any():
+            raise InputError(
+                f"None of the reference pixels has data in {name}. Check that the maps show the "
+                "same place and which value means no data."
+            )
 
 
 def _class_table(

@@ -6,19 +6,16 @@ Everything is taken from one :class:`Evaluation` of the map as it is delivered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from hsreject.measures.choosing import cheapest_operating_point
 from hsreject.measures.confusion import confusion_matrix
 from hsreject.measures.cost import break_even_cost
 from hsreject.measures.point import OperatingPoint, share
-from hsreject.plot.image_displays import thinned
 from hsreject.plot.map_displays import (
     ClassMapDisplay,
     OutcomeMapDisplay,
@@ -203,36 +200,9 @@ def _confusions(kept: NDArray[np.integer], place: int, names: Sequence[str]) -> 
     return ", ".join(f"{names[other]} ({wrong[other]:g})" for other in order if wrong[other])
 
 
-class Pictures:
-    """The folder of a page's pictures: each is drawn once, saved, and shown from there."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self._folder = folder
-
-    def map(
-        self,
-        name: str,
-        pixels: NDArray[np.uint8],
-        title: str,
-        caption: str = "",
-        *,
-        legend: Sequence[Swatch] = (),
-        rejected: xr.DataArray | None = None,
-    ) -> Picture:
-        """Return the picture of a map, given its colors (y, x, channel)."""
-        gone = None if rejected is None else thinned(rejected).values.astype(bool)
-        file = figures.save_map(pixels, self._folder / f"{name}.png", rejected=gone)
-        return Picture(file, title, caption, tuple(legend), is_map=True)
-
-    def curves(self, name: str, figure: Figure, title: str, caption: str = "") -> Picture:
-        """Return the picture of a figure."""
-        return Picture(figures.save_curves(figure, self._folder / name), title, caption)
-
-
 def where(
     evaluation: Evaluation,
-    drawn: Pictures,
+    drawn: figures.Pictures,
     *,
     name: str = "map",
     text: str = "",
@@ -265,7 +235,7 @@ def where(
                 pixels,
                 "Confidence",
                 f"What decides: {what}. Dark pixels are rejected first.",
-                legend=[Swatch(*step) for step in ramp],
+                legend=ramp,
             )
         )
     pictures += others
@@ -280,7 +250,7 @@ def where(
 def how_much(
     evaluation: Evaluation,
     curves: figures.Curves,
-    drawn: Pictures,
+    drawn: figures.Pictures,
     *,
     isolated: Sequence[str] = (),
 ) -> Section:
