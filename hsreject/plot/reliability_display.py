@@ -70,8 +70,8 @@ class ReliabilityDisplay:
                     said, found, color=look.color, linestyle=look.dashes, label=self.label(name)
                 )
                 area = np.maximum(share * _LARGEST_MARK**2, 2.0)
-                look_of_marks = {"marker": look.marker, "color": look.color, "linewidths": 0}
-                ax.scatter(said, found, s=area, **look_of_marks, clip_on=False)
+                marks = ax.scatter(said, found, s=area, marker=look.marker, color=look.color)
+                marks.set(linewidths=0, clip_on=False)
             ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
             ax.set(xlabel="probability of the label", ylabel="share of right labels")
             ax.text(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError, TrainingPixelsWarning
+from hsreject.errors import InputError
 from hsreject.measures.choosing import cheapest_operating_point, choose_point
 from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
 from hsreject.measures.curve import rejection_curve
@@ -28,7 +27,7 @@ from hsreject.report.evaluation_files import (
     MapOrPath,
     as_dataset,
     open_maps,
-    training_pixels,
+    training_warnings,
     write_evaluation,
 )
 
@@ -290,27 +289,8 @@ def evaluate(
         samples=samples,
         points=tuple(_points(samples, curve, costs)),
         curve=curve,
-        warnings=_misleading(samples, training_pixels(label, maps["label"])),
+        warnings=training_warnings(label, maps["label"], (samples.row, samples.column)),
     )
-
-
-def _misleading(
-    samples: EvaluationSamples, training: tuple[Path, xr.DataArray] | None
-) -> tuple[str, ...]:
-    """Warn of a reference that the classifier has learned from, and return what was said."""
-    if training is None:
-        return ()
-    path, train = training
-    n_known = np.count_nonzero(samples.at(train))
-    if not n_known:
-        return ()
-    said = (
-        f"{n_known} of the {samples.correct.size} reference pixels are training pixels, recorded "
-        f"in {path}: the map has learned them, and every accuracy is too high. Give test pixels, "
-        "such as test.tif beside it, as reference."
-    )
-    warnings.warn(said, TrainingPixelsWarning, stacklevel=3)
-    return (said,)
 
 
 def _points(
