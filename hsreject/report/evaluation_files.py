@@ -64,7 +64,7 @@ def open_maps(
 
 
 def training_warnings(
-    given: MapOrPath, label: xr.DataArray, place: tuple[NDArray[np.intp], NDArray[np.intp]]
+    given: MapOrPath, label: xr.DataArray, place: tuple[NDArray[np.intp], ...]
 ) -> tuple[str, ...]:
     """Warn if a map has learned from the pixels at `place` that it is measured on.
 
