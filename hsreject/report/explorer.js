@@ -114,7 +114,7 @@ function paint(view) {
 function hatching(ratio) {
   const size = Math.round(6 * ratio), pen = sheet(size, size);
   Object.assign(pen, { strokeStyle: style("--hatch"), lineWidth: ratio });
-  for (const x of [-size, 0, size]) pen.moveTo(x - 1, size + 1), pen.lineTo(x + size + 1, -1);
+  for (const x of [-size, 0, size]) { pen.moveTo(x - 1, size + 1); pen.lineTo(x + size + 1, -1); }
   pen.stroke();
   return veil.createPattern(pen.canvas, "repeat");
 }
@@ -158,7 +158,7 @@ function showNumbers({ system: s, k }, place) {
 function showClasses({ system: s, k, all, kept }, place) {
   const labels = s.sampleLabels[planeOf(s, k)], ranks = s.sampleRanks[planeOf(s, k)], cut = s.thresholds ? k : 1;
   const sure = new Uint32Array(256), right = new Uint32Array(256);
-  labels.forEach((label, i) => { if (ranks[i] >= cut) sure[label]++, (right[label] += label === s.truth[i]); });
+  labels.forEach((label, i) => { if (ranks[i] >= cut) { sure[label]++; right[label] += label === s.truth[i]; } });
   for (const row of $("classes").tBodies[0].rows) {
     const code = +row.dataset.code, share = kept[code] / all[code];
     fill(row, { [`all${place}`]: all[code] / s.pixels, [`kept${place}`]: share, [`right${place}`]: right[code] / sure[code] });
@@ -201,7 +201,7 @@ function update() {
     const picture = [system, view.k, state.layer, state.only, state.dark].join();
     if (view.picture !== picture) paint(Object.assign(view, { picture }));
     fill(document, { [`system${place}`]: view.system.name });
-    draw(view), showNumbers(view, place), showClasses(view, place);
+    for (const show of [draw, showNumbers, showClasses]) show(view, place);
   });
   for (const node of document.querySelectorAll("[data-system]")) node.dataset.place = places.indexOf(+node.dataset.system);
   const { system: s, k } = views[0], best = cheapest(s, state.cost);
@@ -234,7 +234,7 @@ function move(canvas, factor, from = [0, 0], to = from) {
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const ZOOMS = { "+": 1.4, "=": 1.4, "-": 0.7, 0: 0 };
 for (const { canvas } of views) {
-  canvas.onwheel = (event) => (event.preventDefault(), move(canvas, 1.0015 ** -event.deltaY, offset(canvas, event)));
+  canvas.onwheel = (event) => { event.preventDefault(); move(canvas, 1.0015 ** -event.deltaY, offset(canvas, event)); };
   canvas.onpointerdown = (event) => {
     canvas.setPointerCapture(event.pointerId);
     fingers.set(event.pointerId, offset(canvas, event));
