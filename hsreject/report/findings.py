@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from hsreject.classes import ClassTable
 from hsreject.measures.choosing import cheapest_operating_point
 from hsreject.measures.confusion import confusion_matrix
 from hsreject.measures.cost import break_even_cost
@@ -31,6 +32,7 @@ HOW_GOOD, WHERE, HOW_MUCH = "How good is it?", "Where?", "How much to reject?"
 NO_DATA = Swatch("var(--line)", "no data")
 _COSTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 _NAMED_CONFUSIONS = 3
+_LARGEST_MATRIX = 60  # classes
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -147,8 +149,8 @@ def point_table(evaluation: Evaluation) -> Table:
     return Table(headings, tuple(rows), caption)
 
 
-def class_tables(evaluation: Evaluation) -> tuple[Table, Table]:
-    """Return what becomes of each class, and the confusion matrix with the rejected column."""
+def class_tables(evaluation: Evaluation) -> tuple[Table, ...]:
+    """Return what becomes of each class, and the confusion matrix where a page has room for it."""
     matrix, classes = evaluation.confusion, evaluation.classes
     samples = evaluation.samples
     whole = confusion_matrix(samples.reference, samples.label, classes=classes)
@@ -168,27 +170,28 @@ def class_tables(evaluation: Evaluation) -> tuple[Table, Table]:
                 _confusions(decided[place], place, classes.names),
             )
         )
-    headings = ("class", "pixels", "kept", "right if kept", "right of all", "confused with")
-    counts = matrix.values.astype(float)
+    table = Table(
+        ("class", "pixels", "kept", "right if kept", "right of all", "confused with"),
+        tuple(rows),
+        f"Shares of the {evaluation.measured_on} of each class; confusions of those kept.",
+        title="Class by class",
+        colors=tuple(classes.colors),
+        wordy=True,
+    )
+    return (table,) if len(classes) > _LARGEST_MATRIX else (table, _matrix(matrix.values, classes))
+
+
+def _matrix(counts: NDArray[np.integer], classes: ClassTable) -> Table:
+    """Return the confusion matrix with the rejected column."""
     shades = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    cells = [[f"{count:g}" if count else "" for count in row] for row in counts]
-    return (
-        Table(
-            headings,
-            tuple(rows),
-            f"Shares of the {evaluation.measured_on} of each class; confusions of those kept.",
-            title="Class by class",
-            colors=tuple(classes.colors),
-            wordy=True,
-        ),
-        Table(
-            ("reference", *classes.names, "rejected"),
-            tuple((name, *row) for name, row in zip(classes.names, cells, strict=True)),
-            "Rows are the reference, columns what the map says. Shade: share of the row.",
-            title="Confusion matrix",
-            colors=tuple(classes.colors),
-            shades=tuple(map(tuple, shades.tolist())),
-        ),
+    cells = ([f"{count:,}" if count else "" for count in row] for row in counts.tolist())
+    return Table(
+        ("reference", *classes.names, "rejected"),
+        tuple((name, *row) for name, row in zip(classes.names, cells, strict=True)),
+        "Rows are the reference, columns what the map says. Shade: share of the row.",
+        title="Confusion matrix",
+        colors=tuple(classes.colors),
+        shades=tuple(map(tuple, shades.tolist())),
     )
 
 
@@ -197,7 +200,7 @@ def _confusions(kept: NDArray[np.integer], place: int, names: Sequence[str]) -> 
     wrong = kept.copy()
     wrong[place] = 0
     order = np.argsort(-wrong, kind="stable")[:_NAMED_CONFUSIONS]
-    return ", ".join(f"{names[other]} ({wrong[other]:g})" for other in order if wrong[other])
+    return ", ".join(f"{names[other]} ({wrong[other]:,})" for other in order if wrong[other])
 
 
 def where(

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 import rasterio
 import xarray as xr
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -167,6 +169,23 @@ def test_tables_and_pictures_are_there(finished) -> None:
     assert 'href="explorer.html"' in page
 
 
+def test_rejected_pixels_of_a_picture_are_faded_and_hatched(finished) -> None:
+    result, folder = finished
+    one = result.sel(rejector="sequential")
+    dots = imread(folder / "figures" / "rejected_sequential.png")[..., :3]
+    times = dots.shape[0] // one.sizes["y"]
+    squares = dots.reshape(one.sizes["y"], times, one.sizes["x"], times, 3).swapaxes(1, 2)
+    table = class_table(one["label"])
+    colors = dict(zip(table.values, map(to_rgb, table.colors), strict=True))
+    for (row, column), label in np.ndenumerate(one["label"].values):
+        square = squares[row, column].reshape(-1, 3)
+        if one["rejected"].values[row, column]:  # light, with lines across
+            assert np.median(square.min(axis=1)) > 0.7
+            assert len(np.unique(square, axis=0)) == 2
+        elif label in colors:
+            assert np.abs(square - colors[label]).max() < 1 / 255
+
+
 def delivered(folder, name):
     """Return label, rejected and test as another program reads them from the delivered files."""
     values = {}
@@ -245,8 +264,12 @@ def test_classes_and_confusions_on_the_page_are_those_of_the_files(finished) -> 
     label, rejected, test = delivered(folder, "sequential")
     page = (folder / "report.html").read_text(encoding="utf-8")
     matrix = page[page.index('class="matrix"') :]
-    rows = [re.findall(r">([\d]*)</td>", line) for line in matrix.splitlines() if "<tr><th" in line]
-    counts = [[int(cell or 0) for cell in row] for row in rows[1:4]]  # below the headings
+    rows = [
+        re.findall(r">([\d,]*)</td>", line) for line in matrix.splitlines() if "<tr><th" in line
+    ]
+    counts = [
+        [int(cell.replace(",", "") or 0) for cell in row] for row in rows[1:4]
+    ]  # below the headings
     used = (test > 0) & (label != 255)
     decision = np.where(rejected, 0, label)
     wanted = [
