@@ -183,9 +183,7 @@ def figure_5(n_per_class: int = 10_000, seed: int = 0) -> PaperFigure:
 
 def largest_quality(curves: dict[str, xr.Dataset]) -> dict[str, hr.OperatingPoint]:
     """Return the point of largest classification quality of each curve."""
-    return {
-        name: hr.OperatingPoint.from_curve(hr.choose_point(curve)) for name, curve in curves.items()
-    }
+    return {name: hr.choose_point(curve) for name, curve in curves.items()}
 
 
 # ------------------------------------------------------------------ Indian Pines: figures 6, 7, 8

@@ -84,9 +84,9 @@ def show_points(model: MapModel, console: Console) -> None:
     rows = [
         (
             name,
-            f"{100 * float(point['rejected_fraction']):.1f} %",
-            f"{100 * float(point['nonrejected_accuracy']):.1f} %",
-            f"{float(point['threshold']):.4f}",
+            f"{100 * point.rejected_fraction:.1f} %",
+            f"{100 * point.nonrejected_accuracy:.1f} %",
+            f"{point.threshold:.4f}",
         )
         for name, point in chosen.items()
     ]
@@ -217,6 +217,7 @@ def _explored(
     Of a map that is reduced to fit, the scene is not read a second time.
     """
     from hsreject.errors import HsrejectError
+    from hsreject.files import add_to_manifest
     from hsreject.io.scene import open_scene
     from hsreject.report.explorer import MOST_PIXELS, write_explorer
 
@@ -234,6 +235,7 @@ def _explored(
             certified=rejection.threshold if rejection.asked == "certificate" else None,
             overwrite=True,
         )
+        add_to_manifest(page)
     except HsrejectError as error:  # the maps are there all the same
         return f", without explorer.html: {error}"
     return f"; move the rejected fraction in {page}"

@@ -114,7 +114,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Of :func:`hsreject.train`.
     out : path, optional
         A folder for `label.tif`, `label_with_rejection.tif` and `confidence.tif`, with what
-        :func:`hsreject.write_map` puts beside them, and `summary.toml`.
+        :func:`hsreject.write_map` puts beside them, and `summary.toml`. (The page that ``hsreject
+        map`` adds is that of :func:`hsreject.write_explorer`.)
         They appear together when all are complete. Finished blocks are kept in it meanwhile: if
         the work is stopped, the same call goes on from them.
     fraction : float in [0, 1]
