@@ -179,9 +179,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     known = None if goal.name == FRACTION else _known_threshold(trained, goal, certified)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
     with telling_of_lost_workers():
-        kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
+        whole = opened("auto")
+        kinship = _kinship(
+            opened, whole.shape[1:], trained, match_bands=match_bands, foreign=foreign
+        )
     reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
-    blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
+    blocks = _cut(whole, trained, memory=memory, side=block_size, n_workers=n_workers)
     cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
     if certified is not None:
@@ -282,13 +285,17 @@ def _opened(
 
 
 def _kinship(
-    opened: Callable[[object], xr.DataArray], model: MapModel, *, match_bands: str, foreign: str
+    opened: Callable[[object], xr.DataArray],
+    shape: tuple[int, ...],
+    model: MapModel,
+    *,
+    match_bands: str,
+    foreign: str,
 ) -> Kinship | None:
     """Return how like the training scene a scene is; raise or warn where it is not."""
     check_choice("foreign", foreign, ("refuse", "allow"))
     if model.training_scene is None:
         return None
-    _, *shape = opened("auto").shape
     cube = opened(window_chunks((shape[0], shape[1]), model.classifier.halo))
     kinship = model.training_scene.compare(cube, model.classifier, match_bands=match_bands)
     kinship.check(foreign)
