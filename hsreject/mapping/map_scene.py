@@ -189,7 +189,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         telling_of_lost_workers(),
     ):
         cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
-        if here and 2 * cube.nbytes <= blocks.bytes_left:  # a small scene is read once
+        small = here and 2 * cube.nbytes <= blocks.bytes_left
+        if small and not isinstance(scene, xr.DataArray):  # then its file is read once
             cube = cube.persist()
             opened = partial(_opened, cube)
         kinship = _kinship(
