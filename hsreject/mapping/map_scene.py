@@ -189,7 +189,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         telling_of_lost_workers(),
     ):
         cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
-        small = here and 2 * cube.nbytes <= blocks.bytes_left
+        small = here and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
         if small and not isinstance(scene, xr.DataArray):  # then its file is read once
             cube = cube.persist()
             opened = partial(_opened, cube)
