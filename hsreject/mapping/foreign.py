@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -181,45 +180,43 @@ def sample_scene(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return features (sample, feature) and needed bands (sample, band) of pixels all over a scene.
 
-    The pixels are those with data in 8 by 8 windows of 8 by 8 pixels, evenly spaced; a window is
-    read with the halo of the features around it. Features that look at the whole scene are made
-    for the whole scene.
+    The pixels are those with data in 8 by 8 windows of 8 by 8 pixels, evenly spaced. They are read
+    with the halo of the features around them, and pass through the features as one small scene;
+    features that look at the whole scene are made for the whole scene.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # told once, when the scene is mapped
-        pairs = list(_windows(cube, classifier, match_bands))
-    try:
-        pairs = compute(*pairs)  # one computation for all windows
-    except OSError as error:
-        raise FileError(f"The scene cannot be read: {error}.") from None
-    samples = []
-    for features, bands in pairs:
-        samples.append(samples_of(np.concatenate([features.values, bands.values]))[0])
-    found = np.concatenate(samples)
-    return found[:, : len(features)], found[:, len(features) :]
+        try:
+            features, bands = compute(*_looked_at(cube, classifier, match_bands))
+        except OSError as error:
+            raise FileError(f"The scene cannot be read: {error}.") from None
+    samples, _ = samples_of(np.concatenate([features.values, bands.values]))
+    return samples[:, : len(features)], samples[:, len(features) :]
 
 
-def _windows(
+def _looked_at(
     cube: xr.DataArray, classifier: SceneClassifier, match_bands: str
-) -> Iterator[tuple[xr.DataArray, xr.DataArray]]:
-    """Yield features and needed bands (band, y, x) of windows all over a scene."""
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return features and needed bands (band, y, x) of all windows, side by side."""
     wanted, halo = classifier.band_requirements_, classifier.halo
-    needed = {BAND: np.flatnonzero(wanted.needed)}
-    whole = wanted.match(cube, how=match_bands) if halo is None else None
-    features = None if whole is None else classifier.transform(whole)
-    for row in _starts(cube.sizes["y"]):
-        for column in _starts(cube.sizes["x"]):
-            if whole is not None and features is not None:
-                inside = {"y": slice(row, row + WINDOW), "x": slice(column, column + WINDOW)}
-                yield features.isel(inside), whole.isel(inside).isel(needed)
-                continue
-            around, inside = {}, {}
-            for dim, start in (("y", row), ("x", column)):
-                first = max(start - (halo or 0), 0)
-                around[dim] = slice(first, start + WINDOW + (halo or 0))
-                inside[dim] = slice(start - first, start - first + WINDOW)
-            matched = wanted.match(cube.isel(around), how=match_bands)
-            yield classifier.transform(matched).isel(inside), matched.isel(inside).isel(needed)
+    inside: dict[str, Any] = {dim: _places(cube.sizes[dim], 0) for dim in MAP_DIMS}
+    if halo is not None:
+        around = {dim: _places(cube.sizes[dim], halo) for dim in MAP_DIMS}
+        inside = {dim: np.searchsorted(around[dim], inside[dim]) for dim in MAP_DIMS}
+        cube = cube.isel(around).compute()
+    matched = wanted.match(cube, how=match_bands)
+    needed = matched.isel({BAND: np.flatnonzero(wanted.needed)})
+    return classifier.transform(matched).isel(inside), needed.isel(inside)
+
+
+def _places(size: int, halo: int) -> NDArray[np.intp]:
+    """Return the rows or columns that lie in a window or within `halo` of one, ascending.
+
+    What is around a window in the scene is around it among these, too.
+    """
+    spans = [np.arange(start - halo, start + WINDOW + halo) for start in _starts(size)]
+    places = np.unique(spans)
+    return places[(places >= 0) & (places < size)]
 
 
 def _starts(size: int) -> list[int]:

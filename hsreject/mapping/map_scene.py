@@ -179,59 +179,67 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     trained = model if isinstance(model, MapModel) else open_map_model(model)
     known = None if goal.name == FRACTION else _known_threshold(trained, goal, certified)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
-    with telling_of_lost_workers():
-        kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
-    reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
-    blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
-    cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+    cube = opened("auto")
+    blocks = _cut(cube, trained, memory=memory, side=block_size, n_workers=n_workers)
     options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
     if certified is not None:
         certified.check_shape(cube.shape[1:])  # before the work, as far as one can tell
     with (
         rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE),
-        local_threads(blocks.n_workers),
-        finished_blocks(out, model, scene, options) as kept,
-        _folder(out, overwrite=overwrite) as folder,
+        local_threads(blocks.n_workers) as here,
         telling_of_lost_workers(),
     ):
-        finished = [] if kept is None else list(kept.glob("*.npy"))
-        if out is not None:
-            _check_space(Path(out), cube, trained, finished)
-        ranking = rank_scene(
-            cube,
-            trained,
-            blocks,
-            match_bands=match_bands,
-            kept=kept,
-            lowered=reject_novel,
-            progress=progress,
+        cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+        small = here and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
+        if small and not isinstance(scene, xr.DataArray):  # then its file is read once
+            cube = cube.persist()
+            opened = partial(_opened, cube)
+        kinship = _kinship(
+            opened, cube.shape[1:], trained, match_bands=match_bands, foreign=foreign
         )
-        ranking = _computed(ranking, folder, progress)
-        if certified is not None:
-            certified.check_map(ranking["label"], ranking["confidence"])
-        lowest = trained.lowest_confidence if reject_novel else -np.inf
-        rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
-        maps = rejection_maps(
-            ranking["label"],
-            ranking["confidence"],
-            threshold=rejection.threshold,
-            attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
-        )
-        summary = _summary(
-            maps,
-            rejection,
-            blocks,
-            n_continued=len(finished),
-            scene=_name(scene, "scene"),
-            model=_name(model, "model"),
-        )
-        if kinship is not None:
-            n_novel = int((maps["confidence"] < lowest).sum()) if reject_novel else None
-            summary = replace(summary, kinship=kinship, n_novel=n_novel)
-        if folder is not None:
-            missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
-            write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
-            (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
+        reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
+        with (
+            finished_blocks(out, model, scene, options) as kept,
+            _folder(out, overwrite=overwrite) as folder,
+        ):
+            finished = [] if kept is None else list(kept.glob("*.npy"))
+            if out is not None:
+                _check_space(Path(out), cube, trained, finished)
+            ranking = rank_scene(
+                cube,
+                trained,
+                blocks,
+                match_bands=match_bands,
+                kept=kept,
+                lowered=reject_novel,
+                progress=progress,
+            )
+            ranking = _computed(ranking, folder, progress)
+            if certified is not None:
+                certified.check_map(ranking["label"], ranking["confidence"])
+            lowest = trained.lowest_confidence if reject_novel else -np.inf
+            rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
+            maps = rejection_maps(
+                ranking["label"],
+                ranking["confidence"],
+                threshold=rejection.threshold,
+                attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
+            )
+            summary = _summary(
+                maps,
+                rejection,
+                blocks,
+                n_continued=len(finished),
+                scene=_name(scene, "scene"),
+                model=_name(model, "model"),
+            )
+            if kinship is not None:
+                n_novel = int((maps["confidence"] < lowest).sum()) if reject_novel else None
+                summary = replace(summary, kinship=kinship, n_novel=n_novel)
+            if folder is not None:
+                missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
+                write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
+                (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
 
@@ -271,8 +279,8 @@ def _opened(
     scene: xr.DataArray | str | PathLike[str],
     chunks: object,
     *,
-    variable: str | None,
-    band_axis: int | None,
+    variable: str | None = None,
+    band_axis: int | None = None,
 ) -> xr.DataArray:
     """Return the cube (band, y, x), lazy if it comes from a file."""
     if not isinstance(scene, xr.DataArray):
@@ -283,13 +291,17 @@ def _opened(
 
 
 def _kinship(
-    opened: Callable[[object], xr.DataArray], model: MapModel, *, match_bands: str, foreign: str
+    opened: Callable[[object], xr.DataArray],
+    shape: tuple[int, ...],
+    model: MapModel,
+    *,
+    match_bands: str,
+    foreign: str,
 ) -> Kinship | None:
     """Return how like the training scene a scene is; raise or warn where it is not."""
     check_choice("foreign", foreign, ("refuse", "allow"))
     if model.training_scene is None:
         return None
-    _, *shape = opened("auto").shape
     cube = opened(window_chunks((shape[0], shape[1]), model.classifier.halo))
     kinship = model.training_scene.compare(cube, model.classifier, match_bands=match_bands)
     kinship.check(foreign)
