@@ -4,11 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 BENCH := .venv-bench
 BENCH_STAMP := $(BENCH)/.installed
 UV := $(shell command -v uv 2>/dev/null)
+install = $(if $(UV),uv pip install --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet)
 
-.PHONY: demo test lint bench results dist format clean
+.PHONY: demo test lint docs bench results dist format clean
 
 demo: $(STAMP)
 	$(BIN)/hsreject run configs/indian_pines.toml --out out/demo
@@ -20,6 +22,10 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# The site, into docs/_build/html. A warning is an error; so is a link that leads nowhere.
+docs: $(DOCS_STAMP)
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --jobs auto docs docs/_build/html
 
 # Benchmarks compare with other packages, which only they install. `make bench ONLY="curve context"`.
 bench: $(BENCH_STAMP)
@@ -51,15 +57,17 @@ $(BENCH_STAMP): ALONE = 'reject>=0.3'  # asks for NumPy 1, but works with NumPy 
 %/.installed: pyproject.toml
 ifdef UV
 	test -x $*/bin/python || uv venv --python $(PYTHON) $*
-	uv pip install --python $*/bin/python $(WANTED)
-	$(if $(ALONE),uv pip install --python $*/bin/python --no-deps $(ALONE))
 else
 	test -x $*/bin/python || $(PYTHON) -m venv $*
 	$*/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$*/bin/python -m pip install --quiet $(WANTED)
-	$(if $(ALONE),$*/bin/python -m pip install --quiet --no-deps $(ALONE))
 endif
+	$(call install,$*) $(WANTED)
+	$(if $(ALONE),$(call install,$*) --no-deps $(ALONE))
+	touch $@
+
+$(DOCS_STAMP): $(STAMP)
+	$(call install,$(VENV)) --group docs
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) .venv-release .venv-wheel build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .venv-release .venv-wheel build dist docs/_build docs/gallery docs/notebooks docs/reference .mypy_cache .pytest_cache .ruff_cache .hypothesis

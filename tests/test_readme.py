@@ -11,19 +11,12 @@ import pytest
 import rasterio
 
 import hsreject as hr
+from tests import pages
 from tests.cli.calling import call
+from tests.pages import ROOT
 
-ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
-
-
-def commands() -> list[list[str]]:
-    lines = "".join(blocks("sh")).splitlines()
-    return [line.partition("#")[0].split() for line in lines if line.strip()]
+README = ROOT / "README.md"
+COMMANDS = pages.commands(README)
 
 
 def run(*arguments: str, folder: Path) -> str:
@@ -50,8 +43,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_the_python_example_runs(folder) -> None:
-    (script,) = blocks("python")
-    said = run("-W", "error", "-c", script, folder=folder)
+    (script,) = pages.blocks(README, "python")
+    said = run("-W", "error", "-c", script.source, folder=folder)
     overall, kept = (float(word) for word in said.strip(" []\n").split())
     assert 0.6 < overall < kept < 1  # rejecting the least sure pixels must help
     with rasterio.open(folder / "indian_pines.tif") as file:
@@ -60,10 +53,10 @@ def test_the_python_example_runs(folder) -> None:
 
 @pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")  # of a scene without bands
 def test_the_command_lines_run_in_their_order(folder, monkeypatch, capsys) -> None:
-    named = {line[1] for line in commands() if line[0] == "hsreject"}
+    named = {line[1] for line in COMMANDS if line[0] == "hsreject"}
     assert named == {"run", "info", "evaluate", "train", "map", "sample"}
     monkeypatch.chdir(folder)
-    for program, *words in commands():
+    for program, *words in COMMANDS:
         if program == "hsreject":
             assert call(*words) == 0, capsys.readouterr().err
         assert program == "make" or capsys.readouterr().out
@@ -75,12 +68,12 @@ def test_the_command_lines_run_in_their_order(folder, monkeypatch, capsys) -> No
 def test_make_commands_are_targets_that_ci_runs() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     ci = (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
-    wanted = [line for line in commands() if line[0] == "make"]
+    wanted = [line for line in COMMANDS if line[0] == "make"]
     assert wanted == [["make", "demo"], ["make", "test"]]
     for line in wanted:
         assert re.search(rf"^{line[1]}:", makefile, flags=re.MULTILINE)
         assert " ".join(line) in ci
-    assert {line[0] for line in commands()} == {"make", "hsreject"}
+    assert {line[0] for line in COMMANDS} == {"make", "hsreject"}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "data/README.md"])

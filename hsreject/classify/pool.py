@@ -37,7 +37,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     pseudo-BMA+,
 
     .. math:: w_c = \mathrm{E}_u \, \mathrm{softmax}_c \Big( n \sum_i u_i s_{ci} \Big),
-              \quad u \sim \mathrm{Dirichlet}(1, \dots, 1)
+              \quad u \sim \mathrm{Dirichlet}(1, \ldots, 1)
 
     the expectation being a mean over bootstraps. A candidate that is better by luck of a few
     samples does not take all: averaging beats picking. The mean of the candidates is brought to one

@@ -40,11 +40,11 @@ class SparseMultinomialRegressionCV(SparseModel):
         Where these end, as a share of where they begin.
     gamma_factors : sequence of float, default (0.5, 1, 2, 4)
         Candidate widths of the "rbf" kernel: multiples of gamma="scale" of
-        :class:`~hsreject.classify.smlr.SparseMultinomialRegression`.
+        :class:`hsreject.SparseMultinomialRegression`.
     n_folds : int, default 5
         Number of folds, at least 2.
     kernel, n_centers, class_weight, temperature, solver, tol, max_iter
-        As in :class:`~hsreject.classify.smlr.SparseMultinomialRegression`.
+        As in :class:`hsreject.SparseMultinomialRegression`.
 
     Attributes
     ----------
@@ -57,8 +57,8 @@ class SparseMultinomialRegressionCV(SparseModel):
     log_loss_ : array (gamma, sparsity)
         Mean held-out log-loss of each pair.
     classes_, coef_, intercept_, centers_, gamma_, training_prior_, temperature_
-        As in :class:`~hsreject.classify.smlr.SparseMultinomialRegression`, and so are
-        objective_, duality_gap_, n_iter_ and n_features_in_.
+        As in :class:`hsreject.SparseMultinomialRegression`, and so are
+        `objective_`, `duality_gap_`, `n_iter_` and `n_features_in_`.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def show_part(
         )
     for section, registry in found.items():
         options = {
-            option: _default(section, option, parameter.default)
+            option: default_of(section, option, parameter.default)
             for option, parameter in registry.options(name).items()
         }
         console.print(_two_columns(f"[{section}] {name}", ("option", "default"), options))
@@ -68,7 +68,7 @@ def _two_columns(title: str, headings: tuple[str, str], rows: Mapping[str, str])
     return table
 
 
-def _default(section: str, option: str, value: object) -> str:
+def default_of(section: str, option: str, value: object) -> str:
     """Return what stands for an option that a configuration does not give."""
     if section == "rejectors" and option == "context":
         return "that of [context]"

@@ -78,7 +78,7 @@ def open_labels(
     Returns
     -------
     DataArray of uint8 or uint16, dims (y, x)
-        With the class table in its attributes (:func:`hsreject.schema.class_table`). What had to
+        With the class table in its attributes (``hsreject.schema.class_table``). What had to
         be guessed stands in ``attrs["guesses"]``, a list of sentences.
 
     Examples

@@ -82,7 +82,7 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     path : path
         A NetCDF file.
     chunks : optional
-        As for :func:`xarray.open_dataset`: None loads nothing until it is used; ``"auto"`` or sizes
+        As for ``xarray.open_dataset``: None loads nothing until it is used; ``"auto"`` or sizes
         by dimension make lazy dask arrays.
     """
     found = existing(path)

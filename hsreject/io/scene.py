@@ -86,7 +86,7 @@ def open_scene(
     The values are those of the file times its band scale plus offset, or divided by its
     `reflectance scale factor`. Bands without any data are marked bad. A lazily opened scene keeps
     the flags of the file, because looking for such bands means reading everything: call
-    :func:`hsreject.io.scene.mark_empty_bands` to do it.
+    ``hsreject.io.scene.mark_empty_bands`` to do it.
 
     A product in sensor geometry keeps it: the coordinate `lookup_table` says where each pixel
     belongs, and :func:`hsreject.write_map` follows it.

@@ -142,7 +142,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         lies below all others. "allow" maps every scene as if it were like the training scene.
     memory : str or float
         Bound of the memory of this process, like "2GB"; on a cluster, what one worker with one
-        thread needs. :func:`hsreject.mapping.blocks.cut_scene` has the formula.
+        thread needs. ``hsreject.mapping.blocks.cut_scene`` has the formula.
     block_size : int, optional
         Side of a block in pixels, raised to the halo if it is smaller; by default as large as is
         useful within `memory`. The map depends on it a little, on the number of workers not at all.

@@ -150,7 +150,7 @@ class Sample:
         return replace(self, reference=found, classes=_completed(self.classes, found, names=listed))
 
     def on_map(self, on_map: xr.DataArray) -> Sample:
-        """Return the same points with the labels of a map of :func:`labels_of` on their grid."""
+        """Return the same points with the labels of a map on their grid."""
         grid = Grid.of(on_map)
         same_size = (grid.height, grid.width) == (self.grid.height, self.grid.width)
         placed = grid.georeferenced and self.grid.georeferenced

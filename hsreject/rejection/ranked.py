@@ -146,7 +146,7 @@ class RankedRejector(Rejector):
         calibration: Calibration | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return the maps of one rejection (see :meth:`hsreject.rejection.Rejector.reject`).
+        """Return the maps of one rejection (see :meth:`hsreject.Rejector.reject`).
 
         `threshold` rejects the pixels with a confidence below it.
         """

@@ -32,8 +32,8 @@ class Rejector(ABC):
     kept pixels or a cost of a rejection. The last two need calibration pixels.
 
     Most rejectors threshold a confidence: they derive from
-    :class:`~hsreject.rejection.RankedRejector`, which needs one method. Only a rejector whose
-    labels change with the rejected fraction, like :class:`~hsreject.rejection.JointRejector`,
+    :class:`hsreject.RankedRejector`, which needs one method. Only a rejector whose
+    labels change with the rejected fraction, like :class:`hsreject.JointRejector`,
     implements this class itself. One line in ``hsreject/rejection/__init__.py`` makes a rejector
     available by name and enrols it in the property tests.
 

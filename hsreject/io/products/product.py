@@ -31,13 +31,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KNOWN = "EMIT, EnMAP, PRISMA L2D, AVIRIS-3 and -5, NEON AOP, Tanager and DESIS"
-_HDF5_FAMILIES: tuple[Callable[[h5py.File], Product | None], ...] = (
+HDF5_FAMILIES: list[Callable[[h5py.File], Product | None]] = [
     emit.describe,
     aviris.describe,
     prisma.describe,
     tanager.describe,
     neon.describe,
-)
+]
+"""Asked in turn: each describes a file of its own family, and returns None for any other."""
+
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
 _SLAB = 16 * 2**20  # bytes that are read and scaled together
 
@@ -83,7 +85,7 @@ def _describe(path: Path, variable: str | None, band_axis: int | None) -> Produc
     with open_hdf5(path) as file:
         if variable is not None:
             return _named(file, path, variable, band_axis)
-        found = (describe(file) for describe in _HDF5_FAMILIES)
+        found = (describe(file) for describe in HDF5_FAMILIES)
         product = next((one for one in found if one is not None), None)
         if product is None:
             raise _unknown(file, path)
