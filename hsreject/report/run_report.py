@@ -66,13 +66,13 @@ def run_report(dataset: xr.Dataset, folder: Path, *, with_explorer: bool = True)
     The result of :func:`hsreject.run` is all it needs, so a ``result.nc`` can be reported again.
     """
     drawn = Pictures(folder / "figures")
-    alike = alike_rejectors(dataset)
-    main = shown_rejector(dataset, alike)
+    alike = shown_rejectors(dataset)
+    main, *others = alike
     evaluation = _evaluation(dataset, main)
     if evaluation.curve is not None:
         evaluation = evaluation.with_bands(n_resamples=N_RESAMPLES)
-    curves = {name: _curve(dataset, name) for name in (main, *(n for n in alike if n != main))}
-    has_threshold = dict(zip(rejector_names(dataset), dataset["has_threshold"].values, strict=True))
+    curves = {name: _curve(dataset, name) for name in alike}
+    isolated = [name for name in alike if not _has_threshold(dataset, name)]
     sections = [
         Section(
             findings.HOW_GOOD,
@@ -85,11 +85,9 @@ def run_report(dataset: xr.Dataset, folder: Path, *, with_explorer: bool = True)
             drawn,
             name=main,
             text=_coinciding(alike, idle=bool(dataset["context_is_idle"][0])),
-            others=[*_other_maps(dataset, drawn, [n for n in alike if n != main])],
+            others=[*_other_maps(dataset, drawn, others)],
         ),
-        findings.how_much(
-            evaluation, curves, drawn, isolated=[n for n in curves if not has_threshold[n]]
-        ),
+        findings.how_much(evaluation, curves, drawn, isolated=isolated),
         _probabilities(dataset, drawn),
         *_choosing_sections(dataset),
         Section(
@@ -118,11 +116,10 @@ def write_run_explorer(
 
     Where labels vary, `at_points` has the maps of every operating point.
     """
-    alike = alike_rejectors(dataset)
-    main = shown_rejector(dataset, alike)
+    alike = shown_rejectors(dataset)
     shared = dataset[["reference", "test"]]
     systems = {}
-    for name in (main, *(name for name in alike if name != main)):
+    for name in alike:
         maps = at_points.get(name, dataset.sel({REJECTOR: name}, drop=True))
         varies = OPERATING_POINT in maps["label"].dims
         systems[name] = maps[["label", "rejected" if varies else "confidence"]].assign(shared)
@@ -139,43 +136,38 @@ def write_run_explorer(
 def _certified(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> dict[str, float]:
     """Return the threshold that the run has certified, by the rejector that is shown for it."""
     name = dataset.attrs.get("promise_rejector")
-    if name is None or not dataset["has_threshold"].sel({REJECTOR: name}):
+    if name is None or not _has_threshold(dataset, name):
         return {}
     shown = next(one for one, others in alike.items() if name in {one, *others})
     threshold = float(dataset["promise_threshold"].sel({REJECTOR: name}).isel({SEED: 0}))
     return {} if np.isnan(threshold) else {shown: threshold}
 
 
-def rejector_names(dataset: xr.Dataset) -> list[str]:
-    """Return the names of all rejectors."""
-    return [str(name) for name in dataset[REJECTOR].values]
-
-
-def alike_rejectors(dataset: xr.Dataset) -> dict[str, list[str]]:
+def shown_rejectors(dataset: xr.Dataset) -> dict[str, list[str]]:
     """Return the rejectors whose maps differ, each with those that give the same maps as it does.
 
-    With a context of weight 0 they all come to rejection without it.
+    With a context of weight 0 they all come to rejection without it. The map of the first opens the
+    page: it is the last one with a threshold, else the last.
     """
     found: dict[str, list[str]] = {}
-    for name in rejector_names(dataset):
+    for name in map(str, dataset[REJECTOR].values):
         same = [other for other in found if _same_maps(dataset, name, other)]
         if same:
             found[same[0]].append(name)
         else:
             found[name] = []
-    return found
+    main = ([name for name in found if _has_threshold(dataset, name)] or list(found))[-1]
+    return {main: found.pop(main), **found}
+
+
+def _has_threshold(dataset: xr.Dataset, name: str) -> bool:
+    return bool(dataset["has_threshold"].sel({REJECTOR: name}))
 
 
 def _same_maps(dataset: xr.Dataset, one: str, other: str) -> bool:
     maps = dataset[[LABEL_WITH_REJECTION, "label", "confidence"]]
     first, second = (maps.sel({REJECTOR: name}, drop=True) for name in (one, other))
     return bool(first.equals(second))
-
-
-def shown_rejector(dataset: xr.Dataset, alike: Iterable[str]) -> str:
-    """Return the rejector whose map opens the page: the last with a threshold, else the last."""
-    threshold = dict(zip(rejector_names(dataset), dataset["has_threshold"].values, strict=True))
-    return ([name for name in alike if threshold[name]] or list(alike))[-1]
 
 
 def _evaluation(dataset: xr.Dataset, name: str) -> Evaluation:
@@ -194,7 +186,7 @@ def _evaluation(dataset: xr.Dataset, name: str) -> Evaluation:
 
 def run_statement(dataset: xr.Dataset) -> str:
     """Return what the map of a run is worth, and what was chosen, in a few sentences."""
-    main = shown_rejector(dataset, alike_rejectors(dataset))
+    main = next(iter(shown_rejectors(dataset)))
     said = findings.statement(_evaluation(dataset, main))
     return " ".join(filter(None, (said, chosen_in_words(dataset))))
 
