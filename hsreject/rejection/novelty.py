@@ -42,9 +42,11 @@ kept accuracy at 10 %. The product of both, Fisher's sum of logarithms, loses a 
 JOINT_LEVEL = 0.07
 """P-value below which the odds of failure grow in joint rejection.
 
-There whole regions fall, known ones among them, so only pixels that hardly fit count. On four draws
-the square root told classes held out of Indian Pines as well as the ratio itself, which cost up to
-1.5 points of kept accuracy with nothing unknown; lower levels told them no better than none.
+There whole regions fall, known ones among them, so only pixels that hardly fit count, and the odds
+grow by the square root of the ratio. Indian Pines, automatic classifier: AUROC of woods and of
+corn-notill held out, four draws, is 0.81 without novelty, 0.84 with the square root and 0.86 with
+the ratio itself; on twelve other draws with nothing unknown A(0.1) changes by +0.06 and by -0.21
+points. Levels of 0.02 and 0.04 tell them hardly better than nothing does.
 """
 
 
