@@ -188,7 +188,7 @@ def test_operating_points_keep_the_accuracy_of_their_own_labels() -> None:
 
 def test_novelty_multiplies_the_odds_of_failure() -> None:
     p_value = np.ones(LARGE.reference.shape)
-    p_value[5:9, 12:16] = 0.07 / 25  # there: odds times five
+    p_value[5:9, 12:16] = 0.07 / 5  # there: odds times five
     rejector, maps = replace(JOINT, novelty=True), with_p_value(LARGE, p_value)
     found = rejector.reject(maps, failure_probability=0.2)
     odds = np.where(p_value < 1, 5, 1) * 0.2 / 0.8
