@@ -43,8 +43,8 @@ JOINT_LEVEL = 0.07
 """P-value below which the odds of failure grow in joint rejection.
 
 There whole regions fall, known ones among them, so only pixels that hardly fit count. Lower levels
-told classes held out of Indian Pines hardly better than none, higher ones cost too much accuracy; the
-square root of the ratio costs less and tells less (``examples/unknown_classes.py --auto --joint``).
+told classes held out hardly better than none, higher ones cost too much accuracy, and the
+square root of the ratio costs and tells less (``examples/unknown_classes.py --auto --joint``).
 """
 
 
