@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import rasterio
@@ -47,9 +46,6 @@ from hsreject.schema import (
     check_dims,
     label_dtype,
 )
-
-if TYPE_CHECKING:
-    pass
 
 CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
@@ -92,6 +88,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     block_size: int | None = None,
     n_workers: int | None = None,
     overwrite: bool = False,
+    also: Callable[[SceneMap, Path], object] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> SceneMap:
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
@@ -150,6 +147,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         number of cores.
     overwrite : bool
         Write into a folder that is not empty.
+    also : callable, optional
+        Called with the map and a folder when the files are written: what it writes into the folder
+        appears in `out` together with them.
     progress : callable
         Called with (stage, done, total).
 
@@ -239,6 +239,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
                 missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
                 write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
                 (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
+                if also is not None:
+                    also(SceneMap(_written(folder, maps), summary), folder)
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
 
