@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -163,7 +163,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     >>> round(made.summary.rejected_fraction, 2), made.maps.label_with_rejection.dims
     (0.1, ('y', 'x'))
     """
-    certified = _opened_certificate(certificate)
+    certified = (
+        Certificate.read(certificate) if isinstance(certificate, str | PathLike) else certificate
+    )
     goal = Goal.one_of(
         {
             FRACTION: fraction,
@@ -197,10 +199,10 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             opened, cube.shape[1:], trained, match_bands=match_bands, foreign=foreign
         )
         reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
-        with (
-            finished_blocks(out, model, scene, options) as kept,
-            _folder(out, overwrite=overwrite) as folder,
-        ):
+        results: AbstractContextManager[Path | None] = nullcontext()
+        if out is not None:
+            results = complete_folder(Path(out).absolute(), overwrite=overwrite)
+        with finished_blocks(out, model, scene, options) as kept, results as folder:
             finished = [] if kept is None else list(kept.glob("*.npy"))
             if out is not None:
                 _check_space(Path(out), cube, trained, finished)
@@ -252,12 +254,6 @@ def open_map_model(path: str | PathLike[str]) -> MapModel:
             f"{path} holds a classifier without a rejector. Make a map model with 'hsreject train'."
         )
     return model
-
-
-def _opened_certificate(
-    given: Certificate | str | PathLike[str] | None,
-) -> Certificate | None:
-    return Certificate.read(given) if isinstance(given, str | PathLike) else given
 
 
 def _known_threshold(model: MapModel, goal: Goal, certified: Certificate | None) -> Rejection:
@@ -349,16 +345,6 @@ def _check_space(out: Path, cube: xr.DataArray, model: MapModel, finished: Seque
     label = label_dtype(max(model.classes.values)).itemsize
     size = n_rows * n_columns * (3 * (label + CONFIDENCE.itemsize) + label)
     check_space(out, size - sum(path.stat().st_size for path in finished))
-
-
-@contextmanager
-def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Path | None]:
-    """Give a folder whose files end up in `out`, or None where nothing is to be written."""
-    if out is None:
-        yield None
-        return
-    with complete_folder(Path(out).absolute(), overwrite=overwrite) as work:
-        yield work
 
 
 def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
