@@ -331,13 +331,6 @@ def alone_in(folder: Path) -> Iterator[bool]:
         os.close(handle)
 
 
-def add_to_manifest(path: Path) -> None:
-    """Make a file part of the result in its folder: the next one replaces or removes it."""
-    names = _listed(path.parent) | {path.name}
-    with replacing(path.parent / MANIFEST, overwrite=True) as work:
-        work.write_text("\n".join(sorted(names)), encoding="utf-8")
-
-
 def _listed(folder: Path) -> set[str]:
     """Return the lines of the manifest of a folder."""
     manifest = folder / MANIFEST

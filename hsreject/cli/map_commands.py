@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
     from hsreject.mapping.map_scene import SceneMap
     from hsreject.mapping.map_summary import MapSummary
+
+PAGE = "explorer.html"
 
 
 def train_command(
@@ -203,21 +205,27 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             if failed:
                 raise typer.Exit(1)
             return
-        made = mapped(only, model, out=out, overwrite=overwrite)
-        explorer = _explored(made, out / "explorer.html", only, variable, band_axis)
+        complaints: list[str] = []
+
+        def explore(made: SceneMap, folder: Path) -> None:
+            complaints.extend(_explore(made, folder / PAGE, only, variable, band_axis))
+
+        made = mapped(only, model, out=out, overwrite=overwrite, also=explore)
     show_summary(made.summary, console)
-    console.print(f"wrote {out}{explorer}", soft_wrap=True, markup=False)
+    page = f"; move the rejected fraction in {out / PAGE}"
+    for complaint in complaints:  # the maps are there all the same
+        page = f", without {PAGE}: {complaint}"
+    console.print(f"wrote {out}{page}", soft_wrap=True, markup=False)
 
 
-def _explored(
+def _explore(
     made: SceneMap, page: Path, scene: Path, variable: str | None, band_axis: int | None
-) -> str:
-    """Write the interactive page of a map, and return what to say of it.
+) -> Iterator[str]:
+    """Write the interactive page of a map; yield why that is not possible, if so.
 
     Of a map that is reduced to fit, the scene is not read a second time.
     """
     from hsreject.errors import HsrejectError
-    from hsreject.files import add_to_manifest
     from hsreject.io.scene import open_scene
     from hsreject.report.explorer import MOST_PIXELS, write_explorer
 
@@ -235,10 +243,8 @@ def _explored(
             certified=rejection.threshold if rejection.asked == "certificate" else None,
             overwrite=True,
         )
-        add_to_manifest(page)
-    except HsrejectError as error:  # the maps are there all the same
-        return f", without explorer.html: {error}"
-    return f"; move the rejected fraction in {page}"
+    except HsrejectError as error:
+        yield str(error)
 
 
 def _map_all(

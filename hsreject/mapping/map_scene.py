@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import rasterio
@@ -47,9 +46,6 @@ from hsreject.schema import (
     check_dims,
     label_dtype,
 )
-
-if TYPE_CHECKING:
-    pass
 
 CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
@@ -92,6 +88,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     block_size: int | None = None,
     n_workers: int | None = None,
     overwrite: bool = False,
+    also: Callable[[SceneMap, Path], object] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> SceneMap:
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
@@ -151,6 +148,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         number of cores.
     overwrite : bool
         Write into a folder that is not empty.
+    also : callable, optional
+        Called with the map and a folder when the files are written: what it writes into the folder
+        appears in `out` together with them.
     progress : callable
         Called with (stage, done, total).
 
@@ -164,7 +164,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     >>> round(made.summary.rejected_fraction, 2), made.maps.label_with_rejection.dims
     (0.1, ('y', 'x'))
     """
-    certified = _opened_certificate(certificate)
+    certified = (
+        Certificate.read(certificate) if isinstance(certificate, str | PathLike) else certificate
+    )
     goal = Goal.one_of(
         {
             FRACTION: fraction,
@@ -198,10 +200,10 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             opened, cube.shape[1:], trained, match_bands=match_bands, foreign=foreign
         )
         reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
-        with (
-            finished_blocks(out, model, scene, options) as kept,
-            _folder(out, overwrite=overwrite) as folder,
-        ):
+        results: AbstractContextManager[Path | None] = nullcontext()
+        if out is not None:
+            results = complete_folder(Path(out).absolute(), overwrite=overwrite)
+        with finished_blocks(out, model, scene, options) as kept, results as folder:
             finished = [] if kept is None else list(kept.glob("*.npy"))
             if out is not None:
                 _check_space(Path(out), cube, trained, finished)
@@ -240,6 +242,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
                 missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
                 write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
                 (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
+                if also is not None:
+                    also(SceneMap(_written(folder, maps), summary), folder)
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
 
@@ -251,12 +255,6 @@ def open_map_model(path: str | PathLike[str]) -> MapModel:
             f"{path} holds a classifier without a rejector. Make a map model with 'hsreject train'."
         )
     return model
-
-
-def _opened_certificate(
-    given: Certificate | str | PathLike[str] | None,
-) -> Certificate | None:
-    return Certificate.read(given) if isinstance(given, str | PathLike) else given
 
 
 def _known_threshold(model: MapModel, goal: Goal, certified: Certificate | None) -> Rejection:
@@ -348,16 +346,6 @@ def _check_space(out: Path, cube: xr.DataArray, model: MapModel, finished: Seque
     label = label_dtype(max(model.classes.values)).itemsize
     size = n_rows * n_columns * (3 * (label + CONFIDENCE.itemsize) + label)
     check_space(out, size - sum(path.stat().st_size for path in finished))
-
-
-@contextmanager
-def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Path | None]:
-    """Give a folder whose files end up in `out`, or None where nothing is to be written."""
-    if out is None:
-        yield None
-        return
-    with complete_folder(Path(out).absolute(), overwrite=overwrite) as work:
-        yield work
 
 
 def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:

@@ -89,8 +89,8 @@ def _watched(client: Any) -> Iterator[None]:
     watcher.start()
     try:
         yield
-    except HsrejectError:
-        if starved.is_set():
+    except Exception:
+        if starved.is_set():  # whatever a closed client raises
             raise HsrejectError(
                 f"For {SECONDS_WITHOUT_WORKERS:.0f} seconds no worker of the cluster took a task: "
                 "there is none left, or the memory of all is full. Start workers with more memory "
