@@ -425,11 +425,15 @@ def block_sizes(
     """Return the sizes of the blocks along (band, y, x).
 
     Classifiers and features work pixel by pixel on whole spectra: "auto" and True make blocks that
-    hold all bands of some pixels, and so does a mapping that does not name the bands. Sizes that
-    are left open become multiples of the chunks that are `stored` together.
+    hold all bands of some pixels, whole rows if those are small enough, and so does a mapping that
+    does not name the bands. Sizes that are left open become multiples of the chunks that are
+    `stored` together.
     """
+    limit = 64 * 2**20  # bytes
     if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
-        chunks = (-1, "auto", "auto")
+        n_rows = 1 if stored is None else stored[1]
+        row = shape[0] * min(n_rows, shape[1]) * shape[2] * dtype.itemsize
+        chunks = (-1, "auto", -1 if row <= limit else "auto")
     elif isinstance(chunks, Mapping):
         unknown = [str(dim) for dim in chunks if dim not in CUBE_DIMS]
         if unknown:
@@ -438,7 +442,6 @@ def block_sizes(
                 f"It has {', '.join(CUBE_DIMS)}."
             )
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
-    limit = 64 * 2**20  # bytes
     if stored is not None:  # all bands of the pixels in one chunk, unless that is far too much
         together = shape[0] * stored[1] * stored[2] * dtype.itemsize
         limit = max(limit, min(together, 2 * limit))

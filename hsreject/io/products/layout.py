@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import h5py
 import numpy as np
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hsreject.io.products.lookup import LookupTable
     from hsreject.io.raster import RasterInfo
 
-_AXES = "byx"
+AXES = "byx"
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class HdfArray:
     axes: str  # its axes in the order of the file: b (bands), y and x, such as "yxb"
     stored_shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    stored_chunks: tuple[int, ...] | None  # None where the file keeps it in one piece
+    stored_chunks: tuple[int, ...]  # a row, or a row of a band, where the file has no chunks
 
     @classmethod
     def of(cls, dataset: h5py.Dataset, axes: str) -> HdfArray:
@@ -56,7 +56,8 @@ class HdfArray:
             )
         if dataset.dtype.kind not in "iuf":
             raise FileError(f"{path}: '{dataset.name}' holds {dataset.dtype}, not numbers.")
-        chunks = None if dataset.chunks is None else tuple(dataset.chunks)
+        row = (1 if "y" in axes[place:] else n for place, n in enumerate(dataset.shape))
+        chunks = tuple(dataset.chunks or row)
         return cls(path, dataset.name, axes, dataset.shape, dataset.dtype, chunks)
 
     @property
@@ -66,9 +67,9 @@ class HdfArray:
         return bands, rows, columns
 
     @property
-    def chunks(self) -> tuple[int, int, int] | None:
+    def chunks(self) -> tuple[int, int, int]:
         """How many bands, rows and columns are stored together."""
-        return None if self.stored_chunks is None else self._sorted(self.stored_chunks)
+        return self._sorted(self.stored_chunks)
 
     def _sorted(self, sizes: tuple[int, ...]) -> tuple[int, int, int]:
         by_axis = dict(zip(self.axes, sizes, strict=True))
@@ -76,14 +77,14 @@ class HdfArray:
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x): a view of it in the order of the file."""
-        wanted = dict(zip(_AXES, (bands, rows, columns), strict=True))
+        wanted = dict(zip(AXES, (bands, rows, columns), strict=True))
         with open_hdf5(self.path) as file:
             block = file[self.name][tuple(wanted[axis] for axis in self.axes)]
         axes = self.axes
         if "b" not in axes:
             axes, block = f"b{axes}", block[None]
         native = np.asarray(block, dtype=native_type(self.dtype))
-        return native.transpose([axes.index(axis) for axis in _AXES])
+        return native.transpose([axes.index(axis) for axis in AXES])
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class RasterArray:
     """The bands of a raster, not read yet."""
 
     path: Path
+    axes: ClassVar[str] = AXES
 
     @cached_property
     def info(self) -> RasterInfo:
