@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import h5py
@@ -25,8 +24,11 @@ from hsreject.errors import FileError
 from hsreject.files import reading
 from hsreject.io.grid import Grid
 from hsreject.io.raster import raster_info, raster_source
+from hsreject.io.remote import RemotePath, as_path
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from hsreject.io.products.lookup import LookupTable
@@ -112,14 +114,14 @@ class RasterArray:
     @cached_property
     def chunks(self) -> tuple[int, int, int]:
         """How many bands, rows and columns are stored together."""
-        with reading(self.path), rasterio.open(self.path) as file:
+        with reading(self.path), rasterio.open(self.info.name) as file:
             rows, columns = file.block_shapes[0]
         return (self.shape[0] if self.info.layout == "pixel" else 1), rows, columns
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x)."""
         indexes = list(range(bands.start + 1, bands.stop + 1))
-        with reading(self.path), rasterio.open(self.path) as file:
+        with reading(self.path), rasterio.open(self.info.name) as file:
             block: NDArray[Any] = file.read(indexes, window=Window.from_slices(rows, columns))
         return block
 
@@ -159,6 +161,7 @@ class Product:
     good: NDArray[np.bool_] | None = None
     used: NDArray[np.bool_] | None = None  # False for bands that hold nothing: left out
     fill: float | None = None
+    fill_in_all: bool = False  # whether a pixel lacks data only where all bands have that value
     gain: NDArray[np.float64] | float = 1.0
     offset: NDArray[np.float64] | float = 0.0
     masks: tuple[Mask, ...] = ()
@@ -178,13 +181,17 @@ class Product:
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
     """Open an HDF5 file, and turn whatever goes wrong with it into one line about the file."""
     # a lock is no use for reading, and fails on some network drives
-    with reading(path), h5py.File(path, "r", locking=False) as file:
+    with (
+        reading(path),
+        path.open("rb") if isinstance(path, RemotePath) else nullcontext(path) as source,
+        h5py.File(source, "r", locking=False) as file,
+    ):
         yield file
 
 
 def existing_path(file: h5py.File) -> Path:
     """Return the absolute path of an open file."""
-    return Path(file.filename).absolute()
+    return as_path(file.filename).absolute()
 
 
 def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

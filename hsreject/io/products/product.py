@@ -24,6 +24,7 @@ from hsreject.io.products.layout import (
     open_hdf5,
 )
 from hsreject.io.raster import HDF5, block_sizes, usable_nodata
+from hsreject.io.remote import RemotePath
 from hsreject.io.scene import StoredScene
 from hsreject.io.wavelengths import BandInfo, nanometres
 
@@ -80,7 +81,8 @@ def _describe(path: Path, variable: str | None, band_axis: int | None) -> Produc
     """Return what the family of a file says about it."""
     if not starts_with(path, HDF5):
         return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
-    check_heaps(path)
+    if not isinstance(path, RemotePath):  # of which 16 MB would be too much to look at
+        check_heaps(path)
     with open_hdf5(path) as file:
         if variable is not None:
             return _named(file, path, variable, band_axis)
@@ -272,6 +274,10 @@ class ProductPixels:
         """Read bands (places in `order`) of a window; what is read is changed in place."""
         stored = self._stored(self.order[bands], rows, columns)
         missing = None if self.fill is None else stored == stored.dtype.type(self.fill)
+        if missing is not None and self.product.fill_in_all:
+            if bands.size < self.order.size:
+                missing = self._stored(self.order, rows, columns) == self.fill
+            missing = missing.all(axis=0)
         block = stored.astype(self.dtype, copy=False)
         if self.scaled:
             gain, offset = (
