@@ -21,7 +21,11 @@ ROWS = 256
 def rows() -> Iterator[Row]:
     """Yield times of reading 256 rows, wall and CPU, of a file in one piece and one in chunks."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, chunks in (("in one piece", None), ("in chunks", (32, 32, SHAPE[2]))):
+        layouts = (
+            ("in one piece", None, {"y": 13}),
+            ("in chunks", (32, 32, SHAPE[2]), {"y": 256, "x": 64}),
+        )
+        for name, chunks, pieces in layouts:
             path = _write(Path(folder, "emit.nc"), chunks)
             cube = hr.open_scene(path, chunks={"y": ROWS}).data
             ways = {
@@ -30,7 +34,9 @@ def rows() -> Iterator[Row]:
                     hr.open_scene(path, chunks="auto")[:, :ROWS].values
                 ),
                 "open_scene(chunks={'y': 256})": lambda cube=cube: cube[:, :ROWS].compute(),
-                "in pieces, as mapping reads them": lambda path=path: _in_pieces(path),
+                "in pieces, as mapping reads them": lambda path=path, pieces=pieces: _in_pieces(
+                    path, pieces
+                ),
                 "engine='hsreject'": lambda path=path: (
                     xr.open_dataarray(path, engine="hsreject")[:, :ROWS].values
                 ),
@@ -60,9 +66,9 @@ def _bare(path: Path) -> object:
         return file["reflectance"][:ROWS]
 
 
-def _in_pieces(path: Path) -> object:
-    """Read 13 rows at a time, and look at one value of each piece only."""
-    cube = hr.open_scene(path, chunks={"y": 13})[:, : ROWS // 13 * 13].data
+def _in_pieces(path: Path, pieces: dict[str, int]) -> object:
+    """Read a piece at a time, and look at one value of each only."""
+    cube = hr.open_scene(path, chunks=pieces)[:, : ROWS // pieces["y"] * pieces["y"]].data
     return cube.map_blocks(lambda part: part[:1, :1, :1], chunks=(1, 1, 1)).compute()
 
 

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from hsreject.errors import FileError
-from hsreject.io.remote import RemotePath, as_path
+from hsreject.io.products.remote import RemotePath, as_path
 from hsreject.progress import ProgressCallback
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from hsreject.cli.console import (
     result_table,
     saying_how_to_go_on,
 )
-from hsreject.io.remote import as_path
+from hsreject.io.products.remote import as_path
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel

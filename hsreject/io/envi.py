@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
-from hsreject.io.remote import RemotePath
+from hsreject.io.products.remote import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

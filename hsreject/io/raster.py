@@ -29,7 +29,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid, crs_name, quiet_without_place
-from hsreject.io.remote import RemotePath, gdal_name
+from hsreject.io.products.remote import RemotePath, gdal_name
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from hsreject.errors import FileError
 from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid
+from hsreject.io.products.remote import RemotePath, existing_scene
 from hsreject.io.raster import (
     HDF5,
     RasterInfo,
@@ -27,7 +28,6 @@ from hsreject.io.raster import (
     read_pixels,
     usable_nodata,
 )
-from hsreject.io.remote import RemotePath, existing_scene
 from hsreject.io.wavelengths import BandInfo, band_info
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
 

@@ -14,7 +14,7 @@ import xarray as xr
 import hsreject as hr
 from hsreject.errors import FileError
 from hsreject.io.products.backend import HsrejectBackend
-from hsreject.io.remote import as_path
+from hsreject.io.products.remote import as_path
 from tests.cli.calling import call
 from tests.io.products.writers import reflectance, write_emit, write_enmap
 from tests.io.writers import random_cube, write_envi, write_with_gdal

@@ -23,8 +23,8 @@ from rasterio.windows import Window
 from hsreject.errors import FileError
 from hsreject.files import reading
 from hsreject.io.grid import Grid
+from hsreject.io.products.remote import RemotePath, as_path
 from hsreject.io.raster import raster_info, raster_source
-from hsreject.io.remote import RemotePath, as_path
 
 if TYPE_CHECKING:
     from pathlib import Path

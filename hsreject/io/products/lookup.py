@@ -19,7 +19,7 @@ from rasterio.crs import CRS
 
 from hsreject import schema
 from hsreject.io.grid import Grid
-from hsreject.io.remote import as_path, existing_scene
+from hsreject.io.products.remote import as_path, existing_scene
 
 if TYPE_CHECKING:
     from pathlib import Path

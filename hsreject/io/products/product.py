@@ -23,8 +23,8 @@ from hsreject.io.products.layout import (
     native_type,
     open_hdf5,
 )
+from hsreject.io.products.remote import RemotePath
 from hsreject.io.raster import HDF5, block_sizes, usable_nodata
-from hsreject.io.remote import RemotePath
 from hsreject.io.scene import StoredScene
 from hsreject.io.wavelengths import BandInfo, nanometres
 
