@@ -19,6 +19,7 @@ from hsreject.cli.console import (
     result_table,
     saying_how_to_go_on,
 )
+from hsreject.io.products.remote import as_path
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
@@ -104,8 +105,9 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         list[Path],
         typer.Argument(
             metavar="SCENE...",
-            help="ENVI, GeoTIFF, EMIT and other products, .mat or .npy; of any size. Several, a "
-            "folder or a list in a text file: each gets a folder of its own inside --out.",
+            help="ENVI, GeoTIFF, EMIT and other products, .mat or .npy, or a URL; of any size. "
+            "Several, a folder or a list in a text file: each gets a folder of its own inside "
+            "--out.",
         ),
     ],
     *,
@@ -173,6 +175,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     than memory are mapped in blocks. Of several scenes, those that are finished are skipped, and
     one that fails does not stop the others: the exit code is then 1.
     """
+    scenes = [as_path(scene) for scene in scenes]
     check_there(*scenes, model, certificate)
     from hsreject.mapping.map_scene import map_scene
     from hsreject.mapping.schedulers import cluster
