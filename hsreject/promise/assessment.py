@@ -319,9 +319,10 @@ class _Estimator:
             return UNKNOWN
         share = self._total(y.astype(np.float64)) / below
         error = float(np.sqrt(self._variance(y - share * ones)) / below)
-        if error > 0:
+        if error > 1e-12:  # less is rounding
             reach = float(norm.ppf(0.5 + self.confidence_level / 2)) * error
         else:  # all agree: as if they were so many equal answers
+            error = 0.0
             reach = 1 - (0.5 - self.confidence_level / 2) ** (1 / self._equal_points(ones))
         return Estimate(share, error, max(share - reach, 0.0), min(share + reach, 1.0))
 

@@ -42,7 +42,7 @@ class SequentialRejector(FieldRejector):
         never trained on, are rejected earlier. The confidence is then 0.4 times its rank plus 0.6
         times the p-value of the class of the label; the maps must hold `class_p_value`. On Indian
         Pines the AUROC of classes held out rises from 0.61 to 0.80, and with nothing unknown no
-        accuracy is lost (``examples/unknown_classes.py``).
+        accuracy is lost (``make bench ONLY=rejection``).
 
     Examples
     --------

@@ -231,6 +231,15 @@ def test_where_all_points_agree_the_interval_is_not_empty() -> None:
     assert found.kept_accuracy.lower == pytest.approx(0.025 ** (1 / 40))
 
 
+def test_where_each_class_agrees_with_itself_no_area_is_certain() -> None:
+    label = np.repeat([1, 1, 1, 2, 2, 3], 70).reshape(20, 21)
+    for seed in range(20):  # the shares are not round numbers, and rounding is not variance
+        found = hr.assess(label, hr.draw_sample(label, 40, seed=seed).with_reference(label))
+        area = found.by_class.area
+        assert (area.sel(statistic="standard_error") == 0).all()
+        assert (area.sel(statistic="upper") > area.sel(statistic="estimate") + 1).all()
+
+
 def test_classes_with_too_few_points_are_put_together() -> None:
     label = np.ones((40, 50), dtype=int)
     label[0, :4], label[1, :30] = 2, 3

@@ -1,0 +1,43 @@
+"""
+A class that nobody trained
+===========================
+
+One kind of grass of Indian Pines is left out of the training, as if nobody knew of it; white
+lines show where it grows. Class probabilities hardly notice: they say which known class a pixel
+resembles most, not whether it resembles any. The distance to the training pixels does
+(:class:`hsreject.Novelty`), and a rejector with ``novelty=True`` looks at both. AUC is the
+chance that a pixel of the unknown class is rejected before one of a known class; 0.5 is a coin.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.metrics import RocCurveDisplay
+
+import hsreject as hr
+
+cube, labels = hr.load_indian_pines()
+unknown = labels == 6  # grass and trees
+train, test = hr.sample_per_class(labels.where(~unknown, 0).astype(labels.dtype), 10, seed=0)
+
+features = hr.Smooth(2).fit_transform(hr.MNF(30).fit_transform(cube))
+model = hr.SceneClassifier(hr.SparseMultinomialRegression()).fit(features, train)
+novelty = hr.Novelty().fit(features, train)
+evidence = model.predict_proba(features).to_dataset()
+evidence["class_p_value"] = novelty.p_value(features)
+
+rejectors = {
+    "probabilities": hr.PixelwiseRejector(),
+    "with novelty": hr.PixelwiseRejector(novelty=True),
+}
+judged = (unknown | (test > 0)).values
+with hr.plot.print_style():
+    fig, (left, right) = plt.subplots(1, 2, figsize=(6.4, 2.9), layout="compressed")
+    for name, rejector in rejectors.items():
+        maps = rejector.reject(evidence, fraction=0.25)
+        RocCurveDisplay.from_predictions(
+            unknown.values[judged], -maps.confidence.values[judged], name=name, ax=right
+        )
+    hr.plot.RejectMapDisplay.from_labels(maps.label_with_rejection).plot(left, legend=False)
+    left.contour(labels.x, labels.y, unknown, levels=[0.5], colors="white", linewidths=1.2)
+    left.set_title("a quarter rejected, with novelty")
+    right.set(xlabel="rejected share of known classes", ylabel="rejected share of the unknown one")
+plt.show()
