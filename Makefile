@@ -27,9 +27,10 @@ lint: $(STAMP)
 docs: $(DOCS_STAMP)
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --jobs auto docs docs/_build/html
 
-# Benchmarks compare with other packages, which only they install. `make bench ONLY="curve context"`.
+# Benchmarks compare with other packages, which only they install. `make bench ONLY="curve context"`;
+# PAGE=docs/benchmarks.md writes what they print as a page.
 bench: $(BENCH_STAMP)
-	$(BENCH)/bin/python -m benchmarks $(ONLY)
+	$(BENCH)/bin/python -m benchmarks $(ONLY) $(if $(PAGE),--page $(PAGE))
 
 # The table of methods over many draws: `make results OPTIONS="--seeds 30 --enmap CUBE LABELS"`.
 results: $(STAMP)

@@ -1,43 +1,68 @@
 """Run the benchmarks: all, or those named on the command line.
 
 ``python -m benchmarks`` runs every ``benchmarks/bench_*.py``, ``python -m benchmarks curve smlr``
-two of them. Each module has a function ``rows()`` that yields :class:`benchmarks.timing.Row`.
+two of them, and ``--page FILE`` writes their tables as a page, too. Each module has a function
+``rows()`` that yields :class:`benchmarks.timing.Row`.
 """
 
-import sys
-from importlib import import_module
+import argparse
+import os
+import platform
+from importlib import import_module, metadata
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.timing import Row
+
 NAMES = sorted(
     path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
 )
+PEERS = ("numpy", "scipy", "scikit-learn", "python-glmnet", "reject", "scikit-fallback")
 
 
-def run(name: str, console: Console) -> None:
-    """Run one benchmark module and print its rows as they come."""
+def run(name: str, console: Console) -> tuple[str, list[Row]]:
+    """Run one benchmark module, print its rows, and return its title and rows."""
     module = import_module(f"benchmarks.bench_{name}")
-    table = Table(
-        title=f"{name}: {(module.__doc__ or '').partition(chr(10))[0]}", title_justify="left"
-    )
-    for heading in ("what", "measured", "wanted"):
-        table.add_column(heading)
-    for row in module.rows():
+    title = f"{name}: {(module.__doc__ or '').partition(chr(10))[0]}"
+    table = Table("what", "measured", "wanted", title=title, title_justify="left")
+    rows = list(module.rows())
+    for row in rows:
         table.add_row(row.what, row.measured, row.wanted)
     console.print(table)
+    return title, rows
+
+
+def page(names: list[str], tables: list[tuple[str, list[Row]]]) -> str:
+    """Return the tables as Markdown, with what they were measured on."""
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("hsreject", *PEERS))
+    sections = [
+        f"## {title}\n\n| what | measured | wanted |\n|---|---|---|\n"
+        + "".join(f"| {row.what} | {row.measured} | {row.wanted} |\n" for row in rows)
+        for title, rows in tables
+    ]
+    return (
+        f'# Benchmarks\n\nPrinted by `make bench ONLY="{" ".join(names)}" PAGE=docs/benchmarks.md` '
+        f"on {os.cpu_count()} cores ({platform.machine()}), with Python "
+        f"{platform.python_version()}, {versions}. Seconds are those of this machine; ratios are "
+        "measured in one run, in turns. `make bench` runs all of them, more than are shown here.\n"
+        "\n" + "\n".join(sections)
+    )
 
 
 def main() -> None:
     """Run the benchmarks named on the command line, or all."""
-    wanted = sys.argv[1:] or NAMES
-    unknown = sorted(set(wanted) - set(NAMES))
-    if unknown:
-        sys.exit(f"No benchmark named {', '.join(unknown)}. There are: {', '.join(NAMES)}.")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=NAMES, help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--page", type=Path, help="write the tables as Markdown")
+    wanted = parser.parse_args()
+    if unknown := sorted(set(wanted.names) - set(NAMES)):
+        parser.error(f"No benchmark named {', '.join(unknown)}. There are: {', '.join(NAMES)}.")
     console = Console(width=120)
-    for name in wanted:
-        run(name, console)
+    tables = [run(name, console) for name in wanted.names]
+    if wanted.page:
+        wanted.page.write_text(page(wanted.names, tables), "utf-8")
 
 
 main()

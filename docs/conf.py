@@ -27,7 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery/*.ipynb", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery/*.ipynb", "**sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "code"  # numpydoc writes names in single backticks
@@ -43,7 +43,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
@@ -54,6 +54,7 @@ html_sidebars = {"index": [], "results": [], "architecture": []}
 # ------------------------------------------------------------------------------------ public names
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc says them in words
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False

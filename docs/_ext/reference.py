@@ -130,6 +130,8 @@ def command_page() -> str:
     command = typer.main.get_command(program)
     context = typer.Context(command, info_name="hsreject")
     text = get_docs_for_click(obj=command, ctx=context, name="hsreject")
+    for part in command.commands.values():  # which typer cuts short in its list of them
+        text = text.replace(part.get_short_help_str(), part.get_short_help_str(limit=200), 1)
     return "# Command line\n" + text.partition("\n")[2]
 
 
@@ -143,7 +145,7 @@ def write_pages(app: Sphinx, _: Config) -> None:
     pages = {
         "index.rst": "Reference\n=========\n\n"
         "The public names of ``import hsreject as hr`` in the order of the work, then the keys of "
-        f"a configuration and the commands.\n\n.. toctree::\n\n   {contents}\n",
+        f"a configuration and the commands.\n\n.. toctree::\n   :maxdepth: 1\n\n   {contents}\n",
         "configuration.rst": "\n".join(configuration_page()),
         "command_line.md": command_page(),
         **{f"{stem}.rst": by_title[title] for stem, title in names.items()},
