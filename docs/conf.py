@@ -27,7 +27,12 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "**/.ipynb_checkpoints", "gallery/*.ipynb", "**sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "**/.ipynb_checkpoints",
+    "gallery/*.ipynb",
+    "**sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "code"  # numpydoc writes names in single backticks
