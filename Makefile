@@ -10,7 +10,7 @@ BENCH_STAMP := $(BENCH)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 install = $(if $(UV),uv pip install --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet)
 
-.PHONY: demo test lint docs bench results dist format clean
+.PHONY: demo test lint docs notebooks bench results dist format clean
 
 demo: $(STAMP)
 	$(BIN)/hsreject run configs/indian_pines.toml --out out/demo
@@ -26,6 +26,10 @@ lint: $(STAMP)
 # The site, into docs/_build/html. A warning is an error; so is a link that leads nowhere.
 docs: $(DOCS_STAMP)
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --jobs auto docs docs/_build/html
+
+# Run the notebooks and store what they show; a test fails when that is stale.
+notebooks: $(STAMP)
+	$(BIN)/python -m tests.test_notebooks --write
 
 # Benchmarks compare with other packages, which only they install. `make bench ONLY="curve context"`;
 # PAGE=docs/benchmarks.md writes what they print as a page.

@@ -1,73 +1,74 @@
-"""Mapping in blocks: agreement with the whole scene, the bound of memory, time by pixels."""
+"""Mapping in blocks: the labels of the whole scene, CPU by file layout, two workers, memory."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import h5py
 import numpy as np
 import rasterio
 import xarray as xr
 from affine import Affine
+from distributed import Client, LocalCluster
+from rasterio.windows import Window
 
 import hsreject as hr
-from benchmarks.timing import Row, peak_bytes
+from benchmarks.timing import Row, best_in_turns, peak_bytes
+from hsreject.errors import GuessWarning
+from hsreject.files import check_space
 
-BOUND = 800_000_000
+SIDE = 1000  # rows and columns of the scenes whose layouts are compared
+GRANULE = (1280, 1242, 285)  # rows, columns and bands of EMIT
+NETCDF_CHUNKS = (167, 167, 34)  # rows, columns, bands: what netCDF-C chooses by itself
 CONFIG = {
     "scene": "indian_pines",
     "features": [{"name": "mnf", "n_components": 15}],
     "context": {"prior": "vector_tv", "weight": 2.0},
 }
+RASTERS: dict[str, dict[str, Any]] = {
+    "ENVI BIL": {"driver": "ENVI", "interleave": "bil"},
+    "ENVI BSQ": {"driver": "ENVI", "interleave": "bsq"},
+    "striped GeoTIFF": {"driver": "GTiff"},
+    "tiled, deflated GeoTIFF": {
+        "driver": "GTiff",
+        "tiled": True,
+        "blockxsize": 256,
+        "blockysize": 256,
+        "compress": "deflate",
+    },
+}
+ROWS_AT_ONCE = 16  # of files without tiles, when they are read the plainest way
 
 
 def rows() -> Iterator[Row]:
-    """Yield agreement by weight, then peak memory and time of scenes of growing size."""
+    """Yield agreement by weight, CPU per pixel by layout, the gain of a second worker, memory."""
+    warnings.simplefilter("ignore", GuessWarning)  # the files do not say their wavelengths
     yield from _agreement()
     model = hr.train(CONFIG)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        hr.save_model(model, folder / "model.skops")
-        hr.map_scene(_mosaic(1), model, fraction=0.1)  # compiles what is not compiled yet
-        for n_tiles in (3, 6):
-            scene = _write_mosaic(folder / f"{n_tiles}.tif", n_tiles)
-            start = time.perf_counter()
-            hr.map_scene(scene, model, out=folder / str(n_tiles), fraction=0.1, n_workers=1)
-            seconds = time.perf_counter() - start
-            pixels = (145 * n_tiles) ** 2
-            yield Row(
-                f"{145 * n_tiles} x {145 * n_tiles} pixels, one worker",
-                f"{seconds:.1f} s, {1e6 * seconds / pixels:.1f} us per pixel",
-                "the same time per pixel",
-            )
-        scene = _write_mosaic(folder / "large.tif", 10)
-        code = (
-            "from hsreject.mapping.map_scene import map_scene\n"
-            f"map_scene({str(scene)!r}, {str(folder / 'model.skops')!r}, fraction=0.1, "
-            f"out={str(folder / 'large')!r}, memory={BOUND})"
-        )
-        start = time.perf_counter()
-        peak = peak_bytes(code)
-        seconds = time.perf_counter() - start
-        yield Row(
-            f"1450 x 1450 pixels, {scene.stat().st_size / 1e6:.0f} MB file, from start to end",
-            f"peak {peak / 1e6:.0f} MB, {seconds:.0f} s",
-            f"at most {BOUND / 1e6:.0f} MB",
-        )
+        check_space(folder, 3_000_000_000)
+        yield from _layouts(model, folder)
+        yield from _two_workers(model, folder)
+        yield _memory(folder)
 
 
 def _agreement() -> Iterator[Row]:
     """Yield how many labels of blocks are those of Indian Pines, mirrored, solved at once."""
-    scene = _mosaic(2)
+    scene = _mosaic(290, 290)
     for weight, edges in ((1.0, None), (2.0, None), (4.0, None), (4.0, "image")):
         context = {"prior": "vector_tv", "weight": weight}
         if edges is not None:
             context["edges"] = edges
         model = hr.train({**CONFIG, "context": context})
-        maps = xr.Dataset({"probability": model.classifier.predict_proba(scene), "image": scene})
-        whole = model.rejector.rank(maps)["label"]
+        whole = _in_memory(model, scene)["label"]
         made = hr.map_scene(scene, model, fraction=0.1, block_size=97)
         same = float((made.maps["label"].values == whole.values).mean())
         yield Row(
@@ -78,28 +79,149 @@ def _agreement() -> Iterator[Row]:
         )
 
 
-def _mosaic(n_tiles: int) -> xr.DataArray:
-    """Return Indian Pines mirrored to `n_tiles` in each direction."""
-    cube, _ = hr.load_indian_pines()
-    tiled = np.stack([_mirrored(plane, n_tiles) for plane in cube.values])
-    coords = {name: coord for name, coord in cube.coords.items() if coord.dims == ("band",)}
-    return xr.DataArray(tiled, dims=("band", "y", "x"), coords=coords)
+def _layouts(model: hr.MapModel, folder: Path) -> Iterator[Row]:
+    """Yield CPU per pixel over that of the same stages in memory and the plainest read."""
+    cube = _mosaic(SIDE, SIDE)
+    for layout, options in RASTERS.items():
+        path = folder / ("scene.tif" if options["driver"] == "GTiff" else "scene.dat")
+        _write_raster(path, cube, options)
+        yield _ratio(layout, model, cube, path, partial(_read_raster, path))
+        path.unlink()
+    path = folder / "scene.nc"
+    cube = cube.astype("float32")
+    _write_netcdf(path, cube)
+    yield _ratio("NetCDF of EMIT, deflated", model, cube, path, partial(_read_netcdf, path))
+    path.unlink()
 
 
-def _write_mosaic(path: Path, n_tiles: int) -> Path:
-    """Write the mosaic to a GeoTIFF, band by band."""
-    cube, _ = hr.load_indian_pines()
-    side = 145 * n_tiles
-    profile = {"driver": "GTiff", "count": len(cube), "height": side, "width": side}
-    profile |= {"dtype": cube.dtype.name, "tiled": True, "blockxsize": 256, "blockysize": 256}
-    profile |= {"crs": "EPSG:32616", "transform": Affine(20, 0, 5e5, 0, -20, 4.5e6)}
-    with rasterio.open(path, "w", interleave="band", **profile) as file:
-        for band, wavelength in enumerate(cube.wavelength.values, start=1):
-            file.write(_mirrored(cube.values[band - 1], n_tiles), band)
-            file.update_tags(band, wavelength=f"{wavelength:.4f}", wavelength_units="nm")
-    return path
+def _ratio(
+    layout: str, model: hr.MapModel, cube: xr.DataArray, path: Path, read: Callable[[], None]
+) -> Row:
+    calls = {
+        "stages": partial(_in_memory, model, cube),
+        "read": read,
+        "map": partial(_map, path, model, n_workers=1),
+    }
+    seconds = best_in_turns(calls, rounds=3, clock=time.process_time)
+    stages, plain, mapped = (1e6 * second / cube[0].size for second in seconds.values())
+    return Row(
+        f"{layout}: {mapped:.2f} us CPU per pixel, {stages:.2f} for the stages in memory, "
+        f"{plain:.2f} to read",
+        f"{mapped / (stages + plain):.2f} times both",
+        "at most 1.3",
+    )
 
 
-def _mirrored(plane: np.ndarray, n_tiles: int) -> np.ndarray:
-    row = np.concatenate([plane[:, :: 1 - 2 * (i % 2)] for i in range(n_tiles)], axis=1)
-    return np.concatenate([row[:: 1 - 2 * (i % 2)] for i in range(n_tiles)], axis=0)
+def _two_workers(model: hr.MapModel, folder: Path) -> Iterator[Row]:
+    """Yield how much quicker two threads are than one, and two processes than one."""
+    path = folder / "scene.tif"
+    _write_raster(path, _mosaic(2 * SIDE, SIDE), RASTERS["tiled, deflated GeoTIFF"])
+    calls = {n: partial(_map, path, model, n_workers=int(n)) for n in "12"}
+    yield _gain("two threads", calls)
+    with _cluster(1) as one, _cluster(2) as two:
+        calls = {"1": partial(_map_on, one, path, model), "2": partial(_map_on, two, path, model)}
+        yield _gain("two workers of dask.distributed", calls)
+    path.unlink()
+
+
+def _gain(who: str, calls: dict[str, Callable[[], None]]) -> Row:
+    best = best_in_turns(calls, rounds=3)
+    seconds = " and ".join(f"{second:.1f} s" for second in best.values())
+    return Row(f"one and {who}: {seconds}", f"{best['1'] / best['2']:.2f} times", "at least 1.7")
+
+
+def _memory(folder: Path) -> Row:
+    """Return the peak memory of a process that maps a scene of the size of an EMIT granule."""
+    n_rows, n_columns, n_bands = GRANULE
+    small, labels = hr.synthetic_scene(rows=145, columns=145, n_classes=16, n_bands=n_bands)
+    path, model = folder / "granule.dat", folder / "model.skops"
+    hr.save_model(hr.train({**CONFIG, "scene": (small, labels)}), model)
+    _write_raster(path, _mosaic(n_rows, n_columns, small), RASTERS["ENVI BIL"])
+    code = (
+        "from hsreject.mapping.map_scene import map_scene\n"
+        f"map_scene({str(path)!r}, {str(model)!r}, fraction=0.1, out={str(folder / 'out')!r})"
+    )
+    return Row(
+        f"{n_rows} x {n_columns} pixels, {n_bands} bands, {path.stat().st_size / 1e6:.0f} MB",
+        f"peak {peak_bytes(code) / 1e6:.0f} MB",
+        "under 1000 MB",
+    )
+
+
+# What is measured.
+
+
+def _in_memory(model: hr.MapModel, cube: xr.DataArray) -> xr.Dataset:
+    """Classify a scene and solve its context in one go."""
+    probability = model.classifier.predict_proba(cube)
+    return model.rejector.rank(xr.Dataset({"probability": probability, "image": cube}))
+
+
+def _map(path: Path, model: hr.MapModel, *, n_workers: int | None = None) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent) as out:
+        hr.map_scene(path, model, out=Path(out, "maps"), fraction=0.1, n_workers=n_workers)
+
+
+def _map_on(cluster: LocalCluster, path: Path, model: hr.MapModel) -> None:
+    with Client(cluster):
+        _map(path, model)
+
+
+def _read_raster(path: Path) -> None:
+    """Read all pixels along the grain of a file."""
+    with rasterio.open(path) as file:
+        n_rows, n_columns = file.block_shapes[0]
+        n_rows = max(n_rows, ROWS_AT_ONCE)
+        for row in range(0, file.height, n_rows):
+            for column in range(0, file.width, n_columns):
+                whole = Window(0, 0, file.width, file.height)
+                file.read(window=Window(column, row, n_columns, n_rows).intersection(whole))
+
+
+def _read_netcdf(path: Path) -> None:
+    with h5py.File(path) as file:
+        cube = file["reflectance"]
+        for row in range(0, SIDE, NETCDF_CHUNKS[0]):
+            for column in range(0, SIDE, NETCDF_CHUNKS[1]):
+                cube[row : row + NETCDF_CHUNKS[0], column : column + NETCDF_CHUNKS[1]]
+
+
+# Scenes.
+
+
+def _mosaic(n_rows: int, n_columns: int, small: xr.DataArray | None = None) -> xr.DataArray:
+    """Return a scene, by default Indian Pines, mirrored again and again to a size."""
+    if small is None:
+        small, _ = hr.load_indian_pines()
+    _, height, width = small.shape
+    reach = ((0, 0), (0, n_rows - height), (0, n_columns - width))
+    coords = {name: coord for name, coord in small.coords.items() if coord.dims == ("band",)}
+    values = np.pad(small.values, reach, mode="symmetric")
+    return xr.DataArray(values, dims=("band", "y", "x"), coords=coords)
+
+
+def _write_raster(path: Path, cube: xr.DataArray, options: dict[str, Any]) -> None:
+    count, height, width = cube.shape
+    profile = {"count": count, "height": height, "width": width, "dtype": cube.dtype.name}
+    place = {"crs": "EPSG:32616", "transform": Affine(20, 0, 5e5, 0, -20, 4.5e6)}
+    with rasterio.open(path, "w", **profile, **place, **options) as file:
+        file.write(cube.values)
+
+
+def _write_netcdf(path: Path, cube: xr.DataArray) -> None:
+    with h5py.File(path, "w") as file:
+        options = {"chunks": NETCDF_CHUNKS, "compression": "gzip", "compression_opts": 1}
+        file.create_dataset("reflectance", data=cube.values.transpose(1, 2, 0), **options)
+        file.create_group("sensor_band_parameters")
+        file.create_group("location")
+
+
+@contextmanager
+def _cluster(n_workers: int) -> Iterator[LocalCluster]:
+    with LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+    ) as cluster:
+        yield cluster

@@ -6,13 +6,14 @@ runs on one draw.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from sklearn.metrics import roc_auc_score
+from sklearn.base import clone
+from sklearn.metrics import auc, roc_auc_score
 
 import hsreject as hr
 from benchmarks.timing import Row, best_in_turns
@@ -187,59 +188,100 @@ def least_difference(mean: Mapping[str, np.ndarray], name: str) -> Row:
 def novelty() -> Iterator[Row]:
     """Yield how well classes held out are told, and what that costs with nothing held out."""
     cube, labels = hr.load_indian_pines()
-    features = hr.Smooth(2.0).fit_transform(hr.MNF(30).fit_transform(cube))
-    kinds = (hr.PixelwiseRejector, hr.SequentialRejector)
-    rejectors = [kind(novelty=aware) for aware in (False, True) for kind in kinds]
-    told, kept = [], []
-    for seed in range(N_SEEDS):
-        for hold in HOLD_OUTS:
-            maps, test = held_out(features, labels, hold, seed)
-            confidences = [maps["rarity"], *(r.rank(maps)["confidence"] for r in rejectors)]
-            told.append([_auroc(c, test, labels.isin(hold)) for c in confidences])
-        maps, test = held_out(features, labels, (), seed)
-        points = [rejector.operating_points(maps, test) for rejector in rejectors]
-        kept.append([100 * hr.accuracy_at(curve, 0.1).item() for curve in points])
-    alone, *auroc = np.mean(told, axis=0)
-    accuracy = np.mean(kept, axis=0)
-    yield Row(
-        "AUROC of unknown classes: distance alone, pixelwise, sequential",
-        ", ".join(f"{value:.3f}" for value in (alone, *auroc[2:])),
-        ">= 0.79",
+    smooth = hr.Smooth(2.0).fit_transform(hr.MNF(30).fit_transform(cube))
+    regression = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
+    context = hr.SegSALSA(hr.VectorTV(STRONG_WEIGHT))
+    ranked = {"pixelwise": hr.PixelwiseRejector(), "sequential": hr.SequentialRejector(context)}
+    yield from told("regression", hr.SceneClassifier(regression), smooth, labels, ranked, context)
+    context = hr.SegSALSA(hr.VectorTV(WEIGHT, edges="image"))
+    joint = hr.JointRejector(context, n_points=12)
+    # the weights of novelty were chosen on seeds 0 to 3
+    yield from told(
+        "pool",
+        hr.AutoClassifier(),
+        cube,
+        labels,
+        ranked | {"joint": joint},
+        context,
+        hold_outs=((14,), (2,)),
+        seeds=range(4, 12),
     )
+
+
+def told(
+    what: str,
+    classifier: Any,
+    image: xr.DataArray,
+    labels: xr.DataArray,
+    rejectors: Mapping[str, Any],
+    context: hr.SegSALSA,
+    *,
+    hold_outs: Sequence[tuple[int, ...]] = HOLD_OUTS,
+    seeds: Sequence[int] = range(N_SEEDS),
+) -> Iterator[Row]:
+    """Yield AUROC and kept accuracy of rejectors, first without and then with novelty."""
+    pairs = [[replace(r, novelty=aware) for r in rejectors.values()] for aware in (False, True)]
+    separated, kept = [], []
+    for seed in seeds:
+        for hold in hold_outs:
+            maps, test = held_out(classifier, image, labels, hold, seed, context)
+            unknown = labels.isin(hold).values
+            separated.append(
+                [[_auroc(r, maps, test.values > 0, unknown) for r in row] for row in pairs]
+            )
+        maps, test = held_out(classifier, image, labels, (), seed, context)
+        points = [[r.operating_points(maps, test) for r in row] for row in pairs]
+        kept.append([[100 * hr.accuracy_at(curve, 0.1).item() for curve in row] for row in points])
+    without, aware = np.mean(separated, axis=0)
+    names = ", ".join(rejectors)
+    yield Row(f"{what}: AUROC of unknown classes with novelty: {names}", _listed(aware), ">= 0.79")
+    yield Row(f"{what}: the same without novelty", _listed(without))
+    cost = np.diff(kept, axis=1)[:, 0]
+    error = cost.std(axis=0, ddof=1) / np.sqrt(len(seeds))
     yield Row(
-        "the same without novelty: pixelwise, sequential",
-        ", ".join(f"{value:.3f}" for value in auroc[:2]),
-    )
-    yield Row(
-        "A(0.1) with - without novelty, nothing unknown, points",
-        ", ".join(f"{value:+.2f}" for value in accuracy[2:] - accuracy[:2]),
+        f"{what}: A(0.1) with - without novelty, nothing unknown, points",
+        ", ".join(f"{m:+.2f} ± {e:.2f}" for m, e in zip(cost.mean(axis=0), error, strict=True)),
         ">= -0.5",
     )
 
 
 def held_out(
-    features: xr.DataArray, labels: xr.DataArray, hold: tuple[int, ...], seed: int
+    classifier: Any,
+    image: xr.DataArray,
+    labels: xr.DataArray,
+    hold: tuple[int, ...],
+    seed: int,
+    context: hr.SegSALSA,
 ) -> tuple[xr.Dataset, xr.DataArray]:
     """Return what is learned without the classes `hold`, and the test labels of the others."""
     known = labels.where(~labels.isin(hold), 0).astype(labels.dtype)
     training, test = hr.sample_per_class(known, 10, seed=seed)
-    regression = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
-    probability = hr.SceneClassifier(regression).fit(features, training).predict_proba(features)
-    context = hr.SegSALSA(hr.VectorTV(STRONG_WEIGHT))
-    fit = hr.Novelty().fit(features, training)
+    model = clone(classifier)
+    probability = model.fit_predict_proba(image, training)
+    features = model.transform(image)
     maps = {
         "probability": probability,
-        "hidden_field": context.solve(probability).hidden_field,
-        "class_p_value": fit.p_value(features),
-        "rarity": fit.rarity(features),
+        "hidden_field": context.solve(probability, image=image).hidden_field,
+        "class_p_value": hr.Novelty().fit(features, training).p_value(features),
+        "image": image,
     }
     return xr.Dataset(maps), test
 
 
-def _auroc(confidence: xr.DataArray, test: xr.DataArray, unknown: xr.DataArray) -> float:
-    """Return the probability that an unknown pixel has a lower confidence than a known one."""
-    judged = (unknown | (test > 0)).values
-    return float(roc_auc_score(unknown.values[judged], -confidence.values[judged]))
+def _auroc(rejector: Any, maps: xr.Dataset, known: np.ndarray, unknown: np.ndarray) -> float:
+    """Return the probability that an unknown pixel is rejected before a known one."""
+    judged = known | unknown
+    if isinstance(rejector, hr.RankedRejector):
+        confidence = rejector.rank(maps)["confidence"].values
+        return float(roc_auc_score(unknown[judged], -confidence[judged]))
+    rejected = rejector.maps_at_points(maps, judged.astype(np.uint8)).rejected.values
+    return float(
+        auc(*np.sort([rejected[:, known].mean(axis=1), rejected[:, unknown].mean(axis=1)]))
+    )
+
+
+def _listed(values: np.ndarray) -> str:
+    return ", ".join(f"{value:.3f}" for value in values)
 
 
 def _tiled(maps: xr.Dataset, side: int) -> xr.Dataset:

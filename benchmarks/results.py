@@ -8,8 +8,7 @@ pixels count as errors). The table goes to the screen and to ``docs/results.md``
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +42,7 @@ class Answer:
     is_probability: bool = True  # or a rank, which has no calibration error
 
 
-Method = Callable[[xr.DataArray, xr.DataArray], Answer]
+Method = Callable[[xr.DataArray, xr.DataArray], Iterator[tuple[str, Answer]]]
 Split = Callable[..., tuple[xr.DataArray, xr.DataArray]]
 
 
@@ -54,32 +53,30 @@ def from_field(field: xr.DataArray, *, is_probability: bool = True) -> Answer:
     return Answer(label, field.max("category"), is_probability)
 
 
-def auto(cube: xr.DataArray, train: xr.DataArray) -> Answer:
-    """Classify with the pool that chooses everything by itself."""
-    return from_field(hr.AutoClassifier().fit_predict_proba(cube, train))
-
-
-def auto_in_context(cube: xr.DataArray, train: xr.DataArray) -> Answer:
-    """Put SegSALSA with image edges and weight 1 on top of the pool; max z is a rank."""
+def auto(cube: xr.DataArray, train: xr.DataArray) -> Iterator[tuple[str, Answer]]:
+    """Let the pool choose everything by itself, then put SegSALSA on top; its max z is a rank."""
     probability = hr.AutoClassifier().fit_predict_proba(cube, train)
+    yield "auto", from_field(probability)
     rejector = hr.SequentialRejector(hr.SegSALSA(hr.VectorTV(1.0, edges="image")))
-    maps = xr.Dataset({"probability": probability, "image": cube})
-    ranked = rejector.rank(maps)
-    return Answer(ranked["label"], ranked["confidence"], is_probability=False)
+    ranked = rejector.rank(xr.Dataset({"probability": probability, "image": cube}))
+    answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
+    yield "auto, then vector TV with image edges", answer
 
 
-def coordinates(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+def coordinates(cube: xr.DataArray, train: xr.DataArray) -> Iterator[tuple[str, Answer]]:
     """Classify by place alone."""
     model = hr.SceneClassifier("nearest_neighbor", features=["coordinates"])
-    return from_field(model.fit_predict_proba(cube, train), is_probability=False)
+    probability = model.fit_predict_proba(cube, train)
+    yield "coordinates", from_field(probability, is_probability=False)
 
 
-def random_forest(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+def random_forest(cube: xr.DataArray, train: xr.DataArray) -> Iterator[tuple[str, Answer]]:
     """Classify the bands as they are with a forest of 500 trees."""
-    return from_field(hr.SceneClassifier("random_forest").fit_predict_proba(cube, train))
+    probability = hr.SceneClassifier("random_forest").fit_predict_proba(cube, train)
+    yield "random forest, raw bands", from_field(probability)
 
 
-def tuned_svm(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+def tuned_svm(cube: xr.DataArray, train: xr.DataArray) -> Iterator[tuple[str, Answer]]:
     """Classify scaled bands with the best of 110 support vector machines.
 
     The confidence is Platt's probability of the label, or a rank where a class has a single pixel
@@ -108,33 +105,41 @@ def tuned_svm(cube: xr.DataArray, train: xr.DataArray) -> Answer:
     else:
         scores = np.sort(search.decision_function(spectra).reshape(len(spectra), -1), axis=1)
         confidence.values[valid.values] = np.abs(scores[:, -1] - scores[:, :-1].max(axis=1))
-    return Answer(label, confidence, is_probability=fewest > 1)
+    yield "SVM, tuned, raw bands", Answer(label, confidence, is_probability=fewest > 1)
 
 
-def paper(cube: xr.DataArray, train: xr.DataArray) -> Answer:
+def paper(cube: xr.DataArray, train: xr.DataArray) -> Iterator[tuple[str, Answer]]:
     """Follow the paper: 15 MNF components, sparse regression, vector TV; max z is a rank."""
     model = hr.SceneClassifier("smlr", features=[hr.MNF(15)])
     probability = model.fit_predict_proba(cube, train)
     rejector = hr.SequentialRejector(hr.SegSALSA(hr.VectorTV(2.0)))
     maps = rejector.reject(probability, fraction=0.0)
-    return Answer(maps["label"], maps["confidence"], is_probability=False)
+    answer = Answer(maps["label"], maps["confidence"], is_probability=False)
+    yield "paper: MNF, sparse regression, vector TV", answer
 
 
 METHODS: dict[str, Method] = {
     "auto": auto,
-    "auto, then vector TV with image edges": auto_in_context,
     "coordinates": coordinates,
-    "SVM, tuned, raw bands": tuned_svm,
-    "random forest, raw bands": random_forest,
-    "paper: MNF, sparse regression, vector TV": paper,
+    "svm": tuned_svm,
+    "random_forest": random_forest,
+    "paper": paper,
 }
 
 
-def figures(method: Method, cube: xr.DataArray, train: xr.DataArray, test: xr.DataArray) -> list:
-    """Return the columns of the table for one draw of training pixels."""
+def rows_of(
+    method: Method, cube: xr.DataArray, train: xr.DataArray, test: xr.DataArray
+) -> dict[str, list[float]]:
+    """Return the rows of a method for one draw of training pixels."""
+    rows = {}
     begun = time.process_time()
-    answer = method(cube, train)
-    seconds = time.process_time() - begun
+    for name, answer in method(cube, train):
+        rows[name] = [*figures(answer, test), time.process_time() - begun]
+    return rows
+
+
+def figures(answer: Answer, test: xr.DataArray) -> list[float]:
+    """Return all columns of the table but the time."""
     used = (test > 0).values & answer.confidence.notnull().values
     correct = answer.label.values[used] == test.values[used]
     confidence = answer.confidence.values[used]
@@ -144,7 +149,7 @@ def figures(method: Method, cube: xr.DataArray, train: xr.DataArray, test: xr.Da
         calibration = hr.expected_calibration_error(correct, np.clip(confidence, 0, 1))
     kept = hr.accuracy_at(curve, [0.1]).values[0]
     quality = curve["classification_quality"].values.max()
-    return [100 * correct.mean(), 100 * kept, 100 * quality, hr.aurc(curve), calibration, seconds]
+    return [100 * correct.mean(), 100 * kept, 100 * quality, hr.aurc(curve), calibration]
 
 
 def scenes(
@@ -172,42 +177,81 @@ def shown(values: np.ndarray) -> list[str]:
     return texts
 
 
-def main() -> None:
-    """Measure, print, and write the table."""
+class Measured:
+    """Rows by scene, method and seed; those of `path` count as measured, new ones join them."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.known: dict[str, dict[str, list[float]]] = {}
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                self.known |= json.loads(line)
+
+    def get(
+        self, key: str, measure: Callable[[], dict[str, list[float]]]
+    ) -> dict[str, list[float]]:
+        """Return the rows of one draw, measured unless they are known."""
+        if key not in self.known:
+            self.known[key] = measure()
+            if self.path is not None:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({key: self.known[key]}) + "\n")
+        return self.known[key]
+
+
+def options() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=30, help="how many draws (from --first on)")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--enmap", nargs=2, metavar=("CUBE", "LABELS"), help="a second scene")
     parser.add_argument("--only", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--scenes", default="", help="only scenes whose names contain this")
+    parser.add_argument("--resume", type=Path, help="a file that keeps what is measured")
     parser.add_argument("--out", type=Path, default=DEFAULT_PATH)
-    options = parser.parse_args()
-    chosen = shlex.join(sys.argv[1:])
-    seeds = range(options.first, options.first + options.seeds)
-    lines = [
-        "# Results",
-        "",
+    return parser.parse_args()
+
+
+def introduction(seeds: range, *, enmap: bool) -> str:
+    """Say what was measured, by which command."""
+    command = f"python -m benchmarks.results --seeds {len(seeds)} --first {seeds[0]}"
+    command += " --enmap CUBE LABELS" if enmap else ""
+    return (
         f"Mean and standard error over {len(seeds)} draws (seeds {seeds[0]} to {seeds[-1]}) of ten "
-        f"training pixels per class, made by `python -m benchmarks.results {chosen}`. OA: overall "
-        "accuracy. A(0.1): "
-        "accuracy of what is kept when a tenth is rejected. max Q: best classification quality. "
-        "AURC: area under the risk-coverage curve, lower is better. ECE: expected calibration "
-        "error, empty where a confidence is a rank. Blocks: training and test pixels lie in "
-        "different blocks of 12 pixels, 4 pixels apart; classes without training pixels count as "
-        "errors.",
-    ]
-    for title, cube, labels, split in scenes(options.enmap):
+        f"training pixels per class, made by `{command}`. OA: overall accuracy. A(0.1): accuracy "
+        "of what is kept when a tenth is rejected. max Q: best classification quality. AURC: area "
+        "under the risk-coverage curve, lower is better. ECE: expected calibration error, empty "
+        "where a confidence is a rank. Blocks: training and test pixels lie in different blocks of "
+        "12 pixels, 4 pixels apart; classes without training pixels count as errors."
+    )
+
+
+def main() -> None:
+    """Measure, print, and write the table."""
+    chosen = options()
+    seeds = range(chosen.first, chosen.first + chosen.seeds)
+    measured = Measured(chosen.resume)
+    lines = ["# Results", "", introduction(seeds, enmap=chosen.enmap is not None)]
+    for title, cube, labels, split in scenes(chosen.enmap):
+        if chosen.scenes not in title:
+            continue
         lines += ["", f"## {title}", "", f"| method | {' | '.join(COLUMNS)} |"]
         lines.append("|---" * (len(COLUMNS) + 1) + "|")
         print("\n".join(lines[-4:]), flush=True)
-        draws = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EmptyClassWarning)
-            draws = [split(labels, seed=seed) for seed in seeds]
-        for name in options.only:
-            measured = [figures(METHODS[name], cube, *draw) for draw in draws]
-            lines.append(f"| {name} | {' | '.join(shown(np.array(measured)))} |")
-            print(lines[-1], flush=True)
-    options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            draws = {seed: split(labels, seed=seed) for seed in seeds}
+        for method in chosen.only:
+            measure = partial(rows_of, METHODS[method], cube)
+            found = [
+                measured.get(f"{title}; {method}; {seed}", partial(measure, *draw))
+                for seed, draw in draws.items()
+            ]
+            for name in found[0]:
+                values = np.array([rows[name] for rows in found])
+                lines.append(f"| {name} | {' | '.join(shown(values))} |")
+                print(lines[-1], flush=True)
+    chosen.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def reading(path: Path) -> Iterator[None]:
         said = _one_line(str(cause)).rstrip(".").replace(f"'{path.absolute()}' not", "not")
         raise FileError(
             f"{path} cannot be read: {said or type(cause).__name__}. "
-            "If it is damaged, copy or export it again."
+            f"{getattr(path, 'remedy', 'If it is damaged, copy or export it again.')}"
         ) from error
 
 

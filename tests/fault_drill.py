@@ -199,7 +199,7 @@ def content(folder: Path) -> dict[str, object]:
 
 def _essence(path: Path) -> object:
     if path.suffix == ".nc":
-        data = hr.open_dataset(path).load().drop_vars("seconds", errors="ignore")
+        data = hr.open_dataset(path).load().drop_vars(["seconds", "stage_seconds"], errors="ignore")
         data.attrs.pop("seconds", None)
         return data.to_dict()
     if path.suffix == ".html":

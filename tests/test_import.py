@@ -29,3 +29,23 @@ def test_every_public_name_resolves() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = hr.no_such_name
+
+
+PRESSING = """
+import os, signal, sys
+
+class Pressing:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+sys.meta_path.insert(0, Pressing())
+from hsreject.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_is_silent() -> None:
+    done = subprocess.run([sys.executable, "-c", PRESSING], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

@@ -58,7 +58,7 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R.
     - Three *profiles* combine them to scores
       :math:`z = a \log \overline{p_t} + b \log R`, every probability with a floor of .01 / K:
-      *fields* (t = 3, 30, 300; a = .35, b = 1), *mixed* (t = 0, 3; a = 1, b = .5) and *pixels*
+      *fields* (t = 3, 30, 300; a = .25, b = 1), *mixed* (t = 0, 3; a = 1, b = .5) and *pixels*
       (t = 0; a = 1, b = 0).
 
     Chains that are clearly worse at t = 0 are dropped first. The probabilities are calibrated: the

@@ -11,7 +11,7 @@ import xarray as xr
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from hsreject.classify.random_walker import CONTRASTS, SIGMAS, scene_graphs, walk_graphs
+from hsreject.classify.random_walker import GRAPHS, scene_graphs, walk_graphs
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.classify.temperature import floored_log
 from hsreject.features.diffusion import CONTRAST, N_GUIDES, EdgeGraph, diffuse
@@ -36,14 +36,14 @@ class Profile:
 
 PIXELS = "pixels"
 PROFILES = {
-    "fields": Profile((3.0, 30.0, 300.0), 0.35, 1.0),
+    "fields": Profile((3.0, 30.0, 300.0), 0.25, 1.0),
     "mixed": Profile((0.0, 3.0), 1.0, 0.5),
     PIXELS: Profile((0.0,), 1.0, 0.0),
 }
 
 
 TIMES = tuple(sorted({t for profile in PROFILES.values() for t in profile.times}))
-N_STEPS = len(TIMES) + len(CONTRASTS) * len(SIGMAS)
+N_STEPS = len(TIMES) + len(GRAPHS)
 """How often `ChainOnScene.look_around` reports progress."""
 
 
@@ -147,7 +147,7 @@ class ChainOnScene:
             self.samples[t] = self.features[t][seeds].astype(np.float64)
             progress()
         self.walkers = walk_graphs(
-            scene_graphs(guides, CONTRASTS, SIGMAS),
+            scene_graphs(guides),
             self.training.positions,
             np.eye(len(self.training.classes))[self.training.codes],
             self.training.fold,

@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 
     from hsreject.classes import ClassTable
 
-CONTRASTS = (3.0, 10.0, 30.0)
-SIGMAS = (0.0, 1.0)
+GRAPHS = ((3.0, 0.0), (10.0, 1.0))
 
-_GROUND = 1e-8  # keeps the Laplacian of a region without a seed invertible
-_REACHED = 1e-6  # below this sum of probabilities no seed has reached a pixel
+LEAK = 1e-4
+
 _COLUMNS_AT_ONCE = 32  # right-hand sides solved together: bounds the memory
 
 
@@ -56,13 +55,12 @@ def node_map(
 
 
 def scene_graphs(
-    guides: xr.DataArray, contrasts: Sequence[float], sigmas: Sequence[float]
+    guides: xr.DataArray, graphs: Iterable[tuple[float, float]] = GRAPHS
 ) -> Iterator[EdgeGraph]:
-    """Yield one edge graph per contrast and smoothing of the guides (band, y, x)."""
-    for sigma in sigmas:
+    """Yield an edge graph of the guides (band, y, x) per pair of contrast and smoothing."""
+    for contrast, sigma in graphs:
         smooth = Smooth(sigma).fit_transform(guides).values if sigma else guides.values
-        for contrast in contrasts:
-            yield EdgeGraph.of(smooth, contrast=contrast)
+        yield EdgeGraph.of(smooth, contrast=contrast)
 
 
 def walk(
@@ -70,22 +68,25 @@ def walk(
     seeds: NDArray[np.intp],
     target: NDArray[np.float64],
     fold: NDArray[np.intp],
+    *,
+    leak: float = LEAK,
 ) -> NDArray[np.float32]:
     """Return which class's seed a walker from each node meets first, (1 + n_folds, node, category).
 
     The first field walks to all seeds, field 1 + f to those outside fold f. `target` (seed,
     category) holds the classes of the seeds, `fold` their folds, -1 for a seed that is always kept.
 
-    A field is harmonic, with fixed values at the seeds. Seeds that are always kept are eliminated.
-    With G the inverse of what is left of L + 1e-8 I, a field is G times charges at the other seeds,
-    plus what the eliminated ones give, and the charges follow from the values at the seeds in use:
-    one factorisation serves all folds, and leaving one out is a small dense system.
+    A field solves (L + leak I) R = 0 but at the seeds, where its values are fixed. Seeds that are
+    always kept are eliminated. With G the inverse of what is left of L + leak I, a field is G times
+    charges at the other seeds, plus what the eliminated ones give, and the charges follow from the
+    values at the seeds in use: one factorisation serves all folds, and leaving one out is a small
+    dense system.
     """
     dealt = fold >= 0
     n_fields = int(fold.max(initial=-1)) + 2
     free = np.ones(laplacian.shape[0], dtype=bool)
     free[seeds[~dealt]] = False
-    matrix = sparse.csr_array(laplacian + _GROUND * sparse.eye_array(free.size))[free]
+    matrix = sparse.csr_array(laplacian + leak * sparse.eye_array(free.size))[free]
     solve = linear_solver(matrix[:, free])
     source = -(matrix[:, seeds[~dealt]] @ target[~dealt])
     at = (np.cumsum(free) - 1)[seeds[dealt]]
@@ -99,7 +100,7 @@ def walk(
         sides[at[used]] += charge
         field[free] = solve(sides)
         field[seeds[~dealt]] = target[~dealt]
-        _normalize(field)
+        _share_rest(field)
     return fields
 
 
@@ -114,14 +115,11 @@ def _inverse_at(solve: Solver, at: NDArray[np.intp], count: int) -> NDArray[np.f
     return inverse
 
 
-def _normalize(field: NDArray[np.float32]) -> None:
-    """Scale probabilities (node, category) to sum to one; equal ones where no seed reaches."""
+def _share_rest(field: NDArray[np.float32]) -> None:
+    """Give all classes of (node, category) an equal share of the walkers that met no seed."""
     np.maximum(field, 0, out=field)
-    total = field.sum(axis=1, keepdims=True)
-    unreached = total[:, 0] < _REACHED
-    field[unreached] = 1.0
-    total[unreached] = field.shape[1]
-    field /= total
+    field += np.maximum(1 - field.sum(axis=1, keepdims=True), 0) / field.shape[1]
+    field /= field.sum(axis=1, keepdims=True)  # a solver's error may have made it more than one
 
 
 def walk_graphs(
@@ -130,6 +128,7 @@ def walk_graphs(
     target: NDArray[np.float64],
     fold: NDArray[np.intp],
     *,
+    leak: float = LEAK,
     progress: Callable[[int], object],
 ) -> NDArray[np.float32]:
     """Return the mean over graphs of :func:`walk` from seeds at these positions of the image."""
@@ -138,7 +137,7 @@ def walk_graphs(
         node = np.empty(graph.pixels.max() + 1, dtype=np.intp)
         node[graph.pixels] = np.arange(graph.pixels.size)
         with one_blas_thread():
-            total = total + walk(graph.laplacian, node[positions], target, fold)
+            total = total + walk(graph.laplacian, node[positions], target, fold, leak=leak)
         progress(done)
     total /= done
     return np.asarray(total)
@@ -148,17 +147,18 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     r"""Probabilities of meeting the training pixels of a class first, on a random walk.
 
     A walker starts at a pixel and steps to one of its four neighbours, the more likely the more
-    alike they are (the weights of :class:`~hsreject.Diffuse`), until it stands on a training pixel.
-    The probability of a class is that of ending on one of its training pixels. With the Laplacian L
-    of the graph, :math:`G = (L + 10^{-8} I)^{-1}`, the training pixels A and their classes
-    :math:`Y_A`,
+    alike they are (the weights of :class:`~hsreject.Diffuse`), until it stands on a training pixel
+    or gives up. The probability of a class is that of ending on one of its training pixels. With
+    the Laplacian L of the graph, :math:`G = (L + \epsilon I)^{-1}`, the training pixels A, their
+    classes :math:`Y_A` and the leak :math:`\epsilon`,
 
     .. math:: R = G_{\cdot A} \, G_{AA}^{-1} \, Y_A
 
-    clipped at 0, scaled to sum to one, and averaged over the graphs of several contrasts and
-    smoothings. Where no training pixel can be reached all classes are equally likely. The method
-    knows where training pixels lie, not what their spectra are: it maps the scene that holds them
-    and no other, and regions without a training pixel take the class of those around them.
+    averaged over graphs of different contrast and smoothing. What is missing to a sum of one,
+    the walkers that gave up, is shared equally by all classes: a field without a training pixel is
+    left by few walkers, so it does not take the class of the fields around it but stays uncertain.
+    The method knows where training pixels lie, not what their spectra are: it maps the scene that
+    holds them and no other.
 
     Parameters
     ----------
@@ -167,10 +167,12 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         spectra of unit length.
     n_guides : int, default 10
         How many components.
-    contrasts : sequence of float, default (3, 10, 30)
-        How much an edge of average height holds walkers back; one graph each.
-    sigmas : sequence of float, default (0, 1)
-        Smoothing of the components before edges are measured, in pixels; graphs of each.
+    graphs : sequence of pairs of float, default ((3, 0), (10, 1))
+        For each graph, how much an edge of average height holds walkers back, and by how many
+        pixels the components are smoothed before edges are measured; 0 or larger.
+    leak : float, default 1e-4
+        How readily walkers give up, above 0, in units of the weight of an edge between equal
+        pixels.
 
     Attributes
     ----------
@@ -201,13 +203,13 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         chain: str = "mnf",
         *,
         n_guides: int = N_GUIDES,
-        contrasts: Sequence[float] = CONTRASTS,
-        sigmas: Sequence[float] = SIGMAS,
+        graphs: Sequence[tuple[float, float]] = GRAPHS,
+        leak: float = LEAK,
     ) -> None:
         self.chain = chain
         self.n_guides = n_guides
-        self.contrasts = contrasts
-        self.sigmas = sigmas
+        self.graphs = graphs
+        self.leak = leak
 
     def fit(self, cube: xr.DataArray, labels: xr.DataArray) -> Self:
         """Walk over a scene.
@@ -300,13 +302,13 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         self.class_table_ = schema.class_table(labels).subset(self.classes_)
         self.n_training_pixels_ = len(values)
         self.hsreject_version_ = __version__
-        n_graphs = len(self.contrasts) * len(self.sigmas)
         fields = walk_graphs(
-            scene_graphs(guides, self.contrasts, self.sigmas),
+            scene_graphs(guides, self.graphs),
             positions,
             np.eye(len(self.classes_))[codes],
             fold.ravel()[positions],
-            progress=lambda done: progress("walkers", done, n_graphs),
+            leak=self.leak,
+            progress=lambda done: progress("walkers", done, len(self.graphs)),
         )
         pixels = data_pixels(np.isfinite(guides.values).all(axis=0))
         return [node_map(guides, pixels, field, self.class_table_) for field in fields]
@@ -314,6 +316,9 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     def _check_options(self) -> None:
         check_choice("chain", self.chain, CHAINS)
         check_count("n_guides", self.n_guides, least=1)
-        for name in ("contrasts", "sigmas"):
-            for value in getattr(self, name):
-                check_number(name, value, least=0)
+        check_number("leak", self.leak, above=0)
+        if not self.graphs:
+            raise InputError("graphs must hold at least one pair (contrast, sigma); it is empty.")
+        for contrast, sigma in self.graphs:
+            check_number("contrast", contrast, least=0)
+            check_number("sigma", sigma, least=0)

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from hsreject.errors import FileError
+from hsreject.io.products.remote import RemotePath, as_path
 from hsreject.progress import ProgressCallback
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ _LONGEST_NAME = 32  # columns of a terminal; what is longer breaks between its w
 def check_there(*paths: Path | None) -> None:
     """Raise unless the given files exist; commands call this before their long imports."""
     for path in filter(None, paths):
+        if isinstance(as_path(path), RemotePath):
+            continue
         try:
             path.stat()
         except FileNotFoundError:

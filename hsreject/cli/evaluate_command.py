@@ -92,7 +92,7 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
             _number(named.point.nonrejected_accuracy),
             _number(named.point.classification_quality),
             _number(named.point.rejection_quality),
-            _number(named.threshold),
+            _number(named.point.threshold),
             _number(named.cost),
         )
         for named in evaluation.points

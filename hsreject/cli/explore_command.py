@@ -61,9 +61,11 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.files import check_target
 
     check_target(out, overwrite=overwrite)  # before the work, not after it
+    import numpy as np
+
     from hsreject.errors import InputError
     from hsreject.io.scene import open_scene
-    from hsreject.report.evaluation_files import as_dataset, open_maps
+    from hsreject.report.evaluation_files import as_dataset, open_maps, training_warnings
     from hsreject.report.explorer import write_explorer
 
     names = name or [path.stem for path in labels]
@@ -77,7 +79,10 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
         given = {"label": label, "confidence": sure}
         if reference is not None:
             given["reference"] = reference
-        systems[system] = as_dataset(open_maps(given, nodata=nodata, attribute=attribute))
+        maps = open_maps(given, nodata=nodata, attribute=attribute)
+        if "reference" in maps:
+            training_warnings(label, maps["label"], np.nonzero(maps["reference"].values))
+        systems[system] = as_dataset(maps)
     with progress_on(Console(stderr=True)) as progress:
         page = write_explorer(
             systems,

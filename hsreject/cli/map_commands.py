@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,11 +19,14 @@ from hsreject.cli.console import (
     result_table,
     saying_how_to_go_on,
 )
+from hsreject.io.products.remote import as_path
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
     from hsreject.mapping.map_scene import SceneMap
     from hsreject.mapping.map_summary import MapSummary
+
+PAGE = "explorer.html"
 
 
 def train_command(
@@ -84,9 +87,9 @@ def show_points(model: MapModel, console: Console) -> None:
     rows = [
         (
             name,
-            f"{100 * float(point['rejected_fraction']):.1f} %",
-            f"{100 * float(point['nonrejected_accuracy']):.1f} %",
-            f"{float(point['threshold']):.4f}",
+            f"{100 * point.rejected_fraction:.1f} %",
+            f"{100 * point.nonrejected_accuracy:.1f} %",
+            f"{point.threshold:.4f}",
         )
         for name, point in chosen.items()
     ]
@@ -102,8 +105,9 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         list[Path],
         typer.Argument(
             metavar="SCENE...",
-            help="ENVI, GeoTIFF, EMIT and other products, .mat or .npy; of any size. Several, a "
-            "folder or a list in a text file: each gets a folder of its own inside --out.",
+            help="ENVI, GeoTIFF, EMIT and other products, .mat or .npy, or a URL; of any size. "
+            "Several, a folder or a list in a text file: each gets a folder of its own inside "
+            "--out.",
         ),
     ],
     *,
@@ -171,6 +175,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     than memory are mapped in blocks. Of several scenes, those that are finished are skipped, and
     one that fails does not stop the others: the exit code is then 1.
     """
+    scenes = [as_path(scene) for scene in scenes]
     check_there(*scenes, model, certificate)
     from hsreject.mapping.map_scene import map_scene
     from hsreject.mapping.schedulers import cluster
@@ -203,16 +208,23 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             if failed:
                 raise typer.Exit(1)
             return
-        made = mapped(only, model, out=out, overwrite=overwrite)
-        explorer = _explored(made, out / "explorer.html", only, variable, band_axis)
+        complaints: list[str] = []
+
+        def explore(made: SceneMap, folder: Path) -> None:
+            complaints.extend(_explore(made, folder / PAGE, only, variable, band_axis))
+
+        made = mapped(only, model, out=out, overwrite=overwrite, also=explore)
     show_summary(made.summary, console)
-    console.print(f"wrote {out}{explorer}", soft_wrap=True, markup=False)
+    page = f"; move the rejected fraction in {out / PAGE}"
+    for complaint in complaints:  # the maps are there all the same
+        page = f", without {PAGE}: {complaint}"
+    console.print(f"wrote {out}{page}", soft_wrap=True, markup=False)
 
 
-def _explored(
+def _explore(
     made: SceneMap, page: Path, scene: Path, variable: str | None, band_axis: int | None
-) -> str:
-    """Write the interactive page of a map, and return what to say of it.
+) -> Iterator[str]:
+    """Write the interactive page of a map; yield why that is not possible, if so.
 
     Of a map that is reduced to fit, the scene is not read a second time.
     """
@@ -234,9 +246,8 @@ def _explored(
             certified=rejection.threshold if rejection.asked == "certificate" else None,
             overwrite=True,
         )
-    except HsrejectError as error:  # the maps are there all the same
-        return f", without explorer.html: {error}"
-    return f"; move the rejected fraction in {page}"
+    except HsrejectError as error:
+        yield str(error)
 
 
 def _map_all(

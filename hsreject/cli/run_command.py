@@ -37,7 +37,8 @@ def run_command(
 
     from hsreject.pipeline.run import run
     from hsreject.report.promise_section import promise_words
-    from hsreject.report.run_report import run_statement, summary_notes, summary_rows
+    from hsreject.report.run_report import run_statement
+    from hsreject.report.system_tables import curve_table
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out
@@ -49,12 +50,14 @@ def run_command(
             overwrite=overwrite,
             progress=progress,
         )
-    headings, rows = summary_rows(dataset)
+    table = curve_table(dataset)
     console.print(run_statement(dataset), highlight=False, markup=False)
-    console.print(result_table(console, headings, rows, title=str(dataset.attrs["title"])))
-    console.print(summary_notes(dataset), style="dim", highlight=False, markup=False)
+    title = str(dataset.attrs["title"])
+    console.print(result_table(console, table.headings, table.rows, title=title))
+    console.print(table.caption, style="dim", highlight=False, markup=False)
     if promise := promise_words(dataset):
         console.print(promise, highlight=False, markup=False, soft_wrap=True)
     for name in ("report", "explorer"):
-        said = f"{name.capitalize()}: {folder / name}.html"
-        console.print(said, soft_wrap=True, markup=False, highlight=False)
+        if (page := folder / f"{name}.html").exists():
+            said = f"{name.capitalize()}: {page}"
+            console.print(said, soft_wrap=True, markup=False, highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from hsreject import schema
-from hsreject.errors import InputError
+from hsreject.errors import EmptyClassWarning, InputError
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -266,6 +267,15 @@ def located_samples(
         raise InputError(
             f"The labelled pixels with data hold a single class ({values[0]}); a classifier needs "
             "at least two. Label pixels of another class."
+        )
+    lost = np.setdiff1d(reference[rows, columns], values)
+    if lost.size:
+        table = schema.class_table(labels)
+        names = ", ".join(f"{value} ({table.name_of(value)})" for value in lost)
+        warnings.warn(
+            f"No training pixel of class {names} has data: no pixel is mapped as such.",
+            EmptyClassWarning,
+            stacklevel=1,  # said once, however many ask for samples
         )
     positions = np.ravel_multi_index((rows[has_data], columns[has_data]), reference.shape)
     return samples[has_data], values, positions

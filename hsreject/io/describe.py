@@ -12,12 +12,13 @@ from dask.base import compute
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError
-from hsreject.files import existing, reading
+from hsreject.files import reading
 from hsreject.io.arrays import stored_arrays
 from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.maps import open_map
 from hsreject.io.products.lookup import LookupTable
+from hsreject.io.products.remote import existing_scene
 from hsreject.io.raster import raster_info, raster_source, read_pixels
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import layer_info
@@ -92,7 +93,7 @@ def describe(
     ...     dict(describe(path).rows)["Size"]
     '4 rows x 4 columns x 30 bands'
     """
-    found = existing(path)
+    found = existing_scene(path)
     with reading(found):
         kind = file_kind(found)
         if kind is Kind.VECTOR:

@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
+from hsreject.io.products.remote import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -330,6 +331,8 @@ def data_of(header: Path, *, length: int | None) -> Path:
 
     Of several files, the one with `length` bytes is taken, if that is known.
     """
+    if isinstance(header, RemotePath):
+        raise FileError(f"{header} is the header of a scene. Give the URL of its data file.")
     found = data_beside(header)
     named = [path for path in found if path.name.lower() == header.stem.lower()]
     if named:
@@ -372,6 +375,9 @@ def tiff_of(header: Path, suffixes: Iterable[str]) -> Path:
 
 def _named(beside: Path, names: set[str]) -> list[Path]:
     """Return the files in the folder of `beside` that have one of the names, in any case."""
+    if isinstance(beside, RemotePath):  # servers do not list what they have
+        asked = [beside.with_name(name) for name in sorted(names)]
+        return [path for path in asked if path.is_file()]
     wanted = {name.lower() for name in names}
     there = sorted(beside.parent.iterdir())
     return [path for path in there if path.name.lower() in wanted and path.is_file()]

@@ -29,6 +29,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid, crs_name, quiet_without_place
+from hsreject.io.products.remote import RemotePath, gdal_name
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def raster_source(path: Path) -> RasterSource:
         return _from_header(path)
     if suffix == ".vrt":
         return RasterSource(path, "VRT")
+    if isinstance(path, RemotePath) and path.only_by_gdal and suffix in _TIFF_SUFFIXES:
+        return RasterSource(path, "GTiff")
     header = envi.header_of(path)
     # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
     if starts_with(path, *_TIFF) and (suffix in _TIFF_SUFFIXES or header is None):
@@ -190,7 +193,7 @@ class RasterInfo:
 def raster_info(source: RasterSource) -> RasterInfo:
     """Return what GDAL says about a raster file, without reading pixels."""
     try:
-        return _info(source, str(source.path.absolute()), source.driver)
+        return _info(source, gdal_name(source.path), source.driver)
     except UnicodeDecodeError:
         # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
         return _info(source, virtual_raster(source.path), "VRT")
@@ -345,7 +348,7 @@ def _is_understood(wkt: str) -> bool:
 def virtual_raster(path: Path) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
     with MemoryFile(ext=".vrt") as target, _quiet():
-        rasterio.shutil.copy(str(path.absolute()), target.name, driver="VRT")
+        rasterio.shutil.copy(gdal_name(path), target.name, driver="VRT")
         lines = target.read().splitlines(keepends=True)
     return "".join(envi.decoded(line) for line in lines)
 
@@ -425,11 +428,15 @@ def block_sizes(
     """Return the sizes of the blocks along (band, y, x).
 
     Classifiers and features work pixel by pixel on whole spectra: "auto" and True make blocks that
-    hold all bands of some pixels, and so does a mapping that does not name the bands. Sizes that
-    are left open become multiples of the chunks that are `stored` together.
+    hold all bands of some pixels, whole rows if those are small enough, and so does a mapping that
+    does not name the bands. Sizes that are left open become multiples of the chunks that are
+    `stored` together.
     """
+    limit = 64 * 2**20  # bytes
     if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
-        chunks = (-1, "auto", "auto")
+        n_rows = 1 if stored is None else stored[1]
+        row = shape[0] * min(n_rows, shape[1]) * shape[2] * dtype.itemsize
+        chunks = (-1, "auto", -1 if row <= limit else "auto")
     elif isinstance(chunks, Mapping):
         unknown = [str(dim) for dim in chunks if dim not in CUBE_DIMS]
         if unknown:
@@ -438,7 +445,6 @@ def block_sizes(
                 f"It has {', '.join(CUBE_DIMS)}."
             )
         chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
-    limit = 64 * 2**20  # bytes
     if stored is not None:  # all bands of the pixels in one chunk, unless that is far too much
         together = shape[0] * stored[1] * stored[2] * dtype.itemsize
         limit = max(limit, min(together, 2 * limit))

@@ -15,9 +15,10 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import FileError
-from hsreject.files import existing, reading, starts_with
+from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid
+from hsreject.io.products.remote import RemotePath, existing_scene
 from hsreject.io.raster import (
     HDF5,
     RasterInfo,
@@ -59,7 +60,9 @@ def open_scene(
     path : str or path
         A product as it is downloaded (EMIT, EnMAP L2A, PRISMA L2D, AVIRIS-3 and -5, NEON AOP,
         Tanager, DESIS L2A; of several files, the image or its description), an ENVI file (the data
-        or its header), a GeoTIFF, a MATLAB .mat or a NumPy .npy file.
+        or its header), a GeoTIFF, a MATLAB .mat or a NumPy .npy file. Of all but the last two also
+        a URL (``https://``, ``http://``, ``s3://``, or a /vsi path of GDAL), of which only the
+        parts that are needed are read; ``pip install 'hsreject[remote]'`` brings what that takes.
     chunks : optional
         Opens lazily: anything dask takes for (band, y, x), such as ``{"y": 512, "x": 512}``.
         "auto" makes blocks of whole spectra. No pixel is read before it is needed.
@@ -101,7 +104,7 @@ def open_scene(
     >>> dict(cube.sizes)
     {'band': 30, 'y': 4, 'x': 4}
     """
-    found = existing(path)
+    found = existing_scene(path)
     with reading(found):
         cube = make_cube(
             _read(found, chunks=chunks, variable=variable, band_axis=band_axis, masks=masks)
@@ -160,6 +163,11 @@ class Kind(Enum):
 def file_kind(path: Path) -> Kind:
     """Return the kind of an existing file, by its name and its first bytes."""
     suffix = path.suffix.lower()
+    if isinstance(path, RemotePath):
+        if suffix in {".npy", ".mat", *_VECTOR_SUFFIXES}:
+            raise FileError(f"{path}: {suffix} files are read from disk only. Download it.")
+        if path.only_by_gdal:
+            return Kind.RASTER
     if suffix == ".npy":
         if starts_with(path, b"\x93NUMPY"):
             return Kind.NUMPY

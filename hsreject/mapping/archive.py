@@ -16,6 +16,7 @@ from dask.base import tokenize
 from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import MANIFEST, check_folder, replacing
+from hsreject.io.products.remote import RemotePath, as_path
 from hsreject.mapping.map_scene import SceneMap
 from hsreject.mapping.map_summary import MapSummary
 
@@ -60,10 +61,11 @@ class ArchiveRow:
 def find_scenes(given: Iterable[str | PathLike[str]]) -> list[Path]:
     """Return the scenes that paths stand for: files, folders of them, lists in text files (.txt).
 
-    A line of a list is a path, relative to the list; empty lines and those with a # are skipped.
+    A line of a list is a URL, or a path relative to the list; empty lines and those that begin with
+    a # are skipped.
     """
     found: list[Path] = []
-    for path in map(Path, given):
+    for path in map(as_path, given):
         if path.is_dir():
             inside = [entry for entry in sorted(path.iterdir()) if _is_scene(entry)]
             if not inside:
@@ -71,7 +73,8 @@ def find_scenes(given: Iterable[str | PathLike[str]]) -> list[Path]:
             found += inside
         elif path.suffix.lower() == ".txt":
             lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
-            found += [path.parent / line for line in lines if line and not line.startswith("#")]
+            named = [as_path(line) for line in lines if line and not line.startswith("#")]
+            found += [n if isinstance(n, RemotePath) else path.parent / n for n in named]
         else:
             found.append(path)
     twice = [str(path) for path, count in Counter(found).items() if count > 1]
@@ -119,7 +122,7 @@ def map_archive(
     folder.mkdir(parents=True, exist_ok=True)
     known = {row.scene: row for row in _read(folder / SUMMARY)}
     rows: dict[str, ArchiveRow] = {}
-    for number, (scene, name) in enumerate(_named(list(map(Path, scenes))), start=1):
+    for number, (scene, name) in enumerate(_named(list(map(as_path, scenes))), start=1):
         row = _finished(known.get(str(scene)), scene, folder, options)
         if row is None:
             row = _map_one(scene, folder / name, mapper, tokenize(_state(scene), options))
@@ -146,9 +149,11 @@ def _named(scenes: Sequence[Path]) -> list[tuple[Path, str]]:
 
 def _state(scene: Path) -> tuple[object, ...]:
     """Return what tells a scene from what it was before."""
-    there = scene.exists()
-    state = (scene.stat().st_size, scene.stat().st_mtime_ns) if there else ()
-    return (__version__, str(scene), *state)
+    try:
+        state = scene.stat()
+    except OSError:  # whoever opens it says why
+        return (__version__, str(scene))
+    return (__version__, str(scene), state.st_size, state.st_mtime_ns)
 
 
 def _finished(

@@ -37,6 +37,7 @@ class Blocks:
     halo: int  # how many pixels around a block take part in its solution
     n_workers: int  # how many blocks are worked on at once
     piece: tuple[int, int]  # rows and columns that are read and classified at a time
+    bytes_left: int = 0  # of the bound of memory
 
     def __len__(self) -> int:
         return len(self.sizes[0]) * len(self.sizes[1])
@@ -101,7 +102,8 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
     piece = size[0] * size[1] * n_bands * BYTES_PER_BAND
     if halo is None:
         needed_at_once = PROGRAM + piece + shape[0] * shape[1] * bytes_per_pixel
-        return _one_block(Blocks(shape, max(shape), 0, 1, size), needed_at_once, bound)
+        _check_one_block(needed_at_once, bound)
+        return Blocks(shape, max(shape), 0, 1, size, bound - needed_at_once)
 
     def needed(blocks: Blocks) -> int:
         rows, columns = (
@@ -122,18 +124,18 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
         )
     most = min(n_workers or usable_cores(), len(blocks))
     shared = (replace(blocks, n_workers=number) for number in range(most, 0, -1))
-    return next(cut for cut in shared if needed(cut) <= bound)
+    blocks = next(cut for cut in shared if needed(cut) <= bound)
+    return replace(blocks, bytes_left=bound - needed(blocks))
 
 
-def _one_block(blocks: Blocks, needed: int, bound: int) -> Blocks:
-    """Return the whole scene as one block, or say how much memory that takes."""
+def _check_one_block(needed: int, bound: int) -> None:
+    """Raise unless the whole scene may be one block."""
     if needed > bound:
         raise InputError(
             "The model has a part that needs the whole scene at once (a prior over superpixels, or "
             "a feature of the place), so the scene cannot be mapped in blocks and needs "
             f"{_megabytes(needed)}. Allow that much memory, or train without that part."
         )
-    return blocks
 
 
 def _piece(shape: tuple[int, int], grain: tuple[int, int], n_bands: int) -> tuple[int, int]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import rasterio
@@ -19,6 +18,7 @@ from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.products.lookup import LookupTable
+from hsreject.io.products.remote import as_path, exists
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
 from hsreject.mapping.finished_blocks import finished_blocks
@@ -47,9 +47,6 @@ from hsreject.schema import (
     check_dims,
     label_dtype,
 )
-
-if TYPE_CHECKING:
-    pass
 
 CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
@@ -92,6 +89,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     block_size: int | None = None,
     n_workers: int | None = None,
     overwrite: bool = False,
+    also: Callable[[SceneMap, Path], object] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> SceneMap:
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
@@ -114,7 +112,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Of :func:`hsreject.train`.
     out : path, optional
         A folder for `label.tif`, `label_with_rejection.tif` and `confidence.tif`, with what
-        :func:`hsreject.write_map` puts beside them, and `summary.toml`.
+        :func:`hsreject.write_map` puts beside them, and `summary.toml`. (The page that ``hsreject
+        map`` adds is that of :func:`hsreject.write_explorer`.)
         They appear together when all are complete. Finished blocks are kept in it meanwhile: if
         the work is stopped, the same call goes on from them.
     fraction : float in [0, 1]
@@ -150,6 +149,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         number of cores.
     overwrite : bool
         Write into a folder that is not empty.
+    also : callable, optional
+        Called with the map and a folder when the files are written: what it writes into the folder
+        appears in `out` together with them.
     progress : callable
         Called with (stage, done, total).
 
@@ -163,7 +165,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     >>> round(made.summary.rejected_fraction, 2), made.maps.label_with_rejection.dims
     (0.1, ('y', 'x'))
     """
-    certified = _opened_certificate(certificate)
+    certified = (
+        Certificate.read(certificate) if isinstance(certificate, str | PathLike) else certificate
+    )
     goal = Goal.one_of(
         {
             FRACTION: fraction,
@@ -178,59 +182,69 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     trained = model if isinstance(model, MapModel) else open_map_model(model)
     known = None if goal.name == FRACTION else _known_threshold(trained, goal, certified)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
-    with telling_of_lost_workers():
-        kinship = _kinship(opened, trained, match_bands=match_bands, foreign=foreign)
-    reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
-    blocks = _cut(opened("auto"), trained, memory=memory, side=block_size, n_workers=n_workers)
-    cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+    cube = opened("auto")
+    blocks = _cut(cube, trained, memory=memory, side=block_size, n_workers=n_workers)
     options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
     if certified is not None:
         certified.check_shape(cube.shape[1:])  # before the work, as far as one can tell
     with (
         rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE),
-        local_threads(blocks.n_workers),
-        finished_blocks(out, model, scene, options) as kept,
-        _folder(out, overwrite=overwrite) as folder,
+        local_threads(blocks.n_workers) as here,
         telling_of_lost_workers(),
     ):
-        finished = [] if kept is None else list(kept.glob("*.npy"))
+        cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+        small = here and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
+        if small and not isinstance(scene, xr.DataArray):  # then its file is read once
+            cube = cube.persist()
+            opened = partial(_opened, cube)
+        kinship = _kinship(
+            opened, cube.shape[1:], trained, match_bands=match_bands, foreign=foreign
+        )
+        reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
+        results: AbstractContextManager[Path | None] = nullcontext()
         if out is not None:
-            _check_space(Path(out), cube, trained, finished)
-        ranking = rank_scene(
-            cube,
-            trained,
-            blocks,
-            match_bands=match_bands,
-            kept=kept,
-            lowered=reject_novel,
-            progress=progress,
-        )
-        ranking = _computed(ranking, folder, progress)
-        if certified is not None:
-            certified.check_map(ranking["label"], ranking["confidence"])
-        lowest = trained.lowest_confidence if reject_novel else -np.inf
-        rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
-        maps = rejection_maps(
-            ranking["label"],
-            ranking["confidence"],
-            threshold=rejection.threshold,
-            attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
-        )
-        summary = _summary(
-            maps,
-            rejection,
-            blocks,
-            n_continued=len(finished),
-            scene=_name(scene, "scene"),
-            model=_name(model, "model"),
-        )
-        if kinship is not None:
-            n_novel = int((maps["confidence"] < lowest).sum()) if reject_novel else None
-            summary = replace(summary, kinship=kinship, n_novel=n_novel)
-        if folder is not None:
-            missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
-            write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
-            (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
+            results = complete_folder(Path(out).absolute(), overwrite=overwrite)
+        with finished_blocks(out, model, scene, options) as kept, results as folder:
+            finished = [] if kept is None else list(kept.glob("*.npy"))
+            if out is not None:
+                _check_space(Path(out), cube, trained, finished)
+            ranking = rank_scene(
+                cube,
+                trained,
+                blocks,
+                match_bands=match_bands,
+                kept=kept,
+                lowered=reject_novel,
+                progress=progress,
+            )
+            ranking = _computed(ranking, folder, progress)
+            if certified is not None:
+                certified.check_map(ranking["label"], ranking["confidence"])
+            lowest = trained.lowest_confidence if reject_novel else -np.inf
+            rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
+            maps = rejection_maps(
+                ranking["label"],
+                ranking["confidence"],
+                threshold=rejection.threshold,
+                attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
+            )
+            summary = _summary(
+                maps,
+                rejection,
+                blocks,
+                n_continued=len(finished),
+                scene=_name(scene, "scene"),
+                model=_name(model, "model"),
+            )
+            if kinship is not None:
+                n_novel = int((maps["confidence"] < lowest).sum()) if reject_novel else None
+                summary = replace(summary, kinship=kinship, n_novel=n_novel)
+            if folder is not None:
+                missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
+                write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
+                (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
+                if also is not None:
+                    also(SceneMap(_written(folder, maps), summary), folder)
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
 
@@ -242,12 +256,6 @@ def open_map_model(path: str | PathLike[str]) -> MapModel:
             f"{path} holds a classifier without a rejector. Make a map model with 'hsreject train'."
         )
     return model
-
-
-def _opened_certificate(
-    given: Certificate | str | PathLike[str] | None,
-) -> Certificate | None:
-    return Certificate.read(given) if isinstance(given, str | PathLike) else given
 
 
 def _known_threshold(model: MapModel, goal: Goal, certified: Certificate | None) -> Rejection:
@@ -270,25 +278,29 @@ def _opened(
     scene: xr.DataArray | str | PathLike[str],
     chunks: object,
     *,
-    variable: str | None,
-    band_axis: int | None,
+    variable: str | None = None,
+    band_axis: int | None = None,
 ) -> xr.DataArray:
     """Return the cube (band, y, x), lazy if it comes from a file."""
     if not isinstance(scene, xr.DataArray):
         # workers of a cluster have working folders of their own
-        scene = Path(scene).absolute() if Path(scene).exists() else scene
+        scene = as_path(scene).absolute() if exists(as_path(scene)) else scene
         scene = open_scene(scene, chunks=chunks, variable=variable, band_axis=band_axis)
     return check_dims(scene, CUBE_DIMS, name="scene")
 
 
 def _kinship(
-    opened: Callable[[object], xr.DataArray], model: MapModel, *, match_bands: str, foreign: str
+    opened: Callable[[object], xr.DataArray],
+    shape: tuple[int, ...],
+    model: MapModel,
+    *,
+    match_bands: str,
+    foreign: str,
 ) -> Kinship | None:
     """Return how like the training scene a scene is; raise or warn where it is not."""
     check_choice("foreign", foreign, ("refuse", "allow"))
     if model.training_scene is None:
         return None
-    _, *shape = opened("auto").shape
     cube = opened(window_chunks((shape[0], shape[1]), model.classifier.halo))
     kinship = model.training_scene.compare(cube, model.classifier, match_bands=match_bands)
     kinship.check(foreign)
@@ -335,16 +347,6 @@ def _check_space(out: Path, cube: xr.DataArray, model: MapModel, finished: Seque
     label = label_dtype(max(model.classes.values)).itemsize
     size = n_rows * n_columns * (3 * (label + CONFIDENCE.itemsize) + label)
     check_space(out, size - sum(path.stat().st_size for path in finished))
-
-
-@contextmanager
-def _folder(out: str | PathLike[str] | None, *, overwrite: bool) -> Iterator[Path | None]:
-    """Give a folder whose files end up in `out`, or None where nothing is to be written."""
-    if out is None:
-        yield None
-        return
-    with complete_folder(Path(out).absolute(), overwrite=overwrite) as work:
-        yield work
 
 
 def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:

@@ -122,6 +122,7 @@ class MapSummary:
             "pixels_looked_at": self.kinship.n_sampled,
             "novel_share_of_these": self.kinship.novel_share,
             "all_alike": self.kinship.shrunk,
+            "bands_out_of_order": bool(self.kinship.disorder),
         }
         if self.n_novel is not None:
             told |= {"pixels_novel": self.n_novel, "novel_share": self.n_novel / self.n_pixels}

@@ -23,17 +23,17 @@ SECONDS_BETWEEN_LOOKS = 2.0
 
 
 @contextmanager
-def local_threads(n_workers: int) -> Iterator[None]:
-    """Run dask on `n_workers` threads within, unless a scheduler was chosen already.
+def local_threads(n_workers: int) -> Iterator[bool]:
+    """Run dask on `n_workers` threads within, unless a scheduler was chosen already: give whether.
 
     Each task has one thread for its linear algebra: as many tasks as cores run side by side, and
     results do not depend on how many that are.
     """
     if get_scheduler() is not None:
-        yield
+        yield False
         return
     with dask.config.set(scheduler="threads", num_workers=n_workers), one_blas_thread():
-        yield
+        yield True
 
 
 @contextmanager
@@ -89,8 +89,8 @@ def _watched(client: Any) -> Iterator[None]:
     watcher.start()
     try:
         yield
-    except HsrejectError:
-        if starved.is_set():
+    except Exception:
+        if starved.is_set():  # whatever a closed client raises
             raise HsrejectError(
                 f"For {SECONDS_WITHOUT_WORKERS:.0f} seconds no worker of the cluster took a task: "
                 "there is none left, or the memory of all is full. Start workers with more memory "

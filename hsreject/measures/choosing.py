@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.cost import SAME_COST
 from hsreject.measures.curve import counts_of
+from hsreject.measures.point import OperatingPoint
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 
 def choose_point(
@@ -24,7 +25,7 @@ def choose_point(
     fraction: float | None = None,
     accuracy: float | None = None,
     rejection_cost: float | None = None,
-) -> xr.Dataset:
+) -> OperatingPoint:
     """Return the operating point of a curve that meets a wish.
 
     Give at most one wish. Without any, the point of largest classification quality is chosen, the
@@ -36,7 +37,7 @@ def choose_point(
     curve : Dataset
         Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`. The table of
         :func:`hsreject.compare_rejectors` may stand for it: the choice is then one of the
-        rejectors, too, and says which.
+        rejectors, too, and its `index` leads to the name.
     fraction : float, optional
         Wanted rejected fraction, in [0, 1]: the nearest point. Tied confidences may make the
         fraction itself unreachable.
@@ -44,28 +45,25 @@ def choose_point(
         Wanted nonrejected accuracy, in [0, 1]: of the points that have at least that, the one that
         rejects least.
     rejection_cost : float, optional
-        The paper's rho, in [0, 1]: the point of least cost, as of :func:`cheapest_operating_point`.
+        The paper's rho, in [0, 1]: the point of least cost.
 
     Returns
     -------
-    Dataset
-        The row of the curve, without dimensions, and four more variables: `index` (its place in
-        the curve), `criterion` (the value that decided: classification quality, distance to the
-        wanted fraction, rejected fraction, or cost per sample), `margin` (how much better that is
-        than the next best point's; 0 for equally good points) and `runner_up` (the place of that
-        point). A curve of a single point has margin NaN and runner-up -1.
-        :meth:`hsreject.OperatingPoint.from_curve` makes an `OperatingPoint` of it.
+    OperatingPoint
+        With its `threshold`, its `index` in the curve, and its `margin`: how much better it meets
+        the wish than the next best point (in classification quality, distance to the wanted
+        fraction, rejected fraction, or cost per sample).
 
     Examples
     --------
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
     >>> chosen = choose_point(curve)
-    >>> float(chosen.rejected_fraction), float(chosen.margin)
+    >>> chosen.rejected_fraction, chosen.margin
     (0.0, 0.0)
-    >>> choose_point(curve, fraction=0.3).rejected_fraction.item()
+    >>> choose_point(curve, fraction=0.3).rejected_fraction
     0.25
-    >>> choose_point(curve, accuracy=0.9).rejected_fraction.item()
+    >>> choose_point(curve, accuracy=0.9).threshold
     0.5
     """
     wishes = {"fraction": fraction, "accuracy": accuracy, "rejection_cost": rejection_cost}
@@ -77,51 +75,42 @@ def choose_point(
         )
     inputs.check_not_empty(curve)
     if rejection_cost is not None:
-        return cheapest_operating_point(curve, rejection_cost)
+        return _chosen(curve, counts_of(curve).cost(inputs.one_cost(rejection_cost)))
     if accuracy is not None:
         return _for_accuracy(curve, inputs.one_fraction(accuracy, name="accuracy"))
     if fraction is not None:
         wanted = inputs.one_fraction(fraction, name="fraction")
-        return _chosen(curve, np.abs(curve["rejected_fraction"].values - wanted), sign=1)
-    return _chosen(curve, curve["classification_quality"].values, sign=-1)
+        return _chosen(curve, np.abs(curve["rejected_fraction"].values - wanted))
+    return _chosen(curve, -curve["classification_quality"].values)
 
 
-def cheapest_operating_point(curve: xr.Dataset, rejection_cost: ArrayLike) -> xr.Dataset:
+def cheapest_operating_point(curve: xr.Dataset, rejection_cost: float) -> OperatingPoint:
     """Return the operating point of least cost for a given rejection cost.
 
     Parameters
     ----------
     curve : Dataset
         Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`.
-    rejection_cost : float or sequence of float
-        The paper's rho, in [0, 1].
+    rejection_cost : float
+        The paper's rho, in [0, 1]. :func:`hsreject.cost_envelope` answers every cost at once.
 
     Returns
     -------
-    Dataset
-        As of :func:`hsreject.choose_point`; the criterion is the cost per sample. Over
-        `rejection_cost` when several were given. :func:`hsreject.cost_envelope` answers every cost.
+    OperatingPoint
+        As of :func:`hsreject.choose_point`; the margin is one of cost per sample.
 
     Examples
     --------
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
-    >>> cheapest_operating_point(curve, 0.2).rejected_fraction.item()
-    0.5
-    >>> cheapest_operating_point(curve, [0.2, 0.8]).index.values
-    array([2, 0])
+    >>> cheapest = cheapest_operating_point(curve, 0.2)
+    >>> cheapest.rejected_fraction, cheapest.cost(0.2)
+    (0.5, 0.1)
     """
-    inputs.check_not_empty(curve)
-    rho = inputs.cost_values(rejection_cost)
-    counts = counts_of(curve)
-    rows = [
-        _chosen(curve, counts.cost(one), sign=1).assign_coords(rejection_cost=one)
-        for one in rho.ravel()
-    ]
-    return rows[0] if rho.ndim == 0 else xr.concat(rows, dim=schema.REJECTION_COST)
+    return choose_point(curve, rejection_cost=rejection_cost)
 
 
-def _for_accuracy(curve: xr.Dataset, wanted: float) -> xr.Dataset:
+def _for_accuracy(curve: xr.Dataset, wanted: float) -> OperatingPoint:
     accuracy = curve["nonrejected_accuracy"].values
     reached = accuracy >= wanted  # NaN, where everything is rejected, reaches nothing
     if not reached.any():
@@ -129,7 +118,7 @@ def _for_accuracy(curve: xr.Dataset, wanted: float) -> xr.Dataset:
             f"No operating point keeps an accuracy of {wanted:g}: {_highest(accuracy)}. "
             "Ask for less, or improve the classifier or confidence."
         )
-    return _chosen(curve, np.where(reached, curve["rejected_fraction"].values, np.inf), sign=1)
+    return _chosen(curve, np.where(reached, curve["rejected_fraction"].values, np.inf))
 
 
 def _highest(accuracy: NDArray[np.float64]) -> str:
@@ -141,20 +130,15 @@ def _highest(accuracy: NDArray[np.float64]) -> str:
     return f"the highest on this curve is {math.floor(10**digits * known.max()) / 10**digits:.8g}"
 
 
-def _chosen(curve: xr.Dataset, criterion: NDArray[np.float64], *, sign: int) -> xr.Dataset:
-    """Return the row with the smallest `sign * criterion`, with its margin.
+def _chosen(curve: xr.Dataset, loss: NDArray[np.float64]) -> OperatingPoint:
+    """Return the point of the smallest loss, with its margin.
 
-    Criteria that differ by rounding are equal: of those the row that rejects least is taken.
+    Losses that differ by rounding are equal: of those the point that rejects least is taken.
     """
-    loss = sign * criterion
     best = np.flatnonzero(loss <= loss.min() + SAME_COST)
     index = int(best[np.argmin(curve["rejected_fraction"].values[best])])
     others = np.delete(loss, index)
-    runner_up, margin = -1, np.nan
-    if others.size and np.isfinite(others.min()):
-        place = int(np.argmin(others))
-        gap = float(others[place] - loss[index])
-        runner_up, margin = place + (place >= index), gap if gap > SAME_COST else 0.0
-    return curve.isel({schema.OPERATING_POINT: index}).assign(
-        index=index, criterion=criterion[index], margin=margin, runner_up=runner_up
-    )
+    others = others[np.isfinite(others)]
+    gap = float(others.min() - loss[index]) if others.size else np.nan
+    margin = 0.0 if gap <= SAME_COST else gap
+    return replace(OperatingPoint.from_curve(curve, index), margin=margin)

@@ -71,9 +71,9 @@ def compare(
     Parameters
     ----------
     point_1, point_0 : OperatingPoint or Dataset
-        Point 0 is the reference. A Dataset is one point, such as that of
-        :func:`hsreject.choose_point`, or a whole curve, which stands for its cheapest point at the
-        rejection cost or, where none is given, for its largest classification quality.
+        Point 0 is the reference. A Dataset is a curve, which stands for its cheapest point at the
+        rejection cost or, where none is given, for its largest classification quality; or one row
+        of a curve.
     rejection_cost : float, optional
         In [0, 1]; decides where the comparison otherwise depends on it.
 
@@ -110,7 +110,7 @@ def compare(
     elif verdict is Verdict.DEPENDS:
         cheaper_between = (0.0, even) if rejected > 0 else (even, 1.0)
     if rejection_cost is not None:
-        rho = float(inputs.cost_values(rejection_cost))
+        rho = inputs.one_cost(rejection_cost)
         saving = point_0.cost(rho) - point_1.cost(rho)
         saving = 0.0 if abs(saving) < SAME_COST else saving
         verdict, reason = _by_sign(saving), f"rejection cost {rho:g}"
@@ -123,7 +123,7 @@ def _as_point(given: OperatingPoint | xr.Dataset, rejection_cost: float | None) 
     if isinstance(given, OperatingPoint):
         return given
     if OPERATING_POINT in given.dims:
-        given = choose_point(given, rejection_cost=rejection_cost)
+        return choose_point(given, rejection_cost=rejection_cost)
     return OperatingPoint.from_curve(given)
 
 

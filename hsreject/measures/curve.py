@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,7 +88,7 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
 
     For rejectors that no threshold drives, such as joint classification and rejection, where each
     point is a computation of its own. Points are put in ascending order of rejected fraction,
-    then of accurate samples kept; `threshold` is NaN.
+    then of accurate samples kept; their `threshold` is usually NaN.
 
     Parameters
     ----------
@@ -110,8 +109,8 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     if not points:
         raise InputError("There are no operating points. Give at least one.")
     ordered = sorted(points, key=lambda point: (point.rejected_fraction, point.accurate_kept))
-    table = np.array([astuple(point) for point in ordered]).T
-    threshold = np.full(len(ordered), np.nan)
+    table = np.array([point.counts for point in ordered]).T
+    threshold = np.array([point.threshold for point in ordered], dtype=np.float64)
     return _curve(threshold, Counts(*table), weighted=table.dtype.kind == "f")
 
 

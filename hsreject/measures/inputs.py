@@ -111,7 +111,7 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
         raise InputError(
             f"{name} must be finite (found {n_nan} NaN and {n_infinite} infinite of {values.size} "
             "values). Leave pixels without data out, for example with "
-            "hsreject.evaluation_samples(reference, label, confidence)."
+            "hsreject.evaluation_samples(reference, label, confidence), and clip infinite ones."
         )
     return values
 
@@ -134,7 +134,7 @@ def weight_values(array: NDArray[Any]) -> NDArray[Any]:
 def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
     """Return rejection costs, one or several, all in [0, 1]."""
     remedy = "An error costs 1: divide the cost of a rejection by that of an error."
-    return _unit_interval(rejection_cost, name="rejection_cost", remedy=remedy)
+    return _unit_interval(rejection_cost, name=schema.REJECTION_COST, remedy=remedy)
 
 
 def fraction_values(rejected_fraction: ArrayLike) -> NDArray[np.float64]:
@@ -145,7 +145,15 @@ def fraction_values(rejected_fraction: ArrayLike) -> NDArray[np.float64]:
 
 def one_fraction(fraction: ArrayLike, *, name: str) -> float:
     """Return a single fraction, in [0, 1]."""
-    values = _unit_interval(fraction, name=name, remedy=_AS_FRACTION)
+    return _one(_unit_interval(fraction, name=name, remedy=_AS_FRACTION), name=name)
+
+
+def one_cost(rejection_cost: ArrayLike) -> float:
+    """Return a single rejection cost, in [0, 1]."""
+    return _one(cost_values(rejection_cost), name=schema.REJECTION_COST)
+
+
+def _one(values: NDArray[np.float64], *, name: str) -> float:
     if values.ndim:
         raise InputError(f"{name} must be one number (got {values.size} of them).")
     return float(values)

@@ -26,7 +26,7 @@ rejected (the text of section III-C says misclassified).
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -117,7 +117,7 @@ class Measure(NamedTuple):
     meaning: str  # the `long_name` of a column
 
 
-COUNTS = tuple(field.name for field in fields(Counts))
+COUNTS = tuple(count.name for count in fields(Counts))
 FRACTION_AXIS = Measure("rejected fraction $r$", "share of samples rejected (r)")
 # With a property of `Counts` and a line here, a measure is on operating points, curves, bootstrap
 # bands, operating sets and pictures.
@@ -166,6 +166,15 @@ class OperatingPoint(Counts):
     ----------
     accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected : int or float
         Numbers (or weights) of samples; not negative, not all 0.
+    threshold : float
+        Confidences below it are rejected; NaN where no threshold drives the rejection. It takes no
+        part in comparing points, nor do the next two.
+    index : int
+        Place in the curve that the point was taken from, -1 if from none:
+        ``curve.isel(operating_point=point.index)`` has what else is known there.
+    margin : float
+        Of a chosen point, how much better it meets the wish than the next best point of the curve;
+        0 for equally good points, NaN where there is no other.
 
     Examples
     --------
@@ -182,9 +191,12 @@ class OperatingPoint(Counts):
     misclassified_kept: float
     accurate_rejected: float
     misclassified_rejected: float
+    threshold: float = field(default=math.nan, kw_only=True, compare=False, repr=False)
+    index: int = field(default=-1, kw_only=True, compare=False, repr=False)
+    margin: float = field(default=math.nan, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        values = astuple(self)
+        values = self.counts
         if not all(math.isfinite(value) and value >= 0 for value in values) or not any(values):
             raise InputError(
                 f"The counts of an operating point must be finite, not negative and not all 0 "
@@ -242,25 +254,36 @@ class OperatingPoint(Counts):
 
     @classmethod
     def from_curve(cls, curve: xr.Dataset, index: int | None = None) -> OperatingPoint:
-        """Return point number `index` of a curve, or the one that was chosen from it.
+        """Return point number `index` of a curve.
 
         Parameters
         ----------
         curve : Dataset
-            Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`; or one row,
-            as :func:`hsreject.choose_point` returns it, and then without `index`.
+            Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`; or one row of
+            it, and then without `index`.
         index : int, optional
             Place of the point in the curve.
 
         Examples
         --------
-        >>> from hsreject import choose_point, rejection_curve
+        >>> from hsreject import rejection_curve
         >>> curve = rejection_curve([True, True, False], [0.9, 0.5, 0.1])
-        >>> OperatingPoint.from_curve(choose_point(curve)).rejected
-        1
+        >>> point = OperatingPoint.from_curve(curve, 1)
+        >>> point.rejected, point.threshold
+        (1, 0.5)
         """
         row = curve if index is None else curve.isel({schema.OPERATING_POINT: index})
-        return cls(*(row[name].item() for name in COUNTS))
+        counts, place = (row[name].item() for name in COUNTS), -1 if index is None else index
+        return cls(*counts, threshold=row["threshold"].item(), index=place)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an attribute by its name: a point reads like a row of a curve."""
+        return getattr(self, name)
+
+    @property
+    def counts(self) -> tuple[float, ...]:
+        """The four counts, in the order of `COUNTS`."""
+        return tuple(getattr(self, name) for name in COUNTS)
 
     @property
     def accuracy(self) -> float:

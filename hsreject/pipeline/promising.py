@@ -1,7 +1,7 @@
 """[promise] of a run: half of the test pixels certifies a rejection, the other half evaluates it.
 
-The table of a run is about all test pixels: no number in it is chosen on them. The threshold of the
-promise is chosen on the first half, and what came of it is measured on the second half alone.
+The certifying half is a simple random sample of the test pixels, so the promise is about all of
+them. What came of it is measured on the other half, which chose nothing, and on all of them.
 """
 
 from __future__ import annotations
@@ -78,19 +78,20 @@ def promise_of(
         sample,
         max_error=promise.max_error,
         confidence_level=promise.confidence_level,
-        unsampled=True,
     )
-    threshold, share, error = made.threshold, 0.0, np.nan
+    threshold, share, error, error_of_all = made.threshold, 0.0, np.nan, np.nan
     if threshold is not None:
         if confidence is None:
             chosen = label[int(threshold)]
             threshold = float(chosen["threshold"])
         else:
             chosen = made.apply(label, confidence)[LABEL_WITH_REJECTION]
-        others = (sample == NO_REFERENCE).values & (chosen != nodata_label(chosen.dtype)).values
-        kept = others & (chosen != REJECTED).values
-        share = kept.sum() / others.sum()
-        error = (chosen.values != test.values)[kept].mean() if kept.any() else np.nan
+        tested = (chosen != nodata_label(chosen.dtype)).values
+        others = tested & (sample == NO_REFERENCE).values
+        kept, wrong = tested & (chosen != REJECTED).values, chosen.values != test.values
+        share = (kept & others).sum() / others.sum()
+        error = wrong[kept & others].mean() if (kept & others).any() else np.nan
+        error_of_all = wrong[kept].mean()
     figures = {
         "certificate": replace(made, drawn="a random half of the test pixels").to_json(),
         "threshold": np.nan if threshold is None else threshold,
@@ -101,7 +102,8 @@ def promise_of(
         "n_wrong": made.n_errors,
         "kept_share": share,
         "kept_error": error,
-        "held": not error > promise.max_error,  # nothing promised is nothing broken
+        "error_of_all": error_of_all,
+        "held": not error_of_all > promise.max_error,  # nothing promised is nothing broken
     }
     return xr.Dataset({f"promise_{name}": value for name, value in figures.items()})
 
@@ -136,15 +138,17 @@ def promise_attrs(promise: xr.Dataset, rejector: str) -> dict[str, str]:
         return said
     percent, level = f"{100 * made.max_error:g} %", f"{100 * made.confidence_level:g} %"
     said["promise_statement"] = (
-        f"With {level} confidence at most {percent} of the pixels that {rejector} rejection keeps "
-        f"are wrong, among pixels like the reference pixels: of {made.n_points} test pixels set "
-        f"apart for the promise {made.n_kept} are kept, and {made.n_errors} of those are wrong."
+        f"With {level} confidence at most {percent} of the test pixels that {rejector} rejection "
+        f"keeps are wrong: of {made.n_points} test pixels set apart for the promise {made.n_kept} "
+        f"are kept, and {made.n_errors} of those are wrong."
     )
-    share, error = float(one["promise_kept_share"]), float(one["promise_kept_error"])
+    share, error, error_of_all = (
+        100 * float(one[f"promise_{name}"]) for name in ("kept_share", "kept_error", "error_of_all")
+    )
     outcome = "held" if one["promise_held"] else "did not hold"
     said["promise_evaluation"] = (
-        f"On the other half of the test pixels {100 * share:.1f} % are kept and "
-        f"{100 * error:.1f} % of these are wrong: the promise {outcome}."
+        f"On the other half of the test pixels {share:.1f} % are kept and {error:.1f} % of these "
+        f"are wrong, of all kept test pixels {error_of_all:.1f} %: the promise {outcome}."
     )
     n_seeds = of_seeds.sizes[SEED]
     if n_seeds > 1:

@@ -40,6 +40,7 @@ from hsreject.progress import ProgressCallback
 from hsreject.report.evaluation import evaluate
 from hsreject.report.findings import errors_caught
 from hsreject.report.run_report import (
+    EXPLORER,
     SYSTEM_OF_POINT,
     VERSION,
     along,
@@ -203,8 +204,8 @@ def _row(curve: xr.Dataset) -> xr.Dataset:
     whole = fractions.min() == 0 and fractions.max() == 1
     return row.assign(
         accuracy_at=(AT_FRACTION, accuracy_at(curve, QUOTED_FRACTIONS).values),
-        largest_quality=float(best["classification_quality"]),
-        fraction_of_largest_quality=float(best["rejected_fraction"]),
+        largest_quality=best.classification_quality,
+        fraction_of_largest_quality=best.rejected_fraction,
         aurc=aurc(curve) if whole else np.nan,
     )
 
@@ -308,10 +309,10 @@ def write_outputs(
         for name, text in _tables(dataset).items():
             (work / name).write_text(text, encoding="utf-8")
         progress("writing", 2, 4)
-        run_report(dataset, work)
-        progress("writing", 3, 4)
         with suppress(InputError):  # such as confidences that are all equal: no page, but maps
             write_run_explorer(dataset, work, *explored)
+        progress("writing", 3, 4)
+        run_report(dataset, work, with_explorer=(work / EXPLORER).exists())
     progress("writing", 4, 4)
 
 

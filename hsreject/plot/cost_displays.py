@@ -90,14 +90,6 @@ class BreakEvenCostDisplay:
             largest = max((float(cost.max()) for cost in self.costs.values()), default=0.0)
             top = 1.03 * largest if largest > 1 else 1
             ax.set(ylim=(0, top), ylabel=r"break-even rejection cost $\rho$")
-            ax.text(
-                0.03,
-                0.03,
-                "below a line: rejecting\nthis much is cheaper",
-                transform=ax.transAxes,
-                fontsize=6.5,
-                color="0.35",
-            )
             if any(self.costs):
                 ax.legend(loc="best", handlelength=2.6)
         return ax

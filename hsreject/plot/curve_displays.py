@@ -85,8 +85,7 @@ class RejectionCurveDisplay:
         """Return the display of curves; unless told otherwise the largest Q of each is marked."""
         named = named_curves(curves)
         if marked is None:
-            best = {name: choose_point(curve) for name, curve in named.items()}
-            marked = {name: [OperatingPoint.from_curve(point)] for name, point in best.items()}
+            marked = {name: [choose_point(curve)] for name, curve in named.items()}
         return cls(named, dict(marked), dict(bands or {}), frozenset(isolated))
 
     def plot(

@@ -82,9 +82,9 @@ class RelativeOptimalityDisplay:
         best = choose_point(curve)
         if curve.sizes[OPERATING_POINT] > size:
             spaced = nearest_points(curve[REJECTED_FRACTION].values, size)
-            curve = curve.isel({OPERATING_POINT: np.union1d(spaced, int(best["index"]))})
+            curve = curve.isel({OPERATING_POINT: np.union1d(spaced, best.index)})
         pairs = relative_optimality_pairs(curve)
-        return cls(pairs[REJECTED_FRACTION].values, pairs.values, float(best[REJECTED_FRACTION]))
+        return cls(pairs[REJECTED_FRACTION].values, pairs.values, best.rejected_fraction)
 
     def plot(self, ax: Axes | None = None, *, colorbar: bool = True) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""

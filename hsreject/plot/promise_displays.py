@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _GRAY = "0.55"
 _INK = "#0072b2"
-_ABOVE: dict[str, Any] = {"va": "bottom", "ha": "left", "fontsize": 6.5, "color": WORSE}
+_ABOVE: dict[str, Any] = {"va": "bottom", "fontsize": 6.5, "color": WORSE}
 _INSIDE: dict[str, Any] = {"va": "bottom", "ha": "center", "fontsize": 6.5, "color": "0.35"}
 
 
@@ -86,7 +86,8 @@ class CertificateDisplay:
         ax.set(xlim=(0, 1), ylim=(0, min(top, 1)))
         ax.set(xlabel="coverage: share of the pixels kept", ylabel="share of these that is wrong")
         asked = "asked for" if made.threshold is None else "promised"
-        ax.text(0.01, made.max_error, f"{asked}: {100 * made.max_error:g} %", **_ABOVE)
+        end, side = (0.99, "right") if coverage[-1] < 0.5 else (0.01, "left")  # off the points
+        ax.text(end, made.max_error, f"{asked}: {100 * made.max_error:g} %", ha=side, **_ABOVE)
         if not passed.all():
             ax.axvspan(coverage[-1], 1, color="0.93", zorder=0, linewidth=0)
             middle, across = (coverage[-1] + 1) / 2, ax.get_xaxis_transform()

@@ -70,7 +70,8 @@ class ReliabilityDisplay:
                     said, found, color=look.color, linestyle=look.dashes, label=self.label(name)
                 )
                 area = np.maximum(share * _LARGEST_MARK**2, 2.0)
-                ax.scatter(said, found, s=area, marker=look.marker, color=look.color, linewidths=0)
+                marks = ax.scatter(said, found, s=area, marker=look.marker, color=look.color)
+                marks.set(linewidths=0, clip_on=False)
             ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
             ax.set(xlabel="probability of the label", ylabel="share of right labels")
             ax.text(
@@ -82,5 +83,5 @@ class ReliabilityDisplay:
                 color="0.35",
                 horizontalalignment="right",
             )
-            ax.legend(loc="upper left", handlelength=2.6)
+            ax.legend(loc="best", handlelength=2.6)
         return ax

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import warnings
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -215,8 +216,7 @@ def assess(
     used = points.labelled | (unknown & (points.label == REJECTED))
     _tell_unlabelled(int(np.count_nonzero(~used)), len(points))
     points = points.select(used)
-    strata = _strata(points, on_map, unknown=unknown)
-    estimator = _Estimator(strata, confidence_level)
+    estimator = _Estimator(*_strata(points, on_map), confidence_level)
     hectares = Grid.of(on_map).pixel_hectares
     unit = 1.0 if hectares is None else hectares
     n_pixels = int(np.count_nonzero(has_data))
@@ -263,16 +263,8 @@ def _tell_unlabelled(n_open: int, n_points: int) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Strata:
-    """The stratum of each point, from 0, and how many pixels each stratum has."""
-
-    of_point: NDArray[np.intp]
-    sizes: NDArray[np.float64]
-
-
-def _strata(points: Sample, on_map: xr.DataArray, *, unknown: bool) -> _Strata:
-    """Return the strata that a sample is weighted by."""
+def _strata(points: Sample, on_map: xr.DataArray) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the stratum of each point, from 0, and how many pixels each stratum has."""
     if points.design is not None and points.design.kind == STRATIFIED:
         values, place = np.unique(points.stratum, return_inverse=True)
         sizes = np.array([points.stratum_pixels[place == h][0] for h in range(values.size)], float)
@@ -283,7 +275,7 @@ def _strata(points: Sample, on_map: xr.DataArray, *, unknown: bool) -> _Strata:
                 f"{int(few.sum()) or 'Some'} strata of the sample have fewer than two labelled "
                 "points. Label at least two points of each."
             )
-        return _Strata(place, sizes)
+        return place, sizes
     labels, sizes = np.unique(on_map.values[on_map.values != NODATA], return_counts=True)
     place = np.searchsorted(labels, points.label)
     counts = np.bincount(place, minlength=labels.size)
@@ -292,7 +284,7 @@ def _strata(points: Sample, on_map: xr.DataArray, *, unknown: bool) -> _Strata:
     group[scarce] = scarce[0] if scarce.size else 0
     kept_groups, of_label = np.unique(group, return_inverse=True)
     merged = np.asarray(np.bincount(of_label, sizes, minlength=kept_groups.size), float)
-    return _Strata(of_label[place], merged)
+    return of_label[place], merged
 
 
 def _scarce(
@@ -315,17 +307,17 @@ def _scarce(
 class _Estimator:
     """Ratios of totals, estimated from points in strata."""
 
-    strata: _Strata
+    stratum: NDArray[np.intp]  # of each point
+    sizes: NDArray[np.float64]  # pixels of each stratum
     confidence_level: float
 
     def ratio(self, y: NDArray[np.bool_], x: NDArray[np.bool_] | None = None) -> Estimate:
         """Return the share of the pixels with x (all of them, if None) that have y."""
-        strata = self.strata
-        ones = np.ones(strata.of_point.size) if x is None else x.astype(np.float64)
-        below = float(strata.sizes.sum()) if x is None else self._total(ones)
+        ones = np.ones(self.stratum.size) if x is None else x.astype(np.float64)
+        below = float(self.sizes.sum()) if x is None else self._total(ones)
         if not below > 0:
             return UNKNOWN
-        share = float(self._total(y.astype(np.float64)) / below)
+        share = self._total(y.astype(np.float64)) / below
         error = float(np.sqrt(self._variance(y - share * ones)) / below)
         if error > 1e-12:  # less is rounding
             reach = float(norm.ppf(0.5 + self.confidence_level / 2)) * error
@@ -334,29 +326,29 @@ class _Estimator:
             reach = 1 - (0.5 - self.confidence_level / 2) ** (1 / self._equal_points(ones))
         return Estimate(share, error, max(share - reach, 0.0), min(share + reach, 1.0))
 
-    @property
-    def _counts(self) -> NDArray[np.int64]:
-        return np.bincount(self.strata.of_point, minlength=self.strata.sizes.size)
+    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.bincount(self.stratum, values, minlength=self.sizes.size).astype(np.float64)
+
+    @cached_property
+    def _counts(self) -> NDArray[np.float64]:
+        """Points of each stratum, 1 where there is none: what is divided by it is 0 there."""
+        return np.maximum(self._sums(np.ones(self.stratum.size)), 1)
 
     def _total(self, values: NDArray[np.float64]) -> float:
-        sums = np.bincount(self.strata.of_point, values, minlength=self.strata.sizes.size)
-        return float((self.strata.sizes * sums / np.maximum(self._counts, 1)).sum())
+        return float((self.sizes * self._sums(values) / self._counts).sum())
 
     def _variance(self, residual: NDArray[np.float64]) -> float:
         """Return the variance of the estimated total of what a ratio leaves over."""
-        n, size = self._counts, self.strata.sizes
-        place = self.strata.of_point
-        mean = np.bincount(place, residual, minlength=size.size) / np.maximum(n, 1)
-        squares = np.bincount(place, (residual - mean[place]) ** 2, minlength=size.size)
-        spread = squares / np.maximum(n - 1, 1)
-        return float((size**2 * (1 - n / size) * spread / np.maximum(n, 1)).sum())
+        n, size = self._counts, self.sizes
+        mean = self._sums(residual) / n
+        spread = self._sums((residual - mean[self.stratum]) ** 2) / np.maximum(n - 1, 1)
+        return float((size**2 * (1 - n / size) * spread / n).sum())
 
     def _equal_points(self, x: NDArray[np.float64]) -> float:
         """Return how many points of equal weight those with x are worth (Kish); inf if all are."""
-        n, size = self._counts, self.strata.sizes
-        weight = (size / np.maximum(n, 1))[self.strata.of_point] * x
-        if np.array_equal(n, size):
+        if np.array_equal(self._counts, self.sizes):
             return np.inf
+        weight = (self.sizes / self._counts)[self.stratum] * x
         return float(weight.sum() ** 2 / (weight**2).sum())
 
 

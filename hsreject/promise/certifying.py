@@ -35,7 +35,7 @@ COVERAGES = tuple(percent / 100 for percent in range(2, 101, 2))
 a little less is certified on average, with steps of 5 % hardly more."""
 
 
-def certify(  # noqa: PLR0913 (all but three are options)
+def certify(
     label: xr.DataArray | NDArray[Any],
     confidence: xr.DataArray | NDArray[Any] | None,
     sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
@@ -45,7 +45,6 @@ def certify(  # noqa: PLR0913 (all but three are options)
     exclude: xr.DataArray | NDArray[Any] | None = None,
     coverages: Sequence[float] = COVERAGES,
     assume_random: bool = False,
-    unsampled: bool = False,
 ) -> Certificate:
     """Return the largest part of a map of which it can be promised that few pixels are wrong.
 
@@ -64,7 +63,8 @@ def certify(  # noqa: PLR0913 (all but three are options)
 
     over all samples that could have been drawn, whatever the classifier, the confidence and the
     scene. Choosing the threshold whose errors on the sample are few enough breaks such a promise
-    about every second time (``make bench ONLY=promise``).
+    about every second time (``make bench ONLY=promise``). It is about all kept pixels, sampled ones
+    included: where a good part of the map is sampled, few errors there leave more to the others.
 
     Parameters
     ----------
@@ -94,13 +94,6 @@ def certify(  # noqa: PLR0913 (all but three are options)
     assume_random : bool
         Take points of unknown origin, or of a sample drawn from another map, for a simple random
         sample of this map: at the caller's word, as an array.
-    unsampled : bool
-        Promise it of the kept pixels outside the sample, instead of all that are kept. It makes a
-        difference where a good part of the map is sampled, because a sample with few errors has
-        left more of them to the others: with half of Indian Pines sampled, the other half broke a
-        promise about all pixels in up to 22 % of 400 draws, and this stricter one in up to 9 % of
-        1,000. It is exact for one coverage; that it holds along a sequence is measured
-        (``make bench ONLY=promise``), not proven.
 
     Returns
     -------
@@ -151,7 +144,6 @@ def certify(  # noqa: PLR0913 (all but three are options)
         n_kept=kept.sum(axis=1),
         n_errors=(kept & (labels != points.reference)).sum(axis=1),
         n_hidden=0 if points.design is None else max(n_all - points.design.n_pixels, 0),
-        rest=unsampled,
     )
     return _certificate(
         regions,
@@ -173,7 +165,9 @@ def check_asked(max_error: float, confidence_level: float) -> None:
     """Raise unless what is asked for are two shares."""
     for name, share in (("max_error", max_error), ("confidence_level", confidence_level)):
         if check_number(name, share, above=0) >= 1:
-            raise InputError(f"{name} is a share, above 0 and below 1 (got {share:g}).")
+            raise InputError(
+                f"{name} is a share, above 0 and below 1 (got {share:g}). Write 5 % as 0.05."
+            )
 
 
 def _certificate(
@@ -193,9 +187,6 @@ def _certificate(
     tested = slice(test.first, test.first + test.p_value.size)
     counts = [column[tested] for column in (regions.n_pixels, regions.n_kept, regions.n_errors)]
     bounds = upper_bounds(*counts, confidence_level=confidence_level)
-    if regions.rest:  # the same bound of wrong pixels, without those that were found
-        n_rest = np.maximum(counts[0] - counts[1], 1)
-        bounds = np.rint(bounds * counts[0] - counts[2]) / n_rest
     columns = (thresholds[tested], counts[0] / n_all, *counts[1:], test.p_value, bounds)
     tests = tuple(
         TestedPoint(*values)

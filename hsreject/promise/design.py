@@ -242,12 +242,12 @@ def draw_sample(
             f"map has {int((on_map.values != NODATA).sum())} pixels with data, less those that "
             "exclude leaves out."
         )
-    strata = _strata(on_map.values, free, design, n, seed)
-    parts = [_drawn(free & mask, count, seed, stream) for mask, count, stream in strata]
+    strata = _strata(on_map.values, free, design, n)
+    parts = [_drawn(mask, count, seed, stream) for mask, count, stream in strata]
     row, column = (np.concatenate(axis) for axis in zip(*parts, strict=True))
     names = np.argsort(random_keys(len(strata), seed, _NAMES), kind="stable") + 1
-    sizes = [int(np.count_nonzero(free & mask)) for mask, _, _ in strata]
-    counts = [len(part[0]) for part in parts]
+    sizes = [np.count_nonzero(mask) for mask, _, _ in strata]
+    counts = [count for _, count, _ in strata]
     sample = Sample(
         id=np.arange(1, n + 1),
         row=row,
@@ -357,17 +357,15 @@ def excluded_pixels(
 
 
 def _strata(
-    values: NDArray[np.uint16], free: NDArray[np.bool_], design: str, n: int, seed: int
+    values: NDArray[np.uint16], free: NDArray[np.bool_], design: str, n: int
 ) -> list[tuple[NDArray[np.bool_], int, int]]:
     """Return for each stratum its pixels, how many to draw, and its stream of random numbers."""
     if design == RANDOM:
-        return [(np.ones_like(free), n, NODATA)]
+        return [(free, n, NODATA)]
     labels, sizes = np.unique(values[free], return_counts=True)
-    counts = _allocation(sizes, n)
-    return [
-        (values == value, int(count), int(value))
-        for value, count in zip(labels, counts, strict=True)
-    ]
+    counts = _allocation(sizes, n).tolist()
+    named = zip(labels.tolist(), counts, strict=True)
+    return [(free & (values == value), count, value) for value, count in named]
 
 
 def _allocation(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:

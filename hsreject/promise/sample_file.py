@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ WAY_OUT = (
 )
 
 _WGS84 = "EPSG:4326"
+_DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON", ".csv": "CSV"}
 _WHOLE = re.compile(r"\d{1,5}(\.0*)?")
 Columns = dict[str, "NDArray[Any]"]
 
@@ -126,9 +127,10 @@ def given_sample(
 
 def write_sample(sample: Sample, path: Path, *, show_label: bool, overwrite: bool) -> None:
     """Write a sample as its ending says; see :meth:`hsreject.promise.design.Sample.write`."""
-    if path.suffix.lower() not in _WRITERS:
+    ending = path.suffix.lower()
+    if ending not in _DRIVERS:
         raise InputError(
-            f"Cannot tell the format of '{path.name}'. A sample may end in: {', '.join(_WRITERS)}."
+            f"Cannot tell the format of '{path.name}'. A sample may end in: {', '.join(_DRIVERS)}."
         )
     grid = sample.grid
     x, y = _centres(sample.row, sample.column, grid)
@@ -151,7 +153,10 @@ def write_sample(sample: Sample, path: Path, *, show_label: bool, overwrite: boo
         shown = [sample.classes.name_of(v) if v else "rejected" for v in sample.label.tolist()]
         columns["map_label"] = np.array(shown, dtype=object)
     with replacing(path, overwrite=overwrite) as work:
-        _WRITERS[path.suffix.lower()](work, columns, x, y, grid)
+        if ending == ".csv":
+            _write_csv(work, columns)
+        else:
+            _write_points(work, columns, x, y, grid.crs, _DRIVERS[ending])
 
 
 def _centres(
@@ -165,48 +170,32 @@ def _centres(
     return a * across + b * down + c, d * across + e * down + f
 
 
-def _write_csv(path: Path, columns: Columns, x: Any, y: Any, grid: Grid) -> None:
+def _write_csv(path: Path, columns: Columns) -> None:
     with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
+        writer = csv.writer(stream)  # which writes None as nothing
         writer.writerow(columns)
-        listed = (values.tolist() for values in columns.values())
-        for row in zip(*listed, strict=True):
-            writer.writerow(["" if cell is None else cell for cell in row])
+        writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
 
 
-def _write_geopackage(path: Path, columns: Columns, x: Any, y: Any, grid: Grid) -> None:
-    crs = None if grid.crs is None else grid.crs.to_wkt()
-    _write_points(path, columns, shapely.points(x, y), driver="GPKG", crs=crs)
-
-
-def _write_geojson(path: Path, columns: Columns, x: Any, y: Any, grid: Grid) -> None:
-    if grid.crs is None:
-        _write_points(path, columns, shapely.points(x, y), driver="GeoJSON", crs=None)
-        return
-    points = shapely.points(columns["longitude"], columns["latitude"])  # as the standard wants it
-    options = {"COORDINATE_PRECISION": "9"}
-    _write_points(path, columns, points, driver="GeoJSON", crs=_WGS84, layer_options=options)
-
-
-def _write_points(path: Path, columns: Columns, points: Any, **options: Any) -> None:
+def _write_points(
+    path: Path, columns: Columns, x: NDArray[Any], y: NDArray[Any], crs: CRS | None, driver: str
+) -> None:
+    options: dict[str, Any] = {"crs": None if crs is None else crs.to_wkt()}
+    if driver == "GeoJSON" and crs is not None:  # degrees, as the standard wants it
+        x, y = columns["longitude"], columns["latitude"]
+        options = {"crs": _WGS84, "layer_options": {"COORDINATE_PRECISION": "9"}}
     with warnings.catch_warnings():  # images without a place have no reference system
         warnings.filterwarnings("ignore", message="'crs' was not provided")
         pyogrio.raw.write(
             path,
-            geometry=shapely.to_wkb(points),
+            geometry=shapely.to_wkb(shapely.points(x, y)),
             field_data=list(columns.values()),
             fields=list(columns),
             layer="sample",
             geometry_type="Point",
+            driver=driver,
             **options,
         )
-
-
-_WRITERS: Mapping[str, Callable[[Path, Columns, Any, Any, Grid], None]] = {
-    ".gpkg": _write_geopackage,
-    ".geojson": _write_geojson,
-    ".csv": _write_csv,
-}
 
 
 # What comes back.

@@ -28,7 +28,6 @@ class Regions:
     n_kept: NDArray[np.int64]  # sampled and kept
     n_errors: NDArray[np.int64]  # of these
     n_hidden: int = 0  # pixels of the map that could not be drawn, and nobody knows which
-    rest: bool = False  # the promise is about the pixels that were not sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +37,6 @@ class SequenceTest:
     first: int
     p_value: NDArray[np.float64]  # the last one is above delta, unless all regions passed
     n_passed: int
-
-    @property
-    def certified(self) -> int | None:
-        """Place of the largest region whose test, and all before it, passed; None if none did."""
-        return self.first + self.n_passed - 1 if self.n_passed else None
 
 
 def fixed_sequence(
@@ -64,10 +58,7 @@ def fixed_sequence(
     first = int(enough[0]) if enough.size else regions.n_pixels.size - 1
     tested = slice(first, None)
     counts = regions.n_pixels[tested], regions.n_kept[tested], regions.n_errors[tested]
-    if regions.rest:
-        p_value = _p_value_of_rest(*counts, max_error=max_error)
-    else:
-        p_value = _largest_p_value(*counts, max_error=max_error, n_hidden=regions.n_hidden)
+    p_value = _largest_p_value(*counts, max_error=max_error, n_hidden=regions.n_hidden)
     failed = np.flatnonzero(p_value > 1 - confidence_level + _ROUNDING)
     n_passed = int(failed[0]) if failed.size else p_value.size
     return SequenceTest(first, p_value[: n_passed + 1], n_passed)
@@ -104,24 +95,6 @@ def _largest_p_value(
         size, wrong = np.where(possible, size, n_pixels), np.where(possible, wrong, n_pixels)
         p_value = np.maximum(p_value, hypergeom.cdf(n_errors, size, wrong, n_kept))
     return np.asarray(np.where(n_kept > 0, p_value, 1.0))
-
-
-def _p_value_of_rest(
-    n_pixels: NDArray[np.int64],
-    n_kept: NDArray[np.int64],
-    n_errors: NDArray[np.int64],
-    *,
-    max_error: float,
-) -> NDArray[np.float64]:
-    """Return P[H(N, k + floor(alpha (N - n)) + 1, n) <= k]: too many of the rest are wrong.
-
-    The sampled errors are known, so that few of them leave all the more for the rest: this asks for
-    more than a promise about all N pixels does.
-    """
-    n_rest = n_pixels - n_kept
-    wrong = np.minimum(n_errors + _too_many(n_rest, max_error), n_pixels)
-    p_value = hypergeom.cdf(n_errors, n_pixels, wrong, n_kept)
-    return np.asarray(np.where((n_kept > 0) & (n_rest > 0), p_value, 1.0))
 
 
 def upper_bounds(

@@ -98,4 +98,4 @@ def needed_calibration(calibration: Calibration | None, goal: str) -> Calibratio
 
 def calibrated_index(points: xr.Dataset, goal: Goal) -> int:
     """Return the place of the operating point that meets an accuracy or a rejection cost."""
-    return int(choose_point(points, **{goal.name: goal.value})["index"])
+    return choose_point(points, **{goal.name: goal.value}).index

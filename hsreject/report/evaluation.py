@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError, TrainingPixelsWarning
+from hsreject.errors import InputError
 from hsreject.measures.choosing import cheapest_operating_point, choose_point
 from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
 from hsreject.measures.curve import rejection_curve
@@ -28,7 +27,7 @@ from hsreject.report.evaluation_files import (
     MapOrPath,
     as_dataset,
     open_maps,
-    training_pixels,
+    training_warnings,
     write_evaluation,
 )
 
@@ -43,7 +42,6 @@ class NamedPoint:
 
     name: str  # "no rejection", "given mask", "largest Q" or "cheapest at cost ..."
     point: OperatingPoint
-    threshold: float = np.nan  # confidences below it are rejected; NaN for a given mask
     rejection_cost: float = np.nan  # for which it is cheapest; NaN if it was chosen otherwise
 
     @property
@@ -131,11 +129,7 @@ class Evaluation:
 
     def interval(self, named: NamedPoint) -> tuple[float, float]:
         """Return the 95 % interval of the accuracy of what a point keeps, from resampled blocks."""
-        kept = np.ones(self.samples.correct.shape, dtype=bool)
-        if named.name == GIVEN_MASK:
-            kept = ~np.asarray(self.samples.rejected)
-        elif self.samples.confidence is not None and np.isfinite(named.threshold):
-            kept = self.samples.confidence >= named.threshold
+        kept = ~self.samples.at(self._rejected_at(named))
         return share_interval(self.samples.correct, kept, self.resampling())
 
     @property
@@ -148,9 +142,14 @@ class Evaluation:
     @cached_property
     def rejected(self) -> xr.DataArray:
         """The map of what the shown point rejects."""
-        if self.shown.name == GIVEN_MASK:
-            return self.maps["rejected"]
-        return (self.maps["confidence"] < self.shown.threshold).rename("rejected")
+        return self._rejected_at(self.shown)
+
+    def _rejected_at(self, named: NamedPoint) -> xr.DataArray:
+        if named.name == GIVEN_MASK:
+            return self.maps["rejected"].astype(bool)
+        if "confidence" not in self.maps:  # nothing is rejected
+            return xr.zeros_like(self.maps["label"], dtype=bool)
+        return (self.maps["confidence"] < named.point.threshold).rename("rejected")
 
     @property
     def kept_share(self) -> float:
@@ -166,7 +165,7 @@ class Evaluation:
         return confusion_matrix(
             self.samples.reference,
             self.samples.label,
-            rejected=self.samples.at(self.rejected).astype(bool),
+            rejected=self.samples.at(self.rejected),
             classes=self.classes,
         )
 
@@ -205,8 +204,8 @@ class Evaluation:
 
     def table(self) -> xr.Dataset:
         """Return the points as a Dataset over `operating_point`, one row per point."""
-        of_point = ("rejected_fraction", *MEASURES, *COUNTS)
-        of_choice = ("threshold", schema.REJECTION_COST, "cost")
+        of_point = ("rejected_fraction", *MEASURES, *COUNTS, "threshold")
+        of_choice = (schema.REJECTION_COST, "cost")
         dim = schema.OPERATING_POINT
         return xr.Dataset(
             {name: (dim, [getattr(p.point, name) for p in self.points]) for name in of_point}
@@ -290,27 +289,8 @@ def evaluate(
         samples=samples,
         points=tuple(_points(samples, curve, costs)),
         curve=curve,
-        warnings=_misleading(samples, training_pixels(label, maps["label"])),
+        warnings=training_warnings(label, maps["label"], (samples.row, samples.column)),
     )
-
-
-def _misleading(
-    samples: EvaluationSamples, training: tuple[Path, xr.DataArray] | None
-) -> tuple[str, ...]:
-    """Warn of a reference that the classifier has learned from, and return what was said."""
-    if training is None:
-        return ()
-    path, train = training
-    n_known = np.count_nonzero(samples.at(train))
-    if not n_known:
-        return ()
-    said = (
-        f"{n_known} of the {samples.correct.size} reference pixels are training pixels, recorded "
-        f"in {path}: the map has learned them, and every accuracy is too high. Give test pixels, "
-        "such as test.tif beside it, as reference."
-    )
-    warnings.warn(said, TrainingPixelsWarning, stacklevel=3)
-    return (said,)
 
 
 def _points(
@@ -321,16 +301,11 @@ def _points(
     if samples.rejected is not None:
         points.append(NamedPoint(GIVEN_MASK, operating_point(correct, samples.rejected)))
     if curve is not None:
-        points.append(_named(choose_point(curve), "largest Q"))
-        points += [
-            _named(cheapest_operating_point(curve, cost), f"cheapest at cost {cost:g}", cost)
-            for cost in costs
-        ]
+        points.append(NamedPoint("largest Q", choose_point(curve)))
+        for cost in costs:
+            chosen = cheapest_operating_point(curve, cost)
+            points.append(NamedPoint(f"cheapest at cost {cost:g}", chosen, cost))
     return points
-
-
-def _named(choice: xr.Dataset, name: str, cost: float = np.nan) -> NamedPoint:
-    return NamedPoint(name, OperatingPoint.from_curve(choice), float(choice["threshold"]), cost)
 
 
 def _classes_of(reference: xr.DataArray, samples: EvaluationSamples) -> ClassTable:

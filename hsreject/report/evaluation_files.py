@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hsreject import __version__
-from hsreject.errors import FileError, HsrejectError, InputError
+from hsreject.errors import FileError, HsrejectError, InputError, TrainingPixelsWarning
 from hsreject.files import complete_folder, existing
 from hsreject.io.arrays import choose_array, stored_arrays
 from hsreject.io.grid import Grid
@@ -24,6 +24,7 @@ from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.measures.curve import nearest_points
 from hsreject.progress import ProgressCallback
 from hsreject.report import findings
+from hsreject.report.figures import Pictures
 from hsreject.report.page import Section, write_page
 from hsreject.schema import BAND, MAP_DIMS, OPERATING_POINT, as_map, nodata_label
 
@@ -62,17 +63,32 @@ def open_maps(
     return {"reference": reference, **maps}
 
 
-def training_pixels(given: MapOrPath, label: xr.DataArray) -> tuple[Path, xr.DataArray] | None:
-    """Return the training pixels that a run has recorded beside its maps, if they fit these."""
+def training_warnings(
+    given: MapOrPath, label: xr.DataArray, place: tuple[NDArray[np.intp], ...]
+) -> tuple[str, ...]:
+    """Warn if a map has learned from the pixels at `place` that it is measured on.
+
+    That is so if a run has recorded them as training pixels beside the map. Returns what was said.
+    """
     if not isinstance(given, str | PathLike):
-        return None
+        return ()
     path = Path(given).with_name(TRAIN_FILE)
     if not path.is_file() or path == Path(given):
-        return None
-    with suppress(HsrejectError):  # somebody else's file of that name
-        train = open_labels(path)
-        return (path, train) if train.shape == label.shape else None
-    return None
+        return ()
+    try:
+        train = open_labels(path).values
+    except HsrejectError:  # somebody else's file of that name
+        return ()
+    n_known = np.count_nonzero(train[place]) if train.shape == label.shape else 0
+    if not n_known:
+        return ()
+    said = (
+        f"{n_known} of the {place[0].size} reference pixels are training pixels, recorded in "
+        f"{path}: the map has learned them, and every accuracy is too high. Give test pixels, such "
+        "as test.tif beside it, as reference."
+    )
+    warnings.warn(said, TrainingPixelsWarning, stacklevel=3)
+    return (said,)
 
 
 def as_dataset(maps: Mapping[str, xr.DataArray]) -> xr.Dataset:
@@ -218,7 +234,7 @@ def _write_confusion(evaluation: Evaluation, path: Path) -> None:
 
 def _write_report(evaluation: Evaluation, folder: Path) -> None:
     """Write the same page that a run has, as far as maps and a reference tell it."""
-    drawn = findings.Pictures(folder / "figures")
+    drawn = Pictures(folder / "figures")
     curves = {} if evaluation.curve is None else {"": evaluation.curve}
     sections = [
         Section(

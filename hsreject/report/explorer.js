@@ -7,7 +7,7 @@ const { width: W, height: H, systems } = page;
 const form = $("controls"), fingers = new Map();
 let state = {}, opened = {}, asked = 0, linkTimer = 0, travelled = 0;
 
-const percent = (share, digits = 1) => (Number.isFinite(share) ? (100 * share).toFixed(digits) + " %" : "–");
+const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) + " %" : "–");
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const within = (low, value, high) => Math.max(low, Math.min(high, value));
 
@@ -48,26 +48,24 @@ const cutOf = (s, k) => (s.thresholds ? Math.round((k * s.cells) / (s.points - 1
 const thresholdOf = (s, k) => (s.thresholds ? s.thresholds[k] ?? Infinity : NaN);
 const accuracy = (s, k) => s.an[k] / (s.an[k] + s.mn[k]);
 const refused = (s, k) => (s.ar[k] + s.mr[k]) / s.n;
-const costAt = (s, k, cost) => s.mn[k] / s.n + cost * refused(s, k);
+const costAt = (s, k) => (s.mn[k] / s.n + state.cost * refused(s, k)).toFixed(3);
 
 // The point whose number in an ascending column is nearest; halfway, the one that rejects less.
 function nearest(column, wanted) {
   const found = column.findIndex((number) => number >= wanted), above = found < 0 ? column.length - 1 : found;
   return above > 0 && wanted - column[above - 1] <= column[above] - wanted ? above - 1 : above;
 }
-
 // The winners are listed with the lowest cost that they win at, the one that rejects least first.
 const cheapest = (s, cost) => (s.n ? s.winners.find(([, lowest]) => cost >= lowest - 1e-12)[0] : 0);
 const pointOf = (s) => (state.by === "cost" ? cheapest(s, state.cost) : nearest(s.gone, state.r * s.pixels));
-
 // The last point that keeps a pixel.
 const lastKept = (s, i) => (s.thresholds ? Math.floor((s.ranks[0][i] * (s.points - 1)) / s.cells)
   : Math.max(0, s.ranks.reduce((count, plane) => count + plane[i], 0) - 1));
 
 function wilson(right, n) {
-  const z = 1.959963984540054, share = right / n, middle = share + (z * z) / (2 * n);
+  const z = 1.959963984540054, share = right / n, middle = share + (z * z) / (2 * n), whole = 1 + (z * z) / n;
   const half = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));
-  return [(middle - half) / (1 + (z * z) / n), (middle + half) / (1 + (z * z) / n)];
+  return [(middle - half) / whole, (middle + half) / whole];
 }
 
 // ---- The map
@@ -82,7 +80,6 @@ const veil = sheet(1, 1);
 const views = [...document.querySelectorAll("#views figure")].map((figure) => (
   { figure, canvas: figure.querySelector("canvas"), image: sheet(W, H), hatched: sheet(W, H) }));
 const shown = () => views.filter((view) => !view.figure.hidden);
-
 // The colors of a layer as 32-bit words, mixed with this share of the color of what is faded.
 function colorsOf(layer, share) {
   const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)), paper = rgb(style("--faded"));
@@ -117,7 +114,7 @@ function paint(view) {
 function hatching(ratio) {
   const size = Math.round(6 * ratio), pen = sheet(size, size);
   Object.assign(pen, { strokeStyle: style("--hatch"), lineWidth: ratio });
-  for (const x of [-size, 0, size]) pen.moveTo(x - 1, size + 1), pen.lineTo(x + size + 1, -1);
+  for (const x of [-size, 0, size]) { pen.moveTo(x - 1, size + 1); pen.lineTo(x + size + 1, -1); }
   pen.stroke();
   return veil.createPattern(pen.canvas, "repeat");
 }
@@ -161,7 +158,7 @@ function showNumbers({ system: s, k }, place) {
 function showClasses({ system: s, k, all, kept }, place) {
   const labels = s.sampleLabels[planeOf(s, k)], ranks = s.sampleRanks[planeOf(s, k)], cut = s.thresholds ? k : 1;
   const sure = new Uint32Array(256), right = new Uint32Array(256);
-  labels.forEach((label, i) => { if (ranks[i] >= cut) sure[label]++, (right[label] += label === s.truth[i]); });
+  labels.forEach((label, i) => { if (ranks[i] >= cut) { sure[label]++; right[label] += label === s.truth[i]; } });
   for (const row of $("classes").tBodies[0].rows) {
     const code = +row.dataset.code, share = kept[code] / all[code];
     fill(row, { [`all${place}`]: all[code] / s.pixels, [`kept${place}`]: share, [`right${place}`]: right[code] / sure[code] });
@@ -204,14 +201,14 @@ function update() {
     const picture = [system, view.k, state.layer, state.only, state.dark].join();
     if (view.picture !== picture) paint(Object.assign(view, { picture }));
     fill(document, { [`system${place}`]: view.system.name });
-    draw(view), showNumbers(view, place), showClasses(view, place);
+    for (const show of [draw, showNumbers, showClasses]) show(view, place);
   });
   for (const node of document.querySelectorAll("[data-system]")) node.dataset.place = places.indexOf(+node.dataset.system);
-  const { system: s, k } = views[0], best = cheapest(s, state.cost), costs = [best, k].map((point) => costAt(s, point, state.cost).toFixed(3));
+  const { system: s, k } = views[0], best = cheapest(s, state.cost);
   if (state.by === "cost") form.elements.r.value = s.gone[k] / s.pixels;
   const below = s.thresholds ? `confidence below ${thresholdOf(s, k).toPrecision(4)}` : `point ${k + 1} of ${s.points}`;
   fill(document, { share: s.gone[k] / s.pixels, below, right: accuracy(s, k), cost: state.cost.toFixed(2),
-    best: s.gone[best] / s.pixels, least: costs[0], here: costs[1] });
+    best: s.gone[best] / s.pixels, least: costAt(s, best), here: costAt(s, k) });
   showPixel();
   const told = Object.entries(state).filter(([name, value]) => value !== opened[name])
     .map(([name, value]) => [name, typeof value === "number" ? +value.toFixed(5) : value]);
@@ -224,62 +221,63 @@ function set(values) {
   state = Object.fromEntries([...new FormData(form)].map(([name, text]) => [name, isNaN(text) ? text : +text]));
   asked ||= requestAnimationFrame(update);
 }
+
 const offset = (canvas, event) => [event.offsetX - canvas.clientWidth / 2, event.offsetY - canvas.clientHeight / 2];
 
-// Zooms about a place of the screen, so far from the middle of the map, and shifts by some pixels.
-function move(canvas, factor, [px, py] = [0, 0], [dx, dy] = [0, 0]) {
+// Zooms so that what is seen at one place, so far from the middle of the canvas, comes to another.
+function move(canvas, factor, from = [0, 0], to = from) {
   const before = scaleOf(canvas), zoom = within(1, state.zoom * factor, 60), after = (before * zoom) / state.zoom;
-  const middle = (now, p, d, size) => (zoom === 1 ? size / 2 : within(0, now + p / before - (p + d) / after, size));
-  set({ zoom, x: middle(state.x, px, dx, W), y: middle(state.y, py, dy, H) });
+  const middle = (now, axis, size) => (zoom === 1 ? size / 2 : within(0, now + from[axis] / before - to[axis] / after, size));
+  set({ zoom, x: middle(state.x, 0, W), y: middle(state.y, 1, H) });
 }
 
-const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1], "+": 1.4, "=": 1.4, "-": 1 / 1.4, 0: 0 };
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const ZOOMS = { "+": 1.4, "=": 1.4, "-": 0.7, 0: 0 };
 for (const { canvas } of views) {
   canvas.onwheel = (event) => { event.preventDefault(); move(canvas, 1.0015 ** -event.deltaY, offset(canvas, event)); };
-  canvas.onpointerdown = (event) => { canvas.setPointerCapture(event.pointerId); fingers.set(event.pointerId, event); travelled = 0; };
-  canvas.onpointermove = (event) => {
-    const before = fingers.get(event.pointerId), other = [...fingers.values()].find((one) => one.pointerId !== event.pointerId);
+  canvas.onpointerdown = (event) => {
+    canvas.setPointerCapture(event.pointerId);
+    fingers.set(event.pointerId, offset(canvas, event));
+    travelled = 0;
+  };
+  canvas.onpointermove = (event) => { // one finger drags; of two, the place between them stays
+    const before = fingers.get(event.pointerId), now = offset(canvas, event);
     if (!before) return;
-    const apart = (one) => Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
-    const shift = other ? [0, 0] : [event.clientX - before.clientX, event.clientY - before.clientY];
-    travelled += other ? 99 : Math.hypot(...shift);
-    fingers.set(event.pointerId, event);
-    move(canvas, other ? apart(event) / apart(before) : 1, offset(canvas, event), shift);
+    fingers.set(event.pointerId, now);
+    const other = [...fingers.values()].find((place) => place !== now);
+    const apart = (one, two) => Math.hypot(one[0] - two[0], one[1] - two[1]);
+    const middle = (place) => place.map((at, axis) => (at + (other || place)[axis]) / 2);
+    move(canvas, other ? apart(now, other) / apart(before, other) : 1, middle(before), middle(now));
+    travelled += other ? 99 : apart(now, before);
   };
   canvas.onpointerup = canvas.onpointercancel = (event) => {
-    const [x, y] = offset(canvas, event).map((p, axis) => Math.floor([state.x, state.y][axis] + p / scaleOf(canvas)));
-    if (event.type === "pointerup" && travelled < 5 && x >= 0 && x < W && y >= 0 && y < H) set({ pixel: y * W + x });
     fingers.delete(event.pointerId);
+    const [x, y] = offset(canvas, event).map((place, axis) => Math.floor([state.x, state.y][axis] + place / scaleOf(canvas)));
+    if (event.type === "pointerup" && travelled < 5 && x >= 0 && x < W && y >= 0 && y < H) set({ pixel: y * W + x });
   };
   canvas.onkeydown = (event) => {
-    const key = KEYS[event.key], [dx, dy] = key?.length ? key : [0, 0];
-    if (key === undefined) return;
-    event.preventDefault();
-    if (event.shiftKey && key.length) set({ pixel: within(0, Math.max(0, state.pixel) + dx + W * dy, W * H - 1) });
-    else move(canvas, key.length ? 1 : key, [0, 0], [-60 * dx, -60 * dy]);
+    const [dx, dy] = ARROWS[event.key] || [0, 0], factor = ZOOMS[event.key] ?? 1;
+    if (event.key in ARROWS || event.key in ZOOMS) event.preventDefault();
+    if (event.shiftKey && event.key in ARROWS) set({ pixel: within(0, Math.max(0, state.pixel) + dx + W * dy, W * H - 1) });
+    else move(canvas, factor, [0, 0], [-60 * dx, -60 * dy]);
   };
 }
-
 // A press on the curve takes the nearest point of the first system.
 $("curve").onpointerdown = $("curve").onpointermove = (event) => {
   const { system: s } = views[0], box = $("curve").getBoundingClientRect(), { left, right, width } = page.box;
   const share = (((event.clientX - box.left) / box.width) * width - left) / (right - left);
   if (event.buttons) set({ by: "r", r: s.gone[nearest(s.ar.map((count, k) => count + s.mr[k]), share * s.n)] / s.pixels });
 };
-
-const download = (name, blob) => Object.assign(document.createElement("a"), { download: name, href: URL.createObjectURL(blob) }).click();
+const download = (name, blob) => Object.assign($("link"), { download: name, href: URL.createObjectURL(blob) }).click();
 const downloadMap = ({ canvas, system }) => canvas.toBlob((blob) => download(`${system.name}.png`, blob));
 
 function downloadPoints() {
-  const columns = (s, k) => ({ system: JSON.stringify(s.name), threshold: thresholdOf(s, k), rejected_share_of_map: s.gone[k] / s.pixels,
+  const columns = (s, k) => ({ system: `"${s.name.replaceAll('"', '""')}"`, threshold: thresholdOf(s, k), rejected_share_of_map: s.gone[k] / s.pixels,
     rejected_fraction: refused(s, k), nonrejected_accuracy: accuracy(s, k), classification_quality: (s.an[k] + s.mr[k]) / s.n,
     accurate_kept: s.an[k], misclassified_kept: s.mn[k], accurate_rejected: s.ar[k], misclassified_rejected: s.mr[k] });
   const rows = shown().flatMap(({ system: s }) => Array.from(s.gone, (_, k) => Object.values(columns(s, k)).join()));
   download("operating_points.csv", new Blob([[Object.keys(columns(systems[0], 0)).join(), ...rows, ""].join("\n")]));
 }
-
-const zoomBy = (factor) => () => move(views[0].canvas, factor);
-const BUTTONS = { png: () => shown().forEach(downloadMap), csv: downloadPoints, closer: zoomBy(1.4), farther: zoomBy(1 / 1.4), fit: zoomBy(0) };
 
 async function start() {
   await unpackAll(page);
@@ -292,7 +290,10 @@ async function start() {
   addEventListener("hashchange", follow);
   addEventListener("resize", () => set({}));
   addEventListener("input", ({ target }) => set(["r", "cost"].includes(target.name) ? { by: target.name } : {}));
-  addEventListener("click", ({ target }) => (target.dataset.share ? set({ by: "r", r: target.dataset.share }) : BUTTONS[target.id]?.()));
+  for (const tick of document.querySelectorAll("[data-share]")) tick.onclick = () => set({ by: "r", r: tick.dataset.share });
+  for (const button of document.querySelectorAll("[data-zoom]")) button.onclick = () => move(views[0].canvas, button.dataset.zoom);
+  $("png").onclick = () => shown().forEach(downloadMap);
+  $("csv").onclick = downloadPoints;
 }
 
 start().catch((error) => fill(document, { trouble: `This page cannot be shown (${error.message}). It needs a browser of 2023 or later.` }));

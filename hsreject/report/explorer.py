@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.files import check_target, replacing
-from hsreject.measures.inputs import one_fraction
+from hsreject.measures.inputs import one_cost, one_fraction
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.explorer_payload import Contents, script_json
 from hsreject.report.explorer_systems import MapStack, map_stack
@@ -26,7 +26,6 @@ from hsreject.schema import (
     MAP_DIMS,
     NO_REFERENCE,
     OPERATING_POINT,
-    REJECTION_COST,
     REJECTOR,
     as_label_map,
     check_dims,
@@ -140,20 +139,22 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     stacks = {name: map_stack(one, name=name, nodata=nodata) for name, one in systems.items()}
     for name in others:
         check_same_grid(systems[first]["label"], systems[name]["label"], names=(first, name))
-    contents = Contents.of(
+    if reference_maps:
+        _check_seen(stacks, reference_maps)
+    contents = Contents(
         stacks,
         reference_maps,
-        classes=_class_table(stacks, reference_maps, grid, classes),
-        scene=cube,
-        certified=_certified(certified, list(systems)),
-        grid=grid,
-        spacing=spacing,
+        _class_table(stacks, reference_maps, grid, classes),
+        cube,
+        _certified(certified, list(systems)),
+        grid,
+        spacing,
     )
     start = shared.attrs.get("fraction", 0.1) if fraction is None else fraction
     head = {
         "title": str(title or shared.attrs.get("title", "Map with rejection")),
         "share": one_fraction(start, name="fraction"),
-        "cost": None if rejection_cost is None else _one_cost(rejection_cost),
+        "cost": None if rejection_cost is None else one_cost(rejection_cost),
     }
     page = _page(head, contents, _first_step(stacks), progress)
     with replacing(target, overwrite=overwrite) as work:
@@ -253,6 +254,15 @@ def _scene(
     return scene
 
 
+def _check_seen(stacks: Mapping[str, MapStack], references: Mapping[str, xr.DataArray]) -> None:
+    for name, stack in stacks.items():
+        if not (stack.has_data & (references["test"].values != NO_REFERENCE)).any():
+            raise InputError(
+                f"None of the reference pixels has data in {name}. Check that the maps show the "
+                "same place and which value means no data."
+            )
+
+
 def _class_table(
     stacks: Mapping[str, MapStack],
     references: Mapping[str, xr.DataArray],
@@ -286,10 +296,6 @@ def _certified(given: float | Mapping[str, float] | None, names: list[str]) -> M
             f"{', '.join(names)})."
         )
     return {name: float(threshold) for name, threshold in thresholds.items()}
-
-
-def _one_cost(rejection_cost: float) -> float:
-    return one_fraction(rejection_cost, name=REJECTION_COST)
 
 
 def _first_step(stacks: Mapping[str, MapStack]) -> int:

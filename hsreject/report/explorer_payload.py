@@ -19,15 +19,15 @@ from matplotlib.image import imsave
 from numpy.typing import NDArray
 
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
-from hsreject.report.explorer_curves import CurveDrawing, winners
 from hsreject.report.explorer_systems import (
     MOST_SAMPLES,
+    CurveDrawing,
     MapStack,
     System,
     ranked_system,
     system_of_points,
+    winners,
 )
 from hsreject.schema import (
     BAND,
@@ -82,49 +82,25 @@ class Contents:
     """Everything that a page shows, on the full grid."""
 
     stacks: Mapping[str, MapStack]
-    codes: Mapping[str, NDArray[np.uint8]]  # (plane, y, x): 1 + place in the class table
-    reference: NDArray[np.uint8] | None  # the same of what is known, (y, x)
-    test: NDArray[np.uint8] | None  # and of what is measured on
+    references: Mapping[str, xr.DataArray]  # `reference`, what is known, and `test`, or nothing
     classes: ClassTable
     scene: xr.DataArray | None
     certified: Mapping[str, float]
     grid: xr.DataArray  # of the whole map
-    spacing: int  # every how many of its rows and columns were taken
+    spacing: int = 1  # every how many of its rows and columns were taken
 
-    @classmethod
-    def of(
-        cls,
-        stacks: Mapping[str, MapStack],
-        references: Mapping[str, xr.DataArray],
-        *,
-        classes: ClassTable,
-        scene: xr.DataArray | None,
-        certified: Mapping[str, float],
-        grid: xr.DataArray,
-        spacing: int = 1,
-    ) -> Contents:
-        """Return the contents with every class as its place in the class table."""
-        codes = {}
-        for name, stack in stacks.items():
-            codes[name] = np.where(stack.has_data, _codes(stack.label, classes), np.uint8(0))
-        known = {name: _codes(array.values, classes) for name, array in references.items()}
-        for name, stack in stacks.items():
-            if "test" in known and not (stack.has_data & (known["test"] > 0)).any():
-                raise InputError(
-                    f"None of the reference pixels has data in {name}. Check that the maps show "
-                    "the same place and which value means no data."
-                )
-        return cls(
-            stacks,
-            codes,
-            known.get("reference"),
-            known.get("test"),
-            classes,
-            scene,
-            certified,
-            grid,
-            spacing,
-        )
+    @cached_property
+    def _known(self) -> dict[str, NDArray[np.uint8]]:
+        """The references (y, x) as codes: 1 + place in the class table."""
+        return {name: _codes(array.values, self.classes) for name, array in self.references.items()}
+
+    @cached_property
+    def _decided(self) -> dict[str, NDArray[np.uint8]]:
+        """The labels (plane, y, x) of each system as codes, 0 where there is no data."""
+        return {
+            name: np.where(stack.has_data, _codes(stack.label, self.classes), np.uint8(0))
+            for name, stack in self.stacks.items()
+        }
 
     def at(self, step: int) -> dict[str, Any]:
         """Return what the page carries when it shows every `step`-th row and column."""
@@ -133,18 +109,15 @@ class Contents:
         spectra, note = (None, "") if self.scene is None else _spectra(self.scene, step)
         notes = _notes(systems, step * self.spacing, self.grid) + [note] * bool(note)
         every_nth = slice(None, None, step)
-        reference, test = (
-            None if codes is None else packed(codes[every_nth, every_nth])
-            for codes in (self.reference, self.test)
-        )
+        known = {name: packed(codes[every_nth, every_nth]) for name, codes in self._known.items()}
         curves = CurveDrawing.of(systems)
-        layers = ("labels", *(("outcome",) if test else ()), "confidence")
+        layers = ("labels", *(["outcome"] if known else []), "confidence")
         return {
             "height": height,
             "width": width,
             "step": step * self.spacing,
             "place": _place(self.grid, step * self.spacing),
-            "layers": [*layers, *(("reference",) if reference else ())],
+            "layers": [*layers, *(["reference"] if known else [])],
             "classes": self.classes.names,
             "colors": {
                 "labels": self.classes.colors,
@@ -155,8 +128,8 @@ class Contents:
             "systems": [_entry(system) | curves.paths(system) for system in systems],
             "box": asdict(curves),
             "grid": curves.grid,
-            "reference": reference,
-            "test": test,
+            "reference": known.get("reference"),
+            "test": known.get("test"),
             "picture": self._picture,
             "spectra": spectra,
             "notes": notes,
@@ -167,8 +140,8 @@ class Contents:
         return None if self.scene is None else _picture(self.scene)
 
     def _system(self, name: str, step: int) -> System:
-        stack, codes = self.stacks[name], self.codes[name]
-        truth = np.zeros_like(codes[0]) if self.test is None else self.test
+        stack, codes = self.stacks[name], self._decided[name]
+        truth = self._known.get("test", np.zeros_like(codes[0]))
         if stack.confidence is None:
             return system_of_points(name, stack, codes, truth, step=step)
         certified = self.certified.get(name)

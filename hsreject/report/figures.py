@@ -17,32 +17,60 @@ from numpy.typing import NDArray
 from hsreject.measures.point import MEASURES, OperatingPoint
 from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
 from hsreject.plot.curve_displays import RejectionCurveDisplay
-from hsreject.plot.image_displays import ConfidenceMapDisplay
+from hsreject.plot.image_displays import ConfidenceMapDisplay, thinned
 from hsreject.plot.optimality_displays import RelativeOptimalityDisplay
 from hsreject.plot.reliability_display import ReliabilityDisplay
 from hsreject.plot.style import COLUMN_WIDTH, PAGE_WIDTH, new_row, save_figure
+from hsreject.report.page import Picture, Swatch
 from hsreject.schema import reference_pixels
 
 Curves = Mapping[str, xr.Dataset]
 
-_WIDTH_OF_MAP = 540  # dots on a page; smaller maps are enlarged by a whole number
+_WIDTH_OF_MAP = 1060  # dots, two per pixel of a screen; smaller maps are enlarged
+_HATCH, _INK = 12, 90  # dots from line to line, and how gray a line is
 _DPI = 150
 _RAMP = 5  # colors in the legend of a confidence
 
 
-def save_map(pixels: NDArray[np.uint8], path: Path) -> Path:
-    """Save the colors (y, x, channel) of a map, one square of dots per pixel."""
-    times = max(1, _WIDTH_OF_MAP // max(pixels.shape[:2]))
-    imsave(path, np.ascontiguousarray(pixels.repeat(times, axis=0).repeat(times, axis=1)))
-    return path
+class Pictures:
+    """The folder of a page's pictures: each is drawn once, saved, and shown from there."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self._folder = folder
+
+    def map(
+        self,
+        name: str,
+        pixels: NDArray[np.uint8],
+        title: str,
+        caption: str = "",
+        *,
+        legend: Sequence[Swatch] = (),
+        rejected: xr.DataArray | None = None,
+    ) -> Picture:
+        """Return the picture of a map, given its colors (y, x, channel); a pixel is a square.
+
+        What is `rejected` is faded and hatched, as in the explorer: no class looks like that.
+        """
+        times = max(1, _WIDTH_OF_MAP // max(pixels.shape[:2]))
+        dots = pixels.repeat(times, axis=0).repeat(times, axis=1)
+        if rejected is not None:
+            gone = thinned(rejected).values.astype(bool)
+            rows, columns = np.nonzero(gone.repeat(times, axis=0).repeat(times, axis=1))
+            dots[rows, columns, :3] = 255 - (255 - dots[rows, columns, :3]) // 4
+            on_line = (rows + columns) % _HATCH < 2
+            dots[rows[on_line], columns[on_line], :3] = _INK
+        file = self._folder / f"{name}.png"
+        imsave(file, dots)
+        return Picture(file, title, caption, tuple(legend), is_map=True)
+
+    def curves(self, name: str, figure: Figure, title: str, caption: str = "") -> Picture:
+        """Return the picture of a figure."""
+        return Picture(save_figure(figure, self._folder / name, dpi=_DPI)[0], title, caption)
 
 
-def save_curves(figure: Figure, path: Path) -> Path:
-    """Save a figure for a screen."""
-    return save_figure(figure, path, dpi=_DPI)[0]
-
-
-def paint_confidence(confidence: xr.DataArray) -> tuple[NDArray[np.uint8], list[tuple[str, str]]]:
+def paint_confidence(confidence: xr.DataArray) -> tuple[NDArray[np.uint8], list[Swatch]]:
     """Return the colors of a confidence map, and what some of them stand for."""
     display = ConfidenceMapDisplay.from_confidence(confidence)
     low, high = display.limits
@@ -51,7 +79,8 @@ def paint_confidence(confidence: xr.DataArray) -> tuple[NDArray[np.uint8], list[
     pixels: Any = colors((values - low) / ((high - low) or 1), bytes=True)
     pixels[np.isnan(values)] = 0
     steps = np.linspace(0, 1, _RAMP)
-    return pixels, [(to_hex(colors(step)), f"{low + step * (high - low):.2g}") for step in steps]
+    ramp = [Swatch(to_hex(colors(step)), f"{low + step * (high - low):.2g}") for step in steps]
+    return pixels, ramp
 
 
 def measures(
@@ -75,7 +104,9 @@ def measures(
 
 def relative_optimality(curves: Curves) -> Figure:
     """Draw the relative optimality of each curve, side by side."""
-    size = (COLUMN_WIDTH + 0.4, 3.1) if len(curves) == 1 else (PAGE_WIDTH, 2.6)
+    size = (COLUMN_WIDTH + 0.4, 3.1)
+    if len(curves) > 1:
+        size = (PAGE_WIDTH, 0.45 + 0.75 * PAGE_WIDTH / len(curves))  # the panels are squares
     figure, axes = new_row(len(curves), *size)
     for ax, (name, curve) in zip(axes, curves.items(), strict=True):
         RelativeOptimalityDisplay.from_curve(curve).plot(ax, colorbar=ax is axes[-1])

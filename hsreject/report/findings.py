@@ -6,14 +6,13 @@ Everything is taken from one :class:`Evaluation` of the map as it is delivered.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from hsreject.classes import ClassTable
 from hsreject.measures.choosing import cheapest_operating_point
 from hsreject.measures.confusion import confusion_matrix
 from hsreject.measures.cost import break_even_cost
@@ -21,8 +20,6 @@ from hsreject.measures.point import OperatingPoint, share
 from hsreject.plot.map_displays import (
     ClassMapDisplay,
     OutcomeMapDisplay,
-    Painted,
-    RejectMapDisplay,
 )
 from hsreject.report import figures
 from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table
@@ -32,8 +29,10 @@ if TYPE_CHECKING:
     from hsreject.report.evaluation import Evaluation
 
 HOW_GOOD, WHERE, HOW_MUCH = "How good is it?", "Where?", "How much to reject?"
+NO_DATA = Swatch("var(--line)", "no data")
 _COSTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 _NAMED_CONFUSIONS = 3
+_LARGEST_MATRIX = 60  # classes
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -128,7 +127,7 @@ def point_table(evaluation: Evaluation) -> Table:
                 percent(errors_caught(point)),
                 f"{100 * point.classification_quality:.1f}",
                 f"{point.rejection_quality:.2f}",
-                "" if np.isnan(named.threshold) else f"{named.threshold:.4g}",
+                "" if np.isnan(point.threshold) else f"{point.threshold:.4g}",
                 "" if np.isnan(named.cost) else f"{named.cost:.4f}",
             )
         )
@@ -150,8 +149,8 @@ def point_table(evaluation: Evaluation) -> Table:
     return Table(headings, tuple(rows), caption)
 
 
-def class_tables(evaluation: Evaluation) -> tuple[Table, Table]:
-    """Return what becomes of each class, and the confusion matrix with the rejected column."""
+def class_tables(evaluation: Evaluation) -> tuple[Table, ...]:
+    """Return what becomes of each class, and the confusion matrix where a page has room for it."""
     matrix, classes = evaluation.confusion, evaluation.classes
     samples = evaluation.samples
     whole = confusion_matrix(samples.reference, samples.label, classes=classes)
@@ -171,27 +170,28 @@ def class_tables(evaluation: Evaluation) -> tuple[Table, Table]:
                 _confusions(decided[place], place, classes.names),
             )
         )
-    headings = ("class", "pixels", "kept", "right if kept", "right of all", "confused with")
-    counts = matrix.values.astype(float)
+    table = Table(
+        ("class", "pixels", "kept", "right if kept", "right of all", "confused with"),
+        tuple(rows),
+        f"Shares of the {evaluation.measured_on} of each class; confusions of those kept.",
+        title="Class by class",
+        colors=tuple(classes.colors),
+        wordy=True,
+    )
+    return (table,) if len(classes) > _LARGEST_MATRIX else (table, _matrix(matrix.values, classes))
+
+
+def _matrix(counts: NDArray[np.integer], classes: ClassTable) -> Table:
+    """Return the confusion matrix with the rejected column."""
     shades = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    cells = [[f"{count:g}" if count else "" for count in row] for row in counts]
-    return (
-        Table(
-            headings,
-            tuple(rows),
-            f"Shares of the {evaluation.measured_on} of each class; confusions of those kept.",
-            title="Class by class",
-            colors=tuple(classes.colors),
-            wordy=True,
-        ),
-        Table(
-            ("reference", *classes.names, "rejected"),
-            tuple((name, *row) for name, row in zip(classes.names, cells, strict=True)),
-            "Rows are the reference, columns what the map says. Shade: share of the row.",
-            title="Confusion matrix",
-            colors=tuple(classes.colors),
-            shades=tuple(map(tuple, shades.tolist())),
-        ),
+    cells = ([f"{count:,}" if count else "" for count in row] for row in counts.tolist())
+    return Table(
+        ("reference", *classes.names, "rejected"),
+        tuple((name, *row) for name, row in zip(classes.names, cells, strict=True)),
+        "Rows are the reference, columns what the map says. Shade: share of the row.",
+        title="Confusion matrix",
+        colors=tuple(classes.colors),
+        shades=tuple(map(tuple, shades.tolist())),
     )
 
 
@@ -200,36 +200,12 @@ def _confusions(kept: NDArray[np.integer], place: int, names: Sequence[str]) -> 
     wrong = kept.copy()
     wrong[place] = 0
     order = np.argsort(-wrong, kind="stable")[:_NAMED_CONFUSIONS]
-    return ", ".join(f"{names[other]} ({wrong[other]:g})" for other in order if wrong[other])
-
-
-class Pictures:
-    """The folder of a page's pictures: each is drawn once, saved, and shown from there."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self._folder = folder
-
-    def map(
-        self,
-        name: str,
-        pixels: NDArray[np.uint8],
-        title: str,
-        caption: str = "",
-        legend: Sequence[Swatch] = (),
-    ) -> Picture:
-        """Return the picture of a map, given its colors (y, x, channel)."""
-        file = figures.save_map(pixels, self._folder / f"{name}.png")
-        return Picture(file, title, caption, tuple(legend), pixelated=True)
-
-    def curves(self, name: str, figure: Figure, title: str, caption: str = "") -> Picture:
-        """Return the picture of a figure."""
-        return Picture(figures.save_curves(figure, self._folder / name), title, caption)
+    return ", ".join(f"{names[other]} ({wrong[other]:,})" for other in order if wrong[other])
 
 
 def where(
     evaluation: Evaluation,
-    drawn: Pictures,
+    drawn: figures.Pictures,
     *,
     name: str = "map",
     text: str = "",
@@ -238,14 +214,13 @@ def where(
     """Return the maps of an evaluation, and `others`, with one legend for all class maps."""
     maps, classes = evaluation.maps, evaluation.classes
     label, rejected = maps["label"], evaluation.rejected
-    reject_map = RejectMapDisplay.from_maps(label, rejected, classes=classes).paint()
+    decided = ClassMapDisplay.from_labels(label, classes=classes).paint()
     reference = ClassMapDisplay.from_labels(maps["reference"], classes=classes).paint()
     outcome = OutcomeMapDisplay.from_maps(label, maps["reference"], rejected).paint()
-    gaps = reject_map.has_gaps or reference.has_gaps
+    said = f"It rejects {percent(1 - evaluation.kept_share)} of the scene."
     pictures = [
-        drawn.map(f"rejected_{name}", reject_map.pixels, "The map", "The one to use."),
+        drawn.map(f"rejected_{name}", decided.pixels, "The map", said, rejected=rejected),
         drawn.map("reference", reference.pixels, "Reference", f"The {evaluation.measured_on}."),
-        *others,
         drawn.map(
             f"outcome_{name}",
             outcome.pixels,
@@ -263,24 +238,22 @@ def where(
                 pixels,
                 "Confidence",
                 f"What decides: {what}. Dark pixels are rejected first.",
-                legend=[Swatch(*step) for step in ramp],
+                legend=ramp,
             )
         )
-    return Section(
-        WHERE, text, legend=legend_of(reject_map, reference, gaps=gaps), pictures=tuple(pictures)
+    pictures += others
+    entries = dict.fromkeys(
+        Swatch(c.color, c.name) for painted in (decided, reference) for c in painted.categories
     )
-
-
-def legend_of(*maps: Painted, gaps: bool) -> tuple[Swatch, ...]:
-    """Return one legend for several class maps."""
-    entries = dict.fromkeys(Swatch(c.color, c.name) for painted in maps for c in painted.categories)
-    return (*entries, *([Swatch("", "no data")] if gaps else []))
+    gaps = [NO_DATA] if decided.has_gaps or reference.has_gaps else []
+    legend = (*entries, Swatch("", "rejected"), *gaps)
+    return Section(WHERE, text, legend=legend, pictures=tuple(pictures))
 
 
 def how_much(
     evaluation: Evaluation,
     curves: figures.Curves,
-    drawn: Pictures,
+    drawn: figures.Pictures,
     *,
     isolated: Sequence[str] = (),
 ) -> Section:
@@ -345,7 +318,7 @@ def _cost_table(curve: xr.Dataset) -> Table:
     without = OperatingPoint.from_curve(curve, 0)
     rows = []
     for cost in _COSTS:
-        point = OperatingPoint.from_curve(cheapest_operating_point(curve, cost))
+        point = cheapest_operating_point(curve, cost)
         rows.append(
             (
                 f"{cost:g}",

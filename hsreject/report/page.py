@@ -23,7 +23,7 @@ class Fact(NamedTuple):
 
 
 class Swatch(NamedTuple):
-    """An entry of a legend; without a color it is hatched, as pixels without data are."""
+    """An entry of a legend; without a color it is hatched, as rejected pixels are."""
 
     color: str
     name: str
@@ -49,7 +49,7 @@ class Picture:
     title: str
     caption: str = ""
     legend: tuple[Swatch, ...] = ()
-    pixelated: bool = False  # a map: one pixel of the scene is a square on the page
+    is_map: bool = False  # it fills its column
 
     @property
     def encoded(self) -> str:

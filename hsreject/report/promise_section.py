@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import xarray as xr
 
 from hsreject.plot.promise_displays import CertificateDisplay
-from hsreject.plot.style import COLUMN_WIDTH, new_row, save_figure
+from hsreject.plot.style import COLUMN_WIDTH, new_row
 from hsreject.promise.certificate import Certificate
-from hsreject.report.page import Picture, Section, Table
+from hsreject.report.figures import Pictures
+from hsreject.report.page import Section, Table
 from hsreject.schema import REJECTOR, SEED
 
 ABOUT = (
@@ -27,45 +26,48 @@ def promise_words(dataset: xr.Dataset) -> str:
     return f"{said} {ABOUT}" if "promise_evaluation" in dataset.attrs else said
 
 
-def promise_sections(dataset: xr.Dataset, folder: Path) -> list[Section]:
-    """Return the section of the promise, its picture saved into `folder`; none without promise."""
-    words = promise_words(dataset)
+def promise_sections(dataset: xr.Dataset, drawn: Pictures) -> list[Section]:
+    """Return the section of the promise; none without promise."""
     if "promise_certificate" not in dataset:
         return []
     first = dataset.isel({SEED: 0})
     chosen = first.sel({REJECTOR: dataset.attrs["promise_rejector"]})
-    folder.mkdir(exist_ok=True)
     figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
     made = Certificate.from_json(str(chosen["promise_certificate"].values))
     CertificateDisplay(made).plot(ax)
-    picture = Picture(
-        save_figure(figure, folder / "promise", dpi=200)[0],
+    picture = drawn.curves(
+        "promise",
+        figure,
         f"The certificate, {dataset.attrs['promise_rejector']}",
         "Coverages are tested from left to right until one test fails; the last that passed is "
         "certified.",
     )
-    headings = ("system", "certified", "sampled and kept", "wrong", "kept on the others", "wrong")
+    headings = ("system", "certified", "sampled and kept", "wrong", "kept of the others", "wrong")
     rows = tuple(_row(first.sel({REJECTOR: name})) for name in dataset[REJECTOR].values)
     table = Table(
-        (*headings, "outcome"),
+        (*headings, "wrong of all", "outcome"),
         rows,
-        "A random half of the test pixels is set apart for the promise, and the other half tells "
-        "whether it held. The table of measures is about all test pixels, because no number in it "
-        "is chosen on them.",
+        "A random half of the test pixels certifies; the other half, which chose nothing, tells "
+        "what to expect of others. The promise is about all test pixels and holds if few enough of "
+        "those kept are wrong.",
     )
-    return [Section("What can be promised", words, tables=(table,), pictures=(picture,))]
+    return [
+        Section(
+            "What can be promised", promise_words(dataset), tables=(table,), pictures=(picture,)
+        )
+    ]
 
 
 def _row(one: xr.Dataset) -> tuple[str, ...]:
     """Return the row of a rejector."""
     name = str(one[REJECTOR].values)
     if not one["promise_coverage"] > 0:
-        return (name, "nothing", *[""] * 5)
+        return (name, "nothing", *[""] * 6)
     shares = [
         ""
         if np.isnan(one[f"promise_{column}"])
         else f"{100 * float(one[f'promise_{column}']):.1f} %"
-        for column in ("coverage", "kept_share", "kept_error")
+        for column in ("coverage", "kept_share", "kept_error", "error_of_all")
     ]
     kept, wrong = (str(int(one[f"promise_{count}"])) for count in ("n_kept", "n_wrong"))
     outcome = "held" if one["promise_held"] else "did not hold"

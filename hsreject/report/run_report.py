@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,15 +12,15 @@ import xarray as xr
 
 from hsreject.confidence import label_map
 from hsreject.plot.image_displays import FalseColorDisplay
-from hsreject.plot.map_displays import RejectMapDisplay
+from hsreject.plot.map_displays import ClassMapDisplay
 from hsreject.report import figures, findings
 from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.explorer import write_explorer
-from hsreject.report.findings import Pictures
+from hsreject.report.figures import Pictures
 from hsreject.report.page import Fact, Headline, Picture, Section, Table, write_page
 from hsreject.report.promise_section import promise_sections
+from hsreject.report.system_tables import map_table
 from hsreject.schema import (
-    AT_FRACTION,
     CANDIDATE,
     CATEGORY,
     LABEL_WITH_REJECTION,
@@ -34,6 +34,7 @@ SYSTEM_OF_POINT = "system_of_point"
 STAGE = "stage"
 EXPLORER = "explorer.html"
 PLACE_ALONE = "coordinates"
+_INVITATION = "Explore: reject more or less, and see what it is worth"
 N_RESAMPLES = 300  # for bands that are drawn
 VERSION = "version_"
 """How the names of attributes begin that hold versions."""
@@ -45,13 +46,7 @@ _CHOICES = (
         "of five folds; the map is their mean with these weights.",
         "pool_",
         "pool_candidate",
-        {
-            "chain": "{}",
-            "profile": "{}",
-            "brier_score": "{:.3f}",
-            "temperature": "{:.2g}",
-            "weight": "{:.3f}",
-        },
+        ("chain", "profile", "brier_score", "temperature", "weight"),
     ),
     (
         "Parameters that were tried",
@@ -59,64 +54,40 @@ _CHOICES = (
         "score, was taken.",
         "tuning_",
         CANDIDATE,
-        {
-            "settings": "{}",
-            "brier_score": "{:.3f}",
-            "temperature": "{:.2g}",
-            "accuracy": "{:.3f}",
-        },
+        ("settings", "brier_score", "temperature", "accuracy"),
     ),
 )
 """Tables of what was chosen from: title, text, how variables begin, dimension, columns."""
 
-_NOTES = {
-    "OA": "overall accuracy, nothing rejected",
-    "A(r)": "accuracy of the kept test pixels when r of them are rejected",
-    "Q": "share of right decisions",
-    "AURC": "mean risk over all coverages, lower is better",
-    "ECE": "how far the probabilities of the labels are from how often they are right",
-    "Seconds": "of all stages that the system needs, from the scene on",
-}
-_OF_CURVES = {"OA", "Q"}  # headings that a table about maps does not have
-_NOTES_OF_ROWS = {
-    "coordinates": "'coordinates' knows where a pixel lies and nothing else: a system that is no "
-    "better may owe its accuracy to the place.",
-    "svm": "'svm' is a tuned support vector machine on the bands.",
-    "paper": "'paper' is the protocol of the paper: MNF, sparse regression, vector TV, sequential.",
-    "carried model": "'carried model' is what 'hsreject train' would take to other scenes.",
-}
 
-
-def run_report(dataset: xr.Dataset, folder: Path) -> None:
+def run_report(dataset: xr.Dataset, folder: Path, *, with_explorer: bool = True) -> None:
     """Draw the pictures of a result into ``figures`` and write ``report.html`` into `folder`.
 
     The result of :func:`hsreject.run` is all it needs, so a ``result.nc`` can be reported again.
     """
-    drawn = findings.Pictures(folder / "figures")
-    alike = alike_rejectors(dataset)
-    main = shown_rejector(dataset, alike)
+    drawn = Pictures(folder / "figures")
+    alike = shown_rejectors(dataset)
+    main, *others = alike
     evaluation = _evaluation(dataset, main)
     if evaluation.curve is not None:
         evaluation = evaluation.with_bands(n_resamples=N_RESAMPLES)
-    curves = {name: _curve(dataset, name) for name in (main, *(n for n in alike if n != main))}
-    has_threshold = dict(zip(rejector_names(dataset), dataset["has_threshold"].values, strict=True))
+    curves = {name: _curve(dataset, name) for name in alike}
+    isolated = [name for name in alike if not _has_threshold(dataset, name)]
     sections = [
         Section(
             findings.HOW_GOOD,
             "Measured on the test pixels, which nothing has learned from.",
-            tables=(_system_table(dataset, alike), *findings.class_tables(evaluation)),
+            tables=(map_table(dataset, alike), *findings.class_tables(evaluation)),
         ),
-        *promise_sections(dataset, folder / "figures"),
+        *promise_sections(dataset, drawn),
         findings.where(
             evaluation,
             drawn,
             name=main,
             text=_coinciding(alike, idle=bool(dataset["context_is_idle"][0])),
-            others=[*_other_maps(dataset, drawn, [n for n in alike if n != main])],
+            others=[*_other_maps(dataset, drawn, others)],
         ),
-        findings.how_much(
-            evaluation, curves, drawn, isolated=[n for n in curves if not has_threshold[n]]
-        ),
+        findings.how_much(evaluation, curves, drawn, isolated=isolated),
         _probabilities(dataset, drawn),
         *_choosing_sections(dataset),
         Section(
@@ -130,7 +101,7 @@ def run_report(dataset: xr.Dataset, folder: Path) -> None:
     write_page(
         folder / "report.html",
         title=str(dataset.attrs["title"]),
-        headline=_headline(dataset, evaluation, main),
+        headline=_headline(dataset, evaluation, main, with_explorer=with_explorer),
         sections=sections,
     )
 
@@ -145,11 +116,10 @@ def write_run_explorer(
 
     Where labels vary, `at_points` has the maps of every operating point.
     """
-    alike = alike_rejectors(dataset)
-    main = shown_rejector(dataset, alike)
+    alike = shown_rejectors(dataset)
     shared = dataset[["reference", "test"]]
     systems = {}
-    for name in (main, *(name for name in alike if name != main)):
+    for name in alike:
         maps = at_points.get(name, dataset.sel({REJECTOR: name}, drop=True))
         varies = OPERATING_POINT in maps["label"].dims
         systems[name] = maps[["label", "rejected" if varies else "confidence"]].assign(shared)
@@ -166,43 +136,38 @@ def write_run_explorer(
 def _certified(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> dict[str, float]:
     """Return the threshold that the run has certified, by the rejector that is shown for it."""
     name = dataset.attrs.get("promise_rejector")
-    if name is None or not dataset["has_threshold"].sel({REJECTOR: name}):
+    if name is None or not _has_threshold(dataset, name):
         return {}
     shown = next(one for one, others in alike.items() if name in {one, *others})
     threshold = float(dataset["promise_threshold"].sel({REJECTOR: name}).isel({SEED: 0}))
     return {} if np.isnan(threshold) else {shown: threshold}
 
 
-def rejector_names(dataset: xr.Dataset) -> list[str]:
-    """Return the names of all rejectors."""
-    return [str(name) for name in dataset[REJECTOR].values]
-
-
-def alike_rejectors(dataset: xr.Dataset) -> dict[str, list[str]]:
+def shown_rejectors(dataset: xr.Dataset) -> dict[str, list[str]]:
     """Return the rejectors whose maps differ, each with those that give the same maps as it does.
 
-    With a context of weight 0 they all come to rejection without it.
+    With a context of weight 0 they all come to rejection without it. The map of the first opens the
+    page: it is the last one with a threshold, else the last.
     """
     found: dict[str, list[str]] = {}
-    for name in rejector_names(dataset):
+    for name in map(str, dataset[REJECTOR].values):
         same = [other for other in found if _same_maps(dataset, name, other)]
         if same:
             found[same[0]].append(name)
         else:
             found[name] = []
-    return found
+    main = ([name for name in found if _has_threshold(dataset, name)] or list(found))[-1]
+    return {main: found.pop(main), **found}
+
+
+def _has_threshold(dataset: xr.Dataset, name: str) -> bool:
+    return bool(dataset["has_threshold"].sel({REJECTOR: name}))
 
 
 def _same_maps(dataset: xr.Dataset, one: str, other: str) -> bool:
     maps = dataset[[LABEL_WITH_REJECTION, "label", "confidence"]]
     first, second = (maps.sel({REJECTOR: name}, drop=True) for name in (one, other))
     return bool(first.equals(second))
-
-
-def shown_rejector(dataset: xr.Dataset, alike: Iterable[str]) -> str:
-    """Return the rejector whose map opens the page: the last with a threshold, else the last."""
-    threshold = dict(zip(rejector_names(dataset), dataset["has_threshold"].values, strict=True))
-    return ([name for name in alike if threshold[name]] or list(alike))[-1]
 
 
 def _evaluation(dataset: xr.Dataset, name: str) -> Evaluation:
@@ -221,12 +186,14 @@ def _evaluation(dataset: xr.Dataset, name: str) -> Evaluation:
 
 def run_statement(dataset: xr.Dataset) -> str:
     """Return what the map of a run is worth, and what was chosen, in a few sentences."""
-    main = shown_rejector(dataset, alike_rejectors(dataset))
+    main = next(iter(shown_rejectors(dataset)))
     said = findings.statement(_evaluation(dataset, main))
     return " ".join(filter(None, (said, chosen_in_words(dataset))))
 
 
-def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headline:
+def _headline(
+    dataset: xr.Dataset, evaluation: Evaluation, main: str, *, with_explorer: bool
+) -> Headline:
     beside = []
     if PLACE_ALONE in dataset[SYSTEM].values:
         place = dataset.sel({SYSTEM: PLACE_ALONE}).isel({SEED: 0})
@@ -247,7 +214,7 @@ def _headline(dataset: xr.Dataset, evaluation: Evaluation, main: str) -> Headlin
         beside=beside,
         promise=str(dataset.attrs.get("promise_statement", "")),
         notes=[" ".join(filter(None, notes))],
-        link=(EXPLORER, "Explore: reject more or less, and see what it is worth"),
+        link=(EXPLORER, _INVITATION) if with_explorer else None,
     )
 
 
@@ -291,10 +258,15 @@ def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> I
     )
     for name in names:
         maps = dataset.sel({REJECTOR: name})
-        painted = RejectMapDisplay.from_maps(maps["label"], maps["rejected"]).paint()
+        painted = ClassMapDisplay.from_labels(maps["label"]).paint()
         share = findings.percent(float(maps["rejected"].sum() / maps["confidence"].notnull().sum()))
-        caption = f"It rejects {share} of the scene."
-        yield drawn.map(f"rejected_{name}", painted.pixels, f"The map of {name}", caption)
+        yield drawn.map(
+            f"rejected_{name}",
+            painted.pixels,
+            f"The map of {name}",
+            f"It rejects {share} of the scene.",
+            rejected=maps["rejected"],
+        )
 
 
 def along(dataset: xr.Dataset, dim: str) -> xr.Dataset:
@@ -310,113 +282,11 @@ def _curve(dataset: xr.Dataset, name: str) -> xr.Dataset:
     return points.isel({OPERATING_POINT: chosen}).drop_vars(SYSTEM_OF_POINT)
 
 
-def _system_table(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> Table:
-    """Return the systems side by side, each by the map that it delivers."""
-    coinciding = {name for others in alike.values() for name in others}
-    headings = (
-        "system",
-        "right, nothing rejected",
-        "test pixels kept",
-        "right if kept",
-        "errors caught",
-        "A(0.1)",
-        "AURC",
-        "ECE",
-        "seconds",
-    )
-    rows = []
-    for name in dataset[SYSTEM].values:
-        if name in coinciding:
-            continue
-        one = dataset.sel({SYSTEM: name})
-        rows.append(
-            (
-                ", ".join([str(name), *alike.get(str(name), [])]),
-                _with_interval(one, "map_overall_accuracy"),
-                _percent(1 - one["map_rejected_fraction"]),
-                _with_interval(one, "map_nonrejected_accuracy"),
-                _percent(one["map_errors_caught"]),
-                _percent(one["accuracy_at"].isel({AT_FRACTION: 0})),
-                _number(one["aurc"], ".3f"),
-                _number(one["calibration_error"], ".3f"),
-                _number(one["seconds"], ".2f", spread=False),
-            )
-        )
-    share = f"{100 * dataset.attrs['fraction']:g} %"
-    caption = (
-        f"In percent, in brackets 95 % intervals. Every system rejects {share} of the scene; what "
-        "that keeps of the test pixels is in the third column. "
-        + summary_notes(dataset, without=_OF_CURVES)
-    )
-    return Table(headings, tuple(rows), caption, title="Systems side by side")
-
-
-def _with_interval(one: xr.Dataset, name: str) -> str:
-    """Return a share of one seed with its interval; of several the mean and the spread."""
-    if one.sizes[SEED] > 1:
-        return _percent(one[name])
-    value, *interval = (float(one[f"{name}{end}"][0]) for end in ("", "_lower", "_upper"))
-    return findings.with_interval(value, (interval[0], interval[1]))
-
-
 def _stage_table(dataset: xr.Dataset) -> Table:
     """Return the seconds of each stage, its own alone."""
     rows = zip(dataset[STAGE].values, dataset["stage_seconds"].values, strict=True)
     cells = tuple((str(name), f"{seconds:.2f}") for name, seconds in rows)
     return Table(("stage", "seconds of its own"), cells)
-
-
-def summary_rows(dataset: xr.Dataset) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the headings and the rows of the summary; several seeds give mean and spread."""
-    fractions = [float(f) for f in dataset[AT_FRACTION].values]
-    shares = (f"A({f:g})" for f in fractions)
-    headings = ("system", "OA", *shares, "max Q", "at r", "AURC", "ECE", "seconds")
-    rows = []
-    for name in dataset[SYSTEM].values:
-        one = dataset.sel({SYSTEM: name})
-        rows.append(
-            (
-                str(name),
-                _percent(one["overall_accuracy"]),
-                *(_percent(one["accuracy_at"].sel({AT_FRACTION: f})) for f in fractions),
-                _percent(one["largest_quality"]),
-                _number(one["fraction_of_largest_quality"], ".2f"),
-                _number(one["aurc"], ".3f"),
-                _number(one["calibration_error"], ".3f"),
-                _number(one["seconds"], ".2f", spread=False),
-            )
-        )
-    return headings, tuple(rows)
-
-
-def summary_notes(dataset: xr.Dataset, *, without: Collection[str] = ()) -> str:
-    """Return what the headings mean, the rows that stand for comparison, and an idle context."""
-    shown = set(map(str, dataset[SYSTEM].values))
-    notes = [f"{name}: {text}." for name, text in _NOTES.items() if name not in without]
-    notes += [*(text for name, text in _NOTES_OF_ROWS.items() if name in shown)]
-    idle = dataset["context_is_idle"].values
-    if idle.any():
-        seeds = "" if idle.all() else f" for {idle.sum()} of {idle.size} seeds"
-        notes.append(
-            f"The training pixels chose a context of weight 0{seeds}: rejection after it is then "
-            "pixelwise rejection of the classifier."
-        )
-    return " ".join(notes)
-
-
-def _percent(values: xr.DataArray) -> str:
-    return _number(100 * values, ".1f")
-
-
-def _number(values: xr.DataArray, form: str, *, spread: bool = True) -> str:
-    """Return the mean over the seeds, with the standard deviation when there are several."""
-    numbers = np.atleast_1d(values.values)
-    if np.isnan(numbers).any():
-        return "-"
-    text = format(float(numbers.mean()), form)
-    if not spread or values.sizes.get(SEED, 1) == 1:
-        return text
-    return f"{text} ±{format(float(numbers.std(ddof=1)), form)}"
 
 
 def _probabilities(dataset: xr.Dataset, drawn: Pictures) -> Section:
@@ -442,16 +312,17 @@ def _probabilities(dataset: xr.Dataset, drawn: Pictures) -> Section:
 def _choosing_sections(dataset: xr.Dataset) -> list[Section]:
     """Return what the classifier tried by itself and what the tuning tried, as tables."""
     sections = []
-    for title, text, prefix, dim, columns in _CHOICES:
+    for title, text, prefix, dim, names in _CHOICES:
         if dim in dataset.dims:
-            cells = [
-                [form.format(value) for value in dataset[f"{prefix}{name}"].values]
-                for name, form in columns.items()
-            ]
-            headings = tuple(name.replace("_", " ") for name in columns)
-            table = Table(headings, tuple(zip(*cells, strict=True)))
-            sections.append(Section(title, text, tables=(table,)))
+            columns = [dataset[f"{prefix}{name}"].values.tolist() for name in names]
+            rows = [tuple(map(_cell, row)) for row in zip(*columns, strict=True)]
+            headings = [name.replace("_", " ").replace("brier", "Brier") for name in names]
+            sections.append(Section(title, text, (Table(tuple(headings), tuple(rows)),)))
     return sections
+
+
+def _cell(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.3f}"
 
 
 def _listings(dataset: xr.Dataset) -> tuple[tuple[str, str], ...]:

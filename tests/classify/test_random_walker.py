@@ -34,10 +34,28 @@ def test_one_graph_is_scikit_images_random_walker() -> None:
     graph = EdgeGraph.of(image[None], contrast=1.0)
     positions = np.flatnonzero(seeds)
     target = np.eye(3)[seeds.ravel()[positions] - 1]
-    (found,) = walk(graph.laplacian, node_of(graph, positions), target, np.full(3, -1))
+    seed_nodes = node_of(graph, positions)
+    (found,) = walk(graph.laplacian, seed_nodes, target, np.full(3, -1), leak=1e-9)
     on_image = np.empty((3, image.size))
     on_image[:, graph.pixels] = found.T
     np.testing.assert_allclose(on_image.reshape(3, 15, 12), expected, atol=1e-4)
+
+
+def test_walkers_that_give_up_are_shared_by_all_classes() -> None:
+    graph = EdgeGraph.of(np.random.default_rng(1).normal(size=(2, 5, 6)), contrast=3.0)
+    seeds, leak = np.array([3, 20, 11]), 0.01
+    target = np.eye(2)[[0, 1, 1]]
+    (found,) = walk(graph.laplacian, seeds, target, np.full(3, -1), leak=leak)
+    # the absorbing Markov chain itself: steps between free pixels, to seeds, or out of the game
+    weight = -graph.laplacian.toarray()
+    np.fill_diagonal(weight, 0)
+    step = weight / (weight.sum(axis=1, keepdims=True) + leak)
+    free = np.setdiff1d(np.arange(30), seeds)
+    visits = np.linalg.inv(np.eye(len(free)) - step[np.ix_(free, free)])
+    met = visits @ step[np.ix_(free, seeds)] @ target
+    given_up = visits @ (1 - step[free].sum(axis=1))
+    np.testing.assert_allclose(found[free], met + given_up[:, None] / 2, atol=1e-6)
+    np.testing.assert_array_equal(found[seeds], target)
 
 
 def test_leaving_out_a_fold_is_walking_without_its_seeds() -> None:

@@ -1,5 +1,6 @@
 """``hsreject explore`` on rasters that GDAL wrote."""
 
+import warnings
 from pathlib import Path
 
 import geopandas
@@ -8,6 +9,7 @@ import pytest
 from rasterio.transform import from_origin
 from shapely.geometry import box
 
+from hsreject.errors import TrainingPixelsWarning
 from tests.cli.calling import call
 from tests.io.writers import write_with_gdal
 from tests.report.test_explorer import Page, unpacked
@@ -52,6 +54,14 @@ def test_maps_from_files_become_a_page(files, tmp_path, capsys) -> None:
     pictures = [attrs["src"] for tag, attrs in Page(page).tags if tag == "img"]
     assert [source[:22] for source in pictures] == ["data:image/png;base64,"]
     assert carried["spectra"]["components"] == 5
+
+
+def test_training_pixels_in_the_reference_are_warned_of(files, tmp_path, capsys) -> None:
+    write(tmp_path / "train.tif", np.where(np.arange(COLUMNS) < 2, LABEL, 0).astype(np.uint8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TrainingPixelsWarning)
+        assert call("explore", *words(files), "--out", tmp_path / "page.html") == 0
+    assert f"{2 * ROWS} of the {LABEL.size}" in capsys.readouterr().err
 
 
 def test_two_systems_and_polygons(files, tmp_path) -> None:

@@ -101,6 +101,9 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert "is not empty" in capsys.readouterr().err
     assert call(*arguments, "--rejection-cost", 0.3, "--overwrite") == 0
     assert "cheapest if a rejected pixel costs 0.3" in capsys.readouterr().out
+    assert "explorer.html" in (out / "manifest.txt").read_text().splitlines()
+    hr.map_scene(cube, files["model"], out=out, fraction=0.2, overwrite=True)
+    assert not (out / "explorer.html").exists()  # it showed the maps before
 
 
 def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_path) -> None:

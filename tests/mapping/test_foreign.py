@@ -56,8 +56,9 @@ def far_cover(scene: xr.DataArray) -> xr.DataArray:
         (lambda cube: cube + np.float32(1.5), "sensor.*season.*land cover"),
         (lambda cube: cube.assign_coords(wavelength=cube.wavelength + 20), "differ, by up to 20.0"),
         (lambda cube: (900 * cube).assign_attrs(units="DN"), "1,000 times"),
+        (lambda cube: far_cover(cube).where(cube.x <= cube.x[50]), "season.*land cover"),
     ],
-    ids=["scaled up", "scaled down", "radiance", "offset", "20 nm", "no units"],
+    ids=["scaled up", "scaled down", "radiance", "offset", "20 nm", "no units", "land cover"],
 )
 def test_foreign_scenes_are_refused_before_any_work(model, scene, change, words, tmp_path) -> None:
     other, out = change(scene), tmp_path / "maps"
@@ -126,9 +127,28 @@ def test_bands_in_another_order_are_found_by_their_wavelengths(model, scene) -> 
 
 
 @pytest.mark.filterwarnings("ignore:The scene does not say its wavelengths")
-def test_bands_in_another_order_that_nothing_tells(model, scene) -> None:
-    with pytest.warns(DriftWarning, match="The same values are in other bands"):
-        hr.map_scene(scene[::-1].drop_vars("wavelength"), model, fraction=0.1)
+def test_bands_in_another_order_that_no_wavelength_tells() -> None:
+    """To three components a shuffled spectrum is an ordinary one."""
+    cube, labels = hr.synthetic_scene(rows=64, columns=64)
+    features = [{"name": "pca", "n_components": 3}]
+    model = hr.train({**CONFIG, "scene": (cube, labels), "features": features, "context": None})
+    nameless = cube.drop_vars("wavelength")
+    brighter = np.float32(1.05) * nameless
+    hr.map_scene(brighter, model, fraction=0.1)  # warnings are errors
+    places = np.arange(60)
+    shuffled = [np.random.default_rng(seed).permutation(60) for seed in range(4)]
+    orders = {"another order": [np.roll(places, 30), *shuffled], "reverse order": [places[::-1]]}
+    for words, some in orders.items():
+        for order in some:
+            with pytest.raises(InputError, match=f"{words}.*wavelengths.*--foreign allow"):
+                hr.map_scene(brighter[order], model, fraction=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:The scene does not say its wavelengths")
+def test_other_land_cover_is_not_taken_for_another_order(model, scene) -> None:
+    far = far_cover(scene).where(scene.x <= scene.x[50]).drop_vars("wavelength")
+    with pytest.raises(InputError, match=r"100% of .* are unlike the training pixels"):
+        hr.map_scene(far, model, fraction=0.1)
 
 
 def test_novelty_of_blocks_is_that_of_the_whole_scene(aware, scene) -> None:

@@ -129,11 +129,10 @@ def test_middle_of_the_operating_set_has_the_quality_of_the_reference() -> None:
 def test_curves_and_their_rows_stand_for_points() -> None:
     good = hr.rejection_curve([True, True, False, False], [0.9, 0.8, 0.2, 0.1])
     poor = hr.rejection_curve([True, False, True, False], [0.9, 0.8, 0.2, 0.1])
-    best, worse = (hr.OperatingPoint.from_curve(hr.choose_point(curve)) for curve in (good, poor))
+    best, worse = hr.choose_point(good), hr.choose_point(poor)
     assert hr.compare(good, poor) == hr.compare(best, worse)
     assert hr.compare(good, poor).verdict == "outperforms"
-    row = hr.choose_point(good, fraction=0.75)
-    assert hr.compare(row, worse) == hr.compare(hr.OperatingPoint.from_curve(row), worse)
+    assert hr.compare(good.isel(operating_point=best.index), worse) == hr.compare(best, worse)
     # at a cost of 0.3 the poor curve is cheapest with three rejected, the good one with two
     at_cost = hr.compare(good, poor, rejection_cost=0.3)
     assert at_cost.saving == pytest.approx((3 * 0.3 - 2 * 0.3) / 4)

@@ -117,7 +117,7 @@ def test_all_pairs_of_a_curve(drawn: Samples) -> None:
         for j, zero in enumerate(points):
             expected = Fraction(0) if i == j else exact_beta(one, zero)
             assert values[i][j] == float(expected)  # integers divided once: exact rounding
-    assert (table[int(hr.choose_point(curve).index)] >= 0).all()
+    assert (table[hr.choose_point(curve).index] >= 0).all()
 
 
 def long_curve(n: int) -> xr.Dataset:

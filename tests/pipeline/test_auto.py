@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hsreject as hr
-from hsreject.report.run_report import summary_rows
+from hsreject.report.system_tables import curve_table
 
 CONFIG = {
     "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_bands": 20, "noise": 0.6},
@@ -54,7 +54,7 @@ def test_a_rank_is_called_a_rank(finished) -> None:
 
 def test_the_carried_model_is_the_one_that_train_makes(finished) -> None:
     result, _ = finished
-    names = [row[0] for row in summary_rows(result)[1]]
+    names = [row[0] for row in curve_table(result).rows]
     assert names == ["pixelwise", "SegSALSA alone", "sequential", "svm", "paper", "carried model"]
     model = hr.train(CONFIG)
     cube, labels = hr.synthetic_scene(rows=40, columns=40, n_bands=20, noise=0.6)

@@ -51,13 +51,13 @@ def test_the_promise_of_a_ranking_is_what_counting_says(finished) -> None:
         n, k = (kept & apart).sum(), (kept & apart & wrong).sum()
         assert (one["promise_n_sampled"], one["promise_n_kept"]) == (apart.sum(), n)
         assert one["promise_n_wrong"] == k
-        error = wrong[kept & others].mean()
+        error, of_all = wrong[kept & others].mean(), wrong[kept & (apart | others)].mean()
         assert float(one["promise_kept_share"]) == pytest.approx(kept[others].mean())
         assert float(one["promise_kept_error"]) == pytest.approx(error)
-        assert bool(one["promise_held"]) == (error <= 0.2)
-        n_rest = (kept & others).sum()
-        too_many = k + int(0.2 * n_rest) + 1  # so many wrong ones, and the rest breaks the promise
-        assert hypergeom.cdf(k, n + n_rest, too_many, n) <= 0.2 + 1e-9
+        assert float(one["promise_error_of_all"]) == pytest.approx(of_all)
+        assert bool(one["promise_held"]) == (of_all <= 0.2)
+        n_all = (kept & (apart | others)).sum()
+        assert hypergeom.cdf(k, n_all, int(0.2 * n_all) + 1, n) <= 0.2 + 1e-9
         assert float(one["promise_upper_bound"]) <= 0.2
 
 

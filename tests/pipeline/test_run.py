@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 import rasterio
 import xarray as xr
+from matplotlib.colors import to_rgb
+from matplotlib.image import imread
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -20,6 +22,9 @@ from hsreject.errors import FileError, HsrejectWarning
 from hsreject.plot import BreakEvenCostDisplay
 from hsreject.report.run_report import run_report, write_run_explorer
 from hsreject.schema import REJECTED, class_table, nodata_label
+from tests.report.browser import Browser, driver
+
+__all__ = ["driver"]  # a fixture
 
 SMALL = {
     "title": "Small",
@@ -164,6 +169,23 @@ def test_tables_and_pictures_are_there(finished) -> None:
     assert 'href="explorer.html"' in page
 
 
+def test_rejected_pixels_of_a_picture_are_faded_and_hatched(finished) -> None:
+    result, folder = finished
+    one = result.sel(rejector="sequential")
+    dots = imread(folder / "figures" / "rejected_sequential.png")[..., :3]
+    times = dots.shape[0] // one.sizes["y"]
+    squares = dots.reshape(one.sizes["y"], times, one.sizes["x"], times, 3).swapaxes(1, 2)
+    table = class_table(one["label"])
+    colors = dict(zip(table.values, map(to_rgb, table.colors), strict=True))
+    for (row, column), label in np.ndenumerate(one["label"].values):
+        square = squares[row, column].reshape(-1, 3)
+        if one["rejected"].values[row, column]:  # light, with lines across
+            assert np.median(square.min(axis=1)) > 0.7
+            assert len(np.unique(square, axis=0)) == 2
+        elif label in colors:
+            assert np.abs(square - colors[label]).max() < 1 / 255
+
+
 def delivered(folder, name):
     """Return label, rejected and test as another program reads them from the delivered files."""
     values = {}
@@ -172,6 +194,16 @@ def delivered(folder, name):
             values[file] = raster.read(1)
     label, kept, test = values.values()
     return label, kept == REJECTED, np.where(test == 255, 0, test)
+
+
+def block_interval(right, chosen, side) -> np.ndarray:
+    """Return the 95 % interval of the share of chosen pixels that are right, blocks resampled."""
+    rows, columns = np.nonzero(chosen)
+    blocks = rows // side * 1000 + columns // side
+    values = [right[chosen][blocks == block] for block in np.unique(blocks)]
+    n_right, n = np.array([(block.sum(), block.size) for block in values]).T
+    drawn = np.random.default_rng(0).integers(0, len(n), (20_000, len(n)))
+    return np.quantile(n_right[drawn].sum(1) / n[drawn].sum(1), [0.025, 0.975])
 
 
 def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> None:
@@ -192,6 +224,12 @@ def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> Non
     ):
         assert f"{100 * share:.1f} %" in top
     assert "label_with_rejection_sequential.tif" in top
+    side = int(re.search(r"blocks of (\d+) x", top)[1])
+    spans = re.findall(r"95 % interval: ([\d.]+) to ([\d.]+)", top)
+    for span, chosen in zip(spans, (kept, used), strict=True):
+        wanted = 100 * block_interval(right, chosen, side)
+        # two bootstraps of some thousand resamples differ by a few tenths of a percent
+        assert [float(end) for end in span] == pytest.approx(wanted.tolist(), abs=0.7)
     for name in ("sequential", "joint"):
         label, rejected, test = delivered(folder, name)
         kept = (test > 0) & (label != 255) & ~rejected
@@ -203,13 +241,35 @@ def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> Non
         assert lower <= accuracy <= upper
 
 
+def test_the_explorer_opens_with_the_numbers_of_the_delivered_files(driver, finished) -> None:
+    _, folder = finished
+    browser = Browser(driver, folder / "explorer.html")
+    label, rejected, test = delivered(folder, "sequential")
+    with rasterio.open(folder / "maps" / "confidence_sequential.tif") as raster:
+        confidence = raster.read(1)
+    threshold = float(browser.text("threshold"))
+    np.testing.assert_array_equal(rejected, confidence < threshold)
+    used, right = (test > 0) & (label != 255), label == test
+    kept = used & ~rejected
+    assert browser.number("kept") == 1 - rejected[label != 255].mean()
+    assert browser.number("accuracy") == right[kept].mean()
+    assert browser.number("before") == right[used].mean()
+    assert browser.number("refused") == rejected[used].mean()
+    assert browser.number("caught") == (used & ~right & rejected).sum() / (used & ~right).sum()
+    assert browser.errors() == []
+
+
 def test_classes_and_confusions_on_the_page_are_those_of_the_files(finished) -> None:
     _, folder = finished
     label, rejected, test = delivered(folder, "sequential")
     page = (folder / "report.html").read_text(encoding="utf-8")
     matrix = page[page.index('class="matrix"') :]
-    rows = [re.findall(r">([\d]*)</td>", line) for line in matrix.splitlines() if "<tr><th" in line]
-    counts = [[int(cell or 0) for cell in row] for row in rows[1:4]]  # below the headings
+    rows = [
+        re.findall(r">([\d,]*)</td>", line) for line in matrix.splitlines() if "<tr><th" in line
+    ]
+    counts = [
+        [int(cell.replace(",", "") or 0) for cell in row] for row in rows[1:4]
+    ]  # below the headings
     used = (test > 0) & (label != 255)
     decision = np.where(rejected, 0, label)
     wanted = [

@@ -7,7 +7,7 @@ import hsreject as hr
 from hsreject.pipeline.plan import make_plan
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import no_progress
-from hsreject.report.run_report import summary_notes
+from hsreject.report.system_tables import curve_table
 from hsreject.sampling import deal_folds
 
 DOCUMENT = {
@@ -120,7 +120,7 @@ def test_with_weight_0_every_rejection_is_pixelwise_rejection() -> None:
         for variable in ("accuracy_at", "aurc", "overall_accuracy", "largest_quality"):
             one, other = (result[variable].sel(system=n).values for n in ("pixelwise", name))
             np.testing.assert_array_equal(one, other)
-    assert "weight 0" in summary_notes(result)
+    assert "weight 0" in curve_table(result).caption
 
 
 def test_a_model_carries_the_chosen_context_and_none_of_weight_0() -> None:

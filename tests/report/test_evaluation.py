@@ -42,7 +42,7 @@ def test_points_by_hand() -> None:
     cheapest = result.points[-1]
     # rejecting 2: 1 error kept + 2 x 0.3 = 1.6; rejecting 4: 4 x 0.3 = 1.2
     assert cheapest.cost == pytest.approx(1.2 / 8)
-    assert (cheapest.rejection_cost, cheapest.threshold) == (0.3, 0.7)
+    assert (cheapest.rejection_cost, cheapest.point.threshold) == (0.3, 0.7)
     table = result.table()
     assert table["operating_point"].values.tolist() == list(points)
     assert np.isnan(table["threshold"][1])

@@ -3,7 +3,6 @@
 import base64
 import csv
 import json
-import shutil
 import time
 import zlib
 from html.parser import HTMLParser
@@ -13,10 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.image import imread
 from scipy.ndimage import gaussian_filter
 from scipy.stats import binomtest
 
 import hsreject as hr
+from tests.report.browser import Browser, driver
+
+__all__ = ["driver"]  # a fixture
 
 ODD_NAMES = ["</script><b>corn</b>", "soil & sand", '"><img src=x onerror=alert(1)>']
 TYPES = {
@@ -117,7 +120,7 @@ def test_winners_are_the_cheapest_operating_points(tmp_path) -> None:
     thresholds = np.append(unpacked(system["thresholds"]).astype(float), np.inf)
     for cost in np.linspace(0, 1, 101):
         point = next(k for k, lowest in system["winners"] if cost >= lowest - 1e-12)
-        assert thresholds[point] == hr.cheapest_operating_point(curve, cost).threshold.item()
+        assert thresholds[point] == hr.cheapest_operating_point(curve, cost).threshold
 
 
 def test_maps_of_each_operating_point_are_carried_as_they_are(tmp_path) -> None:
@@ -331,103 +334,6 @@ def test_an_existing_page_is_kept(tmp_path) -> None:
 
 # ---- In a browser
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    """A headless Chromium with a profile of its own."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if not chromium or not shutil.which("chromedriver"):
-        pytest.skip("no chromium with chromedriver: the page was not tried in a browser")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(shutil.which("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
-
-
-class Browser:
-    """An open page, asked and moved as a reader would."""
-
-    def __init__(
-        self, driver, path: Path, fragment: str = "", *, width: int = 1300, dark: bool = False
-    ) -> None:
-        self.driver = driver
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-        driver.get("about:blank")
-        driver.get_log("browser")  # what other pages said
-        driver.get(f"{path.as_uri()}{fragment}")
-        self.wait("return document.body.className")
-
-    def run(self, script: str, *arguments: object) -> Any:
-        return self.driver.execute_script(script, *arguments)
-
-    def wait(self, script: str) -> Any:
-        """Return what a script returns as soon as that is something."""
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            if found := self.run(script):
-                return found
-            time.sleep(0.02)
-        raise AssertionError(f"waited in vain for {script}")
-
-    def drawn(self) -> None:
-        """Wait until the page has shown what was changed."""
-        self.driver.execute_async_script(
-            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
-        )
-
-    def slide(self, name: str, value: float) -> None:
-        self.run(
-            "const slider = document.querySelector(`[name=${arguments[0]}]`);"
-            "slider.value = arguments[1];"
-            "slider.dispatchEvent(new Event('input', { bubbles: true }));",
-            name,
-            value,
-        )
-        self.drawn()
-
-    def choose(self, name: str, value: object) -> None:
-        self.run(
-            "const found = document.querySelector(`select[name=${arguments[0]}], "
-            "input[name=${arguments[0]}][value='${arguments[1]}']`);"
-            "if (found.tagName === 'SELECT') found.value = arguments[1]; else found.checked = true;"
-            "found.dispatchEvent(new Event('input', { bubbles: true }));",
-            name,
-            str(value),
-        )
-        self.drawn()
-
-    def number(self, name: str, place: int = 0) -> float:
-        return float(self.text(name, place, attribute="data-value"))
-
-    def text(self, name: str, place: int = 0, *, attribute: str | None = None) -> str:
-        node = f"document.querySelector('#numbers{place} [data-name={name}]')"
-        return self.run(
-            f"return {node}.{f'getAttribute(`{attribute}`)' if attribute else 'textContent'}"
-        )
-
-    def errors(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory) -> tuple[Path, xr.Dataset]:
@@ -452,39 +358,38 @@ def at_share(maps: xr.Dataset, share: float) -> float:
     return thresholds[int(np.argmin(np.abs(gone - share * sure.size)))]  # halfway: rejects less
 
 
-@pytest.mark.parametrize("share", [0, 0.1, 0.37, 0.9, 1])
-def test_moving_the_slider_shows_the_numbers_of_the_curve(driver, page, share) -> None:
+def test_moving_the_slider_shows_the_numbers_of_the_curve(driver, page) -> None:
     path, maps = page
     browser = Browser(driver, path)
-    browser.slide("r", share)
-    threshold = at_share(maps, share)
     curve = hr.rejection_curve(*samples(maps))
-    point = curve.isel(operating_point=int(np.searchsorted(curve.threshold, threshold)))
     sure = maps.confidence.values[~np.isnan(maps.confidence.values)]
-    assert float(browser.text("threshold")) == threshold
-    assert browser.number("kept") == 1 - (sure < threshold).sum() / sure.size
-    assert browser.number("refused") == point.rejected_fraction
-    np.testing.assert_equal(browser.number("accuracy"), point.nonrejected_accuracy.item())
-    if share < 1:
-        accurate, kept = (
-            int(point.accurate_kept),
-            int(point.accurate_kept + point.misclassified_kept),
-        )
-        interval = binomtest(accurate, kept).proportion_ci(method="wilson")
-        assert (browser.number("low"), browser.number("high")) == pytest.approx(interval, abs=1e-12)
-        assert browser.text("accuracy") == f"{100 * accurate / kept:.1f} %"
+    for share in (0, 0.1, 0.37, 0.9, 1):
+        browser.slide("r", share)
+        threshold = at_share(maps, share)
+        place = int(np.searchsorted(curve.threshold, threshold))
+        point = hr.OperatingPoint.from_curve(curve, place)
+        assert float(browser.text("threshold")) == threshold
+        assert browser.number("kept") == 1 - (sure < threshold).sum() / sure.size
+        assert browser.number("refused") == point.rejected_fraction
+        np.testing.assert_equal(browser.number("accuracy"), point.nonrejected_accuracy)
+        if share < 1:
+            interval = binomtest(point.accurate_kept, point.kept).proportion_ci(method="wilson")
+            shown = browser.number("low"), browser.number("high")
+            assert shown == pytest.approx(interval, abs=1e-12)
+            assert browser.text("accuracy") == f"{100 * point.nonrejected_accuracy:.1f} %"
     assert browser.errors() == []
 
 
-@pytest.mark.parametrize("cost", [0.05, 0.2, 0.33, 0.6])
-def test_the_dial_jumps_to_the_cheapest_point(driver, page, cost) -> None:
+def test_the_dial_jumps_to_the_cheapest_point(driver, page) -> None:
     path, maps = page
     browser = Browser(driver, path)
-    browser.slide("cost", cost)
-    best = hr.cheapest_operating_point(hr.rejection_curve(*samples(maps)), cost)
-    assert float(browser.text("threshold")) == best.threshold.item()
-    assert browser.number("accuracy") == best.nonrejected_accuracy.item()
-    assert browser.number("refused") == best.rejected_fraction.item()
+    curve = hr.rejection_curve(*samples(maps))
+    for cost in (0.05, 0.2, 0.33, 0.6):
+        browser.slide("cost", cost)
+        best = hr.cheapest_operating_point(curve, cost)
+        assert float(browser.text("threshold")) == best.threshold
+        assert browser.number("accuracy") == best.nonrejected_accuracy
+        assert browser.number("refused") == best.rejected_fraction
 
 
 def test_the_table_of_classes_counts_what_is_kept(driver, page) -> None:
@@ -507,7 +412,7 @@ def test_a_click_asks_about_a_pixel(driver, page) -> None:
     path, maps = page
     browser = Browser(driver, path)
     row, column = map(int, np.argwhere(maps.reference.values[5:] > 0)[40] + (5, 0))
-    box = browser.run("return document.querySelector('canvas').getBoundingClientRect().toJSON()")
+    box = browser.box("canvas")
     scale = min(box["width"] / 50, box["height"] / 40)
     actions = pytest.importorskip("selenium.webdriver").ActionChains(driver)
     canvas = browser.run("return document.querySelector('canvas')")
@@ -634,6 +539,7 @@ def test_points_and_map_can_be_downloaded(driver, page, tmp_path) -> None:
     driver.execute_cdp_cmd(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
     )
+    browser.slide("r", 0.3)
     for button in ("csv", "png"):
         browser.run("document.getElementById(arguments[0]).click()", button)
     end = time.monotonic() + 20
@@ -649,7 +555,7 @@ def test_points_and_map_can_be_downloaded(driver, page, tmp_path) -> None:
         row = found[point.threshold.item()]
         for name in ("rejected_fraction", "classification_quality", "accurate_kept"):
             assert float(row[name]) == point[name].item()
-    assert wanted[1].read_bytes().startswith(b"\x89PNG")
+    np.testing.assert_array_equal(imread(wanted[1]), browser.pixels())
 
 
 def test_a_page_without_reference_works(driver, tmp_path) -> None:
@@ -659,4 +565,108 @@ def test_a_page_without_reference_works(driver, tmp_path) -> None:
     )
     browser.slide("r", 0.5)
     assert browser.number("kept") == pytest.approx(0.5, abs=5e-3)
+    assert browser.errors() == []
+
+
+@pytest.mark.parametrize("way", [(1, 0), (0.6, 0.8)])
+def test_two_fingers_zoom_about_the_place_between_them(driver, page, way) -> None:
+    touch = pytest.importorskip("selenium.webdriver.common.actions.pointer_input").PointerInput
+    builder = pytest.importorskip("selenium.webdriver.common.actions.action_builder").ActionBuilder
+    browser = Browser(driver, page[0], width=390)
+    box = browser.box("canvas")
+    middle = np.array([box["x"] + 0.4 * box["width"], box["y"] + 0.5 * box["height"]])
+    actions = builder(driver, duration=0)
+    actions.devices = [touch("touch", "thumb"), touch("touch", "index")]
+    for finger, side in zip(actions.devices, (-1, 1), strict=True):
+        for apart in (30, 45, 60):
+            x, y = (middle + side * apart * np.array(way)).round().astype(int).tolist()
+            finger.create_pointer_move(duration=0 if apart == 30 else 20, x=x, y=y)
+            if apart == 30:
+                finger.create_pointer_down(button=0)
+        finger.create_pointer_up(0)
+    actions.perform()
+    browser.drawn()
+    zoom, x, y, pixel = browser.run(
+        "return ['zoom', 'x', 'y', 'pixel'].map((name) => +controls.elements[name].value)"
+    )
+    assert zoom == pytest.approx(2, rel=0.05)
+    assert pixel == -1  # it was not a click
+    scale = min(box["width"] / 50, box["height"] / 40)
+    seen = x + (middle[0] - box["x"] - box["width"] / 2) / (zoom * scale)
+    assert seen == pytest.approx(25 - 0.1 * box["width"] / scale, abs=1 / scale)
+    assert y == pytest.approx(20, abs=1 / scale)  # fingers lie on whole pixels of the screen
+    assert browser.errors() == []
+
+
+def test_opacity_lets_the_image_show_through(driver, page) -> None:
+    browser = Browser(driver, page[0], "#r=0")
+    layer = browser.pixels()
+    browser.slide("opacity", 0)
+    image = browser.pixels()
+    browser.slide("opacity", 0.5)
+    between = browser.pixels()
+    seen = layer[..., 3] * image[..., 3] > 0.99
+    assert seen.mean() > 0.3
+    mixed = 0.5 * layer[seen] + 0.5 * image[seen]
+    assert np.abs(layer - image)[seen].mean() > 0.1
+    # the image is a little darker beneath a layer, and canvases round to 8 bits
+    assert np.abs(between[seen] - mixed).max() < 0.2
+    assert np.abs(between[seen] - mixed).mean() < 0.06
+
+
+def test_a_drag_along_the_curve_moves_the_point(driver, page) -> None:
+    path, maps = page
+    browser = Browser(driver, path)
+    actions = pytest.importorskip("selenium.webdriver").ActionChains(driver)
+    browser.run("document.getElementById('curve').scrollIntoView()")
+    curve, frame = (
+        browser.run("return document.getElementById('curve')"),
+        browser.run("return page.box"),
+    )
+    width = browser.box("#curve")["width"]
+
+    def at(share: float) -> int:
+        """Return how far right of the middle a share is rejected."""
+        place = frame["left"] + share * (frame["right"] - frame["left"])
+        return round((place / frame["width"] - 0.5) * width)
+
+    (
+        actions.move_to_element_with_offset(curve, at(0.1), 0)
+        .click_and_hold()
+        .move_to_element_with_offset(curve, at(0.4), 10)
+        .move_to_element_with_offset(curve, at(0.7), -10)
+        .release()
+        .perform()
+    )
+    browser.drawn()
+    assert browser.number("refused") == pytest.approx(0.7, abs=0.01)
+    threshold, (_, sure) = float(browser.text("threshold")), samples(maps)
+    assert browser.number("refused") == (sure < threshold).mean()
+    drawn = browser.box("#now0 circle")
+    middle = drawn["x"] + drawn["width"] / 2 - browser.box("#curve")["x"] - width / 2
+    assert middle == pytest.approx(at(browser.number("refused")), abs=1)
+    actions.move_to_element_with_offset(curve, at(0.2), 0).perform()  # not held: nothing moves
+    browser.drawn()
+    assert float(browser.text("threshold")) == threshold
+
+
+def test_the_keyboard_does_all(driver, page) -> None:
+    browser = Browser(driver, page[0])
+    keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+    actions = pytest.importorskip("selenium.webdriver").ActionChains(driver)
+    before = browser.number("kept")
+    browser.run("document.querySelector('#share').focus()")
+    actions.send_keys(keys.ARROW_RIGHT * 3).perform()
+    browser.drawn()
+    assert browser.number("kept") < before
+    browser.run("document.querySelector('[name=layer]:checked').focus()")
+    actions.send_keys(keys.ARROW_RIGHT).perform()
+    browser.drawn()
+    assert browser.run("return document.body.className") == "single whole outcome"
+    browser.run("document.querySelector('canvas').focus()")
+    for key in (keys.ARROW_DOWN, keys.ARROW_DOWN, keys.ARROW_RIGHT):
+        actions.key_down(keys.SHIFT).send_keys(key).key_up(keys.SHIFT)
+    actions.perform()
+    browser.drawn()
+    assert "row 2, column 1" in browser.run("return document.getElementById('pixel').innerText")
     assert browser.errors() == []

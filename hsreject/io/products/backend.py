@@ -9,14 +9,16 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import xarray as xr
-from xarray.backends import BackendEntrypoint
+from xarray.backends import BackendArray, BackendEntrypoint
+from xarray.core import indexing
 
 
 class HsrejectBackend(BackendEntrypoint):
     """Open every scene that :func:`hsreject.open_scene` opens, lazily, as a dataset.
 
     The only variable is `cube` (band, y, x), so that ``xr.open_dataarray`` works, too. Its coords
-    and attributes are those of :func:`hsreject.open_scene`.
+    and attributes are those of :func:`hsreject.open_scene`. Pixels are read when they are needed;
+    ``chunks={"y": 256}`` makes dask arrays of them.
 
     Examples
     --------
@@ -50,5 +52,20 @@ class HsrejectBackend(BackendEntrypoint):
         cube = open_scene(
             filename_or_obj, chunks="auto", variable=variable, band_axis=band_axis, masks=masks
         )
-        cube.encoding.pop("preferred_chunks", None)  # the chunks are multiples of these already
-        return cube.to_dataset(name="cube").drop_vars(drop_variables or [], errors="ignore")
+        pixels = indexing.LazilyIndexedArray(_Pixels(cube.data))
+        dataset = xr.Dataset({"cube": (cube.dims, pixels, cube.attrs)}, cube.coords)
+        return dataset.drop_vars(drop_variables or [], errors="ignore")
+
+
+class _Pixels(BackendArray):
+    """Pixels that xarray reads when they are needed: it would not load a dask array itself."""
+
+    def __init__(self, blocks: Any) -> None:
+        self.blocks, self.shape, self.dtype = blocks, blocks.shape, blocks.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        support = indexing.IndexingSupport.OUTER_1VECTOR
+        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> Any:
+        return self.blocks[key].compute()

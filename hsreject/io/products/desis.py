@@ -4,6 +4,8 @@ The layout::
 
     DESIS-HSI-L2A-*-SPECTRAL_IMAGE.tif, int16, -32768 = no data
     DESIS-HSI-L2A-*-SPECTRAL_IMAGE.hdr: wavelength, fwhm, data gain values, data offset values
+    DESIS-HSI-L2A-*-QL_QUALITY-2.tif: shadow, clear land, snow, haze over land, haze over water,
+    cloud over land, cloud over water, clear water, aerosols, water vapour
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 
 from hsreject.errors import FileError
 from hsreject.io import envi
-from hsreject.io.products.layout import Product, RasterArray
+from hsreject.io.products.layout import Mask, Product, RasterArray
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"(DESIS-.*)(?:SPECTRAL_IMAGE\.(?:TIFF?|HDR)|METADATA\.XML)", re.IGNORECASE)
 _IMAGE = re.compile(r"SPECTRAL_IMAGE\.TIFF?", re.IGNORECASE)
 _HEADER = re.compile(r"SPECTRAL_IMAGE\.HDR", re.IGNORECASE)
+_QUALITY = re.compile(r"QL_QUALITY-2\.TIFF?", re.IGNORECASE)
+_COVERED = (0, 2, 3, 4, 5, 6)  # of its bands: shadow, snow, haze, cloud
 
 
 def recognise(path: Path) -> bool:
@@ -54,6 +58,7 @@ def describe(path: Path) -> Product:
         fill = envi.number(stated, name="data ignore value", where=str(header))
     if fill is None and info.dtype == np.int16:
         fill = -32768.0
+    guesses = [f"Bands are described by {header.name}, found beside {image.name}."]
     level = re.search(r"L\d[A-D]", image.name)
     return Product(
         name=f"DESIS {level[0] if level else 'L2A'}",
@@ -65,9 +70,21 @@ def describe(path: Path) -> Product:
         fill=fill,
         gain=1.0 if gain is None else gain,
         offset=0.0 if offset is None else offset,
+        masks=_masks(path, layer, guesses),
         place=info.grid,
-        guesses=(f"Bands are described by {header.name}, found beside {image.name}.",),
+        guesses=tuple(guesses),
     )
+
+
+def _masks(path: Path, layer: RasterArray, guesses: list[str]) -> tuple[Mask, ...]:
+    file = _beside(path, _QUALITY)
+    if file is None:
+        return ()
+    mask = RasterArray(file.absolute())
+    if mask.shape[1:] != layer.shape[1:] or mask.shape[0] < 8:
+        guesses.append(f"{file.name} does not fit the image: not used.")
+        return ()
+    return (Mask("QL_QUALITY-2 (shadow, snow, haze, cloud)", mask, _COVERED),)
 
 
 def _beside(path: Path, part: re.Pattern[str]) -> Path | None:

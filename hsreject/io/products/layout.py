@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import h5py
 import numpy as np
@@ -24,15 +23,18 @@ from rasterio.windows import Window
 from hsreject.errors import FileError
 from hsreject.files import reading
 from hsreject.io.grid import Grid
+from hsreject.io.products.remote import RemotePath, as_path
 from hsreject.io.raster import raster_info, raster_source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from hsreject.io.products.lookup import LookupTable
     from hsreject.io.raster import RasterInfo
 
-_AXES = "byx"
+AXES = "byx"
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class HdfArray:
     axes: str  # its axes in the order of the file: b (bands), y and x, such as "yxb"
     stored_shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    stored_chunks: tuple[int, ...] | None  # None where the file keeps it in one piece
+    stored_chunks: tuple[int, ...]  # a row, or a row of a band, where the file has no chunks
 
     @classmethod
     def of(cls, dataset: h5py.Dataset, axes: str) -> HdfArray:
@@ -56,7 +58,8 @@ class HdfArray:
             )
         if dataset.dtype.kind not in "iuf":
             raise FileError(f"{path}: '{dataset.name}' holds {dataset.dtype}, not numbers.")
-        chunks = None if dataset.chunks is None else tuple(dataset.chunks)
+        row = (1 if "y" in axes[place:] else n for place, n in enumerate(dataset.shape))
+        chunks = tuple(dataset.chunks or row)
         return cls(path, dataset.name, axes, dataset.shape, dataset.dtype, chunks)
 
     @property
@@ -66,9 +69,9 @@ class HdfArray:
         return bands, rows, columns
 
     @property
-    def chunks(self) -> tuple[int, int, int] | None:
+    def chunks(self) -> tuple[int, int, int]:
         """How many bands, rows and columns are stored together."""
-        return None if self.stored_chunks is None else self._sorted(self.stored_chunks)
+        return self._sorted(self.stored_chunks)
 
     def _sorted(self, sizes: tuple[int, ...]) -> tuple[int, int, int]:
         by_axis = dict(zip(self.axes, sizes, strict=True))
@@ -76,14 +79,14 @@ class HdfArray:
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x): a view of it in the order of the file."""
-        wanted = dict(zip(_AXES, (bands, rows, columns), strict=True))
+        wanted = dict(zip(AXES, (bands, rows, columns), strict=True))
         with open_hdf5(self.path) as file:
             block = file[self.name][tuple(wanted[axis] for axis in self.axes)]
         axes = self.axes
         if "b" not in axes:
             axes, block = f"b{axes}", block[None]
         native = np.asarray(block, dtype=native_type(self.dtype))
-        return native.transpose([axes.index(axis) for axis in _AXES])
+        return native.transpose([axes.index(axis) for axis in AXES])
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class RasterArray:
     """The bands of a raster, not read yet."""
 
     path: Path
+    axes: ClassVar[str] = AXES
 
     @cached_property
     def info(self) -> RasterInfo:
@@ -110,14 +114,14 @@ class RasterArray:
     @cached_property
     def chunks(self) -> tuple[int, int, int]:
         """How many bands, rows and columns are stored together."""
-        with reading(self.path), rasterio.open(self.path) as file:
+        with reading(self.path), rasterio.open(self.info.name) as file:
             rows, columns = file.block_shapes[0]
         return (self.shape[0] if self.info.layout == "pixel" else 1), rows, columns
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x)."""
         indexes = list(range(bands.start + 1, bands.stop + 1))
-        with reading(self.path), rasterio.open(self.path) as file:
+        with reading(self.path), rasterio.open(self.info.name) as file:
             block: NDArray[Any] = file.read(indexes, window=Window.from_slices(rows, columns))
         return block
 
@@ -157,6 +161,7 @@ class Product:
     good: NDArray[np.bool_] | None = None
     used: NDArray[np.bool_] | None = None  # False for bands that hold nothing: left out
     fill: float | None = None
+    fill_in_all: bool = False  # whether a pixel lacks data only where all bands have that value
     gain: NDArray[np.float64] | float = 1.0
     offset: NDArray[np.float64] | float = 0.0
     masks: tuple[Mask, ...] = ()
@@ -176,13 +181,17 @@ class Product:
 def open_hdf5(path: Path) -> Iterator[h5py.File]:
     """Open an HDF5 file, and turn whatever goes wrong with it into one line about the file."""
     # a lock is no use for reading, and fails on some network drives
-    with reading(path), h5py.File(path, "r", locking=False) as file:
+    with (
+        reading(path),
+        path.open("rb") if isinstance(path, RemotePath) else nullcontext(path) as source,
+        h5py.File(source, "r", locking=False) as file,
+    ):
         yield file
 
 
 def existing_path(file: h5py.File) -> Path:
     """Return the absolute path of an open file."""
-    return Path(file.filename).absolute()
+    return as_path(file.filename).absolute()
 
 
 def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

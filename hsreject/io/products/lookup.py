@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +18,12 @@ from affine import Affine
 from rasterio.crs import CRS
 
 from hsreject import schema
-from hsreject.files import existing
 from hsreject.io.grid import Grid
+from hsreject.io.products.remote import as_path, existing_scene
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
 LOOKUP_TABLE = "lookup_table"
@@ -67,7 +68,7 @@ class LookupTable:
         transform = Affine.from_gdal(*stated["transform"])
         height, width = stated["shape"]
         return cls(
-            Path(stated["path"]),
+            as_path(stated["path"]),
             stated["row_name"],
             stated["column_name"],
             stated["infilled"],
@@ -100,7 +101,7 @@ class LookupTable:
         """Which pixels of the map (y, x) show a pixel of the image; its row and column there."""
         from hsreject.io.products.layout import open_hdf5  # noqa: PLC0415  (slow)
 
-        with open_hdf5(existing(self.path)) as file:
+        with open_hdf5(existing_scene(self.path)) as file:
             stored = [np.asarray(file[name][()]) for name in (self.row_name, self.column_name)]
         known = np.ones((self.grid.height, self.grid.width), dtype=bool)
         places = []

@@ -2,11 +2,12 @@
 
 The layout::
 
-    /HDFEOS/SWATHS/PRS_L2D_HCO/Data Fields/{VNIR, SWIR}_Cube (row, band, column) uint16, 0 = no data
+    /HDFEOS/SWATHS/PRS_L2D_HCO/Data Fields/{VNIR, SWIR}_Cube (row, band, column) uint16
     root attributes List_Cw_*, List_Fwhm_* (nm, 0 = unused), L2Scale*{Min, Max}, Epsg_Code,
     Product_{UL, LR}corner_{easting, northing}
 
-Reflectance = min + value / 65535 (max - min).
+Reflectance = min + value / 65535 (max - min). A pixel that is 0 in all bands has no data; in some
+of them, as over dark water, 0 is the smallest reflectance.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ def describe(file: h5py.File) -> Product | None:
     absorbed = [(low <= centre) & (centre <= high) for low, high in _WATER_VAPOUR]
     guesses = [
         "The corners of PRISMA were taken for centres of pixels.",
+        "No data is where all bands are 0; elsewhere 0 counts as the smallest reflectance.",
         "The product flags no bad bands: those where water vapour absorbs (1340 to 1450 and 1790 "
         "to 1960 nm) were called bad.",
     ]
@@ -72,6 +74,7 @@ def describe(file: h5py.File) -> Product | None:
         good=~np.any(absorbed, axis=0),
         used=(centre > 0) & flag,
         fill=0,
+        fill_in_all=True,
         gain=gain,
         offset=offset,
         place=_grid(file, layers[0], guesses),

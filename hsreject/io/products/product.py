@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
@@ -14,6 +15,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, starts_with
 from hsreject.io.products import aviris, desis, emit, enmap, neon, prisma, tanager
 from hsreject.io.products.layout import (
+    AXES,
     HdfArray,
     Product,
     cf_fill,
@@ -21,6 +23,7 @@ from hsreject.io.products.layout import (
     native_type,
     open_hdf5,
 )
+from hsreject.io.products.remote import RemotePath
 from hsreject.io.raster import HDF5, block_sizes, usable_nodata
 from hsreject.io.scene import StoredScene
 from hsreject.io.wavelengths import BandInfo, nanometres
@@ -42,6 +45,7 @@ HDF5_FAMILIES: list[Callable[[h5py.File], Product | None]] = [
 
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
 _SLAB = 16 * 2**20  # bytes that are read and scaled together
+_LARGE = 2 * _SLAB  # bytes beyond which a block is laid out band by band
 
 
 def is_raster_product(path: Path) -> bool:
@@ -72,16 +76,15 @@ def read_product(
     if product.masks:
         attrs["masks"] = ", ".join(mask.name for mask in product.masks)
     read = pixels[:, :, :] if chunks is None else _lazy(pixels, chunks)
-    together = product.layers[0].chunks
-    grain = None if together is None else (together[1], together[2])
-    return StoredScene(read, bands, attrs, guesses, product.place, grain)
+    return StoredScene(read, bands, attrs, guesses, product.place, product.layers[0].chunks[1:])
 
 
 def _describe(path: Path, variable: str | None, band_axis: int | None) -> Product:
     """Return what the family of a file says about it."""
     if not starts_with(path, HDF5):
         return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
-    check_heaps(path)
+    if not isinstance(path, RemotePath):  # of which 16 MB would be too much to look at
+        check_heaps(path)
     with open_hdf5(path) as file:
         if variable is not None:
             return _named(file, path, variable, band_axis)
@@ -241,43 +244,42 @@ class ProductPixels:
         return 3
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
-        """Read a part: whole numbers, slices and lists of places along each axis."""
+        """Read a part: whole numbers, slices and lists of places along each axis.
+
+        A small one, as mapping reads them, is a view (band, y, x) of memory in the order of the
+        file: turning spectra into bands takes longer than reading them. A large one is turned here,
+        while it passes through the cache, because whoever copies it later would do it slowly.
+        """
         wanted = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
         bands, rows, columns = (np.atleast_1d(places) for places in wanted)
-        block = np.empty((bands.size, rows.size, columns.size), dtype=self.dtype)
-        if block.size:
-            self._fill(block, bands, rows, columns)
-        return block[tuple(slice(None) if places.ndim else 0 for places in wanted)]
-
-    def _fill(
-        self,
-        block: NDArray[Any],
-        bands: NDArray[np.intp],
-        rows: NDArray[np.intp],
-        columns: NDArray[np.intp],
-    ) -> None:
-        """Read some rows at a time, so that little more than the result takes memory."""
-        across = slice(int(columns.min()), int(columns.max()) + 1)
-        places = columns - across.start
-        whole = places.size == across.stop - across.start and np.all(np.diff(places) == 1)
-        for part in np.split(np.arange(rows.size), self._cuts(rows, block[:, :1].nbytes)):
+        shape = (bands.size, rows.size, columns.size)
+        large = prod(shape) * self.dtype.itemsize > _LARGE
+        block = _empty(shape, self.dtype, AXES if large else self.product.layers[0].axes)
+        across = slice(int(columns.min(initial=0)), int(columns.max(initial=-1)) + 1)
+        inside = _as_slice(columns - across.start)
+        # some rows at a time, so that little more than the result takes memory
+        cuts = self._cuts(rows, block[:, :1].nbytes)
+        for part in np.split(np.arange(rows.size), cuts) if block.size else ():
             down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
             read = self._read(bands, down, across)
             for row, place in zip(part, rows[part] - down.start, strict=True):
-                block[:, row] = read[:, place] if whole else read[:, place, places]
+                block[:, row] = read[:, place, inside]
+        return block[tuple(slice(None) if places.ndim else 0 for places in wanted)]
 
     def _cuts(self, rows: NDArray[np.intp], row_size: int) -> NDArray[np.intp]:
         """Return where rows are cut: where stored chunks begin, or every 16 MB."""
-        chunks = self.product.layers[0].chunks
-        step = max(_SLAB // row_size, 1)
-        if chunks is not None:
-            step = -(-step // chunks[1]) * chunks[1]
-        return np.flatnonzero(np.diff(rows // step)) + 1
+        step = max(_SLAB // max(row_size, 1), 1)
+        stored = self.product.layers[0].chunks[1]
+        return np.flatnonzero(np.diff(rows // (-(-step // stored) * stored))) + 1
 
     def _read(self, bands: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
         """Read bands (places in `order`) of a window; what is read is changed in place."""
         stored = self._stored(self.order[bands], rows, columns)
         missing = None if self.fill is None else stored == stored.dtype.type(self.fill)
+        if missing is not None and self.product.fill_in_all:
+            if bands.size < self.order.size:
+                missing = self._stored(self.order, rows, columns) == self.fill
+            missing = missing.all(axis=0)
         block = stored.astype(self.dtype, copy=False)
         if self.scaled:
             gain, offset = (
@@ -301,26 +303,37 @@ class ProductPixels:
                 own = places[inside] - first
                 span = slice(int(own.min()), int(own.max()) + 1)
                 block = layer.read(span, rows, columns)
-                in_order = own.size == block.shape[0] and np.all(np.diff(own) == 1)
-                pieces.append((inside, block if in_order else block[own - span.start]))
+                pieces.append((inside, block[_as_slice(own - span.start)]))
             first += layer.shape[0]
         if len(pieces) == 1:
             return pieces[0][1]
-        joined = np.empty((places.size, *pieces[0][1].shape[1:]), dtype=pieces[0][1].dtype)
+        shape = (places.size, *pieces[0][1].shape[1:])
+        joined = _empty(shape, pieces[0][1].dtype, self.product.layers[0].axes)
         for inside, block in pieces:
             joined[inside] = block
         return joined
+
+
+def _empty(shape: tuple[int, int, int], dtype: np.dtype[Any], axes: str) -> NDArray[Any]:
+    """Return an array (band, y, x) whose axes lie in memory as `axes` says, such as "yxb"."""
+    in_file = [AXES.index(axis) for axis in axes]
+    return np.empty([shape[axis] for axis in in_file], dtype).transpose(np.argsort(in_file))
+
+
+def _as_slice(places: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Return places that follow one another as a slice, which needs no copy."""
+    in_a_row = places.size > 0 and np.all(np.diff(places) == 1)
+    return slice(int(places[0]), int(places[-1]) + 1) if in_a_row else places
 
 
 def _lazy(pixels: ProductPixels, chunks: Any) -> Any:
     """Return a dask array; blocks smaller than the chunks of the file are cut from whole ones."""
     stored = pixels.product.layers[0].chunks
     blocks = block_sizes(chunks, shape=pixels.shape, dtype=pixels.dtype, stored=stored)
-    at_once: Any = blocks
-    if stored is not None:
-        whole = [min(sizes) for sizes in zip(stored, pixels.shape, strict=True)]
-        small = any(max(blocks[axis]) < whole[axis] for axis in (1, 2))
-        if small and max(blocks[0]) * whole[1] * whole[2] * pixels.dtype.itemsize <= _AT_ONCE:
-            at_once = (blocks[0], *whole[1:])
+    _, *whole = (min(sizes) for sizes in zip(stored, pixels.shape, strict=True))
+    n_bands, *largest = map(max, blocks)
+    small = whole[0] > 1 and (largest[0] < whole[0] or largest[1] < whole[1])
+    small &= n_bands * prod(whole) * pixels.dtype.itemsize <= _AT_ONCE
     meta = np.empty((0, 0, 0), dtype=pixels.dtype)
+    at_once: Any = (blocks[0], *whole) if small else blocks
     return da.from_array(pixels, chunks=at_once, meta=meta, fancy=False).rechunk(blocks)

@@ -149,7 +149,7 @@ def prisma(tmp_path: Path) -> tuple[Path, np.ndarray, np.ndarray]:
     generator = np.random.default_rng(3)
     vnir, swir = (generator.integers(1, 65536, (4, ROWS, COLUMNS)) for _ in range(2))
     vnir[:, *HOLE] = swir[:, *HOLE] = 0
-    swir[1, 0, 0] = 0  # a retrieval that failed in one band
+    swir[1, 0, 0] = 0  # as dark as can be in one band
     vnir[0], swir[3] = 0, 0
     path = write_prisma(tmp_path / "PRS_L2D.he5", vnir, swir, (VNIR_NM, SWIR_NM), SCALES)
     return path, vnir, swir
@@ -166,9 +166,10 @@ def test_prisma(prisma, chunks) -> None:
     stored = [vnir[3], vnir[2], swir[2], vnir[1], swir[1], swir[0]]
     for band, (counts, scale) in enumerate(zip(stored, np.array(SCALES)[[0, 0, 1, 0, 1, 1]])):  # noqa: B905
         low, high = scale.astype("float32").astype(float)
-        expected = np.where(counts == 0, np.nan, low + counts / 65535 * (high - low))
+        expected = low + counts / 65535 * (high - low)
+        expected[HOLE] = np.nan  # no data is where all bands are 0
         np.testing.assert_allclose(cube.values[band], expected, rtol=3e-7)
-    assert np.isnan(cube.values[:, *HOLE]).all()
+        np.testing.assert_array_equal(cube[band].values, cube.values[band])
     assert cube.good_band.values.tolist() == [True, True, True, True, False, True]
     on_utm(cube)
 
@@ -285,6 +286,17 @@ def test_an_image_without_its_description_is_a_plain_raster(tmp_path: Path) -> N
 def test_offsets_of_desis(tmp_path: Path) -> None:
     cube = hr.open_scene(write_desis(tmp_path, with_hole(COUNTS, -32768), offset=0.25)[0])
     check(cube, CUBE + 0.25, fwhm=3.5)
+
+
+def test_what_desis_sees_no_ground_of_has_no_data(tmp_path: Path) -> None:
+    quality = np.zeros((10, ROWS, COLUMNS))
+    for band in range(10):  # in each band another pixel is flagged
+        quality[band].flat[band] = 1
+    path, *_ = write_desis(tmp_path, COUNTS, quality=quality)
+    missing = np.isnan(hr.open_scene(path).values).all(axis=0)
+    assert np.flatnonzero(missing).tolist() == [0, 2, 3, 4, 5, 6]  # not land, water, aerosols
+    assert "QL_QUALITY-2" in hr.open_scene(path).attrs["masks"]
+    assert not np.isnan(hr.open_scene(path, masks=False).values).any()
 
 
 # Any HDF5 file, if its user says what is what.

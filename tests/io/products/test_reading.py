@@ -136,11 +136,24 @@ def test_xarray_opens_products(tmp_path: Path, name: str) -> None:
     expected = hr.open_scene(path)
     cube = xr.open_dataarray(path, engine=HsrejectBackend)
     assert not cube.variable._in_memory
+    part = cube[[5, 0], 3:50:4, [8, 3, 8]].load()
+    assert isinstance(part.data, np.ndarray)
+    np.testing.assert_array_equal(part, expected.values[[5, 0], 3:50:4][..., [8, 3, 8]])
     xr.testing.assert_identical(cube.load(), expected)
+    assert isinstance(cube.data, np.ndarray)
     with xr.open_dataset(path, engine=HsrejectBackend, chunks={"y": 13}) as dataset:
         assert list(dataset.data_vars) == ["cube"]
         assert dataset["cube"].chunks[1][0] == 13
         np.testing.assert_array_equal(dataset["cube"].values, expected.values)
+
+
+def test_what_breaks_while_xarray_reads_is_said_of_the_file(tmp_path: Path) -> None:
+    path = WRITERS["EMIT in chunks"](tmp_path, COUNTS)
+    cubes = [xr.open_dataarray(path, engine=HsrejectBackend, chunks=c) for c in (None, {})]
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    for cube in cubes:
+        with pytest.raises(hr.errors.FileError, match=r"e\.nc"):
+            cube.load()
 
 
 def test_xarray_opens_what_is_named(tmp_path: Path) -> None:

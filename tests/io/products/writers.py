@@ -230,9 +230,13 @@ def write_enmap(
     return image, described
 
 
-def write_desis(folder: Path, counts: np.ndarray, offset: float = 0.0) -> tuple[Path, Path, Path]:
-    """Write a DESIS image, its header and its XML."""
+def write_desis(
+    folder: Path, counts: np.ndarray, offset: float = 0.0, quality: np.ndarray | None = None
+) -> tuple[Path, Path, Path]:
+    """Write a DESIS image, its header, its XML and its masks (band, y, x)."""
     stem = "DESIS-HSI-L2A-DT1203190212_025-20191203T021128-V0210-"
+    if quality is not None:
+        write_tiff(folder / f"{stem}QL_QUALITY-2.tif", quality.astype("uint8"))
     image = write_tiff(folder / f"{stem}SPECTRAL_IMAGE.tif", counts, interleave="pixel")
 
     def listed(values: Any) -> str:

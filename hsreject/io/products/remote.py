@@ -1,0 +1,196 @@
+"""Scenes by URL: https, http, s3 and GDAL's /vsi paths stand where the path of a file may stand.
+
+GDAL reads rasters by itself and asks only for the bytes it needs; fsspec does the same for HDF5 and
+NetCDF files. Credentials come from where both look for them: the environment, ~/.aws and ~/.netrc.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from os import PathLike, stat_result
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+from zlib import crc32
+
+from hsreject.errors import FileError
+from hsreject.files import existing
+
+_URL = re.compile(r"(https?|s3):/+", re.IGNORECASE)
+_GDAL = re.compile(r"/vsi(curl|s3)(?:_streaming)?/")
+_BLOCK = 2**18  # bytes that are asked for at least
+
+
+def as_path(given: str | PathLike[str]) -> Path:
+    """Return a path, one that reads from the network for a URL."""
+    text = str(given)
+    return RemotePath(text) if _URL.match(text) or text.startswith("/vsi") else Path(given)
+
+
+def existing_scene(given: str | PathLike[str]) -> Path:
+    """Return the path or the URL of a file that is there and may be read."""
+    path = as_path(given)
+    if not isinstance(path, RemotePath):
+        return existing(path)
+    path.check()
+    return path
+
+
+def gdal_name(path: Path) -> str:
+    """Return the name under which GDAL opens a file."""
+    return path.gdal_name if isinstance(path, RemotePath) else str(path.absolute())
+
+
+def exists(path: Path) -> bool:
+    """Tell whether a file is there; of a URL that is found out when it is opened."""
+    return isinstance(path, RemotePath) or path.exists()
+
+
+class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in each system
+    """A file on the network, as far as readers use a path: its name, its size, its bytes."""
+
+    remedy = "Check the connection, or download the file and open it from disk."
+
+    def __str__(self) -> str:
+        """Return the URL, whose slashes a path would lose."""
+        text = self.as_posix()
+        return text if text.startswith("/vsi") else _URL.sub(r"\1://", text, count=1)
+
+    def as_posix(self) -> str:
+        """Return what the path was made of, with single slashes."""
+        return str(super().__str__()).replace("\\", "/")
+
+    def __fspath__(self) -> str:
+        return str(self)
+
+    @property
+    def name(self) -> str:
+        """The last part, without a query."""
+        return str(super().name).partition("?")[0]
+
+    @property
+    def url(self) -> str:
+        """The address that fsspec understands."""
+        found = _GDAL.match(str(self))
+        if found is None:
+            return str(self)
+        rest = str(self)[found.end() :]
+        return f"s3://{rest}" if found[1] == "s3" else _URL.sub(r"\1://", rest, count=1)
+
+    @property
+    def only_by_gdal(self) -> bool:
+        """Whether nobody but GDAL can read it, such as a file inside of an archive."""
+        return self.url.startswith("/vsi")
+
+    @property
+    def gdal_name(self) -> str:
+        """The name under which GDAL reads it."""
+        if str(self).startswith("/vsi"):
+            return str(self)
+        return re.sub("^s3://", "/vsis3/", str(self)) if self.url[0] == "s" else f"/vsicurl/{self}"
+
+    def check(self) -> None:
+        """Raise unless the file is there, and its parts can be asked for."""
+        if self.only_by_gdal:
+            return
+        opened = self._asked(lambda files: files.open(self.url, "rb", cache_type="none"))
+        try:
+            opened.seek(1)
+            opened.read(1)
+        except ValueError:
+            raise FileError(
+                f"{self}: the server sends the file as a whole only, not in parts (byte ranges). "
+                "Download it and open it from disk."
+            ) from None
+        except Exception as error:
+            raise FileError(f"{self} cannot be read: {error}. {self.remedy}") from error
+
+    def open(self, *_args: Any, **_kwargs: Any) -> BufferedReader:
+        """Open it for reading bytes."""
+        if self.only_by_gdal:
+            raise FileError(f"{self} is read as GeoTIFF or VRT only. Unpack it for other formats.")
+        return _Stream(self)
+
+    def _asked(self, question: Callable[[Any], Any]) -> Any:
+        """Return what the file system says, or why it says nothing, in one line."""
+        try:
+            from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415
+
+            return question(url_to_fs(self.url)[0])
+        except ImportError as error:
+            raise FileError(
+                f"{self} cannot be opened ({error}). Install what reads URLs: "
+                "pip install 'hsreject[remote]'."
+            ) from error
+        except Exception as error:
+            # of a file that is not there, and of a server that is not there, fsspec says the same
+            status = getattr(error.__cause__, "status", 404 if error.__cause__ is None else None)
+            if isinstance(error, FileNotFoundError) and status == 404:
+                raise FileError(f"{self} does not exist. Check the address.") from None
+            said = str(error.__cause__ or error)
+            raise FileError(
+                f"{self} cannot be opened: {said.rstrip('.')}. {self.remedy}"
+            ) from error
+
+    def stat(self, **_kwargs: Any) -> stat_result:
+        """Return the size, and as time of change what the server says of the version."""
+        if self.only_by_gdal:
+            facts: dict[str, Any] = {}
+        else:
+            facts = self._asked(lambda files: files.info(self.url))
+        version = next((facts[key] for key in _VERSIONS if facts.get(key)), uuid4())
+        state: Any = SimpleNamespace(st_size=facts.get("size") or 0)
+        state.st_mtime_ns = crc32(str(version).encode())
+        return state  # type: ignore[no-any-return]
+
+    def read_bytes(self) -> bytes:
+        """Return all bytes."""
+        with self.open() as stream:
+            return stream.read()
+
+    def iterdir(self) -> Iterator[RemotePath]:
+        """Yield the files beside, where the server lists them."""
+        try:
+            yield from map(RemotePath, self._asked(lambda fs: fs.ls(self.url + "/", detail=False)))
+        except FileError as error:
+            raise FileError(
+                f"The files of the product in {self} cannot be listed. Download them into a folder."
+            ) from error
+
+    def exists(self, **_kwargs: Any) -> bool:
+        """Tell whether the server has it."""
+        return not self.only_by_gdal and bool(self._asked(lambda files: files.exists(self.url)))
+
+    is_file = exists
+
+    def is_dir(self, **_kwargs: Any) -> bool:
+        """Tell that it is not a folder."""
+        return False
+
+    is_symlink = is_fifo = is_char_device = is_dir
+
+    def absolute(self, **_kwargs: Any) -> RemotePath:
+        """Return itself: it is the same from everywhere."""
+        return self
+
+    resolve = absolute
+
+
+_VERSIONS = ("ETag", "etag", "LastModified", "Last-Modified", "last_modified", "mtime")
+
+
+class _Stream(BufferedReader):
+    """The bytes of a remote file; h5py takes what it is called for the name of the file."""
+
+    def __init__(self, path: RemotePath) -> None:
+        self._path = path
+        opened = path._asked(  # noqa: SLF001
+            lambda files: files.open(path.url, "rb", block_size=_BLOCK, cache_type="readahead")
+        )
+        super().__init__(opened, buffer_size=2**13)
+
+    def __repr__(self) -> str:
+        return str(self._path)

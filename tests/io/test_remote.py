@@ -1,0 +1,139 @@
+"""Scenes by URL, from a web server on the loopback address."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import hsreject as hr
+from hsreject.errors import FileError
+from hsreject.io.products.backend import HsrejectBackend
+from hsreject.io.products.remote import as_path
+from tests.cli.calling import call
+from tests.io.products.writers import reflectance, write_emit, write_enmap
+from tests.io.writers import random_cube, write_envi, write_with_gdal
+
+CUBE = random_cube("int16", (20, 256, 256))
+GLT = np.meshgrid(np.arange(1, 9), np.arange(1, 6), indexing="ij")
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """The address of a server of `tmp_path`."""
+    command = [sys.executable, "-m", "tests.io.web_server", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        process.kill()
+
+
+def bytes_sent(url: str) -> int:
+    with urlopen(f"{url}/sent") as answer:
+        return int(answer.read())
+
+
+def test_of_a_geotiff_only_a_part_is_read(tmp_path, url) -> None:
+    path = write_with_gdal(tmp_path / "scene.tif", CUBE, tiled=True, blockxsize=64, blockysize=64)
+    lazy = hr.open_scene(f"{url}/good/scene.tif", chunks={"y": 64, "x": 64})
+    np.testing.assert_array_equal(lazy[:, :64, :64].values, CUBE[:, :64, :64])
+    assert bytes_sent(url) < path.stat().st_size / 2
+    np.testing.assert_array_equal(hr.open_scene(f"/vsicurl/{url}/good/scene.tif").values, CUBE)
+
+
+def test_envi_by_url(tmp_path, url) -> None:
+    path = write_envi(tmp_path, CUBE, fields={"wavelength": "{" + ",".join(["500"] * 20) + "}"})
+    cube = hr.open_scene(f"{url}/good/{path.name}")
+    xr.testing.assert_identical(cube, hr.open_scene(path))
+    with pytest.raises(FileError, match="data file"):
+        hr.open_scene(f"{url}/good/{path.with_suffix('.hdr').name}")
+
+
+def test_a_product_by_url(tmp_path, url) -> None:
+    values = reflectance((40, 300, 100))
+    path = write_emit(tmp_path / "emit.nc", values, GLT, chunks=(30, 100, 40))
+    lazy = hr.open_scene(f"{url}/good/emit.nc", chunks={"y": 30})
+    np.testing.assert_array_equal(lazy[:, :30].values, values[:, :30])
+    assert bytes_sent(url) < path.stat().st_size / 2
+    np.testing.assert_array_equal(
+        xr.open_dataarray(f"{url}/good/emit.nc", engine=HsrejectBackend).values, values
+    )
+
+
+def test_maps_of_a_scene_by_url_follow_its_lookup_table(tmp_path, url) -> None:
+    write_emit(tmp_path / "emit.nc", reflectance((4, 8, 5)), GLT)
+    cubes = [hr.open_scene(place) for place in (tmp_path / "emit.nc", f"{url}/good/emit.nc")]
+    for number, cube in enumerate(cubes):
+        hr.write_map(cube[0], tmp_path / f"{number}.tif")
+    xr.testing.assert_equal(*(hr.open_scene(tmp_path / f"{n}.tif") for n in (0, 1)))
+
+
+def test_a_product_of_several_files_by_url(tmp_path, url) -> None:
+    image, _ = write_enmap(tmp_path, np.abs(CUBE[:6, :20, :20]))
+    cube = hr.open_scene(f"{url}/good/{image.name}")
+    np.testing.assert_array_equal(cube.values, hr.open_scene(image).values)
+
+
+def test_what_goes_wrong_is_one_sentence(tmp_path, url) -> None:
+    write_with_gdal(tmp_path / "scene.tif", CUBE)
+    write_emit(tmp_path / "emit.nc", reflectance((40, 100, 100)), chunks=(10, 100, 40))
+    with pytest.raises(FileError, match=f"{url}/good/nothing.tif does not exist"):
+        hr.open_scene(f"{url}/good/nothing.tif")
+    (tmp_path / "scene.mat").write_bytes(b"MATLAB")
+    with pytest.raises(FileError, match="from disk only"):
+        hr.open_scene(f"{url}/good/scene.mat")
+    for name in ("scene.tif", "emit.nc"):
+        with pytest.raises(FileError, match=f"{url}/broken/{name}.*download"):
+            hr.open_scene(f"{url}/broken/{name}")
+        with pytest.raises(FileError, match="byte ranges"):
+            hr.open_scene(f"{url}/whole/{name}")
+    with pytest.raises(FileError, match=r"127\.0\.0\.1:9/scene\.tif cannot be opened"):
+        hr.open_scene("http://127.0.0.1:9/scene.tif")
+
+
+def test_the_command_line(tmp_path, url, capsys) -> None:
+    write_with_gdal(tmp_path / "scene.tif", CUBE)
+    assert call("info", f"{url}/good/scene.tif") == 0
+    assert "256 rows x 256 columns x 20 bands" in capsys.readouterr().out
+    for name in ("good/nothing.tif", "broken/scene.tif", "whole/scene.tif"):
+        assert call("info", f"{url}/{name}") == 2
+        assert capsys.readouterr().err.startswith(f"hsreject: {url}/{name}")
+
+
+@pytest.mark.filterwarnings("ignore::hsreject.errors.GuessWarning")  # bands without wavelengths
+def test_scenes_are_mapped_by_url(tmp_path, url, capsys) -> None:
+    config = {
+        "scene": {"name": "synthetic", "rows": 32, "columns": 32},
+        "features": [{"name": "pca", "n_components": 5}],
+        "classifier": "lda",
+    }
+    hr.save_model(hr.train(config), tmp_path / "model.skops")
+    scene, _ = hr.synthetic_scene(rows=32, columns=32)
+    for name in ("a.tif", "b.tif"):
+        write_with_gdal(tmp_path / name, scene.values)
+    asked = ["map", f"{url}/good/a.tif?token=1", f"{url}/good/b.tif", f"{url}/good/missing.tif"]
+    asked += ["--model", str(tmp_path / "model.skops"), "--out", str(tmp_path / "out")]
+    asked += ["--fraction", "0.1", "--foreign", "allow", "--match-bands", "exact"]
+    assert call(*asked) == 1
+    told = capsys.readouterr().out
+    assert "2 of 3 scenes" in told
+    assert f"{url}/good/missing.tif: failed" in told
+    assert (tmp_path / "out" / "a" / "label.tif").exists()
+    assert call(*asked) == 1
+    assert capsys.readouterr().out.count("finished before") == 2
+    os.utime(tmp_path / "a.tif", (1, 1))  # it has changed
+    assert call(*asked) == 1
+    assert capsys.readouterr().out.count("finished before") == 1
+
+
+def test_a_url_is_a_path_that_keeps_its_slashes() -> None:
+    for url in ("https://host/a/b.tif", "s3://bucket/b.tif", "/vsis3/bucket/b.tif"):
+        path = as_path(Path(url))
+        assert str(path) == url
+        assert (path.name, path.stem, path.suffix) == ("b.tif", "b", ".tif")
+        assert str(path.with_name("b.hdr")) == url.replace("b.tif", "b.hdr")
+    assert type(as_path("folder/b.tif")) is type(Path())

@@ -1,0 +1,74 @@
+"""A web server on the loopback address: ``python -m tests.io.web_server FOLDER`` prints its port.
+
+The first part of an address says how it behaves: /good serves byte ranges, /whole none, /broken
+breaks off in the middle of a range. /sent tells how many bytes of files it has sent. It runs in a
+process of its own, because GDAL keeps all Python threads waiting while it waits for an answer.
+"""
+
+import sys
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import unquote, urlparse
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Answers as the first part of the address says."""
+
+    folder: ClassVar[Path]
+    sent: ClassVar[int] = 0
+
+    def do_GET(self) -> None:
+        _, how, name = (unquote(urlparse(self.path).path) + "/").split("/", 2)
+        path = self.folder / name.rstrip("/")
+        if how == "sent":
+            self._answer(200, str(Handler.sent).encode())
+        elif path.is_dir() and how == "good":
+            names = "".join(f'<a href="{entry.name}">-</a>' for entry in path.iterdir())
+            self._answer(200, names.encode())
+        elif path.is_file():
+            self._send_file(path, how)
+        else:
+            self._answer(404, b"")
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _send_file(self, path: Path, how: str) -> None:
+        whole = path.read_bytes()
+        headers = {
+            "ETag": f'"{path.stat().st_mtime_ns}"',
+            "Accept-Ranges": "none" if how == "whole" else "bytes",
+        }
+        first, _, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
+        if how == "whole" or not first:
+            self._answer(200, whole, headers=headers)
+            return
+        end = min(int(last or len(whole)) + 1, len(whole))
+        part = whole[int(first) : end]
+        headers["Content-Range"] = f"bytes {first}-{end - 1}/{len(whole)}"
+        cut = len(part) // 2 if how == "broken" and int(first) > 10_000 else len(part)
+        self._answer(206, part, headers=headers, cut=cut)
+        Handler.sent += cut
+
+    def _answer(
+        self, status: int, body: bytes, *, headers: dict[str, str] | None = None, cut: int = -1
+    ) -> None:
+        self.send_response(status)
+        for name, value in ({"Content-Length": str(len(body))} | (headers or {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body[:cut] if cut >= 0 else body)
+        self.close_connection = True
+
+    def log_message(self, *_args: object) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    Handler.folder = Path(sys.argv[1])
+    served = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    sys.stdout.write(f"{served.server_port}\n")
+    sys.stdout.flush()
+    served.serve_forever()
