@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.timing import Row
+from hsreject import __version__
 
 NAMES = sorted(
     path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
@@ -36,7 +37,7 @@ def run(name: str, console: Console) -> tuple[str, list[Row]]:
 
 def page(names: list[str], tables: list[tuple[str, list[Row]]]) -> str:
     """Return the tables as Markdown, with what they were measured on."""
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("hsreject", *PEERS))
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in PEERS)
     sections = [
         f"## {title}\n\n| what | measured | wanted |\n|---|---|---|\n"
         + "".join(f"| {row.what} | {row.measured} | {row.wanted} |\n" for row in rows)
@@ -44,10 +45,11 @@ def page(names: list[str], tables: list[tuple[str, list[Row]]]) -> str:
     ]
     return (
         f'# Benchmarks\n\nPrinted by `make bench ONLY="{" ".join(names)}" PAGE=docs/benchmarks.md` '
-        f"on {os.cpu_count()} cores ({platform.machine()}), with Python "
-        f"{platform.python_version()}, {versions}. Seconds are those of this machine; ratios are "
-        "measured in one run, in turns. `make bench` runs all of them, more than are shown here.\n"
-        "\n" + "\n".join(sections)
+        f"with hsreject {__version__} on Python {platform.python_version()}, {versions}. The "
+        f"machine ({os.cpu_count()} cores, {platform.machine()}) had a load of "
+        f"{os.getloadavg()[1]:.0f} meanwhile, so seconds are only as good as that; ratios are "
+        "measured in turns. `make bench` runs all benchmarks, more than are shown here.\n\n"
+        + "\n".join(sections)
     )
 
 
