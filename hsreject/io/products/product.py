@@ -255,11 +255,12 @@ class ProductPixels:
         shape = (bands.size, rows.size, columns.size)
         large = prod(shape) * self.dtype.itemsize > _LARGE
         block = _empty(shape, self.dtype, AXES if large else self.product.layers[0].axes)
-        across = slice(int(columns.min(initial=0)), int(columns.max(initial=-1)) + 1)
+        if block.size == 0:
+            return block[tuple(slice(None) if places.ndim else 0 for places in wanted)]
+        across = slice(int(columns.min()), int(columns.max()) + 1)
         inside = _as_slice(columns - across.start)
         # some rows at a time, so that little more than the result takes memory
-        cuts = self._cuts(rows, block[:, :1].nbytes)
-        for part in np.split(np.arange(rows.size), cuts) if block.size else ():
+        for part in np.split(np.arange(rows.size), self._cuts(rows, block[:, :1].nbytes)):
             down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
             read = self._read(bands, down, across)
             for row, place in zip(part, rows[part] - down.start, strict=True):
@@ -268,7 +269,7 @@ class ProductPixels:
 
     def _cuts(self, rows: NDArray[np.intp], row_size: int) -> NDArray[np.intp]:
         """Return where rows are cut: where stored chunks begin, or every 16 MB."""
-        step = max(_SLAB // max(row_size, 1), 1)
+        step = max(_SLAB // row_size, 1)
         stored = self.product.layers[0].chunks[1]
         return np.flatnonzero(np.diff(rows // (-(-step // stored) * stored))) + 1
 

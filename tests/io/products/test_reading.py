@@ -66,6 +66,17 @@ def test_lazy_and_eager_agree(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(lazy[2, :, 4].values, eager.values[2, :, 4])
 
 
+def test_only_the_stored_chunks_of_a_block_are_read(tmp_path: Path) -> None:
+    values = COUNTS / np.float32(1e4)
+    path = write_emit(tmp_path / "e.nc", values, chunks=(16, 10, 7), compression="gzip")
+    with h5py.File(path, "r+") as file:
+        file["reflectance"].id.write_direct_chunk((0, 0, 0), b"not deflated")
+    lazy = hr.open_scene(path, chunks={"y": 16, "x": 10})
+    np.testing.assert_array_equal(lazy[:, :16, 10:].values, values[:, :16, 10:])
+    with pytest.raises(hr.errors.FileError):
+        lazy[:, :16, :10].values  # noqa: B018 (reads)
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_pixels_are_read_when_they_are_needed(tmp_path: Path, name: str) -> None:
     """Pixels that change on disk after opening are seen: none had been read."""

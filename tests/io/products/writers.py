@@ -38,12 +38,14 @@ def write_emit(
     variable: str = "reflectance",
     good: Sequence[int] | None = None,
     chunks: tuple[int, int, int] | None = None,
+    compression: str | None = None,
     as_bytes: bool = False,
     in_micrometres: bool = False,
 ) -> Path:
     """Write EMIT L2A: (downtrack, crosstrack, bands); `glt` is (rows, columns) from 1."""
     with h5py.File(path, "w") as file:
-        data = file.create_dataset(variable, data=cube.transpose(1, 2, 0), chunks=chunks)
+        stored = cube.transpose(1, 2, 0)
+        data = file.create_dataset(variable, data=stored, chunks=chunks, compression=compression)
         data.attrs["_FillValue"] = np.array([FILL], dtype="float32")
         bands = file.create_group("sensor_band_parameters")
         centre = wavelengths(len(cube)) / (1000 if in_micrometres else 1)
