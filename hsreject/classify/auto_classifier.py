@@ -20,28 +20,25 @@ from hsreject.classify.candidates import (
     PIXELS,
     PROFILES,
     ChainOnScene,
-    Training,
     TwoExperts,
+    fit_chains,
+    held_out_scores,
+    training_of,
 )
 from hsreject.classify.pool import Pool
 from hsreject.classify.random_walker import HeldOut, node_map
 from hsreject.classify.temperature import floored_log
-from hsreject.errors import InputError
-from hsreject.features.chains import CHAINS, fit_chain
-from hsreject.features.pixels import located_samples, map_pixels, on_the_grid_of
+from hsreject.features.pixels import map_pixels, on_the_grid_of
 from hsreject.features.spectra import BandRequirements
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count
-from hsreject.sampling import deal_folds
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-N_COMPONENTS = 30
 NOVELTY_TIME = 30.0
 _LEAST_WEIGHT = 0.1  # of a chain among the chains at t = 0, to be tried any further
-_MOST_HELD_OUT = 500  # training pixels dealt into folds: bounds the time, and tells enough
 _NODES_AT_ONCE = 16_384
 
 
@@ -90,8 +87,6 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         The chain with the largest weight.
     pool_, pixel_pool_ : Pool
         The weights of all candidates, and of those that can be carried.
-    temperature_ : float
-        The last temperature of `pool_`.
     tried_ : Dataset over `candidate`
         What was tried: `chain`, `profile`, `brier_score` (held out, 0 to 2), `temperature` and
         `weight`; chains that were dropped early have weight 0.
@@ -125,7 +120,13 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         self.n_folds = n_folds
         self.seed = seed
 
-    def fit(self, cube: xr.DataArray, labels: xr.DataArray) -> Self:
+    def fit(
+        self,
+        cube: xr.DataArray,
+        labels: xr.DataArray,
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> Self:
         """Fit to a scene and its labelled pixels.
 
         Parameters
@@ -135,8 +136,35 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         labels : DataArray (y, x) of integers
             The training pixels, 0 where there is none. Names and colours of the classes are taken
             from its class table.
+        progress : callable, optional
+            Told how far the work is.
         """
-        self._fit(cube, labels, no_progress)
+        check_count("n_folds", self.n_folds, least=2)
+        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
+        labels = schema.check_labels(labels)
+        schema.check_same_grid(cube, labels, names=("cube", "labels"))
+        with one_blas_thread():
+            chains = fit_chains(
+                cube, labels, in_memory=self.spatial, n_folds=self.n_folds, seed=self.seed
+            )
+            chains = self._screened(chains, progress)
+            if self.spatial:
+                done = count(1)
+                for chain in chains.values():
+                    chain.look_around(
+                        lambda: progress("candidates", next(done), N_STEPS * len(chains))
+                    )
+            self._weigh(chains)
+            self.experts_ = {name: chain.expert(0.0, 0) for name, chain in chains.items()}
+        self.chains_ = {name: chain.steps for name, chain in chains.items()}
+        training = training_of(chains)
+        self.classes_ = training.classes
+        self.class_table_ = schema.class_table(labels).subset(self.classes_)
+        self.n_training_pixels_ = len(training.codes)
+        good = np.flatnonzero(schema.good_bands(cube))
+        self.band_requirements_ = BandRequirements.of(cube, good)
+        self.hsreject_version_ = __version__
+        self._work = (tokenize(cube.data), tokenize(labels.data), chains)
         return self
 
     def fit_predict_proba(
@@ -146,22 +174,8 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         *,
         progress: ProgressCallback = no_progress,
     ) -> xr.DataArray:
-        """Fit to a scene and return its class probabilities.
-
-        Parameters
-        ----------
-        cube, labels
-            As for :meth:`fit`.
-        progress : callable, optional
-            Told how far the work is.
-
-        Returns
-        -------
-        DataArray (category, y, x) of float32
-            As :meth:`predict_proba` of the same scene.
-        """
-        self._fit(cube, labels, progress)
-        return self.predict_proba(cube, progress=progress)
+        """Fit to a scene and return its probabilities: :meth:`fit`, then :meth:`predict_proba`."""
+        return self.fit(cube, labels, progress=progress).predict_proba(cube, progress=progress)
 
     def predict_proba(
         self,
@@ -227,7 +241,7 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             yield from model.held_out_proba(cube, labels, n_folds=n_folds, seed=seed)
             return
         chains: dict[str, ChainOnScene] = work[2]
-        training = next(iter(chains.values())).training
+        training = training_of(chains)
         for number in range(1, training.n_folds + 1):
             if self.spatial:
                 probability = self._map(chains, number, no_progress)
@@ -250,11 +264,6 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     def halo(self) -> int | None:
         """How many pixels around a pixel decide its probabilities; None: the whole scene does."""
         return None if self.spatial else 0
-
-    @property
-    def temperature_(self) -> float:
-        """The last temperature of the pool."""
-        return float(self.pool_.temperature_)
 
     @property
     def tried_(self) -> xr.Dataset:
@@ -280,85 +289,25 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         state.pop("_work", None)
         return state
 
-    def _fit(self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback) -> None:
-        check_count("n_folds", self.n_folds, least=2)
-        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
-        labels = schema.check_labels(labels)
-        schema.check_same_grid(cube, labels, names=("cube", "labels"))
-        with one_blas_thread():
-            chains = self._screened(self._chains(cube, labels), progress)
-            if self.spatial:
-                self._look_around(chains, progress)
-            self._weigh(chains)
-            self.experts_ = {name: chain.expert(0.0, 0) for name, chain in chains.items()}
-        self.chains_ = {name: chain.steps for name, chain in chains.items()}
-        training = next(iter(chains.values())).training
-        self.classes_ = training.classes
-        self.class_table_ = schema.class_table(labels).subset(self.classes_)
-        self.n_training_pixels_ = len(training.codes)
-        good = np.flatnonzero(schema.good_bands(cube))
-        self.band_requirements_ = BandRequirements.of(cube, good)
-        self.hsreject_version_ = __version__
-        self._work = (tokenize(cube.data), tokenize(labels.data), chains)
-
-    def _look_around(self, chains: Mapping[str, ChainOnScene], progress: ProgressCallback) -> None:
-        """Diffuse features and let walkers walk on every chain."""
-        steps = N_STEPS * len(chains)
-        done = count(1)
-        for chain in chains.values():
-            chain.look_around(lambda: progress("candidates", next(done), steps))
-
     def _weigh(self, chains: Mapping[str, ChainOnScene]) -> None:
         """Fit the pool of all candidates, and that of the candidates that can be carried."""
-        training = next(iter(chains.values())).training
+        training = training_of(chains)
         codes = training.codes[training.held_out]
-        held_out = {
-            f"{name} {profile}": chain.held_out_scores(PROFILES[profile])
-            for name, chain in chains.items()
-            for profile in (PROFILES if self.spatial else (PIXELS,))
-        }
+        held_out = held_out_scores(chains, PROFILES if self.spatial else (PIXELS,))
         carried = {name: scores for name, scores in held_out.items() if name.endswith(PIXELS)}
         self.pool_ = Pool(seed=self.seed).fit(held_out, codes)
         self.pixel_pool_ = Pool(seed=self.seed).fit(carried, codes)
         weights = np.reshape(self.pool_.weights_, (len(chains), -1)).sum(axis=1)
         self.best_chain_ = list(chains)[int(weights.argmax())]
 
-    def _chains(self, cube: xr.DataArray, labels: xr.DataArray) -> dict[str, ChainOnScene]:
-        """Return the chains that this scene allows, with the features of its training pixels."""
-        chains: dict[str, ChainOnScene] = {}
-        for name in CHAINS:
-            try:
-                steps, features = fit_chain(name, cube, N_COMPONENTS)
-            except InputError:  # a scene without noise has no MNF
-                if name != "mnf":
-                    raise
-                continue
-            if self.spatial:
-                features = features.compute()
-            samples, values, positions = located_samples(features, labels)
-            classes, codes = np.unique(values, return_inverse=True)
-            fold = deal_folds(values, self.n_folds, seed=self.seed, most=_MOST_HELD_OUT)
-            training = Training(classes, codes, positions, fold)
-            chains[name] = ChainOnScene(training, steps, features, {0.0: samples})
-        if not any(chain.samples[0.0].std(axis=0).any() for chain in chains.values()):
-            raise InputError(
-                "The training pixels cannot be told apart: all bands are constant over them. Check "
-                "that the cube holds the scene, and that its labels lie where it has data."
-            )
-        return chains
-
     def _screened(
         self, chains: dict[str, ChainOnScene], progress: ProgressCallback
     ) -> dict[str, ChainOnScene]:
         """Return the chains whose experts at t = 0 are worth a further look."""
         progress("screening", 0, 1)
-        held_out = {
-            f"{name} {PIXELS}": chain.held_out_scores(PROFILES[PIXELS])
-            for name, chain in chains.items()
-        }
-        training = next(iter(chains.values())).training
+        training = training_of(chains)
         codes = training.codes[training.held_out]
-        self.screen_ = Pool(seed=self.seed).fit(held_out, codes)
+        self.screen_ = Pool(seed=self.seed).fit(held_out_scores(chains, (PIXELS,)), codes)
         kept = self.screen_.weights_ >= _LEAST_WEIGHT
         progress("screening", 1, 1)
         return {name: chains[name] for name, keep in zip(list(chains), kept, strict=True) if keep}
@@ -377,13 +326,17 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     ) -> xr.DataArray:
         """Return the pooled probabilities of the fitted scene; number 1 + f is without fold f."""
         first = next(iter(chains.values()))
+        used: dict[str, list[str]] = {name: [] for name in chains}
+        for name, profile in map(str.split, self.pool_.names_in_use):
+            used[name].append(profile)
         pooled = np.empty((first.pixels.size, len(self.classes_)), dtype=np.float32)
         with one_blas_thread():
             for start in range(0, len(pooled), _NODES_AT_ONCE):
                 nodes = slice(start, start + _NODES_AT_ONCE)
                 scores = {
-                    f"{chain} {profile}": chains[chain].scores(PROFILES[profile], number, nodes)
-                    for chain, profile in map(str.split, self.pool_.names_in_use)
+                    f"{name} {profile}": values
+                    for name, chain in chains.items()
+                    for profile, values in chain.scores(used[name], number, nodes).items()
                 }
                 pooled[nodes] = self.pool_.combine(scores)
                 progress("classify", min(nodes.stop, len(pooled)), len(pooled))
@@ -418,12 +371,9 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             }
             return pool.combine(scores)
 
-        together = features[0].drop_vars(schema.BAND, errors="ignore")
-        if len(features) > 1:
-            parts = [array.drop_vars(schema.BAND, errors="ignore") for array in features]
-            together = xr.concat(parts, dim=schema.BAND)
+        bare = [array.drop_vars(schema.BAND, errors="ignore") for array in features]
         data = map_pixels(
-            together,
+            xr.concat(bare, dim=schema.BAND),
             pooled,
             n_outputs=len(self.classes_),
             dtype=np.float32,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,15 +15,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from hsreject.classify.random_walker import GRAPHS, scene_graphs, walk_graphs
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.classify.temperature import floored_log
+from hsreject.errors import InputError
+from hsreject.features.chains import CHAINS, fit_chain
 from hsreject.features.diffusion import CONTRAST, N_GUIDES, EdgeGraph, diffuse
+from hsreject.features.pixels import located_samples
+from hsreject.sampling import deal_folds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hsreject.features.transformer import SceneTransformer
 
+_N_COMPONENTS = 30
 _SPARSITY = 0.01
 _MOST_CENTERS = 200  # basis functions of the regression: bounds its time where pixels are many
+_MOST_HELD_OUT = 500  # training pixels dealt into folds: bounds the time, and tells enough
 
 
 @dataclass(frozen=True)
@@ -176,28 +183,78 @@ class ChainOnScene:
         scores = np.zeros((len(self.training.codes), len(self.training.classes)))
         for number in range(1, self.training.n_folds + 1):
             out = self.training.fold == number - 1
-            samples = {t: self.samples[t][out] for t in profile.times}
+            predicted = self._predicted({t: self.samples[t][out] for t in profile.times}, number)
             walkers = self.at_seeds[number, out] if profile.walkers else None
-            scores[out] = self._scores(profile, number, samples, walkers)
+            scores[out] = _scores(profile, predicted, walkers)
         return scores[self.training.held_out]
 
-    def scores(self, profile: Profile, number: int, nodes: slice) -> NDArray[np.float32]:
-        """Return the scores (node, category) of some pixels of the scene."""
-        features = {t: self.features[t][nodes] for t in profile.times}
-        walkers = (
-            self.walkers[number, nodes] if profile.walkers and self.walkers is not None else None
-        )
-        return self._scores(profile, number, features, walkers)
+    def scores(
+        self, names: Iterable[str], number: int, nodes: slice
+    ) -> dict[str, NDArray[np.float32]]:
+        """Return the scores (node, category) of some pixels of the scene, by name of profile."""
+        profiles = {name: PROFILES[name] for name in names}
+        times = {t for profile in profiles.values() for t in profile.times}
+        predicted = self._predicted({t: self.features[t][nodes] for t in times}, number)
+        scores = {}
+        for name, profile in profiles.items():
+            walkers = self.walkers[number, nodes] if profile.walkers else None
+            scores[name] = _scores(profile, predicted, walkers)
+        return scores
 
-    def _scores(
-        self,
-        profile: Profile,
-        number: int,
-        features: Mapping[float, NDArray[Any]],
-        walkers: NDArray[Any] | None,
-    ) -> NDArray[Any]:
-        mean = sum(self.expert(t, number).predict_proba(x) for t, x in features.items())
-        scores = profile.spectral * floored_log(mean / len(features))
-        if walkers is not None:
-            scores += profile.walkers * floored_log(walkers)
-        return np.asarray(scores)
+    def _predicted(
+        self, features: Mapping[float, NDArray[Any]], number: int
+    ) -> dict[float, NDArray[Any]]:
+        return {t: self.expert(t, number).predict_proba(x) for t, x in features.items()}
+
+
+def _scores(
+    profile: Profile, predicted: Mapping[float, NDArray[Any]], walkers: NDArray[Any] | None
+) -> NDArray[Any]:
+    """Return the scores of a profile from the experts' probabilities by t, and from walkers."""
+    mean = sum(predicted[t] for t in profile.times) / len(profile.times)
+    scores = profile.spectral * floored_log(mean)
+    if walkers is not None:
+        scores += profile.walkers * floored_log(walkers)
+    return np.asarray(scores)
+
+
+def fit_chains(
+    cube: xr.DataArray, labels: xr.DataArray, *, in_memory: bool, n_folds: int, seed: int
+) -> dict[str, ChainOnScene]:
+    """Return the chains that a scene allows, with the features of its training pixels."""
+    chains: dict[str, ChainOnScene] = {}
+    for name in CHAINS:
+        try:
+            steps, features = fit_chain(name, cube, _N_COMPONENTS)
+        except InputError:  # a scene without noise has no MNF
+            if name != "mnf":
+                raise
+            continue
+        if in_memory:
+            features = features.compute()
+        samples, values, positions = located_samples(features, labels)
+        classes, codes = np.unique(values, return_inverse=True)
+        fold = deal_folds(values, n_folds, seed=seed, most=_MOST_HELD_OUT)
+        training = Training(classes, codes, positions, fold)
+        chains[name] = ChainOnScene(training, steps, features, {0.0: samples})
+    if not any(chain.samples[0.0].std(axis=0).any() for chain in chains.values()):
+        raise InputError(
+            "The training pixels cannot be told apart: all bands are constant over them. Check "
+            "that the cube holds the scene, and that its labels lie where it has data."
+        )
+    return chains
+
+
+def training_of(chains: Mapping[str, ChainOnScene]) -> Training:
+    """Return the training pixels, which are the same for all chains."""
+    return next(iter(chains.values())).training
+
+
+def held_out_scores(
+    chains: Mapping[str, ChainOnScene], profiles: Iterable[str]
+) -> dict[str, NDArray[np.float64]]:
+    """Return the scores of left-out training pixels by chain and profile."""
+    return {
+        f"{name} {profile}": chain.held_out_scores(PROFILES[profile])
+        for (name, chain), profile in product(chains.items(), profiles)
+    }
