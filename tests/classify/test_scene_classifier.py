@@ -255,7 +255,7 @@ def test_same_bits_on_one_and_on_two_threads() -> None:
     found = []
     for n_threads in (1, 2):
         with threadpool_limits(n_threads):
-            assert {library["num_threads"] for library in threadpool_info()} == {n_threads}
+            assert max(library["num_threads"] for library in threadpool_info()) == n_threads
             found.append(digest())
     assert found[0] == found[1]
 
