@@ -27,6 +27,11 @@ lint: $(STAMP)
 docs: $(DOCS_STAMP)
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --jobs auto docs docs/_build/html
 
+# The picture of the README: the explorer of the demo in a browser.
+docs/indian_pines.png: out/demo/explorer.html
+	chromium --headless --no-sandbox --hide-scrollbars --window-size=1300,900 \
+		--virtual-time-budget=5000 --screenshot=$@ file://$(abspath $<)
+
 # Run the notebooks and store what they show; a test fails when that is stale.
 notebooks: $(STAMP)
 	$(BIN)/python -m tests.test_notebooks --write
