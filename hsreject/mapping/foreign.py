@@ -180,9 +180,9 @@ def sample_scene(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return features (sample, feature) and needed bands (sample, band) of pixels all over a scene.
 
-    The pixels are those with data in 4 by 4 windows of 16 by 16 pixels, evenly spaced. They are read
-    with the halo of the features around them, and pass through the features as one small scene;
-    features that look at the whole scene are made for the whole scene.
+    The pixels are those with data in 4 by 4 windows of 16 by 16 pixels, evenly spaced. They are
+    read with the halo of the features around them, and pass through the features as one small
+    scene; features that look at the whole scene are made for the whole scene.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # told once, when the scene is mapped
