@@ -96,7 +96,7 @@ def test_novelty_weighs_rank_and_p_value(confidence) -> None:
     rank = (rankdata(ranking.confidence.values[has_data]) - 1) / (has_data.sum() - 1)
     # 201 quantiles of 93 values, with lines between them: ranks to a fraction of a place
     np.testing.assert_allclose(
-        found.confidence.values[has_data], 0.4 * rank + 0.6 * of_label, atol=0.6 / has_data.sum()
+        found.confidence.values[has_data], 0.6 * rank + 0.4 * of_label, atol=0.6 / has_data.sum()
     )
     xr.testing.assert_identical(
         aware.operating_points(maps, reference), plain_points(aware, maps, reference)
