@@ -45,7 +45,7 @@ JOINT_LEVEL = 0.07
 
 There whole regions fall, known ones among them, so only pixels that hardly fit count. Lower levels
 told classes held out hardly better than none, higher ones cost too much accuracy, and the
-square root of the ratio costs and tells less (``make bench ONLY=rejection``).
+square root of the ratio costs and tells less, all on four draws with the pool of before.
 """
 
 
