@@ -37,7 +37,7 @@ from hsreject.threads import one_blas_thread
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NOVELTY_TIME = 30.0
+NOVELTY_TIME = 300.0
 _LEAST_WEIGHT = 0.1  # of a chain among the chains at t = 0, to be tried any further
 _NODES_AT_ONCE = 16_384
 
@@ -219,7 +219,7 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     ) -> xr.DataArray:
         """Return the features (band, y, x) of the chain with the largest weight.
 
-        They are diffused (t = 30) on the scene that was fitted, plain on others.
+        They are diffused (t = 300) on the scene that was fitted, plain on others.
         """
         chains = self._chains_on(cube)
         if chains is not None:

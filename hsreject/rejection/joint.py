@@ -97,10 +97,9 @@ class JointRejector(Rejector):
         Into how many equal classes rejection is divided; 1 is the paper's rule. On Indian Pines a
         solve with 4 takes a quarter fewer iterations and keeps more accuracy.
     novelty : bool
-        Whether pixels unlike the training pixels of their class fail more easily: where the p-value
-        of their likeliest class is below 0.07, their odds of failure are multiplied by 0.07 / p.
-        The maps must hold `class_p_value`. ``make bench ONLY=rejection`` prints
-        how well held-out classes are then told, and what it costs with nothing unknown.
+        Whether pixels unlike the training pixels of their class fail more easily: their odds of
+        failure are multiplied by 2 / (1 + p), with p the p-value of their likeliest class. The maps
+        must hold `class_p_value`. FIGURES
     n_workers : int, optional
         Solves that run at the same time in a sweep; by default one per core.
     store : str or Path, optional

@@ -39,11 +39,9 @@ class SequentialRejector(FieldRejector):
         probability), "maximum", "margin", "entropy", "posterior", or an object.
     novelty : bool
         Whether pixels unlike the training pixels of their class, such as those of classes that were
-        never trained on, are rejected earlier. The confidence is then 0.6 times its rank plus 0.4
-        times the p-value of the class of the label; the maps must hold `class_p_value`. For the
-        regression on Indian Pines the AUROC of classes held out rises from 0.61 to 0.74; what a
-        strong classifier gains is little, and it loses some tenths of a point of kept accuracy
-        with nothing unknown (``make bench ONLY=rejection``).
+        never trained on, are rejected earlier. The confidence is then 0.6 times the cube root of
+        its rank plus 0.4 times the p-value of the class of the label; the maps must hold
+        `class_p_value`. FIGURES
 
     Examples
     --------

@@ -188,10 +188,10 @@ def test_operating_points_keep_the_accuracy_of_their_own_labels() -> None:
 
 def test_novelty_multiplies_the_odds_of_failure() -> None:
     p_value = np.ones(LARGE.reference.shape)
-    p_value[5:9, 12:16] = 0.07 / 5  # there: odds times five
+    p_value[5:9, 12:16] = 1 / 19  # there: odds times 1.9
     rejector, maps = replace(JOINT, novelty=True), with_p_value(LARGE, p_value)
-    found = rejector.reject(maps, failure_probability=0.2)
-    odds = np.where(p_value < 1, 5, 1) * 0.2 / 0.8
+    found = rejector.reject(maps, failure_probability=0.3)
+    odds = np.where(p_value < 1, 1.9, 1) * 0.3 / 0.7
     expected = JOINT.reject(LARGE.probability, failure_probability=odds / (1 + odds))
     np.testing.assert_allclose(found.confidence, expected.confidence, atol=2e-3)  # float32 q
     assert found.rejected.values[6:8, 13:15].all()

@@ -48,7 +48,7 @@ def test_changes_in_a_narrow_interval_are_found() -> None:
 def test_the_objective_is_concave_with_the_rejected_mass_as_slope(
     rejection_classes, novelty, class_prior
 ) -> None:
-    maps = with_p_value(SMALL, np.random.default_rng(2).uniform(0.014, 0.07, SMALL.reference.shape))
+    maps = with_p_value(SMALL, np.random.default_rng(2).uniform(0.3, 1.0, SMALL.reference.shape))
     exact = {"tol": 1e-7, "max_iter": 20_000, "dtype": "float64"}
     context = replace(CONTEXT, class_prior=class_prior, **exact)
     rejector = hr.JointRejector(context, rejection_classes=rejection_classes, novelty=novelty)
