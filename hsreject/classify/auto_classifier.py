@@ -52,7 +52,10 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     - Three *chains* lead to 30 components: MNF, scaled bands, scaled spectra of unit length.
     - On each, *experts* (the mean of sparse regression and linear discriminant analysis) see the
       features at diffusion times t (:class:`~hsreject.Diffuse`): probabilities :math:`p_t`.
-    - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R.
+    - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R. What
+      holds them back is components that differ and, for the map, discriminants that do: directions
+      in which the training pixels of different classes lie apart. Left-out pixels are predicted
+      without discriminants, which would know them.
     - Three *profiles* combine them to scores
       :math:`z = a \log \overline{p_t} + b \log R`, every probability with a floor of .01 / K:
       *fields* (t = 3, 30, 300; a = .25, b = 1), *mixed* (t = 0, 3; a = 1, b = .5) and *pixels*

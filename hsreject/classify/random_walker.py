@@ -55,12 +55,12 @@ def node_map(
 
 
 def scene_graphs(
-    guides: xr.DataArray, graphs: Iterable[tuple[float, float]] = GRAPHS
+    *guides: xr.DataArray, graphs: Iterable[tuple[float, float]] = GRAPHS
 ) -> Iterator[EdgeGraph]:
-    """Yield an edge graph of the guides (band, y, x) per pair of contrast and smoothing."""
+    """Yield an edge graph of sets of guides (band, y, x) per pair of contrast and smoothing."""
     for contrast, sigma in graphs:
-        smooth = Smooth(sigma).fit_transform(guides).values if sigma else guides.values
-        yield EdgeGraph.of(smooth, contrast=contrast)
+        smooth = [Smooth(sigma).fit_transform(one) if sigma else one for one in guides]
+        yield EdgeGraph.of(*(one.values for one in smooth), contrast=contrast)
 
 
 def walk(
@@ -91,7 +91,7 @@ def walk(
     source = -(matrix[:, seeds[~dealt]] @ target[~dealt])
     at = (np.cumsum(free) - 1)[seeds[dealt]]
     inverse = _inverse_at(solve, at, len(source))
-    given = solve(source)[at] if not dealt.all() else np.zeros((len(at), target.shape[1]))
+    given = solve(source)[at] if 0 < len(at) < len(seeds) else np.zeros((len(at), target.shape[1]))
     fields = np.empty((n_fields, free.size, target.shape[1]), dtype=np.float32)
     for number, field in enumerate(fields):
         used = np.flatnonzero(fold[dealt] != number - 1)
@@ -303,7 +303,7 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         self.n_training_pixels_ = len(values)
         self.hsreject_version_ = __version__
         fields = walk_graphs(
-            scene_graphs(guides, self.graphs),
+            scene_graphs(guides, graphs=self.graphs),
             positions,
             np.eye(len(self.classes_))[codes],
             fold.ravel()[positions],

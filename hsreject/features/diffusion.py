@@ -42,35 +42,42 @@ class EdgeGraph:
     .. math:: w_{ij} = \exp(-c \, d_{ij}^2 / \overline{d^2}) + 10^{-6},
               \quad d_{ij}^2 = \|f_i - f_j\|^2
 
-    and the Laplacian is L = D - W. Nodes are numbered by nested dissection of the image: a factor
-    of L in this order stays sparse.
+    or, with several sets of guides, the mean of what each says; the Laplacian is L = D - W. Nodes
+    are numbered by nested dissection of the image: a factor of L in this order stays sparse.
     """
 
     pixels: NDArray[np.intp]  # (node,): positions in the flattened image
     laplacian: sparse.csr_array  # (node, node)
 
     @classmethod
-    def of(cls, guides: NDArray[Any], *, contrast: float) -> EdgeGraph:
-        """Return the graph of guides (band, y, x), in which NaN is no data."""
-        valid = np.isfinite(guides).all(axis=0)
+    def of(cls, *guides: NDArray[Any], contrast: float) -> EdgeGraph:
+        """Return the graph of one or more sets of guides (band, y, x), in which NaN is no data."""
+        valid = np.logical_and.reduce([np.isfinite(one).all(axis=0) for one in guides])
         pixels = data_pixels(valid)
         node = np.full(valid.size, -1)
         node[pixels] = np.arange(pixels.size)
         node = node.reshape(valid.shape)
-        ends, distances = [], []
+        ends = []
+        distances: list[list[NDArray[np.float64]]] = [[] for _ in guides]
         for first, second in (
             (np.s_[:, :-1], np.s_[:, 1:]),
             (np.s_[:-1, :], np.s_[1:, :]),
         ):
             joined = valid[first] & valid[second]
-            step = guides[:, *first][:, joined] - guides[:, *second][:, joined]
-            distances.append(np.einsum("ij,ij->j", step, step, dtype=np.float64))
             ends.append((node[first][joined], node[second][joined]))
+            for one, squared in zip(guides, distances, strict=True):
+                step = one[:, *first][:, joined] - one[:, *second][:, joined]
+                squared.append(np.einsum("ij,ij->j", step, step, dtype=np.float64))
         start, stop = (np.concatenate(side) for side in zip(*ends, strict=True))
-        squared = np.concatenate(distances)
-        mean = squared.mean() if squared.size else 0.0
-        weight = np.exp(-contrast * squared / (mean if mean > 0 else 1.0)) + _LEAST_WEIGHT
+        alike = [_likeness(np.concatenate(squared), contrast) for squared in distances]
+        weight = np.mean(alike, axis=0) + _LEAST_WEIGHT
         return cls(pixels, _laplacian(start, stop, weight, pixels.size))
+
+
+def _likeness(squared: NDArray[np.float64], contrast: float) -> NDArray[np.float64]:
+    mean = squared.mean() if squared.size else 0.0
+    likeness: NDArray[np.float64] = np.exp(-contrast * squared / (mean if mean > 0 else 1.0))
+    return likeness
 
 
 def _laplacian(
