@@ -64,7 +64,7 @@ def test_leaving_out_a_fold_is_walking_without_its_seeds() -> None:
     seeds = rng.choice(144, 9, replace=False)
     target = np.eye(3)[np.arange(9) % 3]
     fold = np.array([0, 0, 1, 1, -1, -1, 1, 0, -1])
-    fields = walk(graph.laplacian, seeds, target, fold)
+    fields = np.stack(list(walk(graph.laplacian, seeds, target, fold)))
     assert fields.shape == (3, 144, 3)
     for number, kept in enumerate([fold > -2, fold != 0, fold != 1]):
         (expected,) = walk(graph.laplacian, seeds[kept], target[kept], np.full(kept.sum(), -1))
