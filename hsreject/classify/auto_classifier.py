@@ -102,9 +102,11 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     Notes
     -----
-    With `spatial` all of a scene is held in memory at once, in about 3 kB per pixel for 16 classes
-    beside the scene itself: half of it the factor of one graph at a time, the rest components and
-    fields. With ``spatial=False`` a scene opened lazily is read chunk by chunk.
+    With `spatial` all of a scene is held in memory at once, in just under 3 kB per pixel for 16
+    classes beside the scene itself: a third of it the factor of one graph at a time, the rest
+    components and fields. Time grows a little faster than the pixels. For 16 classes and 50 bands,
+    500 x 500 pixels take 21 s of one core and 1.0 GB, 1000 x 1000 take 97 s and 3.2 GB. With
+    ``spatial=False`` a scene opened lazily is read chunk by chunk.
 
     Examples
     --------
