@@ -52,7 +52,10 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     - Three *chains* lead to 30 components: MNF, scaled bands, scaled spectra of unit length.
     - On each, *experts* (the mean of sparse regression and linear discriminant analysis) see the
       features at diffusion times t (:class:`~hsreject.Diffuse`): probabilities :math:`p_t`.
-    - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R.
+    - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R. What
+      holds them back is components that differ and, for the map, discriminants that do: directions
+      in which the training pixels of different classes lie apart. Left-out pixels are predicted
+      without discriminants, which would know them.
     - Three *profiles* combine them to scores
       :math:`z = a \log \overline{p_t} + b \log R`, every probability with a floor of .01 / K:
       *fields* (t = 3, 30, 300; a = .25, b = 1), *mixed* (t = 0, 3; a = 1, b = .5) and *pixels*
@@ -99,9 +102,11 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     Notes
     -----
-    With `spatial` all of a scene is held in memory at once, in about 3 kB per pixel for 16 classes
-    beside the scene itself: half of it the factor of one graph at a time, the rest components and
-    fields. With ``spatial=False`` a scene opened lazily is read chunk by chunk.
+    With `spatial` all of a scene is held in memory at once, in just under 3 kB per pixel for 16
+    classes beside the scene itself: a third of it the factor of one graph at a time, the rest
+    components and fields. Time grows a little faster than the pixels. For 16 classes and 50 bands,
+    500 x 500 pixels take 21 s of one core and 1.0 GB, 1000 x 1000 take 97 s and 3.2 GB. With
+    ``spatial=False`` a scene opened lazily is read chunk by chunk.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _N_COMPONENTS = 30
 _SPARSITY = 0.01
 _MOST_CENTERS = 200  # basis functions of the regression: bounds its time where pixels are many
+_N_DISCRIMINANTS = 5
+_NEGLIGIBLE_SPREAD = 1e-6  # of class means along a direction, to the largest: rounding errors
 _MOST_HELD_OUT = 500  # training pixels dealt into folds: bounds the time, and tells enough
 
 
@@ -50,7 +52,7 @@ PROFILES = {
 
 
 TIMES = tuple(sorted({t for profile in PROFILES.values() for t in profile.times}))
-N_STEPS = len(TIMES) + len(GRAPHS)
+N_STEPS = len(TIMES) + 3 * len(GRAPHS) - 1
 """How often `ChainOnScene.look_around` reports progress."""
 
 
@@ -68,12 +70,25 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
         n_centers = _MOST_CENTERS if len(X) > _MOST_CENTERS else None
         self.regression_ = SparseMultinomialRegression(_SPARSITY, n_centers=n_centers).fit(X, y)
         groups = [X[codes == code] for code in range(len(self.classes_))]
-        means = np.stack([group.mean(axis=0) for group in groups])
+        means = self.means_ = np.stack([group.mean(axis=0) for group in groups])
         spreads = [shrunken_covariance(group) for group in groups if len(group) > 1]
         covariance = np.mean(spreads, axis=0) if spreads else np.eye(X.shape[1])
         self.coef_ = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
         self.intercept_ = -0.5 * np.einsum("kj,jk->k", means, self.coef_)
         return self
+
+    def discriminants(self, most: int) -> NDArray[np.float64]:
+        """Return directions (feature, direction) that tell the classes apart, the best first.
+
+        They are Fisher's: in units of the deviation within classes, their means differ most. There
+        are fewer than `most` if the means of the classes span fewer.
+        """
+        coef = self.coef_ - self.coef_.mean(axis=1, keepdims=True)
+        spread, axes = np.linalg.eigh((self.means_ - self.means_.mean(axis=0)) @ coef)
+        best = np.argsort(spread)[::-1][:most]
+        best = best[spread[best] > _NEGLIGIBLE_SPREAD * max(spread[-1], 0)]
+        directions: NDArray[np.float64] = coef @ axes[:, best] / np.sqrt(spread[best])
+        return directions
 
     def predict_proba(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return the probabilities (n_samples, n_classes), in the precision of the samples."""
@@ -153,14 +168,34 @@ class ChainOnScene:
             self.features[t] = np.ascontiguousarray(diffuse(graph, plain, t))
             self.samples[t] = self.features[t][seeds].astype(np.float64)
             progress()
-        self.walkers = walk_graphs(
-            scene_graphs(guides),
+        self.walkers = self._walk(scene_graphs(guides), self.training.fold, progress)
+        # The discriminants know all training pixels: they guide the map's walkers, not the folds'.
+        graphs = chain(
+            scene_graphs(guides, *self._discriminants()), scene_graphs(guides, graphs=GRAPHS[1:])
+        )
+        never = np.full_like(self.training.fold, -1)
+        self.walkers[0] = self._walk(graphs, never, progress)[0]
+        self.at_seeds = self.walkers[:, seeds]
+
+    def _walk(
+        self, graphs: Iterable[EdgeGraph], fold: NDArray[np.intp], progress: Callable[[], object]
+    ) -> NDArray[np.float32]:
+        """Return where walkers end on these graphs, (number, node, category)."""
+        return walk_graphs(
+            graphs,
             self.training.positions,
             np.eye(len(self.training.classes))[self.training.codes],
-            self.training.fold,
+            fold,
             progress=lambda _done: progress(),
         )
-        self.at_seeds = self.walkers[:, seeds]
+
+    def _discriminants(self) -> list[xr.DataArray]:
+        """Return guides (band, y, x) that change where the class does; none if no class differs."""
+        directions = self.expert(0.0, 0).discriminants(_N_DISCRIMINANTS).astype(np.float32)
+        if not directions.size:
+            return []
+        guides = self.scene[: directions.shape[1]]
+        return [guides.copy(data=np.tensordot(directions.T, self.scene.values, axes=1))]
 
     def features_at(self, t: float) -> xr.DataArray:
         """Return the diffused features as a scene (band, y, x)."""

@@ -33,6 +33,7 @@ GRAPHS = ((3.0, 0.0), (10.0, 1.0))
 LEAK = 1e-4
 
 _COLUMNS_AT_ONCE = 32  # right-hand sides solved together: bounds the memory
+_LEAST_SINGLE = 1e-5  # leak from which single precision will do: at 1e-4 it errs by 5e-5
 
 
 HeldOut = tuple[xr.DataArray, "NDArray[np.bool_]"]
@@ -55,12 +56,12 @@ def node_map(
 
 
 def scene_graphs(
-    guides: xr.DataArray, graphs: Iterable[tuple[float, float]] = GRAPHS
+    *guides: xr.DataArray, graphs: Iterable[tuple[float, float]] = GRAPHS
 ) -> Iterator[EdgeGraph]:
-    """Yield an edge graph of the guides (band, y, x) per pair of contrast and smoothing."""
+    """Yield an edge graph of sets of guides (band, y, x) per pair of contrast and smoothing."""
     for contrast, sigma in graphs:
-        smooth = Smooth(sigma).fit_transform(guides).values if sigma else guides.values
-        yield EdgeGraph.of(smooth, contrast=contrast)
+        smooth = [Smooth(sigma).fit_transform(one) if sigma else one for one in guides]
+        yield EdgeGraph.of(*(one.values for one in smooth), contrast=contrast)
 
 
 def walk(
@@ -70,8 +71,8 @@ def walk(
     fold: NDArray[np.intp],
     *,
     leak: float = LEAK,
-) -> NDArray[np.float32]:
-    """Return which class's seed a walker from each node meets first, (1 + n_folds, node, category).
+) -> Iterator[NDArray[np.float32]]:
+    """Yield which class's seed a walker from each node meets first, fields (node, category).
 
     The first field walks to all seeds, field 1 + f to those outside fold f. `target` (seed,
     category) holds the classes of the seeds, `fold` their folds, -1 for a seed that is always kept.
@@ -83,25 +84,25 @@ def walk(
     dense system.
     """
     dealt = fold >= 0
-    n_fields = int(fold.max(initial=-1)) + 2
     free = np.ones(laplacian.shape[0], dtype=bool)
     free[seeds[~dealt]] = False
-    matrix = sparse.csr_array(laplacian + leak * sparse.eye_array(free.size))[free]
+    precision = np.float32 if leak >= _LEAST_SINGLE else np.float64
+    matrix = (laplacian + leak * sparse.eye_array(free.size)).astype(precision).tocsr()[free]
     solve = linear_solver(matrix[:, free])
-    source = -(matrix[:, seeds[~dealt]] @ target[~dealt])
+    source = -(matrix[:, seeds[~dealt]] @ target[~dealt].astype(precision))
     at = (np.cumsum(free) - 1)[seeds[dealt]]
     inverse = _inverse_at(solve, at, len(source))
-    given = solve(source)[at] if not dealt.all() else np.zeros((len(at), target.shape[1]))
-    fields = np.empty((n_fields, free.size, target.shape[1]), dtype=np.float32)
-    for number, field in enumerate(fields):
-        used = np.flatnonzero(fold[dealt] != number - 1)
+    given = solve(source)[at] if 0 < len(at) < len(seeds) else np.zeros((len(at), target.shape[1]))
+    for left_out in range(-1, fold.max(initial=-1) + 1):
+        used = np.flatnonzero(fold[dealt] != left_out)
         charge = np.linalg.solve(inverse[np.ix_(used, used)], (target[dealt] - given)[used])
         sides = source.copy()
         sides[at[used]] += charge
+        field = np.empty((free.size, target.shape[1]), dtype=np.float32)
         field[free] = solve(sides)
         field[seeds[~dealt]] = target[~dealt]
         _share_rest(field)
-    return fields
+        yield field
 
 
 def _inverse_at(solve: Solver, at: NDArray[np.intp], count: int) -> NDArray[np.float64]:
@@ -109,7 +110,7 @@ def _inverse_at(solve: Solver, at: NDArray[np.intp], count: int) -> NDArray[np.f
     inverse = np.empty((len(at), len(at)))
     for first in range(0, len(at), _COLUMNS_AT_ONCE):
         some = at[first : first + _COLUMNS_AT_ONCE]
-        unit = np.zeros((count, len(some)), order="F")
+        unit = np.zeros((count, len(some)), dtype=np.float32, order="F")
         unit[some, np.arange(len(some))] = 1.0
         inverse[:, first : first + len(some)] = solve(unit)[at]
     return inverse
@@ -131,16 +132,24 @@ def walk_graphs(
     leak: float = LEAK,
     progress: Callable[[int], object],
 ) -> NDArray[np.float32]:
-    """Return the mean over graphs of :func:`walk` from seeds at these positions of the image."""
-    total: Any = 0
+    """Return the mean over graphs of :func:`walk` from seeds at these positions of the image.
+
+    All of its fields in one array (1 + n_folds, node, category).
+    """
+    total = np.empty(0, dtype=np.float32)
     for done, graph in enumerate(graphs, start=1):
         node = np.empty(graph.pixels.max() + 1, dtype=np.intp)
         node[graph.pixels] = np.arange(graph.pixels.size)
+        if not total.size:
+            shape = (fold.max(initial=-1) + 2, graph.pixels.size, target.shape[1])
+            total = np.zeros(shape, dtype=np.float32)
         with one_blas_thread():
-            total = total + walk(graph.laplacian, node[positions], target, fold, leak=leak)
+            fields = walk(graph.laplacian, node[positions], target, fold, leak=leak)
+            for number, field in enumerate(fields):
+                total[number] += field
         progress(done)
     total /= done
-    return np.asarray(total)
+    return total
 
 
 class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -303,7 +312,7 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         self.n_training_pixels_ = len(values)
         self.hsreject_version_ = __version__
         fields = walk_graphs(
-            scene_graphs(guides, self.graphs),
+            scene_graphs(guides, graphs=self.graphs),
             positions,
             np.eye(len(self.classes_))[codes],
             fold.ravel()[positions],

@@ -25,11 +25,11 @@ CONTRAST = 3.0
 N_GUIDES = 10
 
 _LEAST_WEIGHT = 1e-6  # across the sharpest edge: keeps every region of pixels connected
-_LARGEST_FACTORISED = 4_000_000  # pixels: the factor of one graph takes about 5 GB
+_LARGEST_FACTORISED = 4_000_000  # pixels: the factor of one graph takes about 4 GB
 _LEAF = 24  # pixels of a rectangle that is not dissected any further
 _RELATIVE_RESIDUAL = 1e-5  # of conjugate gradients: far below what a probability shows
 
-Solver = Callable[["NDArray[np.float64]"], "NDArray[np.float64]"]
+Solver = Callable[["NDArray[Any]"], "NDArray[Any]"]
 """A function from right-hand sides (node, column) to the solutions of a linear system."""
 
 
@@ -42,35 +42,42 @@ class EdgeGraph:
     .. math:: w_{ij} = \exp(-c \, d_{ij}^2 / \overline{d^2}) + 10^{-6},
               \quad d_{ij}^2 = \|f_i - f_j\|^2
 
-    and the Laplacian is L = D - W. Nodes are numbered by nested dissection of the image: a factor
-    of L in this order stays sparse.
+    or, with several sets of guides, the mean of what each says; the Laplacian is L = D - W. Nodes
+    are numbered by nested dissection of the image: a factor of L in this order stays sparse.
     """
 
     pixels: NDArray[np.intp]  # (node,): positions in the flattened image
     laplacian: sparse.csr_array  # (node, node)
 
     @classmethod
-    def of(cls, guides: NDArray[Any], *, contrast: float) -> EdgeGraph:
-        """Return the graph of guides (band, y, x), in which NaN is no data."""
-        valid = np.isfinite(guides).all(axis=0)
+    def of(cls, *guides: NDArray[Any], contrast: float) -> EdgeGraph:
+        """Return the graph of one or more sets of guides (band, y, x), in which NaN is no data."""
+        valid = np.logical_and.reduce([np.isfinite(one).all(axis=0) for one in guides])
         pixels = data_pixels(valid)
         node = np.full(valid.size, -1)
         node[pixels] = np.arange(pixels.size)
         node = node.reshape(valid.shape)
-        ends, distances = [], []
+        ends = []
+        distances: list[list[NDArray[np.float64]]] = [[] for _ in guides]
         for first, second in (
             (np.s_[:, :-1], np.s_[:, 1:]),
             (np.s_[:-1, :], np.s_[1:, :]),
         ):
             joined = valid[first] & valid[second]
-            step = guides[:, *first][:, joined] - guides[:, *second][:, joined]
-            distances.append(np.einsum("ij,ij->j", step, step, dtype=np.float64))
             ends.append((node[first][joined], node[second][joined]))
+            for one, squared in zip(guides, distances, strict=True):
+                step = one[:, *first][:, joined] - one[:, *second][:, joined]
+                squared.append(np.einsum("ij,ij->j", step, step, dtype=np.float64))
         start, stop = (np.concatenate(side) for side in zip(*ends, strict=True))
-        squared = np.concatenate(distances)
-        mean = squared.mean() if squared.size else 0.0
-        weight = np.exp(-contrast * squared / (mean if mean > 0 else 1.0)) + _LEAST_WEIGHT
+        alike = [_likeness(np.concatenate(squared), contrast) for squared in distances]
+        weight = np.mean(alike, axis=0) + _LEAST_WEIGHT
         return cls(pixels, _laplacian(start, stop, weight, pixels.size))
+
+
+def _likeness(squared: NDArray[np.float64], contrast: float) -> NDArray[np.float64]:
+    mean = squared.mean() if squared.size else 0.0
+    likeness: NDArray[np.float64] = np.exp(-contrast * squared / (mean if mean > 0 else 1.0))
+    return likeness
 
 
 def _laplacian(
@@ -113,9 +120,10 @@ def dissection_order(n_rows: int, n_columns: int) -> NDArray[np.intp]:
 def linear_solver(matrix: sparse.csr_array) -> Solver:
     """Return the solver of a system M x = b, M symmetric, positive definite, in dissection order.
 
-    Up to four million nodes M is factorised, in 0.7 to 1.3 kB per node; beyond, conjugate gradients
-    with an algebraic multigrid preconditioner solve one column after the other. They need less
-    memory and, edges being sharp, a hundred iterations: a factor is faster wherever it fits.
+    Solutions have the precision of M. Up to four million nodes M is factorised, in single precision
+    in 0.7 to 0.9 kB per node; beyond, conjugate gradients with an algebraic multigrid
+    preconditioner solve one column after the other. They need a third of the memory but, edges
+    being sharp, a hundred iterations: a million nodes take 4 s per column, and 0.06 s by a factor.
     """
     if matrix.shape[0] <= _LARGEST_FACTORISED:
         factor = splu(
@@ -124,28 +132,28 @@ def linear_solver(matrix: sparse.csr_array) -> Solver:
             diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
         )
-        solve: Solver = factor.solve
-        return solve
+        return lambda sides: factor.solve(sides.astype(matrix.dtype, order="F", copy=False))
     return _multigrid(matrix)
 
 
 def _multigrid(matrix: sparse.csr_array) -> Solver:
     import pyamg  # noqa: PLC0415  # slow to import, rarely used
 
+    double = sparse.csr_matrix(matrix, dtype=np.float64)
     hierarchy = pyamg.smoothed_aggregation_solver(
-        sparse.csr_matrix(matrix),
+        double,
         strength=("symmetric", {"theta": 0.08}),  # aggregates that stay within sharp edges
         max_coarse=500,
         coarse_solver="splu",
     )
     preconditioner: LinearOperator = hierarchy.aspreconditioner(cycle="V")
 
-    def solve(sides: NDArray[np.float64]) -> NDArray[np.float64]:
+    def solve(sides: NDArray[Any]) -> NDArray[Any]:
         columns = [
-            cg(matrix, side, rtol=_RELATIVE_RESIDUAL, maxiter=200, M=preconditioner)[0]
-            for side in sides.T
+            cg(double, side, rtol=_RELATIVE_RESIDUAL, maxiter=200, M=preconditioner)[0]
+            for side in sides.T.astype(np.float64)
         ]
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1, dtype=matrix.dtype)
 
     return solve
 
@@ -155,7 +163,7 @@ def diffuse(graph: EdgeGraph, features: NDArray[Any], t: float) -> NDArray[Any]:
     if t == 0:
         return features
     system = sparse.csr_array(sparse.eye_array(graph.pixels.size) + t * graph.laplacian)
-    return linear_solver(system)(features.astype(np.float64)).astype(features.dtype)
+    return linear_solver(system.astype(features.dtype))(features)
 
 
 class Diffuse(SceneTransformer):

@@ -7,7 +7,7 @@ from skimage.segmentation import random_walker
 
 import hsreject as hr
 from hsreject import schema
-from hsreject.classify.random_walker import walk
+from hsreject.classify.random_walker import LEAK, walk
 from hsreject.errors import InputError
 from hsreject.features.diffusion import EdgeGraph
 
@@ -64,11 +64,28 @@ def test_leaving_out_a_fold_is_walking_without_its_seeds() -> None:
     seeds = rng.choice(144, 9, replace=False)
     target = np.eye(3)[np.arange(9) % 3]
     fold = np.array([0, 0, 1, 1, -1, -1, 1, 0, -1])
-    fields = walk(graph.laplacian, seeds, target, fold)
+    fields = np.stack(list(walk(graph.laplacian, seeds, target, fold)))
     assert fields.shape == (3, 144, 3)
     for number, kept in enumerate([fold > -2, fold != 0, fold != 1]):
         (expected,) = walk(graph.laplacian, seeds[kept], target[kept], np.full(kept.sum(), -1))
         np.testing.assert_allclose(fields[number], expected, atol=1e-4)
+
+
+def test_single_precision_will_do() -> None:
+    """It errs most where walkers hardly give up and edges are sharp."""
+    rng = np.random.default_rng(4)
+    graph = EdgeGraph.of(rng.normal(size=(1, 30, 30)), contrast=10.0)
+    seeds = rng.choice(900, 12, replace=False)
+    target = np.eye(3)[np.arange(12) % 3]
+    fold = np.arange(12) % 4
+    system = graph.laplacian.toarray() + LEAK * np.eye(900)
+    for number, found in enumerate(walk(graph.laplacian, seeds, target, fold)):
+        kept = fold != number - 1
+        free = np.setdiff1d(np.arange(900), seeds[kept])
+        sides = system[np.ix_(free, seeds[kept])] @ target[kept]
+        met = np.linalg.solve(system[np.ix_(free, free)], -sides)
+        met += (1 - met.sum(axis=1, keepdims=True)) / 3
+        np.testing.assert_allclose(found[free], met, atol=1e-4)
 
 
 def test_regions_without_a_seed_do_not_know() -> None:

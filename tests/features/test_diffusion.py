@@ -61,6 +61,16 @@ def test_sums_are_kept_and_long_times_level_out(cube) -> None:
     )
 
 
+def test_several_sets_of_guides_share_the_edges() -> None:
+    first, second = np.random.default_rng(2).normal(size=(2, 3, 6, 5))
+    second[0, 2, 2] = np.nan
+    first[:, 2, 2] = np.nan
+    alone = [EdgeGraph.of(one, contrast=2.0).laplacian for one in (first, second)]
+    both = EdgeGraph.of(first, 1000 * second, contrast=2.0).laplacian
+    assert both.shape == (29, 29)
+    np.testing.assert_allclose(both.toarray(), (alone[0] + alone[1]).toarray() / 2, atol=1e-12)
+
+
 def test_multigrid_agrees_with_the_factor(monkeypatch) -> None:
     guides = np.random.default_rng(0).normal(size=(2, 40, 30))
     graph = EdgeGraph.of(guides, contrast=3.0)
