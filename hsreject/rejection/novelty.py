@@ -310,7 +310,7 @@ def with_novelty(
 
 
 def known_weight(evidence: Evidence) -> NDArray[np.float32]:
-    """Return (1 + p) / 2 (y, x), by which the classes of a pixel are less likely in joint rejection.
+    """Return (1 + p) / 2 (y, x), by which the classes of a pixel are less likely in the joint rule.
 
     Half hangs on the fit. All p-values count: with the low ones alone (ratio p / 0.07, up to 1) the
     AUROC of classes held out rose by 0.01 instead of 0.07 (Indian Pines, pool, four draws).
