@@ -6,6 +6,7 @@ GDAL reads ENVI files, GeoTIFFs and their kin through rasterio and rioxarray. A 
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid, crs_name, quiet_without_place
-from hsreject.io.products.remote import RemotePath, gdal_name
+from hsreject.io.products.remote import RemotePath, as_path, gdal_name
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
+# How many bytes of pixels come out of one byte at most: of one bit each, or by the codec of a TIFF.
+_UNPACKED = {"": 8, "PACKBITS": 512, "DEFLATE": 8256, "LZW": 11_200}
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
@@ -240,17 +243,54 @@ def _check_claims(dataset: Any, source: RasterSource) -> None:
     if dataset.driver == "ENVI":
         envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
     if dataset.driver == "GTiff":
-        length = source.path.stat().st_size
-        row, column = (
-            -(-n // size) - 1
-            for n, size in zip(dataset.shape, dataset.block_shapes[-1], strict=True)
+        _check_tiff(dataset, source.path)
+    if source.driver == "VRT":
+        _check_virtual(dataset, source.path)
+
+
+def _check_tiff(dataset: Any, path: Path) -> None:
+    """Raise if a TIFF is shorter than it says, or too short for its pixels however well packed."""
+    length = path.stat().st_size
+    if not length:  # unknown, inside of an archive
+        return
+    shape = dataset.block_shapes[-1]
+    rows, columns = (-(-n // size) for n, size in zip(dataset.shape, shape, strict=True))
+    corners = ((0, 0, 1), (columns - 1, rows - 1, dataset.count))
+    first, last = (
+        int(dataset.get_tag_item(f"BLOCK_OFFSET_{x}_{y}", "TIFF", bidx=band) or 0)  # 0: left out
+        for x, y, band in corners
+    )
+    if last >= length:
+        raise FileError(
+            f"{path} is cut short: its last pixels are said to begin at byte {last}, but it has "
+            f"only {length} bytes. Copy it again."
         )
-        last = dataset.get_tag_item(f"BLOCK_OFFSET_{column}_{row}", "TIFF", bidx=dataset.count)
-        if last is not None and int(last) >= length:
-            raise FileError(
-                f"{source.path} is cut short: its last pixels are said to begin at byte {last}, "
-                f"but it has only {length} bytes. Copy it again."
-            )
+    structure = dataset.tags(ns="IMAGE_STRUCTURE")
+    together = dataset.count if structure.get("INTERLEAVE") == "PIXEL" else 1
+    block = math.prod(shape) * together * np.dtype(dataset.dtypes[0]).itemsize
+    n_blocks = rows * columns * dataset.count // together
+    most = _UNPACKED.get(structure.get("COMPRESSION", ""), math.inf) * length
+    # blocks may be left out, but their list, of 4 bytes or more for each, may not
+    sparse = 4 * n_blocks <= length
+    if (block > most and (first or last)) or (n_blocks * block > most and not sparse):
+        raise FileError(
+            f"{path} is damaged: it claims {n_blocks * block} bytes of pixels, which its {length} "
+            "bytes cannot hold. Copy it again."
+        )
+
+
+def _check_virtual(dataset: Any, path: Path) -> None:
+    """Raise if a virtual raster claims far more pixels than the files that it names can hold."""
+    parts = [as_path(name) for name in dataset.files[1:]]
+    if not parts or any(isinstance(part, RemotePath) for part in parts):
+        return
+    length = sum(part.stat().st_size for part in parts)
+    claimed = sum(math.prod(dataset.shape) * np.dtype(dtype).itemsize for dtype in dataset.dtypes)
+    if claimed > max(_UNPACKED.values()) * length:
+        raise FileError(
+            f"{path} is damaged: it claims {claimed} bytes of pixels, and the files that it names "
+            f"have only {length}. Make it again."
+        )
 
 
 def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
