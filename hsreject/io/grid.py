@@ -61,6 +61,8 @@ class Grid:
                 given = Affine(*(float(number) for number in transform[:6]))
             except (TypeError, ValueError):
                 given = None
+            if given is not None and given.a and given.d and given.c == given.e == 0:
+                given = None  # these are in the order of GDAL
             if given is None or given.is_degenerate or not np.isfinite(given[:6]).all():
                 raise InputError(
                     "transform must be six numbers that span an area, as rasterio orders them: "

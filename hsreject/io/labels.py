@@ -103,13 +103,13 @@ def open_labels(
             stored = _read_raster(found, guesses)
         else:
             stored = _read_array(found, kind, variable, guesses)
-    values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
-    lookup = None if like is None else LookupTable.of(like)
-    if lookup is not None and not grid.georeferenced:
-        lookup = None  # rows and columns are those of the sensor already
-    if like is not None:
-        wanted = Grid.of(like) if lookup is None else lookup.grid
-        values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
+        values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
+        lookup = None if like is None else LookupTable.of(like)
+        if lookup is not None and not grid.georeferenced:
+            lookup = None  # rows and columns are those of the sensor already
+        if like is not None:
+            wanted = Grid.of(like) if lookup is None else lookup.grid
+            values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
     if lookup is not None:
         values = lookup.to_sensor(values)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")

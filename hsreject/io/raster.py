@@ -181,6 +181,7 @@ class RasterInfo:
     has_mask: bool  # the file holds a mask of pixels with data, or one per band
     common_nodata: bool  # a pixel has no data only where every band has its nodata value
     n_control_points: int  # ground control points, which are not used
+    local_system: str  # name of a system of coordinates without a place on the earth: not used
 
     @property
     def n_bands(self) -> int:
@@ -225,6 +226,7 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             has_mask=any(not flags & {MaskFlags.all_valid, MaskFlags.nodata} for flags in masks),
             common_nodata={MaskFlags.per_dataset, MaskFlags.nodata} <= masks[0],
             n_control_points=len(dataset.gcps[0]),
+            local_system=_local_system(dataset),
         )
 
 
@@ -333,9 +335,14 @@ def _grid(dataset: Any, path: Path) -> Grid:
             f"{path} has pixels of size 0 or nowhere (its transform is {transform[:6]}). "
             "Correct its place on the map, or remove it."
         )
-    # What ENVI calls an arbitrary map has coordinates and no reference system.
-    arbitrary = dataset.crs is not None and crs_name(dataset.crs) == "Arbitrary"
-    return Grid(dataset.height, dataset.width, transform, None if arbitrary else dataset.crs)
+    crs = None if _local_system(dataset) else dataset.crs
+    return Grid(dataset.height, dataset.width, transform, crs)
+
+
+def _local_system(dataset: Any) -> str:
+    """Return the name of a system of coordinates that no other can be brought into, or nothing."""
+    local = dataset.crs is not None and dataset.crs.to_wkt().startswith("LOCAL_CS")
+    return crs_name(dataset.crs) if local else ""
 
 
 def raster_notes(info: RasterInfo) -> Iterator[str]:
@@ -368,8 +375,10 @@ def _notes_on_place(info: RasterInfo) -> Iterator[str]:
         yield "The map info of the header is not understood: no place on a map."
     elif unplaced and info.grid.crs is not None:
         yield "The file has a reference system but no coordinates: pixels count from 0."
-    farthest = max(abs(info.grid.transform.c) / 360, abs(info.grid.transform.f) / 90)
-    if info.grid.crs is not None and info.grid.crs.is_geographic and farthest > 2:
+    crs, transform = info.grid.crs, info.grid.transform
+    if info.local_system not in {"", "Arbitrary"}:  # as ENVI calls coordinates without a system
+        yield f"The reference system {info.local_system} is only a name: not used."
+    if crs is not None and crs.is_geographic and max(abs(transform.c) / 4, abs(transform.f)) > 180:
         yield "The coordinates are not degrees, as the reference system says: correct one of them."
     stated = header.get("coordinate system string")
     if stated and not _is_understood(stated):

@@ -247,7 +247,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "empty nodata": (envi(data_ignore_value=""), "data ignore value"),
     "negative NaN": (envi(data_ignore_value="-nan"), "data ignore value = -nan"),
     "pixels of size 0": (envi(map_info=UTM_33.replace("30", "0")), "size 0"),
-    "place as text": (envi(map_info="{UTM, a, b, c, d, e, f, 33, North}"), "size 0"),
+    "place as text": (envi(map_info=UTM_33.replace("500000", "west")), "'west' in 'map info'"),
     "a place nowhere": (envi(map_info=UTM_33.replace("500000", "nan")), "nowhere"),
     "no header text": (text_header(b"Dear reader,\nthis is no header."), "must be 'ENVI'"),
     "an open list": (text_header(b"ENVI\nbands = 3\nbbl = {1,\n1"), "'bbl' is opened"),
