@@ -21,8 +21,9 @@ from hsreject.files import existing, reading
 from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid
 from hsreject.io.products.lookup import LookupTable
-from hsreject.io.raster import raster_info, raster_notes, raster_source, read_pixels, virtual_raster
+from hsreject.io.raster import raster_info, raster_source, read_pixels, virtual_raster
 from hsreject.io.scene import Kind, file_kind
+from hsreject.io.wavelengths import raster_notes
 from hsreject.registry import check_choice
 
 if TYPE_CHECKING:

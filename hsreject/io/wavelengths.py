@@ -10,9 +10,10 @@ import numpy as np
 
 from hsreject.errors import FileError
 from hsreject.io import envi
+from hsreject.io.grid import place_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -89,6 +90,24 @@ def band_info(info: RasterInfo, guesses: list[str]) -> BandInfo:
         if centre is not None:
             return BandInfo(centre, width, good)
     return BandInfo(good=good)
+
+
+def raster_notes(info: RasterInfo) -> Iterator[str]:
+    """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
+    yield from place_notes(info)
+    header = info.source.fields
+    for number, band in enumerate(info.bands, start=1):
+        if band.alpha:
+            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
+    if info.common_nodata:
+        yield "NODATA_VALUES: no data only where every band has its value of that list."
+    elif len({str(band.nodata) for band in info.bands}) > 1:
+        yield "Bands have different nodata values: each band its own."
+    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
+        yield "The header does not tell the byte order: read as little endian (0)."
+    names = envi.items(header, "band names")
+    if names and len(names) != info.n_bands:
+        yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
 
 
 def nanometres(
