@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import xarray as xr
     from numpy.typing import NDArray
 
     from hsreject.io.maps import Raster
@@ -67,6 +68,36 @@ class CategoryTable:
                 f"Class values must be below {self.nodata} to be written as {self.dtype} "
                 f"(found {max(self.classes.values)}). Number the classes from 1."
             )
+
+    @classmethod
+    def of(cls, labels: xr.DataArray) -> CategoryTable:
+        """Return the table of a label map, in its type if that is one of those on disk."""
+        classes = schema.class_table(labels)
+        needed = schema.label_dtype(max(classes.values, default=0))
+        given = labels.dtype if labels.dtype in ("uint8", "uint16") else needed
+        dtype = max(given, needed, key=lambda kind: kind.itemsize)
+        return cls(classes, schema.zero_meaning(labels), dtype)
+
+    def encode(self, labels: xr.DataArray) -> xr.DataArray:
+        """Return labels in the type on disk; refuse values that have no name, block by block."""
+        missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
+        known = list(self.names)
+
+        def encode(block: NDArray[Any]) -> NDArray[Any]:
+            named = np.isin(block, known)
+            without_data = (block == missing) & ~named  # a value that has a name is not missing
+            strange = block[~without_data & ~named]
+            if strange.size:
+                raise InputError(
+                    f"The map holds the value {strange.flat[0]}, which its class table does not "
+                    f"name (it names {', '.join(map(str, known))}). "
+                    "Attach a complete table with hsreject.schema.attach_classes."
+                )
+            return np.where(without_data, self.nodata, block).astype(self.dtype)
+
+        if labels.chunks is None:
+            return labels.copy(data=encode(labels.values))
+        return labels.copy(data=labels.data.map_blocks(encode, dtype=self.dtype))
 
     @property
     def nodata(self) -> int:

@@ -215,9 +215,8 @@ def whole_labels(
     lowest, highest = (values.min(), values.max()) if values.size else (0, 0)
     if lowest < 0 or highest >= schema.nodata_label(np.uint16):
         raise FileError(
-            f"{path}: labels must lie between 0 (no reference) and "
-            f"{schema.nodata_label(np.uint16) - 1} (found {lowest} to {highest}). "
-            "Pass nodata=VALUE if one of them means no reference."
+            f"{path}: labels must lie between 0 and {schema.nodata_label(np.uint16) - 1} (found "
+            f"{lowest:g} to {highest:g}). Give open_labels nodata=VALUE if one means no reference."
         )
     whole = values.astype(schema.label_dtype(int(highest)))
     if values.dtype.kind == "f" and not np.array_equal(whole, values):
