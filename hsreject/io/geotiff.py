@@ -170,11 +170,7 @@ class CategoryTable:
 def store(
     rasters: Sequence[Raster], paths: Sequence[Path], *, progress: ProgressCallback = no_progress
 ) -> None:
-    """Write each raster to a plain tiled GeoTIFF at its path.
-
-    Lazy rasters are computed together, block by block, so that work they share is done once. Any
-    dask scheduler will do.
-    """
+    """Write each raster to a plain tiled GeoTIFF; lazy ones together, so that they share work."""
     lazy: list[tuple[Any, _GeoTiffBlocks]] = []
     for raster, path in zip(rasters, paths, strict=True):
         _create(raster, path)
@@ -300,10 +296,7 @@ def _renderer(kind: str, attributes: Mapping[str, str] | None = None) -> ET.Elem
 
 
 def _ramp_renderer(low: float, high: float) -> ET.Element:
-    """Return how QGIS draws a float map: a perceptual ramp over its range, bright where it is high.
-
-    From the steps QGIS makes a continuous legend, and fits them to another range on request.
-    """
+    """Return how QGIS draws a float map: a perceptual ramp over its range, bright where high."""
     ends = {"classificationMin": repr(low), "classificationMax": repr(high)}
     drawn = _renderer("singlebandpseudocolor", ends)
     shader = ET.SubElement(
@@ -333,21 +326,17 @@ def _limits(path: Path) -> tuple[float, float]:
 
 
 def _check_end(path: Path) -> None:
-    """Raise if a tile lies behind the end of the file: the disk was full when GDAL closed it.
-
-    GDAL writes the tiles of the full size last, and rasterio does not tell if that fails.
-    """
+    """Raise if a tile lies behind the end of the file: the disk was full when GDAL closed it."""
+    # GDAL writes the tiles of the full size last, and rasterio does not tell if that fails
     length = path.stat().st_size
     with rasterio.open(path) as file:
-        down, across = (-(-size // TILE) for size in file.shape)
-        for row in range(down):
-            for column in range(across):
-                offset, size = (
-                    file.get_tag_item(f"BLOCK_{what}_{column}_{row}", "TIFF", bidx=1)
-                    for what in ("OFFSET", "SIZE")
-                )
-                if offset is not None and int(offset) + int(size) > length:
-                    raise RasterioIOError("the file ends before its last tile")
+        for (row, column), _ in file.block_windows(1):
+            offset, size = (
+                file.get_tag_item(f"BLOCK_{what}_{column}_{row}", "TIFF", bidx=1)
+                for what in ("OFFSET", "SIZE")
+            )
+            if offset is not None and int(offset) + int(size) > length:
+                raise RasterioIOError("the file ends before its last tile")
 
 
 def check_tiff(dataset: Any, path: Path) -> None:

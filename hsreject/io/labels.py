@@ -215,7 +215,8 @@ def whole_labels(
     if lowest < 0 or highest >= schema.nodata_label(np.uint16):
         raise FileError(
             f"{path}: labels must lie between 0 and {schema.nodata_label(np.uint16) - 1} (found "
-            f"{lowest:g} to {highest:g}). Give open_labels nodata=VALUE if one means no reference."
+            f"{lowest} to {highest}). Pass nodata=VALUE to open_labels if one of them means no "
+            "reference."
         )
     whole = values.astype(schema.label_dtype(int(highest)))
     if values.dtype.kind == "f" and not np.array_equal(whole, values):
@@ -236,11 +237,7 @@ def _on_grid(
     path: Path,
     guesses: list[str],
 ) -> tuple[NDArray[Any], Grid]:
-    """Return labels on the wanted grid, and that grid.
-
-    Labels without a place on a map fit a scene of their size. Others must have the pixels of the
-    scene, or are resampled when `how` is "nearest"; pixels outside them get no reference.
-    """
+    """Return labels on the wanted grid, and that grid; no reference outside of them."""
     same_size = values.shape == (wanted.height, wanted.width)
     placed = grid.georeferenced and wanted.georeferenced
     fits = same_size and (not placed or grid.same_as(wanted))

@@ -219,11 +219,7 @@ def _tag(tags: Mapping[str, str], pattern: re.Pattern[str]) -> tuple[str, str | 
 
 
 def _numbers_in_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | None] | None:
-    """Return the numbers inside band names and their unit, if every name has one.
-
-    A number with a unit counts first, then the last one in brackets, then a name that is a
-    number, then the only decimal number in a name.
-    """
+    """Return the numbers inside band names and their unit, if every name has one."""
     with_unit = [_WITH_UNIT.search(name) for name in names]
     if all(with_unit):
         units = {_known_unit(match.group(2)) for match in with_unit if match}
@@ -274,10 +270,7 @@ def _plausible(values: NDArray[np.float64]) -> bool:
 
 
 def decide_unit(values: NDArray[np.float64], stated: str | None, guesses: list[str]) -> str | None:
-    """Return the unit of wavelengths: the stated one if it makes sense, else the one that does.
-
-    If none does, note that and return None.
-    """
+    """Return the unit of wavelengths: the stated one if it makes sense, else one that does."""
     unit = _known_unit(stated)
     if unit == "index":
         guesses.append("Wavelength units are 'Index': the bands have no wavelengths.")

@@ -271,25 +271,16 @@ class ProductPixels:
         return block[tuple(slice(None) if part.ndim else 0 for part in wanted)]
 
     def _pieces(self, places: list[NDArray[np.intp]]) -> list[list[slice]]:
-        """Return where bands, rows and columns are cut: around stored chunks, some 16 MB a time.
-
-        So little more than the result takes memory, and what was read is still in the cache.
-        """
+        """Return where bands, rows and columns are cut: around stored chunks, some 16 MB a time."""
+        # so that little more than the result takes memory, and what was read is still in the cache
         steps = list(self.product.layers[0].chunks)
         if self.product.fill_in_all:
             steps[0] = self.order.size
-        sizes = [part.size for part in places]
         for axis in (2, 1, 0):
-            size = prod(map(min, steps, sizes)) * self.dtype.itemsize
-            steps[axis] *= max(_SLAB // max(size, 1), 1)
+            size = prod(min(step, part.size) for step, part in zip(steps, places, strict=True))
+            steps[axis] *= max(_SLAB // max(size * self.dtype.itemsize, 1), 1)
         in_file = (self.order[places[0]], *places[1:])
-        cuts = (
-            np.flatnonzero(np.diff(at // step)) + 1 for at, step in zip(in_file, steps, strict=True)
-        )
-        return [
-            [slice(*ends) for ends in pairwise((0, *(cut if size > step else ()), size))]
-            for cut, size, step in zip(cuts, sizes, steps, strict=True)
-        ]
+        return [_cut(part, step) for part, step in zip(in_file, steps, strict=True)]
 
     def _read(self, bands: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
         """Read bands (places in `order`) of a window; what is read is changed in place."""
@@ -335,6 +326,12 @@ def _empty(shape: tuple[int, int, int], dtype: np.dtype[Any], axes: str) -> NDAr
     """Return an array (band, y, x) whose axes lie in memory as `axes` says, such as "yxb"."""
     in_file = [AXES.index(axis) for axis in axes]
     return np.empty([shape[axis] for axis in in_file], dtype).transpose(np.argsort(in_file))
+
+
+def _cut(places: NDArray[np.intp], step: int) -> list[slice]:
+    """Return the parts of places that are cut at multiples of a step, if they are that many."""
+    cuts = np.flatnonzero(np.diff(places // step)) + 1 if places.size > step else ()
+    return [slice(*ends) for ends in pairwise((0, *cuts, places.size))]
 
 
 def _copy(block: NDArray[Any], *, into: NDArray[Any]) -> None:
