@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask.array as da
@@ -25,12 +27,10 @@ from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.geotiff import UNPACKED, check_tiff
 from hsreject.io.grid import Grid, grid_of_file, local_system, quiet_without_place
-from hsreject.io.products.remote import RemotePath, as_path, gdal_name
+from hsreject.io.products.remote import RemotePath, gdal_name
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -195,7 +195,8 @@ def raster_info(source: RasterSource) -> RasterInfo:
 
 def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
     with _quiet(), rasterio.open(name, driver=driver) as dataset:
-        dtype = _checked_type(dataset, source)
+        _check_claims(dataset, source)
+        dtype = np.dtype(dataset.dtypes[0])
         bands = _bands(dataset, dtype)
         masks = [set(flags) for flags in dataset.mask_flag_enums]
         layout = dataset.profile.get("interleave", "band")
@@ -219,8 +220,8 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
         )
 
 
-def _checked_type(dataset: Any, source: RasterSource) -> np.dtype[Any]:
-    """Return the type of pixels; raise if a file cannot hold what GDAL makes of it."""
+def _check_claims(dataset: Any, source: RasterSource) -> None:
+    """Raise if a file cannot hold what GDAL makes of it, or in a type that is not read."""
     if dataset.subdatasets:
         raise FileError(
             f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
@@ -233,10 +234,7 @@ def _checked_type(dataset: Any, source: RasterSource) -> np.dtype[Any]:
         )
     types = sorted(set(dataset.dtypes))
     if any("complex" in name for name in types):
-        raise FileError(
-            f"{source.path} holds complex numbers ({types[0]}). Write their amplitude and open "
-            "that."
-        )
+        raise FileError(f"{source.path} holds complex numbers ({types[0]}). Write their amplitude.")
     if len(types) > 1:
         raise FileError(
             f"{source.path} has bands of different types ({', '.join(types)}). "
@@ -246,23 +244,23 @@ def _checked_type(dataset: Any, source: RasterSource) -> np.dtype[Any]:
         envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
     if dataset.driver == "GTiff":
         check_tiff(dataset, source.path)
-    if source.driver == "VRT":
+    if source.driver == "VRT" and not isinstance(source.path, RemotePath):
         _check_virtual(dataset, source.path)
-    dtype: np.dtype[Any] = np.dtype(types[0])
-    return dtype
 
 
 def _check_virtual(dataset: Any, path: Path) -> None:
     """Raise if a virtual raster claims far more pixels than the files that it names can hold."""
-    parts = [as_path(name) for name in dataset.files[1:]]
-    if not parts or any(isinstance(part, RemotePath) for part in parts):
-        return
+    text = envi.decoded(path.read_bytes())
+    named = set(re.findall(r"<SourceFilename[^>]*>(?:[^<]*/)?([^</]+)<", text))
+    parts = [Path(file) for file in dataset.files if Path(file).name in named]
+    if not parts or len(parts) < len(named) or not all(part.is_file() for part in parts):
+        return  # some are not files of their own, as parts of archives or of HDF5 files
     length = sum(part.stat().st_size for part in parts)
     claimed = dataset.count * math.prod(dataset.shape) * np.dtype(dataset.dtypes[0]).itemsize
     if claimed > max(UNPACKED.values()) * length:
         raise FileError(
             f"{path} is damaged: it claims {claimed} bytes of pixels, and the files that it names "
-            f"have only {length}. Make it again."
+            f"have only {length}. Make it again, around them."
         )
 
 

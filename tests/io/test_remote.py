@@ -10,6 +10,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
+import rasterio.shutil
 import xarray as xr
 
 import hsreject as hr
@@ -54,6 +55,10 @@ def test_a_geotiff_in_an_archive(tmp_path, monkeypatch) -> None:
     for folder in ("", f"{tmp_path.as_posix()}/"):
         cube = hr.open_scene(f"/vsizip/{folder}scenes.zip/part/scene.tif", chunks="auto")
         np.testing.assert_array_equal(cube.values, CUBE)
+    # a virtual raster over it: the length of what lies in the archive is unknown
+    rasterio.shutil.copy("/vsizip/scenes.zip/part/scene.tif", "scene.vrt", driver="VRT")
+    Path("scene.vrt.aux.xml").write_text("<PAMDataset />")
+    np.testing.assert_array_equal(hr.open_scene("scene.vrt").values, CUBE)
 
 
 def test_envi_by_url(tmp_path, url) -> None:
