@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from itertools import product as product_of
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +45,7 @@ HDF5_FAMILIES: list[Callable[[h5py.File], Product | None]] = [
 
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
 _SLAB = 16 * 2**20  # bytes that are read and scaled together
+_TURNED = 256  # pixels whose spectra become bands together, in the cache
 _LARGE = 2 * _SLAB  # bytes beyond which a block is laid out band by band
 
 
@@ -74,7 +73,7 @@ def read_product(
     if pixels.fill is not None:
         attrs["nodata_in_file"] = pixels.fill
     if pixels.scaled:
-        attrs["scaling"] = f"times {_range(pixels.gain)}, plus {_range(pixels.offset)}"
+        attrs["scaling"] = f"times {_span(pixels.gain)}, plus {_span(pixels.offset)}"
     if product.masks:
         attrs["masks"] = ", ".join(mask.name for mask in product.masks)
     read = pixels[:, :, :] if chunks is None else _lazy(pixels, chunks)
@@ -152,7 +151,7 @@ def _sides(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _range(values: NDArray[np.float64]) -> str:
+def _span(values: NDArray[np.float64]) -> str:
     low, high = values.min(), values.max()
     return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
 
@@ -253,34 +252,30 @@ class ProductPixels:
         while it passes through the cache, because whoever copies it later would do it slowly.
         """
         wanted = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
-        bands, rows, columns = places = [np.atleast_1d(part) for part in wanted]
+        bands, rows, columns = (np.atleast_1d(places) for places in wanted)
         shape = (bands.size, rows.size, columns.size)
         large = prod(shape) * self.dtype.itemsize > _LARGE
         block = _empty(shape, self.dtype, AXES if large else self.product.layers[0].axes)
-        groups, *windows = self._pieces(places)
-        for down, across in product_of(*windows) if block.size else ():
-            window = _span(rows[down]), _span(columns[across])
-            hidden = [mask.read(*window) for mask in self.product.masks]
-            inside = (rows[down] - window[0].start, columns[across] - window[1].start)
-            for group in groups:
-                read = self._read(bands[group], *window)
-                for mask in hidden:
-                    np.copyto(read, np.nan, where=mask)
-                read = read[:, _as_slice(inside[0])][:, :, _as_slice(inside[1])]
-                _copy(read, into=block[group, down, across])
-        return block[tuple(slice(None) if part.ndim else 0 for part in wanted)]
+        if block.size == 0:
+            return block[tuple(slice(None) if places.ndim else 0 for places in wanted)]
+        across = slice(int(columns.min()), int(columns.max()) + 1)
+        inside = _as_slice(columns - across.start)
+        # some rows at a time, so that little more than the result takes memory
+        for part in np.split(np.arange(rows.size), self._cuts(rows, block[:, :1].nbytes)):
+            down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
+            read = self._read(bands, down, across)
+            for row, place in zip(part, rows[part] - down.start, strict=True):
+                spectra = read[:, place, inside]
+                for start in range(0, columns.size, _TURNED):
+                    some = slice(start, start + _TURNED)
+                    block[:, row, some] = spectra[:, some]
+        return block[tuple(slice(None) if places.ndim else 0 for places in wanted)]
 
-    def _pieces(self, places: list[NDArray[np.intp]]) -> list[list[slice]]:
-        """Return where bands, rows and columns are cut: around stored chunks, some 16 MB a time."""
-        # so that little more than the result takes memory, and what was read is still in the cache
-        steps = list(self.product.layers[0].chunks)
-        if self.product.fill_in_all:
-            steps[0] = self.order.size
-        for axis in (2, 1, 0):
-            size = prod(min(step, part.size) for step, part in zip(steps, places, strict=True))
-            steps[axis] *= max(_SLAB // max(size * self.dtype.itemsize, 1), 1)
-        in_file = (self.order[places[0]], *places[1:])
-        return [_cut(part, step) for part, step in zip(in_file, steps, strict=True)]
+    def _cuts(self, rows: NDArray[np.intp], row_size: int) -> NDArray[np.intp]:
+        """Return where rows are cut: where stored chunks begin, or every 16 MB."""
+        step = max(_SLAB // row_size, 1)
+        stored = self.product.layers[0].chunks[1]
+        return np.flatnonzero(np.diff(rows // (-(-step // stored) * stored))) + 1
 
     def _read(self, bands: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
         """Read bands (places in `order`) of a window; what is read is changed in place."""
@@ -299,6 +294,8 @@ class ProductPixels:
             block += offset
         if missing is not None:
             np.copyto(block, np.nan, where=missing)
+        for mask in self.product.masks:
+            np.copyto(block, np.nan, where=mask.read(rows, columns))
         return block
 
     def _stored(self, places: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
@@ -309,7 +306,7 @@ class ProductPixels:
             inside = np.flatnonzero((places >= first) & (places < first + layer.shape[0]))
             if inside.size:
                 own = places[inside] - first
-                span = _span(own)
+                span = slice(int(own.min()), int(own.max()) + 1)
                 block = layer.read(span, rows, columns)
                 pieces.append((inside, block[_as_slice(own - span.start)]))
             first += layer.shape[0]
@@ -326,24 +323,6 @@ def _empty(shape: tuple[int, int, int], dtype: np.dtype[Any], axes: str) -> NDAr
     """Return an array (band, y, x) whose axes lie in memory as `axes` says, such as "yxb"."""
     in_file = [AXES.index(axis) for axis in axes]
     return np.empty([shape[axis] for axis in in_file], dtype).transpose(np.argsort(in_file))
-
-
-def _cut(places: NDArray[np.intp], step: int) -> list[slice]:
-    """Return the parts of places that are cut at multiples of a step, if they are that many."""
-    cuts = np.flatnonzero(np.diff(places // step)) + 1 if places.size > step else ()
-    return [slice(*ends) for ends in pairwise((0, *cuts, places.size))]
-
-
-def _copy(block: NDArray[Any], *, into: NDArray[Any]) -> None:
-    """Copy (band, y, x): spectra become bands some pixels at a time, which stay in the cache."""
-    for row in range(block.shape[1]):
-        for start in range(0, block.shape[2], 256):
-            into[:, row, start : start + 256] = block[:, row, start : start + 256]
-
-
-def _span(places: NDArray[np.intp]) -> slice:
-    """Return the slice that has all the places in it."""
-    return slice(int(places.min()), int(places.max()) + 1)
 
 
 def _as_slice(places: NDArray[np.intp]) -> slice | NDArray[np.intp]:

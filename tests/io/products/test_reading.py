@@ -142,7 +142,7 @@ def test_a_block_of_rows_needs_no_more_than_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("chunks", [None, (96, 64, 16), (7, 400, 1)])
 def test_a_large_block_is_put_together_from_pieces(tmp_path: Path, chunks) -> None:
-    """40 MB, read in several pieces along every axis, with a fill value and a mask."""
+    """40 MB, read some rows at a time, with a fill value and a mask."""
     values = np.random.default_rng(1).random((60, 420, 400), dtype=np.float32)
     values[3:7, 90:100, 50:70] = FILL
     path = write_emit(tmp_path / "EMIT_L2A_RFL_1.nc", values, chunks=chunks)
