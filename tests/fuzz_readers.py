@@ -161,9 +161,10 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
 WORDS = [
     b"{", b"}", b"[", b"]", b"nan", b"-1", b"0", b"1e400", b"9" * 30, b"0.55 um", b"65535", b"\0",
     b"\n", b",", b"=", b"NaN", b"inf", b"null", b"\xff\xfe", b"2147483647", b"-9999", b'"', b"<",
-    b"EPSG:99999", b"bip", b" ",
+    b"9999999", b"EPSG:99999", b"bip", b" ",
 ]  # fmt: skip
-NUMBERS = [0, 1, 255, 256, 65535, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1]
+# Those in the middle are the dangerous ones: memory is found for what they claim.
+NUMBERS = [0, 1, 255, 256, 4097, 65535, 2**20, 2**24, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1]
 
 
 def damaged(raw: bytes, rng: np.random.Generator) -> bytes:

@@ -15,6 +15,7 @@ from scipy.io import loadmat, whosmat
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, reading
+from hsreject.io.products.layout import native_type
 from hsreject.io.raster import block_sizes
 from hsreject.io.scene import Kind, StoredScene
 from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
@@ -81,13 +82,13 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
     with reading(path):
         if kind is Kind.NUMPY:
             array = np.load(path, mmap_mode="r")
-            return [StoredArray(path, kind, "", array.shape, _native(array.dtype))]
+            return [StoredArray(path, kind, "", array.shape, native_type(array.dtype))]
         if kind is Kind.MATLAB_HDF5:
             check_heaps(path)
             with h5py.File(path, "r") as file:
                 # not .items(), which keeps h5py locked as long as somebody holds an error from here
                 return [
-                    StoredArray(path, kind, name, entry.shape[::-1], _native(entry.dtype))
+                    StoredArray(path, kind, name, entry.shape[::-1], native_type(entry.dtype))
                     for name, entry in [(name, file[name]) for name in list(file)]
                     if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape
                 ]
@@ -100,11 +101,8 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
 
 
 def _check_matrices(path: Path) -> None:
-    """Raise where scipy would crash: at numbers of a type that MATLAB does not have.
-
-    The layout is that of "MAT-File Format", MathWorks: elements with a type and a length, the
-    matrices among them maybe deflated.
-    """
+    """Raise where scipy would crash: at numbers of a type that MATLAB does not have."""
+    # "MAT-File Format", MathWorks: elements with a type and a length, matrices maybe deflated
     with path.open("rb") as stream:
         mark = stream.read(128)[126:]
         if mark not in _BYTE_ORDERS:  # of an older kind of files
@@ -268,12 +266,9 @@ def _band_axis(
 
 
 def _axis_by_profile(array: NDArray[np.generic]) -> tuple[int, str]:
-    """Return the band axis of an array on disk, first or last, and why.
-
-    Bands differ in brightness far more than rows do: of the variance of up to 16 x 16 x 16 values,
-    the mean spectrum explains more than the mean row. Without clear evidence the shorter axis is
-    taken.
-    """
+    """Return the band axis of an array on disk, first or last, and why."""
+    # Bands differ in brightness far more than rows do: of the variance of up to 16 x 16 x 16
+    # values, the mean spectrum explains more than the mean row.
     steps = tuple(slice(None, None, -(-size // 16)) for size in array.shape)
     sample = np.asarray(array[steps], dtype=np.float64)
     known = np.isfinite(sample)
@@ -298,11 +293,4 @@ def _check_real(dtype: np.dtype[Any], path: Path) -> None:
 def _real(values: NDArray[Any], path: Path) -> NDArray[Any]:
     """Return real numbers in the machine's byte order."""
     _check_real(values.dtype, path)
-    return np.asarray(values, dtype=_native(values.dtype))
-
-
-def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of values once read: the machine's byte order, single or double precision."""
-    if dtype.kind == "f" and dtype.itemsize not in {4, 8}:
-        return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
-    return dtype.newbyteorder("=")
+    return np.asarray(values, dtype=native_type(values.dtype))

@@ -252,7 +252,9 @@ def _check_layout(fields: Mapping[str, str], *, path: Path) -> None:
 
 
 def _check_values(fields: Mapping[str, str], *, path: Path) -> None:
-    """Raise where GDAL would read another nodata value or other gains than the header means."""
+    """Raise where GDAL would read another place, nodata value or gain than the header means."""
+    for word in items(fields, "map info")[1:7]:
+        number(word, name="map info", where=str(path))
     nodata = fields.get("data ignore value")
     if nodata is not None and not _NUMBER.fullmatch(nodata.rstrip(", ")):
         raise FileError(

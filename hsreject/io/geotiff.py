@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from rasterio.windows import Window
 
 from hsreject import schema
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError
+from hsreject.errors import FileError, InputError
 from hsreject.files import starts_with
 from hsreject.io.grid import quiet_without_place
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import xarray as xr
     from numpy.typing import NDArray
 
     from hsreject.io.maps import Raster
 
 TILE = 512
+# How many bytes of pixels come out of one byte at most: of one bit each, or by the codec of a TIFF.
+UNPACKED = {"": 8, "PACKBITS": 512, "DEFLATE": 8256, "LZW": 11_200}
 # Column name, GDAL field type (0 integer, 2 string) and usage of a thematic attribute table.
 _COLUMNS = (
     ("Value", 0, 5), ("Class", 2, 2),
@@ -64,6 +68,36 @@ class CategoryTable:
                 f"Class values must be below {self.nodata} to be written as {self.dtype} "
                 f"(found {max(self.classes.values)}). Number the classes from 1."
             )
+
+    @classmethod
+    def of(cls, labels: xr.DataArray) -> CategoryTable:
+        """Return the table of a label map, in its type if that is one of those on disk."""
+        classes = schema.class_table(labels)
+        needed = schema.label_dtype(max(classes.values, default=0))
+        given = labels.dtype if labels.dtype in ("uint8", "uint16") else needed
+        dtype = max(given, needed, key=lambda kind: kind.itemsize)
+        return cls(classes, schema.zero_meaning(labels), dtype)
+
+    def encode(self, labels: xr.DataArray) -> xr.DataArray:
+        """Return labels in the type on disk; refuse values that have no name, block by block."""
+        missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
+        known = list(self.names)
+
+        def encode(block: NDArray[Any]) -> NDArray[Any]:
+            named = np.isin(block, known)
+            without_data = (block == missing) & ~named  # a value that has a name is not missing
+            strange = block[~without_data & ~named]
+            if strange.size:
+                raise InputError(
+                    f"The map holds the value {strange.flat[0]}, which its class table does not "
+                    f"name (it names {', '.join(map(str, known))}). "
+                    "Attach a complete table with hsreject.schema.attach_classes."
+                )
+            return np.where(without_data, self.nodata, block).astype(self.dtype)
+
+        if labels.chunks is None:
+            return labels.copy(data=encode(labels.values))
+        return labels.copy(data=labels.data.map_blocks(encode, dtype=self.dtype))
 
     @property
     def nodata(self) -> int:
@@ -136,11 +170,7 @@ class CategoryTable:
 def store(
     rasters: Sequence[Raster], paths: Sequence[Path], *, progress: ProgressCallback = no_progress
 ) -> None:
-    """Write each raster to a plain tiled GeoTIFF at its path.
-
-    Lazy rasters are computed together, block by block, so that work they share is done once. Any
-    dask scheduler will do.
-    """
+    """Write each raster to a plain tiled GeoTIFF; lazy ones together, so that they share work."""
     lazy: list[tuple[Any, _GeoTiffBlocks]] = []
     for raster, path in zip(rasters, paths, strict=True):
         _create(raster, path)
@@ -266,10 +296,7 @@ def _renderer(kind: str, attributes: Mapping[str, str] | None = None) -> ET.Elem
 
 
 def _ramp_renderer(low: float, high: float) -> ET.Element:
-    """Return how QGIS draws a float map: a perceptual ramp over its range, bright where it is high.
-
-    From the steps QGIS makes a continuous legend, and fits them to another range on request.
-    """
+    """Return how QGIS draws a float map: a perceptual ramp over its range, bright where high."""
     ends = {"classificationMin": repr(low), "classificationMax": repr(high)}
     drawn = _renderer("singlebandpseudocolor", ends)
     shader = ET.SubElement(
@@ -299,18 +326,45 @@ def _limits(path: Path) -> tuple[float, float]:
 
 
 def _check_end(path: Path) -> None:
-    """Raise if a tile lies behind the end of the file: the disk was full when GDAL closed it.
-
-    GDAL writes the tiles of the full size last, and rasterio does not tell if that fails.
-    """
+    """Raise if a tile lies behind the end of the file: the disk was full when GDAL closed it."""
+    # GDAL writes the tiles of the full size last, and rasterio does not tell if that fails
     length = path.stat().st_size
     with rasterio.open(path) as file:
-        down, across = (-(-size // TILE) for size in file.shape)
-        for row in range(down):
-            for column in range(across):
-                offset, size = (
-                    file.get_tag_item(f"BLOCK_{what}_{column}_{row}", "TIFF", bidx=1)
-                    for what in ("OFFSET", "SIZE")
-                )
-                if offset is not None and int(offset) + int(size) > length:
-                    raise RasterioIOError("the file ends before its last tile")
+        for (row, column), _ in file.block_windows(1):
+            offset, size = (
+                file.get_tag_item(f"BLOCK_{what}_{column}_{row}", "TIFF", bidx=1)
+                for what in ("OFFSET", "SIZE")
+            )
+            if offset is not None and int(offset) + int(size) > length:
+                raise RasterioIOError("the file ends before its last tile")
+
+
+def check_tiff(dataset: Any, path: Path) -> None:
+    """Raise if a TIFF is shorter than it says, or too short for its pixels however well packed."""
+    length = path.stat().st_size
+    if not length:  # unknown, inside of an archive
+        return
+    shape = dataset.block_shapes[-1]
+    rows, columns = (-(-n // size) for n, size in zip(dataset.shape, shape, strict=True))
+    corners = ((0, 0, 1), (columns - 1, rows - 1, dataset.count))
+    first, last = (
+        int(dataset.get_tag_item(f"BLOCK_OFFSET_{x}_{y}", "TIFF", bidx=band) or 0)  # 0: left out
+        for x, y, band in corners
+    )
+    if last >= length:
+        raise FileError(
+            f"{path} is cut short: its last pixels are said to begin at byte {last}, but it has "
+            f"only {length} bytes. Copy it again."
+        )
+    structure = dataset.tags(ns="IMAGE_STRUCTURE")
+    together = dataset.count if structure.get("INTERLEAVE") == "PIXEL" else 1
+    block = math.prod(shape) * together * np.dtype(dataset.dtypes[0]).itemsize
+    n_blocks = rows * columns * dataset.count // together
+    most = UNPACKED.get(structure.get("COMPRESSION", ""), math.inf) * length
+    # blocks may be left out, but their list, of 4 bytes or more for each, may not
+    sparse = 4 * n_blocks <= length
+    if (block > most and (first or last)) or (n_blocks * block > most and not sparse):
+        raise FileError(
+            f"{path} is damaged: it claims {n_blocks * block} bytes of pixels, which its {length} "
+            "bytes cannot hold. Copy it again."
+        )

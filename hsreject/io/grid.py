@@ -6,17 +6,23 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import rasterio
 import rioxarray  # noqa: F401 - registers the .rio accessor
 import xarray as xr
 from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError, NotGeoreferencedWarning
 
-from hsreject.errors import InputError
+from hsreject.errors import FileError, InputError
 from hsreject.schema import MAP_DIMS, X, Y
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hsreject.io.raster import RasterInfo
 
 # Coordinates that differ by less than this part of a pixel are the same.
 _TOLERANCE = 0.01
@@ -61,6 +67,8 @@ class Grid:
                 given = Affine(*(float(number) for number in transform[:6]))
             except (TypeError, ValueError):
                 given = None
+            if given is not None and given.a and given.d and given.c == given.e == 0:
+                given = None  # these are in the order of GDAL
             if given is None or given.is_degenerate or not np.isfinite(given[:6]).all():
                 raise InputError(
                     "transform must be six numbers that span an area, as rasterio orders them: "
@@ -220,3 +228,48 @@ def quiet_without_place() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGeoreferencedWarning)
         yield
+
+
+# The place that a raster file states.
+
+
+def grid_of_file(dataset: Any, path: Path) -> Grid:
+    """Return the grid of an open raster, without the negative zeros that GDAL makes for ENVI."""
+    transform = Affine(*(number + 0.0 for number in dataset.transform[:6]))
+    if not (transform.determinant and np.isfinite(transform[:6]).all()):
+        raise FileError(
+            f"{path} has pixels of size 0 or nowhere (its transform is {transform[:6]}). "
+            "Correct its place on the map, or remove it."
+        )
+    crs = None if local_system(dataset.crs) else dataset.crs
+    return Grid(dataset.height, dataset.width, transform, crs)
+
+
+def local_system(crs: CRS | None) -> str:
+    """Return the name of a system of coordinates that no other can be brought into, or nothing."""
+    return crs_name(crs) if crs is not None and crs.to_wkt().startswith("LOCAL_CS") else ""
+
+
+def place_notes(info: RasterInfo) -> Iterator[str]:
+    """Yield a sentence about what a raster says of its place and cannot simply be followed."""
+    header, crs, transform = info.source.fields, info.grid.crs, info.grid.transform
+    unplaced = transform == Affine.identity()
+    if unplaced and info.n_control_points:
+        yield (
+            f"The file lies on the map by {info.n_control_points} ground control points only, "
+            "which are not used: warp it first, for example with gdalwarp."
+        )
+    elif unplaced and header.get("map info"):
+        yield "The map info of the header is not understood: no place on a map."
+    elif unplaced and crs is not None:
+        yield "The file has a reference system but no coordinates: pixels count from 0."
+    if info.local_system not in {"", "Arbitrary"}:  # as ENVI calls coordinates without a system
+        yield f"The reference system {info.local_system} is only a name: not used."
+    if crs is not None and crs.is_geographic and max(abs(transform.c) / 4, abs(transform.f)) > 180:
+        yield "The coordinates are not degrees, as the reference system says: correct one of them."
+    try:
+        with rasterio.Env():  # else GDAL complains on the screen
+            if stated := header.get("coordinate system string"):
+                CRS.from_wkt(stated, morph_from_esri_dialect=True)
+    except CRSError:
+        yield "The coordinate system string of the header is not understood: not used."

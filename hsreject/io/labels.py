@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from xml.etree import ElementTree as ET
@@ -21,8 +22,9 @@ from hsreject.files import existing, reading
 from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid
 from hsreject.io.products.lookup import LookupTable
-from hsreject.io.raster import raster_info, raster_notes, raster_source, read_pixels, virtual_raster
+from hsreject.io.raster import raster_info, raster_source, read_pixels, virtual_raster
 from hsreject.io.scene import Kind, file_kind
+from hsreject.io.wavelengths import raster_notes
 from hsreject.registry import check_choice
 
 if TYPE_CHECKING:
@@ -103,13 +105,13 @@ def open_labels(
             stored = _read_raster(found, guesses)
         else:
             stored = _read_array(found, kind, variable, guesses)
-    values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
-    lookup = None if like is None else LookupTable.of(like)
-    if lookup is not None and not grid.georeferenced:
-        lookup = None  # rows and columns are those of the sensor already
-    if like is not None:
-        wanted = Grid.of(like) if lookup is None else lookup.grid
-        values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
+        values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
+        lookup = None if like is None else LookupTable.of(like)
+        if lookup is not None and not grid.georeferenced:
+            lookup = None  # rows and columns are those of the sensor already
+        if like is not None:
+            wanted = Grid.of(like) if lookup is None else lookup.grid
+            values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
     if lookup is not None:
         values = lookup.to_sensor(values)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
@@ -135,12 +137,10 @@ class StatedClasses:
         """Return the table of `values`, plain names and colours where the file states none."""
         plain = ClassTable.plain(sorted(values))
         stated = self.names if names is None else names
-        rows = list(zip(plain.values, plain.names, plain.colors, strict=True))
-        return ClassTable.from_names(
-            [stated.get(value) or name for value, name, _ in rows],
-            values=plain.values,
-            colors=[self.colors.get(value, color) for value, _, color in rows],
-        )
+        rows = zip(plain.values, plain.names, plain.colors, strict=True)
+        chosen = [(stated.get(v) or name, self.colors.get(v, color)) for v, name, color in rows]
+        texts, colors = zip(*chosen, strict=True) if chosen else ((), ())
+        return ClassTable.from_names(texts, values=plain.values, colors=colors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,9 +214,9 @@ def whole_labels(
     lowest, highest = (values.min(), values.max()) if values.size else (0, 0)
     if lowest < 0 or highest >= schema.nodata_label(np.uint16):
         raise FileError(
-            f"{path}: labels must lie between 0 (no reference) and "
-            f"{schema.nodata_label(np.uint16) - 1} (found {lowest} to {highest}). "
-            "Pass nodata=VALUE if one of them means no reference."
+            f"{path}: labels must lie between 0 and {schema.nodata_label(np.uint16) - 1} (found "
+            f"{lowest} to {highest}). Pass nodata=VALUE to open_labels if one of them means no "
+            "reference."
         )
     whole = values.astype(schema.label_dtype(int(highest)))
     if values.dtype.kind == "f" and not np.array_equal(whole, values):
@@ -237,11 +237,7 @@ def _on_grid(
     path: Path,
     guesses: list[str],
 ) -> tuple[NDArray[Any], Grid]:
-    """Return labels on the wanted grid, and that grid.
-
-    Labels without a place on a map fit a scene of their size. Others must have the pixels of the
-    scene, or are resampled when `how` is "nearest"; pixels outside them get no reference.
-    """
+    """Return labels on the wanted grid, and that grid; no reference outside of them."""
     same_size = values.shape == (wanted.height, wanted.width)
     placed = grid.georeferenced and wanted.georeferenced
     fits = same_size and (not placed or grid.same_as(wanted))
@@ -262,17 +258,6 @@ def _on_grid(
         guesses.append(f"{path.name} has no reference system: taken for that of the scene.")
     if fits:
         return values, wanted if wanted.georeferenced else grid
-    aligned = _nearest(values, grid, wanted)
-    if values.any() and not aligned.any():
-        raise InputError(
-            f"No label of {path} meets a pixel of the scene: the labels have {grid}; the scene has "
-            f"{wanted}."
-        )
-    return aligned, wanted
-
-
-def _nearest(values: NDArray[Any], grid: Grid, wanted: Grid) -> NDArray[Any]:
-    """Return labels on the wanted grid by nearest neighbour; outside them there is no reference."""
     aligned = np.full((wanted.height, wanted.width), schema.NO_REFERENCE, dtype=values.dtype)
     crs = grid.crs or wanted.crs
     reproject(
@@ -285,7 +270,12 @@ def _nearest(values: NDArray[Any], grid: Grid, wanted: Grid) -> NDArray[Any]:
         resampling=Resampling.nearest,
         init_dest_nodata=False,
     )
-    return aligned
+    if values.any() and not aligned.any():
+        raise InputError(
+            f"No label of {path} meets a pixel of the scene: the labels have {grid}; the scene has "
+            f"{wanted}."
+        )
+    return aligned, wanted
 
 
 # Names and colours of the classes.
@@ -382,12 +372,12 @@ def _attribute_table(table: ET.Element) -> StatedClasses:
         return next((place for place, title in enumerate(titles) if title in known), None)
 
     value_at, name_at = column(_MIN_MAX, _VALUE_COLUMNS), column(_NAME, _NAME_COLUMNS)
-    rows = {}
+    rows: dict[int, list[str]] = {}
     for row in table.iterfind("Row"):
         cells = [(cell.text or "").strip() for cell in row.iterfind("F")]
-        value = _whole(row.get("index", "0") if value_at is None else cells[value_at])
-        if value is not None:
-            rows[value] = cells
+        with suppress(ValueError):  # not a number
+            value = float(row.get("index", "0") if value_at is None else cells[value_at])
+            rows |= {int(value): cells} if value.is_integer() else {}
     names = {} if name_at is None else {value: cells[name_at] for value, cells in rows.items()}
     color_at = [column(code, {title}) for title, code in _CHANNELS.items()]
     if None in color_at or not rows:
@@ -400,15 +390,6 @@ def _attribute_table(table: ET.Element) -> StatedClasses:
     return StatedClasses(
         names, {value: _hex(*rgb) for value, rgb in zip(rows, shades, strict=True)}
     )
-
-
-def _whole(text: str) -> int | None:
-    """Return the whole number in a cell, or None."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() else None
 
 
 def _hex(red: float, green: float, blue: float) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import rasterio
@@ -24,8 +24,8 @@ from hsreject.files import check_space, existing, free_space, reading, replacing
 from hsreject.io import geotiff
 from hsreject.io.envi import HEADER, data_beside
 from hsreject.io.geotiff import CategoryTable, unused_name
-from hsreject.io.grid import Grid, quiet_without_place, transformed
-from hsreject.io.labels import stated_classes
+from hsreject.io.grid import Grid, quiet_without_place
+from hsreject.io.labels import stated_classes, whole_labels
 from hsreject.io.products.lookup import on_the_map
 from hsreject.io.raster import RasterInfo, raster_info, raster_source, read_pixels
 from hsreject.progress import ProgressCallback, no_progress
@@ -193,65 +193,31 @@ class Raster:
         if not array.size:
             raise InputError(f"The map to write is empty (its shape is {array.shape}).")
         array = on_the_map(_truth_map(array) if array.dtype.kind == "b" and not field else array)
-        grid = Grid.of(array)
+        categories, nodata = None, np.nan
+        names: tuple[str, ...] = (str(array.name or ""),)
         if array.dtype.kind == "f":
-            names = tuple(schema.class_table(array).names) if field else (str(array.name or ""),)
-            single = array.astype(np.float32) if array.dtype == np.float16 else array
-            return cls(_stack(single), np.nan, names, None, grid)
-        if field or array.dtype.kind not in "iu":
+            names = tuple(schema.class_table(array).names) if field else names
+            array = array.astype(np.float32) if array.dtype == np.float16 else array
+        elif field or array.dtype.kind not in "iu":
             raise InputError(
                 f"Cannot write {array.dtype} values as a map. Label maps hold integers, "
                 "confidences and probabilities floats."
             )
-        if ClassTable.from_attrs(array.attrs) is None:
-            # the classes are those that occur: values are needed twice
-            missing = array.attrs.get("_FillValue", schema.nodata_label(array.dtype))
-            array = array.compute().assign_attrs(_FillValue=missing)
-        categories = _categories(array)
-        encoded = _encode(array, categories)
-        return cls(_stack(encoded), categories.nodata, (str(array.name or ""),), categories, grid)
-
-
-def _stack(array: xr.DataArray) -> Any:
-    return array.data if array.ndim == 3 else array.data[None]
+        else:
+            if ClassTable.from_attrs(array.attrs) is None:
+                # the classes are those that occur: values are needed twice
+                missing = array.attrs.get("_FillValue", schema.nodata_label(array.dtype))
+                array = array.compute().assign_attrs(_FillValue=missing)
+            categories = CategoryTable.of(array)
+            array, nodata = categories.encode(array), categories.nodata
+        bands = array.data if field else array.data[None]
+        return cls(bands, nodata, names, categories, Grid.of(array))
 
 
 def _truth_map(array: xr.DataArray) -> xr.DataArray:
     name = str(array.name or "true")
     labels = array.astype(np.uint8).assign_attrs({schema.ZERO_MEANING: f"not {name}"})
     return schema.attach_classes(labels, ClassTable.from_names([name]))
-
-
-def _categories(labels: xr.DataArray) -> CategoryTable:
-    classes = schema.class_table(labels)
-    largest = max(classes.values, default=0)
-    if labels.dtype in (np.dtype(np.uint8), np.dtype(np.uint16)):
-        dtype = max(labels.dtype, schema.label_dtype(largest), key=lambda kind: kind.itemsize)
-    else:
-        dtype = schema.label_dtype(largest)
-    return CategoryTable(classes, schema.zero_meaning(labels), dtype)
-
-
-def _encode(labels: xr.DataArray, categories: CategoryTable) -> xr.DataArray:
-    """Return the labels in the type on disk; refuse values that have no name, block by block."""
-    missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
-    known = np.array(sorted(categories.names))
-
-    def encode(block: NDArray[Any]) -> NDArray[Any]:
-        named = np.isin(block, known)
-        without_data = (block == missing) & ~named  # a value that has a name is not missing
-        strange = block[~without_data & ~named]
-        if strange.size:
-            raise InputError(
-                f"The map holds the value {strange.flat[0]}, which its class table does not name "
-                f"(it names {', '.join(str(value) for value in known)}). "
-                "Attach a complete table with hsreject.schema.attach_classes."
-            )
-        return np.where(without_data, categories.nodata, block).astype(categories.dtype)
-
-    if labels.chunks is None:
-        return labels.copy(data=encode(labels.values))
-    return labels.copy(data=labels.data.map_blocks(encode, dtype=categories.dtype))
 
 
 # ENVI files.
@@ -299,7 +265,7 @@ def _finish_envi(raster: Raster, plain: Path, path: Path) -> None:
     header.write_text(text, encoding="utf-8", newline="\n")
     if _has_namesake(path.parent.with_name(path.name)):  # beside the folder that is being filled
         header.rename(path.with_name(f"{path.name}{HEADER}"))
-    _check_place(raster.grid.transform, path)
+    _check_place(raster.grid, path)
 
 
 def _with_all_digits(text: str, transform: Affine) -> str:
@@ -322,23 +288,18 @@ def _class_fields(categories: CategoryTable) -> str:
     return f"classes = {len(every)}\nclass names = {{{listed}}}\nclass lookup = {{{lookup}}}\n"
 
 
-def _check_place(transform: Affine, path: Path) -> None:
+def _check_place(grid: Grid, path: Path) -> None:
     """Raise when the header cannot say where the map lies: it knows rotation but not shear."""
     with quiet_without_place(), rasterio.open(path) as file:
-        back, (height, width) = file.transform, file.shape
-    apart = [
-        np.subtract(transformed(~transform, transformed(back, corner)), corner)
-        for corner in ((0, 0), (width, 0), (0, height), (width, height))
-    ]
-    if np.abs(apart).max() > 1e-6:  # of a pixel: the digits that the angle of a rotated grid has
+        back = replace(grid, transform=file.transform)
+    if not back.same_as(grid):
         raise InputError(
             "An ENVI header cannot hold the transform of this map (pixels that are sheared or "
-            f"flipped: {tuple(transform)[:6]}). Write a GeoTIFF (.tif) instead."
+            f"flipped: {tuple(grid.transform)[:6]}). Write a GeoTIFF (.tif) instead."
         )
 
 
-@dataclass(frozen=True)
-class _Format:
+class _Format(NamedTuple):
     """How a plain GeoTIFF becomes the file: side files, last step, check of what it cannot hold."""
 
     side_files: Callable[[Path], list[str]]
@@ -348,9 +309,7 @@ class _Format:
 
 _GEOTIFF = _Format(geotiff.side_files, geotiff.finish_geotiff)
 _ENVI = _Format(_envi_side_files, _finish_envi, _check_envi_names)
-_FORMATS = dict.fromkeys((".tif", ".tiff"), _GEOTIFF) | dict.fromkeys(
-    (".img", ".dat", ".bsq"), _ENVI
-)
+_FORMATS = {".tif": _GEOTIFF, ".tiff": _GEOTIFF, ".img": _ENVI, ".dat": _ENVI, ".bsq": _ENVI}
 
 
 def _format(path: Path) -> _Format:
@@ -400,8 +359,9 @@ def _read_map(path: Path, chunks: Any) -> xr.DataArray:
         raise FileError(f"{path} has {info.n_bands} bands of integers, but a label map has one.")
     stated = stated_classes(info.source.path)
     named = {value: name for value, name in stated.names.items() if value > 0}
-    if chunks is None:
-        dtype = _label_type(bands[0], info, largest=max(named, default=0))
+    if chunks is None:  # the type of the file, unless nodata has no room in it
+        largest = max(int(np.nanmax(bands, initial=0)), *named, 0)
+        dtype = info.dtype if info.dtype == np.uint16 else schema.label_dtype(largest)
         values = _encoded(bands[0], info.source.path, dtype)
     else:  # no looking at values: uint8 only if they cannot take the place of nodata
         roomy = info.dtype == np.uint8 and info.nodata == schema.nodata_label(np.uint8)
@@ -428,21 +388,7 @@ def _field(bands: NDArray[Any], info: RasterInfo) -> xr.DataArray:
     return schema.attach_classes(field.rename(None), table)  # not what dask calls the array
 
 
-def _label_type(band: NDArray[Any], info: RasterInfo, *, largest: int) -> np.dtype[Any]:
-    """Return the file's type of labels; a narrow one is widened when nodata has no room."""
-    if info.dtype == np.uint16:
-        return info.dtype
-    present = band[~np.isnan(band)] if band.dtype.kind == "f" else band
-    return schema.label_dtype(max(int(present.max(initial=0)), largest))
-
-
 def _encoded(band: NDArray[Any], path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return labels of `dtype`, pixels without data at its last value."""
-    without_data = np.isnan(band) if band.dtype.kind == "f" else np.zeros(band.shape, dtype=bool)
-    present = band[~without_data]
-    if present.size and (present.min() < 0 or present.max() >= schema.nodata_label(np.uint16)):
-        raise FileError(
-            f"{path}: labels must lie between 0 and {schema.nodata_label(np.uint16) - 1} "
-            f"(found {present.min():g} to {present.max():g})."
-        )
-    return np.where(without_data, schema.nodata_label(dtype), band).astype(dtype)
+    whole = whole_labels(band, nodata=None, path=path).astype(dtype)
+    return np.where(np.isnan(band), schema.nodata_label(dtype), whole)

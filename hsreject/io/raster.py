@@ -1,15 +1,14 @@
-"""Rasters: which file and header belong together, what GDAL says about them, and their pixels.
-
-GDAL reads ENVI files, GeoTIFFs and their kin through rasterio and rioxarray. A path becomes a
-:class:`RasterSource` (file, header, driver), a :class:`RasterInfo` (what it says), then pixels.
-"""
+"""Rasters, which GDAL reads: the path, a :class:`RasterSource`, a :class:`RasterInfo`, pixels."""
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dask.array as da
@@ -20,21 +19,18 @@ import rioxarray
 import xarray as xr
 from affine import Affine
 from dask.array.core import normalize_chunks
-from rasterio.crs import CRS
 from rasterio.enums import ColorInterp, MaskFlags
-from rasterio.errors import CRSError
 from rasterio.io import MemoryFile
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading, starts_with
 from hsreject.io import envi
-from hsreject.io.grid import Grid, crs_name, quiet_without_place
+from hsreject.io.geotiff import UNPACKED, check_tiff
+from hsreject.io.grid import Grid, grid_of_file, local_system, quiet_without_place
 from hsreject.io.products.remote import RemotePath, gdal_name
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -118,10 +114,8 @@ def _pair(data: Path, header: Path, guess: str) -> RasterSource:
 def _tiff(path: Path, header: Path | None) -> RasterSource:
     """Return a TIFF as it is, or with the header that ENVI wrote beside it."""
     text = "" if header is None else envi.read_text(header)
-    if header is None or not text.startswith("ENVI"):
-        return RasterSource(path, "GTiff")
-    fields = envi.parse_fields(text, path=header)
-    if not _describes_tiff(fields):
+    fields = envi.parse_fields(text, path=header or path) if text.startswith("ENVI") else {}
+    if header is None or not _describes_tiff(fields):
         return RasterSource(path, "GTiff")
     guess = f"Bands are described by {header.name}, found beside {path.name}."
     return RasterSource(path, "GTiff", header, fields, (guess,))
@@ -137,9 +131,8 @@ def _unknown_file(path: Path) -> FileError:
             return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
     if starts_with(path, HDF5, *_CLASSIC_NETCDF):
         return FileError(
-            f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open one that "
-            "hsreject wrote with open_dataset; of others, open the array with xarray, rename its "
-            "dims to band, y and x, and pass it as it is."
+            f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open it with "
+            "open_dataset if hsreject wrote it, else with xarray, with the dims band, y and x."
         )
     looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
     return FileError(
@@ -178,6 +171,7 @@ class RasterInfo:
     has_mask: bool  # the file holds a mask of pixels with data, or one per band
     common_nodata: bool  # a pixel has no data only where every band has its nodata value
     n_control_points: int  # ground control points, which are not used
+    local_system: str  # name of a system of coordinates without a place on the earth: not used
 
     @property
     def n_bands(self) -> int:
@@ -202,7 +196,7 @@ def raster_info(source: RasterSource) -> RasterInfo:
 def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
     with _quiet(), rasterio.open(name, driver=driver) as dataset:
         _check_claims(dataset, source)
-        dtype = _pixel_type(dataset.dtypes, source.path)
+        dtype = np.dtype(dataset.dtypes[0])
         bands = _bands(dataset, dtype)
         masks = [set(flags) for flags in dataset.mask_flag_enums]
         layout = dataset.profile.get("interleave", "band")
@@ -214,7 +208,7 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             driver=dataset.driver,
             layout=layout.lower(),
             dtype=dtype,
-            grid=_grid(dataset, source.path),
+            grid=grid_of_file(dataset, source.path),
             bands=bands,
             fields=source.fields
             or envi.fields_from_tags(dataset.tags(ns="ENVI"), dataset.tags(), len(bands)),
@@ -222,11 +216,12 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             has_mask=any(not flags & {MaskFlags.all_valid, MaskFlags.nodata} for flags in masks),
             common_nodata={MaskFlags.per_dataset, MaskFlags.nodata} <= masks[0],
             n_control_points=len(dataset.gcps[0]),
+            local_system=local_system(dataset.crs),
         )
 
 
 def _check_claims(dataset: Any, source: RasterSource) -> None:
-    """Raise if a file cannot hold what GDAL makes of it, before anybody waits for its pixels."""
+    """Raise if a file cannot hold what GDAL makes of it, or in a type that is not read."""
     if dataset.subdatasets:
         raise FileError(
             f"{source.path} holds {len(dataset.subdatasets)} images, not one. "
@@ -237,20 +232,36 @@ def _check_claims(dataset: Any, source: RasterSource) -> None:
             f"{source.path} claims {dataset.count} bands; hsreject opens 1 to {_MOST_BANDS}. "
             "If it is damaged, copy it again; else extract the bands you need."
         )
+    types = sorted(set(dataset.dtypes))
+    if any("complex" in name for name in types):
+        raise FileError(f"{source.path} holds complex numbers ({types[0]}). Write their amplitude.")
+    if len(types) > 1:
+        raise FileError(
+            f"{source.path} has bands of different types ({', '.join(types)}). "
+            "Convert them to one type, for example with gdal_translate -ot Float32."
+        )
     if dataset.driver == "ENVI":
         envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
     if dataset.driver == "GTiff":
-        length = source.path.stat().st_size
-        row, column = (
-            -(-n // size) - 1
-            for n, size in zip(dataset.shape, dataset.block_shapes[-1], strict=True)
+        check_tiff(dataset, source.path)
+    if source.driver == "VRT" and not isinstance(source.path, RemotePath):
+        _check_virtual(dataset, source.path)
+
+
+def _check_virtual(dataset: Any, path: Path) -> None:
+    """Raise if a virtual raster claims far more pixels than the files that it names can hold."""
+    text = envi.decoded(path.read_bytes())
+    named = set(re.findall(r"<SourceFilename[^>]*>(?:[^<]*/)?([^</]+)<", text))
+    parts = [Path(file) for file in dataset.files if Path(file).name in named]
+    if not parts or len(parts) < len(named) or not all(part.is_file() for part in parts):
+        return  # some are not files of their own, as parts of archives or of HDF5 files
+    length = sum(part.stat().st_size for part in parts)
+    claimed = dataset.count * math.prod(dataset.shape) * np.dtype(dataset.dtypes[0]).itemsize
+    if claimed > max(UNPACKED.values()) * length:
+        raise FileError(
+            f"{path} is damaged: it claims {claimed} bytes of pixels, and the files that it names "
+            f"have only {length}. Make it again, around them."
         )
-        last = dataset.get_tag_item(f"BLOCK_OFFSET_{column}_{row}", "TIFF", bidx=dataset.count)
-        if last is not None and int(last) >= length:
-            raise FileError(
-                f"{source.path} is cut short: its last pixels are said to begin at byte {last}, "
-                f"but it has only {length} bytes. Copy it again."
-            )
 
 
 def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
@@ -263,19 +274,6 @@ def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
     return tuple(RasterBand(*row) for row in rows)
 
 
-def _pixel_type(dtypes: tuple[str, ...], path: Path) -> np.dtype[Any]:
-    if any("complex" in dtype for dtype in dtypes):
-        raise FileError(
-            f"{path} holds complex numbers ({dtypes[0]}). Write their amplitude and open that."
-        )
-    if len(set(dtypes)) > 1:
-        raise FileError(
-            f"{path} has bands of different types ({', '.join(sorted(set(dtypes)))}). "
-            "Convert them to one type, for example with gdal_translate -ot Float32."
-        )
-    return np.dtype(dtypes[0])
-
-
 def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     """Return a nodata value if pixels of a type can have it."""
     if nodata is None or dtype.kind == "f":
@@ -283,66 +281,6 @@ def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
     limits = np.iinfo(dtype)
     fits = nodata == np.round(nodata) and limits.min <= nodata <= limits.max
     return nodata if fits else None
-
-
-def _grid(dataset: Any, path: Path) -> Grid:
-    """Return the grid, without the negative zeros that GDAL's ENVI driver makes."""
-    transform = Affine(*(number + 0.0 for number in dataset.transform[:6]))
-    if not (transform.determinant and np.isfinite(transform[:6]).all()):
-        raise FileError(
-            f"{path} has pixels of size 0 or nowhere (its transform is {transform[:6]}). "
-            "Correct its place on the map, or remove it."
-        )
-    # What ENVI calls an arbitrary map has coordinates and no reference system.
-    arbitrary = dataset.crs is not None and crs_name(dataset.crs) == "Arbitrary"
-    return Grid(dataset.height, dataset.width, transform, None if arbitrary else dataset.crs)
-
-
-def raster_notes(info: RasterInfo) -> Iterator[str]:
-    """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
-    yield from _notes_on_place(info)
-    header = info.source.fields
-    for number, band in enumerate(info.bands, start=1):
-        if band.alpha:
-            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
-    if info.common_nodata:
-        yield "NODATA_VALUES: no data only where every band has its value of that list."
-    elif len({str(band.nodata) for band in info.bands}) > 1:
-        yield "Bands have different nodata values: each band its own."
-    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
-        yield "The header does not tell the byte order: read as little endian (0)."
-    names = envi.items(header, "band names")
-    if names and len(names) != info.n_bands:
-        yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
-
-
-def _notes_on_place(info: RasterInfo) -> Iterator[str]:
-    header = info.source.fields
-    unplaced = info.grid.transform == Affine.identity()
-    if unplaced and info.n_control_points:
-        yield (
-            f"The file lies on the map by {info.n_control_points} ground control points only, "
-            "which are not used: warp it first, for example with gdalwarp."
-        )
-    elif unplaced and header.get("map info"):
-        yield "The map info of the header is not understood: no place on a map."
-    elif unplaced and info.grid.crs is not None:
-        yield "The file has a reference system but no coordinates: pixels count from 0."
-    farthest = max(abs(info.grid.transform.c) / 360, abs(info.grid.transform.f) / 90)
-    if info.grid.crs is not None and info.grid.crs.is_geographic and farthest > 2:
-        yield "The coordinates are not degrees, as the reference system says: correct one of them."
-    stated = header.get("coordinate system string")
-    if stated and not _is_understood(stated):
-        yield "The coordinate system string of the header is not understood: not used."
-
-
-def _is_understood(wkt: str) -> bool:
-    try:
-        with rasterio.Env():  # else GDAL complains on the screen
-            CRS.from_wkt(wkt, morph_from_esri_dialect=True)
-    except CRSError:
-        return False
-    return True
 
 
 def virtual_raster(path: Path) -> str:
@@ -387,7 +325,8 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = 
             blocks = block_sizes(
                 chunks, shape=opened.shape, dtype=info.dtype, stored=(1, *info.grain)
             )
-            pixels = da.from_array(_LazyPixels(info.source.path, opened), blocks, name=False)
+            lazy = _LazyPixels(info.source.path, opened, opened.shape, opened.ndim, opened.dtype)
+            pixels = da.from_array(lazy, blocks, name=False)
     if any(value is not None for value in overlooked):
         values = np.array(overlooked, dtype=float)[:, None, None]  # None becomes NaN: no value
         pixels = xr.DataArray(pixels).where(pixels != values).data
@@ -400,18 +339,9 @@ class _LazyPixels:
 
     path: Path
     opened: xr.DataArray
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.opened.shape
-
-    @property
-    def ndim(self) -> int:
-        return self.opened.ndim
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.opened.dtype
+    shape: tuple[int, ...]
+    ndim: int
+    dtype: np.dtype[Any]
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
         with reading(self.path):

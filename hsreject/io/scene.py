@@ -23,12 +23,11 @@ from hsreject.io.raster import (
     HDF5,
     RasterInfo,
     raster_info,
-    raster_notes,
     raster_source,
     read_pixels,
     usable_nodata,
 )
-from hsreject.io.wavelengths import BandInfo, band_info
+from hsreject.io.wavelengths import BandInfo, band_info, raster_notes
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
 
 if TYPE_CHECKING:

@@ -263,10 +263,8 @@ def _bounds_in(crs: CRS, grid: Grid) -> tuple[float, float, float, float]:
 def _clipped(
     geometries: NDArray[Any], box: tuple[float, float, float, float]
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return which geometries meet a box, and these, cut where they reach beyond it.
-
-    What lies far from a scene may have no place in its reference system, as the poles in UTM.
-    """
+    """Return which geometries meet a box, and these, cut where they reach beyond it."""
+    # what lies far from a scene may have no place in its reference system, as the poles in UTM
     window = shapely.box(*box)
     near = np.flatnonzero(shapely.intersects(shapely.envelope(geometries), window))
     cut = geometries[near]

@@ -10,9 +10,10 @@ import numpy as np
 
 from hsreject.errors import FileError
 from hsreject.io import envi
+from hsreject.io.grid import place_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -89,6 +90,24 @@ def band_info(info: RasterInfo, guesses: list[str]) -> BandInfo:
         if centre is not None:
             return BandInfo(centre, width, good)
     return BandInfo(good=good)
+
+
+def raster_notes(info: RasterInfo) -> Iterator[str]:
+    """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
+    yield from place_notes(info)
+    header = info.source.fields
+    for number, band in enumerate(info.bands, start=1):
+        if band.alpha:
+            yield f"Band {number} is an alpha channel: no data where it is 0, and no band of light."
+    if info.common_nodata:
+        yield "NODATA_VALUES: no data only where every band has its value of that list."
+    elif len({str(band.nodata) for band in info.bands}) > 1:
+        yield "Bands have different nodata values: each band its own."
+    if info.source.driver == "ENVI" and info.dtype.itemsize > 1 and "byte order" not in header:
+        yield "The header does not tell the byte order: read as little endian (0)."
+    names = envi.items(header, "band names")
+    if names and len(names) != info.n_bands:
+        yield f"The header has {len(names)} band names for {info.n_bands} bands: not used."
 
 
 def nanometres(
@@ -200,11 +219,7 @@ def _tag(tags: Mapping[str, str], pattern: re.Pattern[str]) -> tuple[str, str | 
 
 
 def _numbers_in_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | None] | None:
-    """Return the numbers inside band names and their unit, if every name has one.
-
-    A number with a unit counts first, then the last one in brackets, then a name that is a
-    number, then the only decimal number in a name.
-    """
+    """Return the numbers inside band names and their unit, if every name has one."""
     with_unit = [_WITH_UNIT.search(name) for name in names]
     if all(with_unit):
         units = {_known_unit(match.group(2)) for match in with_unit if match}
@@ -255,10 +270,7 @@ def _plausible(values: NDArray[np.float64]) -> bool:
 
 
 def decide_unit(values: NDArray[np.float64], stated: str | None, guesses: list[str]) -> str | None:
-    """Return the unit of wavelengths: the stated one if it makes sense, else the one that does.
-
-    If none does, note that and return None.
-    """
+    """Return the unit of wavelengths: the stated one if it makes sense, else one that does."""
     unit = _known_unit(stated)
     if unit == "index":
         guesses.append("Wavelength units are 'Index': the bands have no wavelengths.")

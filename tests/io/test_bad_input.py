@@ -14,6 +14,7 @@ import h5py
 import numpy as np
 import pytest
 import rasterio
+import rasterio.shutil
 import scipy.io
 import xarray as xr
 
@@ -127,6 +128,31 @@ def many_bands(folder: Path) -> Path:
     return path
 
 
+def claiming(tag: int, number: int, **options: object) -> Callable[[Path], Path]:
+    """A small GeoTIFF whose directory claims a large number: GDAL made room for it first."""
+
+    def make(folder: Path) -> Path:
+        path = write_with_gdal(folder / "scene.tif", CUBE[:1], **options)
+        raw = bytearray(path.read_bytes())
+        (start,) = struct.unpack_from("<I", raw, 4)
+        (n_tags,) = struct.unpack_from("<H", raw, start)
+        places = range(start + 2, start + 2 + 12 * n_tags, 12)
+        place = next(at for at in places if struct.unpack_from("<H", raw, at) == (tag,))
+        struct.pack_into("<HII", raw, place + 2, 4, 1, number)
+        path.write_bytes(raw)
+        return path
+
+    return make
+
+
+def wide_virtual(folder: Path) -> Path:
+    source = write_with_gdal(folder / "part.tif", CUBE)
+    path = folder / "scene.vrt"
+    rasterio.shutil.copy(source, path, driver="VRT")
+    path.write_text(path.read_text().replace('XSize="5"', f'XSize="{2**24}"', 1))
+    return path
+
+
 def absurd_tiff(folder: Path) -> Path:
     size = {"width": 2_000_000, "height": 2_000_000, "count": 3, "dtype": "uint16"}
     options = {"driver": "GTiff", "BIGTIFF": "YES", "SPARSE_OK": True, "transform": UTM}
@@ -161,6 +187,9 @@ NO_PART = (
     b"</VRTDataset>"
 )
 
+IN_PIXELS = {"interleave": "pixel", "compress": "deflate"}
+IN_TILES = IN_PIXELS | {"tiled": True, "blockxsize": 512, "blockysize": 512}
+
 UTM_33 = "{UTM, 1, 1, 500000, 6000000, 30, 30, 33, North, WGS-84}"
 
 # how the file is made, and the word that matters in what is said about it
@@ -188,6 +217,11 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
         "shorter",
     ),
     "absurd GeoTIFF": (absurd_tiff, "memory .*chunks='auto'"),
+    "absurd height": (claiming(257, 2**24), "damaged: .* cannot hold"),
+    "absurd packed width": (claiming(256, 2**24, **IN_PIXELS), "damaged: .* cannot hold"),
+    "absurd tile": (claiming(322, 2**24, **IN_TILES), "damaged: .* cannot hold"),
+    "absurd tile of many bands": (claiming(277, 4097, **IN_TILES), "damaged: .* cannot hold"),
+    "absurd virtual raster": (wide_virtual, "damaged: .* the files that it names"),
     "absurd .npy": (written("scene.npy", HUGE_NPY), "cannot be read"),
     "negative size": (envi(lines=-4), "lines = -4"),
     "no size": (envi(lines=0), "lines = 0"),
@@ -213,7 +247,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "empty nodata": (envi(data_ignore_value=""), "data ignore value"),
     "negative NaN": (envi(data_ignore_value="-nan"), "data ignore value = -nan"),
     "pixels of size 0": (envi(map_info=UTM_33.replace("30", "0")), "size 0"),
-    "place as text": (envi(map_info="{UTM, a, b, c, d, e, f, 33, North}"), "size 0"),
+    "place as text": (envi(map_info=UTM_33.replace("500000", "west")), "'west' in 'map info'"),
     "a place nowhere": (envi(map_info=UTM_33.replace("500000", "nan")), "nowhere"),
     "no header text": (text_header(b"Dear reader,\nthis is no header."), "must be 'ENVI'"),
     "an open list": (text_header(b"ENVI\nbands = 3\nbbl = {1,\n1"), "'bbl' is opened"),

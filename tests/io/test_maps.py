@@ -277,6 +277,7 @@ def test_pixels_without_data_may_have_any_value(tmp_path) -> None:
     [
         ({"transform": (30, 0, 5e5)}, r"\(30, 0, 500000.0\)"),
         ({"transform": (0, 0, 0, 0, 0, 0)}, "from_gdal"),
+        ({"transform": NORTH_UP.to_gdal()}, "from_gdal"),
         ({"transform": "north up"}, "north up"),
         ({"transform": (np.nan, 0, 0, 0, 1, 0)}, "six numbers"),
         ({"crs": "EPSG:Lisbon"}, "EPSG:Lisbon"),

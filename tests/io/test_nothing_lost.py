@@ -10,7 +10,7 @@ import scipy.io
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import FileError
-from tests.io.writers import both_ways, guesses, random_cube, write_envi, write_with_gdal
+from tests.io.writers import UTM, both_ways, guesses, random_cube, write_envi, write_with_gdal
 
 CUBE = random_cube("uint16", (3, 4, 5))
 MASK = np.full(CUBE.shape, 255, dtype=np.uint8)
@@ -132,6 +132,18 @@ def test_what_info_notes(tmp_path: Path) -> None:
         (mat, "Axis 0 of 6 x 4 x 5 was taken for the bands"),
     ):
         assert told in " ".join(hr.describe(path).guesses), path
+
+
+def test_a_reference_system_that_is_only_a_name(tmp_path: Path) -> None:
+    """UTM without a zone: GDAL makes a system of it into which nothing can be brought."""
+    fields = {"map info": f"{{UTM, 1, 1, {UTM.c}, {UTM.f}, {UTM.a}, {-UTM.e}}}"}
+    scene = hr.open_scene(write_envi(tmp_path, CUBE, fields=fields))
+    assert "UTM is only a name" in guesses(scene)
+    values = (CUBE[:1, :, :3] % 4).astype(np.uint8)
+    path = write_with_gdal(tmp_path / "labels.tif", values)
+    labels = hr.open_labels(path, like=scene, align="nearest")
+    np.testing.assert_array_equal(labels[:, :3].values, values[0])
+    assert not labels[:, 3:].any()
 
 
 def test_class_colors_survive(tmp_path: Path) -> None:

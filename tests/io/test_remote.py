@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
 import numpy as np
 import pytest
+import rasterio.shutil
 import xarray as xr
 
 import hsreject as hr
@@ -43,6 +45,20 @@ def test_of_a_geotiff_only_a_part_is_read(tmp_path, url) -> None:
     np.testing.assert_array_equal(lazy[:, :64, :64].values, CUBE[:, :64, :64])
     assert bytes_sent(url) < path.stat().st_size / 2
     np.testing.assert_array_equal(hr.open_scene(f"/vsicurl/{url}/good/scene.tif").values, CUBE)
+
+
+def test_a_geotiff_in_an_archive(tmp_path, monkeypatch) -> None:
+    path = write_with_gdal(tmp_path / "scene.tif", CUBE)
+    with zipfile.ZipFile(tmp_path / "scenes.zip", "w") as archive:
+        archive.write(path, "part/scene.tif")
+    monkeypatch.chdir(tmp_path)
+    for folder in ("", f"{tmp_path.as_posix()}/"):
+        cube = hr.open_scene(f"/vsizip/{folder}scenes.zip/part/scene.tif", chunks="auto")
+        np.testing.assert_array_equal(cube.values, CUBE)
+    # a virtual raster over it: the length of what lies in the archive is unknown
+    rasterio.shutil.copy("/vsizip/scenes.zip/part/scene.tif", "scene.vrt", driver="VRT")
+    Path("scene.vrt.aux.xml").write_text("<PAMDataset />")
+    np.testing.assert_array_equal(hr.open_scene("scene.vrt").values, CUBE)
 
 
 def test_envi_by_url(tmp_path, url) -> None:

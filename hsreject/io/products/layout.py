@@ -111,12 +111,10 @@ class RasterArray:
         """Number of bands, rows and columns."""
         return self.info.n_bands, self.info.grid.height, self.info.grid.width
 
-    @cached_property
+    @property
     def chunks(self) -> tuple[int, int, int]:
         """How many bands, rows and columns are stored together."""
-        with reading(self.path), rasterio.open(self.info.name) as file:
-            rows, columns = file.block_shapes[0]
-        return (self.shape[0] if self.info.layout == "pixel" else 1), rows, columns
+        return (self.shape[0] if self.info.layout == "pixel" else 1), *self.info.grain
 
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x)."""
@@ -195,9 +193,9 @@ def existing_path(file: h5py.File) -> Path:
 
 
 def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type in the machine's byte order, at least single precision."""
-    if dtype.kind == "f" and dtype.itemsize < 4:
-        return np.dtype(np.float32)
+    """Return the type of values once read: the machine's byte order, single or double precision."""
+    if dtype.kind == "f" and dtype.itemsize not in {4, 8}:
+        return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
     return dtype.newbyteorder("=")
 
 

@@ -45,6 +45,7 @@ HDF5_FAMILIES: list[Callable[[h5py.File], Product | None]] = [
 
 _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
 _SLAB = 16 * 2**20  # bytes that are read and scaled together
+_TURNED = 256  # pixels whose spectra become bands together, in the cache
 _LARGE = 2 * _SLAB  # bytes beyond which a block is laid out band by band
 
 
@@ -264,7 +265,10 @@ class ProductPixels:
             down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
             read = self._read(bands, down, across)
             for row, place in zip(part, rows[part] - down.start, strict=True):
-                block[:, row] = read[:, place, inside]
+                spectra = read[:, place, inside]
+                for start in range(0, columns.size, _TURNED):
+                    some = slice(start, start + _TURNED)
+                    block[:, row, some] = spectra[:, some]
         return block[tuple(slice(None) if places.ndim else 0 for places in wanted)]
 
     def _cuts(self, rows: NDArray[np.intp], row_size: int) -> NDArray[np.intp]:

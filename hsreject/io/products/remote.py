@@ -21,13 +21,20 @@ from hsreject.files import existing
 
 _URL = re.compile(r"(https?|s3):/+", re.IGNORECASE)
 _GDAL = re.compile(r"/vsi(curl|s3)(?:_streaming)?/")
+_ARCHIVES = ("/vsizip", "/vsitar", "/vsi7z", "/vsirar")
 _BLOCK = 2**18  # bytes that are asked for at least
 
 
 def as_path(given: str | PathLike[str]) -> Path:
     """Return a path, one that reads from the network for a URL."""
     text = str(given)
-    return RemotePath(text) if _URL.match(text) or text.startswith("/vsi") else Path(given)
+    if not (_URL.match(text) or text.startswith("/vsi")):
+        return Path(given)
+    prefix, _, rest = text.partition("//")
+    for archive in Path(f"/{rest}").parents if prefix in _ARCHIVES else ():
+        if archive.is_file():  # in braces GDAL takes an absolute path without a second slash
+            text = f"{prefix}/{{{archive}}}/{Path(f'/{rest}').relative_to(archive)}"
+    return RemotePath(text)
 
 
 def existing_scene(given: str | PathLike[str]) -> Path:
@@ -56,8 +63,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
 
     def __str__(self) -> str:
         """Return the URL, whose slashes a path would lose."""
-        text = self.as_posix()
-        return text if text.startswith("/vsi") else _URL.sub(r"\1://", text, count=1)
+        return _URL.sub(r"\1://", self.as_posix(), count=1)
 
     def as_posix(self) -> str:
         """Return what the path was made of, with single slashes."""

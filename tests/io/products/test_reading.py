@@ -15,10 +15,12 @@ import xarray as xr
 import hsreject as hr
 from hsreject.io.products.backend import HsrejectBackend
 from tests.io.products.writers import (
+    FILL,
     reflectance,
     write_aviris,
     write_desis,
     write_emit,
+    write_emit_mask,
     write_enmap,
     write_neon,
     write_prisma,
@@ -136,6 +138,22 @@ def test_a_block_of_rows_needs_no_more_than_itself(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert total == 64 * 1024 * 64
     assert peak < 3 * 128 * 1024 * 64 * 4  # the block, what is read of it at a time, and its sum
+
+
+@pytest.mark.parametrize("chunks", [None, (96, 64, 16), (7, 400, 1)])
+def test_a_large_block_is_put_together_from_pieces(tmp_path: Path, chunks) -> None:
+    """40 MB, read some rows at a time, with a fill value and a mask."""
+    values = np.random.default_rng(1).random((60, 420, 400), dtype=np.float32)
+    values[3:7, 90:100, 50:70] = FILL
+    path = write_emit(tmp_path / "EMIT_L2A_RFL_1.nc", values, chunks=chunks)
+    cloud = np.zeros((1, *values.shape[1:]))
+    cloud[0, 200:300, 300:] = 1
+    write_emit_mask(tmp_path / "EMIT_L2A_MASK_1.nc", cloud, ["Cloud flag"])
+    expected = np.where((values == FILL) | (cloud > 0), np.nan, values)
+    np.testing.assert_array_equal(hr.open_scene(path).values, expected)
+    lazy = hr.open_scene(path, chunks={"y": -1})
+    np.testing.assert_array_equal(lazy.values, expected)
+    np.testing.assert_array_equal(lazy[::-1, 5:, ::3].values, expected[::-1, 5:, ::3])
 
 
 # The engine for xarray.
