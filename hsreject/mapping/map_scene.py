@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
 
+import dask
 import numpy as np
 import rasterio
 import xarray as xr
@@ -218,33 +219,36 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
                 progress=progress,
             )
             ranking = _computed(ranking, folder, progress)
-            if certified is not None:
-                certified.check_map(ranking["label"], ranking["confidence"])
             lowest = trained.lowest_confidence if reject_novel else -np.inf
-            rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
-            maps = rejection_maps(
-                ranking["label"],
-                ranking["confidence"],
-                threshold=rejection.threshold,
-                attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
-            )
-            summary = _summary(
-                maps,
-                rejection,
-                blocks,
-                n_continued=len(finished),
-                scene=_name(scene, "scene"),
-                model=_name(model, "model"),
-            )
-            if kinship is not None:
-                n_novel = int((maps["confidence"] < lowest).sum()) if reject_novel else None
-                summary = replace(summary, kinship=kinship, n_novel=n_novel)
-            if folder is not None:
-                missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
-                write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
-                (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
-                if also is not None:
-                    also(SceneMap(_written(folder, maps), summary), folder)
+            # what is left is light, and reads files of this process: no work for a cluster
+            with dask.config.set(scheduler="threads"):
+                if certified is not None:
+                    certified.check_map(ranking["label"], ranking["confidence"])
+                rejection = known or _for_fraction(
+                    ranking["confidence"], goal.value, lowest, progress
+                )
+                maps = _rejected(ranking, rejection)
+                summary = MapSummary(
+                    rejection,
+                    class_shares(maps),
+                    n_without_data=maps["label"].size - maps.attrs["n_pixels"],
+                    pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
+                    side=blocks.side,
+                    halo=blocks.halo,
+                    n_blocks=len(blocks),
+                    n_continued=len(finished),
+                    n_workers=blocks.n_workers,
+                    scene=_name(scene, "scene"),
+                    model=_name(model, "model"),
+                    kinship=kinship,
+                    n_novel=int((maps["confidence"] < lowest).sum()) if reject_novel else None,
+                )
+                if folder is not None:
+                    missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
+                    write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
+                    (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
+                    if also is not None:
+                        also(SceneMap(_written(folder, maps), summary), folder)
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
 
@@ -378,34 +382,20 @@ def _for_fraction(
     return Rejection(FRACTION, fraction, found.value, source, reachable)
 
 
-def _summary(
-    maps: xr.Dataset,
-    rejection: Rejection,
-    blocks: Blocks,
-    *,
-    n_continued: int,
-    scene: str,
-    model: str,
-) -> MapSummary:
-    """Return what maps say in numbers."""
+def _rejected(ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
+    """Return the reject maps at a threshold, if there is anything to map."""
+    maps = rejection_maps(
+        ranking["label"],
+        ranking["confidence"],
+        threshold=rejection.threshold,
+        attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
+    )
     if not maps.attrs["n_pixels"]:
         raise InputError(
             "No pixel of the scene has data in every band that the model needs, so there is "
             "nothing to map. Check its nodata value, and mark bands without data as bad."
         )
-    return MapSummary(
-        rejection,
-        class_shares(maps),
-        n_without_data=maps["label"].size - maps.attrs["n_pixels"],
-        pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
-        side=blocks.side,
-        halo=blocks.halo,
-        n_blocks=len(blocks),
-        n_continued=n_continued,
-        n_workers=blocks.n_workers,
-        scene=scene,
-        model=model,
-    )
+    return maps
 
 
 def _name(given: object, what: str) -> str:
