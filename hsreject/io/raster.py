@@ -246,7 +246,7 @@ def _check_claims(dataset: Any, source: RasterSource) -> None:
             for n, size in zip(dataset.shape, dataset.block_shapes[-1], strict=True)
         )
         last = dataset.get_tag_item(f"BLOCK_OFFSET_{column}_{row}", "TIFF", bidx=dataset.count)
-        if last is not None and int(last) >= length:
+        if last is not None and 0 < length <= int(last):  # 0 is unknown: inside of an archive
             raise FileError(
                 f"{source.path} is cut short: its last pixels are said to begin at byte {last}, "
                 f"but it has only {length} bytes. Copy it again."
