@@ -38,7 +38,7 @@ class Handler(SimpleHTTPRequestHandler):
         path = self.folder / name.rstrip("/")
         if how == "sent":
             self._answer(200, str(Handler.sent).encode())
-        elif "list-type" in self.path:
+        elif path.is_dir() and urlparse(self.path).query:
             self._answer(200, self._listed().encode())
         elif path.is_dir() and how == "good":
             names = "".join(f'<a href="{entry.name}">-</a>' for entry in path.iterdir())
