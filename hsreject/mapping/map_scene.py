@@ -32,22 +32,9 @@ from hsreject.mapping.schedulers import local_threads, telling_of_lost_workers
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.promise.certificate import Certificate
 from hsreject.registry import check_choice
-from hsreject.rejection.rejector import (
-    ACCURACY,
-    FRACTION,
-    THRESHOLD,
-    Goal,
-    rejection_maps,
-)
+from hsreject.rejection.rejector import ACCURACY, FRACTION, THRESHOLD, Goal, rejection_maps
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import (
-    CUBE_DIMS,
-    MAP_DIMS,
-    REJECTED,
-    REJECTION_COST,
-    check_dims,
-    label_dtype,
-)
+from hsreject.schema import CUBE_DIMS, MAP_DIMS, REJECTED, REJECTION_COST, check_dims, label_dtype
 
 CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
@@ -97,7 +84,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
 
     Every pixel is read and classified once. The context of a block is solved with a halo of
     probabilities around it (16 pixels per unit of context weight), and the block keeps its inside:
-    at least 99.9 % of the labels are those of the whole scene solved at once. Label and confidence
+    at least 99.9 % of the labels are those of the whole scene solved at once (99 % where the
+    spectra say next to nothing, and the tolerance of the solver changes more). Label and confidence
     go to disk first; the threshold of a wanted fraction is then found exactly in all confidences.
 
     dask runs the blocks: on threads of this process, or on the cluster of the active
@@ -113,10 +101,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Of :func:`hsreject.train`.
     out : path, optional
         A folder for `label.tif`, `label_with_rejection.tif` and `confidence.tif`, with what
-        :func:`hsreject.write_map` puts beside them, and `summary.toml`. (The page that ``hsreject
-        map`` adds is that of :func:`hsreject.write_explorer`.)
-        They appear together when all are complete. Finished blocks are kept in it meanwhile: if
-        the work is stopped, the same call goes on from them.
+        :func:`hsreject.write_map` puts beside them, and `summary.toml`. They appear together when
+        all are complete. Finished blocks are kept in it meanwhile: if the work is stopped, the same
+        call goes on from them.
     fraction : float in [0, 1]
         Share of the pixels with data to reject; the nearest that a threshold reaches is taken.
     threshold : float
