@@ -19,7 +19,7 @@ from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.products.lookup import LookupTable
-from hsreject.io.products.remote import as_path, exists
+from hsreject.io.products.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
 from hsreject.mapping.finished_blocks import finished_blocks
@@ -274,9 +274,8 @@ def _opened(
 ) -> xr.DataArray:
     """Return the cube (band, y, x), lazy if it comes from a file."""
     if not isinstance(scene, xr.DataArray):
-        # workers of a cluster have working folders of their own
-        scene = as_path(scene).absolute() if exists(as_path(scene)) else scene
-        scene = open_scene(scene, chunks=chunks, variable=variable, band_axis=band_axis)
+        path = as_path(scene).absolute()  # workers of a cluster have working folders of their own
+        scene = open_scene(path, chunks=chunks, variable=variable, band_axis=band_axis)
     return check_dims(scene, CUBE_DIMS, name="scene")
 
 

@@ -60,15 +60,11 @@ def _metadata(store: Path) -> Path:
 
 def state_of(path: Path) -> tuple[int, int]:
     """Return size and time of change: what tells a scene from what it was before."""
+    files = [path]
     if is_store(path):
-        files = (
-            [_metadata(path)]
-            if isinstance(path, RemotePath)
-            else filter(Path.is_file, path.rglob("*"))
-        )
-        states = [file.stat() for file in files]
-    else:
-        states = [path.stat()]
+        files = [_metadata(path)]
+        files += [] if isinstance(path, RemotePath) else path.rglob("*")
+    states = [file.stat() for file in files]
     return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
 
@@ -77,17 +73,11 @@ def gdal_name(path: Path) -> str:
     return path.gdal_name if isinstance(path, RemotePath) else str(path.absolute())
 
 
-def exists(path: Path) -> bool:
-    """Tell whether a file is there; of a URL that is found out when it is opened."""
-    return isinstance(path, RemotePath) or path.exists()
-
-
 def _rooted(name: str) -> str:
     """Return a /vsi path with the second slash of /vsizip//folder/file.zip, which a path loses."""
-    prefix, inside = name[: name.index("/", 1) + 1], name[name.index("/", 1) + 1 :]
-    first = inside.partition("/")[0]
+    _, prefix, first, *others = name.split("/")
     lost = not Path(first).exists() and Path("/", first).exists()
-    return f"{prefix}/{inside}" if lost else name
+    return "/".join(["", prefix, "", first, *others]) if lost else name
 
 
 class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in each system
