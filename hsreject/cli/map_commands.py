@@ -105,7 +105,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         list[Path],
         typer.Argument(
             metavar="SCENE...",
-            help="ENVI, GeoTIFF, EMIT and other products, .mat or .npy, or a URL; of any size. "
+            help="ENVI, GeoTIFF, Zarr, EMIT and other products, .mat, .npy, or a URL; of any size. "
             "Several, a folder or a list in a text file: each gets a folder of its own inside "
             "--out.",
         ),

@@ -1,6 +1,7 @@
 """Scenes by URL, from a web server on the loopback address."""
 
 import os
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,11 +162,14 @@ def test_a_scene_of_a_configuration_by_url(tmp_path, url) -> None:
     scene, labels = hr.synthetic_scene(rows=32, columns=32)
     write_scene(scene, tmp_path / "scene.tif", "GTiff")
     hr.write_map(labels, tmp_path / "labels.tif")
-    files = {"name": "files", "labels": str(tmp_path / "labels.tif")}
-    made, expected = (
-        hr.run({**CONFIG, "scene": {**files, "path": f"{place}/scene.tif"}})
-        for place in (f"{url}/good", tmp_path)
-    )
+    results = []
+    for number, place in enumerate((f"{url}/good", tmp_path)):
+        config = tmp_path / f"{number}.toml"
+        asked = ("init", f"{place}/scene.tif", tmp_path / "labels.tif", "--out", config)
+        assert call(*asked) == 0
+        assert f'path = "{place}/scene.tif"' in config.read_text()
+        results.append(hr.run({**CONFIG, "scene": tomllib.loads(config.read_text())["scene"]}))
+    made, expected = results
     xr.testing.assert_equal(made["label"], expected["label"])
 
 
