@@ -58,7 +58,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(STAMP): WANTED = -e '.[datasets,distributed,remote]' --group test --group lint
+$(STAMP): WANTED = -e '.[datasets,distributed,remote,zarr]' --group test --group lint
 $(BENCH_STAMP): WANTED = -e '.[datasets,distributed]' --group bench
 $(BENCH_STAMP): ALONE = 'reject>=0.3'  # asks for NumPy 1, but works with NumPy 2
 

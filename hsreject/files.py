@@ -83,14 +83,14 @@ def starts_with(path: Path, *marks: bytes, offset: int = 0) -> bool:
         return stream.read(16).startswith(marks)
 
 
-def check_heaps(path: Path) -> None:
+def check_heaps(path: Path, *, n_bytes: int = 2**24) -> None:
     """Raise if HDF5 would read a damaged file for ever: at a heap with an entry of no length.
 
-    Heaps lie near the start of a file, so that its first 16 MB are looked at. The layout is that of
+    Heaps lie near the start of a file: only its first bytes are looked at. The layout is that of
     the global heap in the "HDF5 File Format Specification", III.E.
     """
     with path.open("rb") as stream:
-        raw = stream.read(2**24)
+        raw = stream.read(n_bytes)
     start = raw.find(_HEAP)
     while start >= 0:
         end = min(start + int.from_bytes(raw[start + 8 : start + 16], "little"), len(raw)) - 15

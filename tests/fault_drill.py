@@ -488,7 +488,7 @@ def _main() -> bool:
     chosen = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as own:
-        place = chosen.folder or Path(own)
+        place = (chosen.folder or Path(own)).absolute()
         options = {"seed": chosen.seed, "tasks": chosen.tasks, "tell": sys.stdout.write}
         wrong, tried = drill(chosen.rounds, place, **options)
     for name, number in sorted(tried.items()):

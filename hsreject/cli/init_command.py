@@ -13,7 +13,8 @@ from hsreject.cli.console import BandAxis, check_there
 
 def init_command(
     scene: Annotated[
-        Path, typer.Argument(metavar="SCENE", help="A product, ENVI, GeoTIFF, .mat or .npy.")
+        Path,
+        typer.Argument(metavar="SCENE", help="A product, ENVI, GeoTIFF, Zarr, .mat, .npy or URL."),
     ],
     labels: Annotated[
         Path,

@@ -19,7 +19,7 @@ from hsreject.cli.console import (
     result_table,
     saying_how_to_go_on,
 )
-from hsreject.io.products.remote import as_path
+from hsreject.io.products.remote import as_path, is_store
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
@@ -105,7 +105,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         list[Path],
         typer.Argument(
             metavar="SCENE...",
-            help="ENVI, GeoTIFF, EMIT and other products, .mat or .npy, or a URL; of any size. "
+            help="ENVI, GeoTIFF, Zarr, EMIT and other products, .mat, .npy, or a URL; of any size. "
             "Several, a folder or a list in a text file: each gets a folder of its own inside "
             "--out.",
         ),
@@ -203,7 +203,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
             map_scene, n_workers=n_workers, progress=progress, **options
         )
         only, *others = scenes
-        if others or only.is_dir() or only.suffix.lower() == ".txt":
+        if others or (only.is_dir() and not is_store(only)) or only.suffix.lower() == ".txt":
             failed = _map_all(scenes, mapped, model, out, options, console)
             if failed:
                 raise typer.Exit(1)

@@ -18,7 +18,7 @@ from hsreject.errors import FileError
 from hsreject.files import reading, starts_with
 from hsreject.io import envi
 from hsreject.io.grid import Grid
-from hsreject.io.products.remote import RemotePath, existing_scene
+from hsreject.io.products.remote import RemotePath, existing_scene, is_store
 from hsreject.io.raster import (
     HDF5,
     RasterInfo,
@@ -59,15 +59,16 @@ def open_scene(
     path : str or path
         A product as it is downloaded (EMIT, EnMAP L2A, PRISMA L2D, AVIRIS-3 and -5, NEON AOP,
         Tanager, DESIS L2A; of several files, the image or its description), an ENVI file (the data
-        or its header), a GeoTIFF, a MATLAB .mat or a NumPy .npy file. Of all but the last two also
-        a URL (``https://``, ``http://``, ``s3://``, or a /vsi path of GDAL), of which only the
-        parts that are needed are read; ``pip install 'hsreject[remote]'`` brings what that takes.
+        or its header), a GeoTIFF, a Zarr store (a folder that ends in ``.zarr``;
+        ``pip install 'hsreject[zarr]'``), a MATLAB .mat or a NumPy .npy file. Of all but the last
+        two also a URL (``https://``, ``http://``, ``s3://``, or a /vsi path of GDAL), of which only
+        the parts that are needed are read (``pip install 'hsreject[remote]'``).
     chunks : optional
         Opens lazily: anything dask takes for (band, y, x), such as ``{"y": 512, "x": 512}``.
         "auto" makes blocks of whole spectra. No pixel is read before it is needed.
     variable : str, optional
-        Which array of a .mat file, if it has several that could be the scene, or of an HDF5 or
-        NetCDF file that is not one of the products.
+        Which array of a .mat file or a Zarr store, if it has several that could be the scene, or of
+        an HDF5 or NetCDF file that is not one of the products.
     band_axis : int, optional
         Which axis of such an array, or of a .npy file, holds the bands (0, 1 or 2; -1 is the last).
     masks : bool
@@ -162,6 +163,8 @@ class Kind(Enum):
 def file_kind(path: Path) -> Kind:
     """Return the kind of an existing file, by its name and its first bytes."""
     suffix = path.suffix.lower()
+    if is_store(path):
+        return Kind.PRODUCT
     if isinstance(path, RemotePath):
         if suffix in {".npy", ".mat", *_VECTOR_SUFFIXES}:
             raise FileError(f"{path}: {suffix} files are read from disk only. Download it.")

@@ -16,7 +16,7 @@ from dask.base import tokenize
 from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import MANIFEST, check_folder, replacing
-from hsreject.io.products.remote import RemotePath, as_path
+from hsreject.io.products.remote import RemotePath, as_path, is_store, state_of
 from hsreject.mapping.map_scene import SceneMap
 from hsreject.mapping.map_summary import MapSummary
 
@@ -66,7 +66,7 @@ def find_scenes(given: Iterable[str | PathLike[str]]) -> list[Path]:
     """
     found: list[Path] = []
     for path in map(as_path, given):
-        if path.is_dir():
+        if path.is_dir() and not is_store(path):
             inside = [entry for entry in sorted(path.iterdir()) if _is_scene(entry)]
             if not inside:
                 raise FileError(f"The folder {path} holds no scene. Give the folder of the files.")
@@ -85,7 +85,7 @@ def find_scenes(given: Iterable[str | PathLike[str]]) -> list[Path]:
 
 def _is_scene(path: Path) -> bool:
     if path.name.startswith(".") or not path.is_file():
-        return False
+        return is_store(path)
     headed = path.with_name(f"{path.name}.hdr").exists() or path.with_suffix(".hdr").exists()
     return path.suffix.lower() in _SUFFIXES or (not path.suffix and headed)
 
@@ -150,10 +150,10 @@ def _named(scenes: Sequence[Path]) -> list[tuple[Path, str]]:
 def _state(scene: Path) -> tuple[object, ...]:
     """Return what tells a scene from what it was before."""
     try:
-        state = scene.stat()
+        state = state_of(scene)
     except OSError:  # whoever opens it says why
-        return (__version__, str(scene))
-    return (__version__, str(scene), state.st_size, state.st_mtime_ns)
+        state = (0, 0)
+    return (__version__, str(scene), *state)
 
 
 def _finished(

@@ -16,7 +16,7 @@ from dask.base import tokenize
 from dask.delayed import delayed
 
 from hsreject.files import replacing, unfinished_folder
-from hsreject.io.products.remote import as_path
+from hsreject.io.products.remote import as_path, state_of
 from hsreject.keys import key_of
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def finished_blocks(
 def _identity(given: object) -> object:
     """Return what tells a file or an object from others."""
     if isinstance(given, str | PathLike):
-        state = as_path(given).stat()
-        return str(given), state.st_size, state.st_mtime_ns
+        return str(given), *state_of(as_path(given))
     return tokenize(given) if isinstance(given, xr.DataArray) else given
 
 

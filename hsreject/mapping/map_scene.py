@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
 
+import dask
 import numpy as np
 import rasterio
 import xarray as xr
@@ -18,7 +19,7 @@ from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.products.lookup import LookupTable
-from hsreject.io.products.remote import as_path, exists
+from hsreject.io.products.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
 from hsreject.mapping.finished_blocks import finished_blocks
@@ -31,22 +32,9 @@ from hsreject.mapping.schedulers import local_threads, telling_of_lost_workers
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.promise.certificate import Certificate
 from hsreject.registry import check_choice
-from hsreject.rejection.rejector import (
-    ACCURACY,
-    FRACTION,
-    THRESHOLD,
-    Goal,
-    rejection_maps,
-)
+from hsreject.rejection.rejector import ACCURACY, FRACTION, THRESHOLD, Goal, rejection_maps
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import (
-    CUBE_DIMS,
-    MAP_DIMS,
-    REJECTED,
-    REJECTION_COST,
-    check_dims,
-    label_dtype,
-)
+from hsreject.schema import CUBE_DIMS, MAP_DIMS, REJECTED, REJECTION_COST, check_dims, label_dtype
 
 CERTIFICATE = "certificate"
 GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
@@ -96,7 +84,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
 
     Every pixel is read and classified once. The context of a block is solved with a halo of
     probabilities around it (16 pixels per unit of context weight), and the block keeps its inside:
-    at least 99.9 % of the labels are those of the whole scene solved at once. Label and confidence
+    at least 99.9 % of the labels are those of the whole scene solved at once (99 % where the
+    spectra say next to nothing, and the tolerance of the solver changes more). Label and confidence
     go to disk first; the threshold of a wanted fraction is then found exactly in all confidences.
 
     dask runs the blocks: on threads of this process, or on the cluster of the active
@@ -112,10 +101,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Of :func:`hsreject.train`.
     out : path, optional
         A folder for `label.tif`, `label_with_rejection.tif` and `confidence.tif`, with what
-        :func:`hsreject.write_map` puts beside them, and `summary.toml`. (The page that ``hsreject
-        map`` adds is that of :func:`hsreject.write_explorer`.)
-        They appear together when all are complete. Finished blocks are kept in it meanwhile: if
-        the work is stopped, the same call goes on from them.
+        :func:`hsreject.write_map` puts beside them, and `summary.toml`. They appear together when
+        all are complete. Finished blocks are kept in it meanwhile: if the work is stopped, the same
+        call goes on from them.
     fraction : float in [0, 1]
         Share of the pixels with data to reject; the nearest that a threshold reaches is taken.
     threshold : float
@@ -218,33 +206,36 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
                 progress=progress,
             )
             ranking = _computed(ranking, folder, progress)
-            if certified is not None:
-                certified.check_map(ranking["label"], ranking["confidence"])
             lowest = trained.lowest_confidence if reject_novel else -np.inf
-            rejection = known or _for_fraction(ranking["confidence"], goal.value, lowest, progress)
-            maps = rejection_maps(
-                ranking["label"],
-                ranking["confidence"],
-                threshold=rejection.threshold,
-                attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
-            )
-            summary = _summary(
-                maps,
-                rejection,
-                blocks,
-                n_continued=len(finished),
-                scene=_name(scene, "scene"),
-                model=_name(model, "model"),
-            )
-            if kinship is not None:
-                n_novel = int((maps["confidence"] < lowest).sum()) if reject_novel else None
-                summary = replace(summary, kinship=kinship, n_novel=n_novel)
-            if folder is not None:
-                missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
-                write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
-                (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
-                if also is not None:
-                    also(SceneMap(_written(folder, maps), summary), folder)
+            # what is left is light, and reads files of this process: no work for a cluster
+            with dask.config.set(scheduler="threads"):
+                if certified is not None:
+                    certified.check_map(ranking["label"], ranking["confidence"])
+                rejection = known or _for_fraction(
+                    ranking["confidence"], goal.value, lowest, progress
+                )
+                maps = _rejected(ranking, rejection)
+                summary = MapSummary(
+                    rejection,
+                    class_shares(maps),
+                    n_without_data=maps["label"].size - maps.attrs["n_pixels"],
+                    pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
+                    side=blocks.side,
+                    halo=blocks.halo,
+                    n_blocks=len(blocks),
+                    n_continued=len(finished),
+                    n_workers=blocks.n_workers,
+                    scene=_name(scene, "scene"),
+                    model=_name(model, "model"),
+                    kinship=kinship,
+                    n_novel=int((maps["confidence"] < lowest).sum()) if reject_novel else None,
+                )
+                if folder is not None:
+                    missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
+                    write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
+                    (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
+                    if also is not None:
+                        also(SceneMap(_written(folder, maps), summary), folder)
     return SceneMap(maps if out is None else _written(Path(out), maps), summary)
 
 
@@ -283,9 +274,8 @@ def _opened(
 ) -> xr.DataArray:
     """Return the cube (band, y, x), lazy if it comes from a file."""
     if not isinstance(scene, xr.DataArray):
-        # workers of a cluster have working folders of their own
-        scene = as_path(scene).absolute() if exists(as_path(scene)) else scene
-        scene = open_scene(scene, chunks=chunks, variable=variable, band_axis=band_axis)
+        path = as_path(scene).absolute()  # workers of a cluster have working folders of their own
+        scene = open_scene(path, chunks=chunks, variable=variable, band_axis=band_axis)
     return check_dims(scene, CUBE_DIMS, name="scene")
 
 
@@ -378,34 +368,20 @@ def _for_fraction(
     return Rejection(FRACTION, fraction, found.value, source, reachable)
 
 
-def _summary(
-    maps: xr.Dataset,
-    rejection: Rejection,
-    blocks: Blocks,
-    *,
-    n_continued: int,
-    scene: str,
-    model: str,
-) -> MapSummary:
-    """Return what maps say in numbers."""
+def _rejected(ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
+    """Return the reject maps at a threshold, if there is anything to map."""
+    maps = rejection_maps(
+        ranking["label"],
+        ranking["confidence"],
+        threshold=rejection.threshold,
+        attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
+    )
     if not maps.attrs["n_pixels"]:
         raise InputError(
             "No pixel of the scene has data in every band that the model needs, so there is "
             "nothing to map. Check its nodata value, and mark bands without data as bad."
         )
-    return MapSummary(
-        rejection,
-        class_shares(maps),
-        n_without_data=maps["label"].size - maps.attrs["n_pixels"],
-        pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
-        side=blocks.side,
-        halo=blocks.halo,
-        n_blocks=len(blocks),
-        n_continued=n_continued,
-        n_workers=blocks.n_workers,
-        scene=scene,
-        model=model,
-    )
+    return maps
 
 
 def _name(given: object, what: str) -> str:

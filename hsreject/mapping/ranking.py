@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,8 +88,9 @@ def _rank_blocks(
     fields = [field.data for field in (probability, p_value, guide) if field is not None]
     layers = da.concatenate([field.astype(probability.dtype) for field in fields])
     kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", CONFIDENCE)])
+    # not the whole model: every task is sent to its worker by itself
     ranked = da.map_overlap(
-        partial(_rank_block, model=model, dtype=kind),
+        partial(_rank_block, rejector=model.rejector, categories=model.classes.values, dtype=kind),
         layers.rechunk((-1, *blocks.sizes)),
         depth=(0, *blocks.depth),
         boundary="none",  # at the border of the scene there is nothing
@@ -129,23 +131,27 @@ def with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray
 
 
 def _rank_block(
-    layers: NDArray[np.floating[Any]], *, model: MapModel, dtype: np.dtype[Any]
+    layers: NDArray[np.floating[Any]],
+    *,
+    rejector: RankedRejector,
+    categories: Sequence[int],
+    dtype: np.dtype[Any],
 ) -> NDArray[Any]:
     """Return label and confidence (y, x) of a block: its probabilities, then what guides priors."""
     ranked = np.empty(layers.shape[1:], dtype)
-    n_classes = len(model.classes.values)
+    n_classes = len(categories)
     probability = xr.DataArray(
-        layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(model.classes.values)}
+        layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(categories)}
     )
     p_value, n_fields = None, n_classes
-    if model.rejector.needs_p_value:
+    if rejector.needs_p_value:
         p_value, n_fields = probability.copy(data=layers[n_classes : 2 * n_classes]), 2 * n_classes
     if not valid_pixels(probability).any():
         ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
         return ranked
-    rejector: RankedRejector = model.rejector.in_block(layers[n_fields:])
     evidence = Evidence(probability, class_p_value=p_value)
-    label, confidence = rejector.label_and_confidence(evidence, no_progress)
+    inside = rejector.in_block(layers[n_fields:])
+    label, confidence = inside.label_and_confidence(evidence, no_progress)
     ranked["label"], ranked["confidence"] = label.values, confidence.values
     return ranked
 

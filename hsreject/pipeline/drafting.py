@@ -19,6 +19,7 @@ from hsreject.io.arrays import StoredArray, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels
 from hsreject.io.products.lookup import LookupTable
+from hsreject.io.products.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import is_known, read_columns
 from hsreject.schema import BAND, X, Y, class_table
@@ -65,7 +66,8 @@ def draft_configuration(
     Options that are not given are decided where a file leaves a choice, and the notes say so.
     """
     notes: list[str] = []
-    stored = _scene_array(existing(scene), variable, notes)
+    scene = existing_scene(scene)
+    stored = _scene_array(scene, variable, notes)
     if stored is not None:
         variable = stored.name or None
     on_disk = _label_array(existing(labels), labels_variable, stored, notes)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 N_QUANTILES = 201
 """Of a distribution that is kept: steps of half a percent, linear in between."""
 
-NOVELTY_WEIGHT = 0.4
-"""Of the p-value beside the cube root of the rank of the confidence, 0.6.
+NOVELTY_WEIGHT = 0.35
+"""Of the p-value beside the cube root of the rank of the confidence, 0.65.
 
 The root is steep where the rank is low: what is least sure is rejected first whatever its p-value,
 which keeps the accuracy. With the rank itself, products of both or sums of their logarithms, a
@@ -297,7 +297,7 @@ def with_novelty(
     evidence: Evidence,
     reference: RankReference | None,
 ) -> xr.DataArray:
-    """Return 0.6 times the cube root of the rank of the confidence + 0.4 times the p-value.
+    """Return 0.65 times the cube root of the rank of the confidence + 0.35 times the p-value.
 
     The rank (y, x) is that in this scene unless there is a reference.
     """

@@ -223,7 +223,7 @@ class FieldRejector(RankedRejector):
     `confidence` says how decided a pixel is, by a name in ``hsreject.confidence.CONFIDENCES`` or an
     object. With `novelty` it is joined by how well the pixel fits the training pixels::
 
-        0.6 * cbrt(rank of the confidence) + 0.4 * conformal p-value of the class of the label
+        0.65 * cbrt(rank of the confidence) + 0.35 * conformal p-value of the class of the label
 
     which lies in (0, 1]. True ranks within the scene that is given; a
     :class:`~hsreject.rejection.novelty.RankReference`, which a trained model has, ranks within the

@@ -1,13 +1,13 @@
 """Scenes by URL, from a web server on the loopback address."""
 
 import os
-import subprocess
-import sys
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
+import h5py
 import numpy as np
 import pytest
 import rasterio.shutil
@@ -18,8 +18,11 @@ from hsreject.errors import FileError
 from hsreject.io.products.backend import HsrejectBackend
 from hsreject.io.products.remote import as_path
 from tests.cli.calling import call
+from tests.cli.test_map import write_scene
 from tests.io.products.writers import reflectance, write_emit, write_enmap
+from tests.io.web_server import serving
 from tests.io.writers import random_cube, write_envi, write_with_gdal
+from tests.mapping.scenes import CONFIG, larger_scene
 
 CUBE = random_cube("int16", (20, 256, 256))
 GLT = np.meshgrid(np.arange(1, 9), np.arange(1, 6), indexing="ij")
@@ -28,10 +31,8 @@ GLT = np.meshgrid(np.arange(1, 9), np.arange(1, 6), indexing="ij")
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
     """The address of a server of `tmp_path`."""
-    command = [sys.executable, "-m", "tests.io.web_server", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        process.kill()
+    with serving(tmp_path) as address:
+        yield address
 
 
 def bytes_sent(url: str) -> int:
@@ -144,6 +145,87 @@ def test_scenes_are_mapped_by_url(tmp_path, url, capsys) -> None:
     os.utime(tmp_path / "a.tif", (1, 1))  # it has changed
     assert call(*asked) == 1
     assert capsys.readouterr().out.count("finished before") == 1
+
+
+@pytest.fixture(scope="module")
+def model() -> hr.MapModel:
+    return hr.train(CONFIG)
+
+
+def test_a_map_whose_server_breaks_off_goes_on(tmp_path, url, model) -> None:
+    write_scene(larger_scene(600, 128), tmp_path / "scene.tif", "GTiff")
+    mood = tmp_path / "bad mood"
+    # so little memory that it is not read as a whole before the first block is solved
+    asked = {"fraction": 0.1, "block_size": 40, "n_workers": 1, "memory": "457MB"}
+    asked["out"] = tmp_path / "out"
+
+    def spoil(stage: str, done: float, _total: float | None) -> None:
+        if stage == "mapping" and done and list((tmp_path / "out").glob(".unfinished.*/*.npy")):
+            mood.touch()
+
+    place = f"{url}/moody/scene.tif"
+    with pytest.raises(FileError, match=r"scene.tif cannot be read.*Check the connection"):
+        hr.map_scene(place, model, progress=spoil, **asked)
+    mood.unlink()
+    made = hr.map_scene(place, model, **asked)
+    assert 0 < made.summary.n_continued < made.summary.n_blocks
+    whole = hr.map_scene(tmp_path / "scene.tif", model, **asked | {"out": None})
+    np.testing.assert_array_equal(made.maps["label"], whole.maps["label"])
+
+
+def test_a_scene_of_a_configuration_by_url(tmp_path, url) -> None:
+    scene, labels = hr.synthetic_scene(rows=32, columns=32)
+    write_scene(scene, tmp_path / "scene.tif", "GTiff")
+    hr.write_map(labels, tmp_path / "labels.tif")
+    results = []
+    for number, place in enumerate((f"{url}/good", tmp_path)):
+        config = tmp_path / f"{number}.toml"
+        asked = ("init", f"{place}/scene.tif", tmp_path / "labels.tif", "--out", config)
+        assert call(*asked) == 0
+        assert f'path = "{place}/scene.tif"' in config.read_text()
+        results.append(hr.run({**CONFIG, "scene": tomllib.loads(config.read_text())["scene"]}))
+    made, expected = results
+    xr.testing.assert_equal(made["label"], expected["label"])
+
+
+def test_a_scene_in_an_archive(tmp_path, model, capsys) -> None:
+    write_scene(larger_scene(64, 64), tmp_path / "scene.tif", "GTiff")
+    with zipfile.ZipFile(tmp_path / "scenes.zip", "w") as archive:
+        archive.write(tmp_path / "scene.tif", "scene.tif")
+    hr.save_model(model, tmp_path / "model.skops")
+    for number, place in enumerate((tmp_path, f"/vsizip/{tmp_path}/scenes.zip")):
+        asked = ("map", f"{place}/scene.tif", "--model", tmp_path / "model.skops")
+        assert call(*asked, "--fraction", 0.1, "--out", tmp_path / str(number)) == 0
+    first, second = (hr.open_map(tmp_path / str(n) / "label.tif") for n in (0, 1))
+    xr.testing.assert_identical(first, second)
+
+
+def test_s3(tmp_path, url, monkeypatch) -> None:
+    """The server stands for S3: whoever reads an object by parts asks it as any web server."""
+    values = reflectance((4, 8, 5))
+    write_emit(tmp_path / "emit.nc", values, GLT)
+    path = write_with_gdal(tmp_path / "scene.tif", CUBE)
+    said = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_ENDPOINT_URL": url}
+    said |= {"AWS_S3_ENDPOINT": url.removeprefix("http://"), "AWS_REGION": "us-east-1"}
+    said |= {"AWS_HTTPS": "NO", "AWS_VIRTUAL_HOSTING": "FALSE"}
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    np.testing.assert_array_equal(hr.open_scene("s3://good/emit.nc").values, values)
+    for place in ("s3://good/scene.tif", "/vsis3/good/scene.tif"):
+        xr.testing.assert_identical(hr.open_scene(place), hr.open_scene(path))
+
+
+def test_a_damaged_heap_is_found_by_url(tmp_path, url) -> None:
+    """HDF5 would read it for ever."""
+    with h5py.File(tmp_path / "heap.h5", "w") as file:
+        file.attrs["names"] = np.array(["one", "two"], dtype=h5py.string_dtype())
+        file["cube"] = np.ones((3, 4, 5))
+    raw = bytearray((tmp_path / "heap.h5").read_bytes())
+    entry = raw.index(b"GCOL") + 16
+    raw[entry : entry + 16] = bytes(16)
+    (tmp_path / "heap.h5").write_bytes(raw)
+    with pytest.raises(FileError, match="damaged"):
+        hr.open_scene(f"{url}/good/heap.h5", variable="cube", band_axis=0)
 
 
 def test_a_url_is_a_path_that_keeps_its_slashes() -> None:

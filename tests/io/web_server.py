@@ -1,15 +1,30 @@
 """A web server on the loopback address: ``python -m tests.io.web_server FOLDER`` prints its port.
 
 The first part of an address says how it behaves: /good serves byte ranges, /whole none, /broken
-breaks off in the middle of a range. /sent tells how many bytes of files it has sent. It runs in a
-process of its own, because GDAL keeps all Python threads waiting while it waits for an answer.
+breaks off in the middle of a range, /moody does so while there is a file "bad mood". /sent tells
+how many bytes of files it has sent. It runs in a process of its own, because GDAL keeps all Python
+threads waiting while it waits for an answer.
 """
 
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
-from urllib.parse import unquote, urlparse
+from urllib.parse import parse_qs, unquote, urlparse
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Give the address of a server of a folder."""
+    command = [sys.executable, "-m", "tests.io.web_server", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.kill()
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -23,6 +38,8 @@ class Handler(SimpleHTTPRequestHandler):
         path = self.folder / name.rstrip("/")
         if how == "sent":
             self._answer(200, str(Handler.sent).encode())
+        elif path.is_dir() and urlparse(self.path).query:
+            self._answer(200, self._listed().encode())
         elif path.is_dir() and how == "good":
             names = "".join(f'<a href="{entry.name}">-</a>' for entry in path.iterdir())
             self._answer(200, names.encode())
@@ -30,6 +47,17 @@ class Handler(SimpleHTTPRequestHandler):
             self._send_file(path, how)
         else:
             self._answer(404, b"")
+
+    def _listed(self) -> str:
+        """Return the files whose names begin as S3 is asked."""
+        (prefix,) = parse_qs(urlparse(self.path).query).get("prefix", [""])
+        files = [path for path in self.folder.iterdir() if path.name.startswith(prefix)]
+        listed = "".join(
+            f"<Contents><Key>{path.name}</Key><Size>{path.stat().st_size}</Size>"
+            "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+            for path in files
+        )
+        return f"<ListBucketResult><KeyCount>{len(files)}</KeyCount>{listed}</ListBucketResult>"
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -41,13 +69,15 @@ class Handler(SimpleHTTPRequestHandler):
             "Accept-Ranges": "none" if how == "whole" else "bytes",
         }
         first, _, last = self.headers.get("Range", "").removeprefix("bytes=").partition("-")
+        broken = how == "broken" or (how == "moody" and (self.folder / "bad mood").exists())
         if how == "whole" or not first:
-            self._answer(200, whole, headers=headers)
+            cut = len(whole) // 2 if broken and len(whole) > 10_000 else len(whole)
+            self._answer(200, whole, headers=headers, cut=cut)
             return
         end = min(int(last or len(whole)) + 1, len(whole))
         part = whole[int(first) : end]
         headers["Content-Range"] = f"bytes {first}-{end - 1}/{len(whole)}"
-        cut = len(part) // 2 if how == "broken" and int(first) > 10_000 else len(part)
+        cut = len(part) // 2 if broken and int(first) > 10_000 else len(part)
         self._answer(206, part, headers=headers, cut=cut)
         Handler.sent += cut
 

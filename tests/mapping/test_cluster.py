@@ -22,6 +22,7 @@ from hsreject.mapping import schedulers
 from hsreject.mapping.schedulers import cluster
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
+from tests.io.web_server import serving
 from tests.mapping.scenes import CONFIG, larger_scene
 
 
@@ -51,6 +52,22 @@ def test_a_cluster_gives_the_map_of_threads(address: str, tmp_path: Path) -> Non
         file = f"{name}.tif"
         with rasterio.open(threads / file) as first, rasterio.open(workers / file) as second:
             np.testing.assert_array_equal(first.read(1), second.read(1))
+
+
+def test_workers_read_a_scene_by_url_and_nothing_is_told_twice(
+    address: str, tmp_path: Path, capsys
+) -> None:
+    """dask warns where two graphs have the same keys, which the second of two maps would show."""
+    model = hr.save_model(hr.train(CONFIG), tmp_path / "m.skops")
+    scene = write_scene(larger_scene(70, 60), tmp_path / "scene.tif", "GTiff")
+    with serving(tmp_path) as url:
+        places = (scene, f"{url}/good/scene.tif")
+        for number, place in enumerate(places):
+            asked = ("map", place, "--model", model, "--fraction", 0.1, "--cluster", address)
+            assert call(*asked, "--out", tmp_path / str(number)) == 0
+    assert "run_spec" not in capsys.readouterr().err
+    first, second = ((tmp_path / str(n) / "label.tif").read_bytes() for n in (0, 1))
+    assert first == second
 
 
 def test_a_cube_in_memory_and_errors_travel_too(address: str) -> None:

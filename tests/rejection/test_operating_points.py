@@ -94,7 +94,7 @@ def test_novelty_weighs_rank_and_p_value(confidence) -> None:
     position = (ranking.label.values[has_data].astype(int) - 2) // 3  # categories 2, 5, 8, 11
     of_label = p_value[:, has_data][position, np.arange(has_data.sum())]
     rank = (rankdata(ranking.confidence.values[has_data]) - 1) / (has_data.sum() - 1)
-    found_rank = ((found.confidence.values[has_data] - 0.4 * of_label) / 0.6) ** 3
+    found_rank = ((found.confidence.values[has_data] - 0.35 * of_label) / 0.65) ** 3
     # 201 quantiles of 93 values, with lines between them: ranks to a fraction of a place
     np.testing.assert_allclose(found_rank, rank, atol=1 / has_data.sum())
     xr.testing.assert_identical(

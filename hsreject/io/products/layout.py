@@ -6,15 +6,18 @@ A family describes its file as a :class:`Product`; :mod:`hsreject.io.products.pr
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import h5py
 import numpy as np
 import rasterio
+import xarray as xr
 from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
@@ -35,12 +38,20 @@ if TYPE_CHECKING:
     from hsreject.io.raster import RasterInfo
 
 AXES = "byx"
+AXIS_NAMES = dict.fromkeys(
+    ("y", "lat", "latitude", "northing", "row", "rows", "line", "lines", "downtrack"), "y"
+) | dict.fromkeys(
+    ("x", "lon", "longitude", "easting", "column", "columns", "sample", "samples", "crosstrack"),
+    "x",
+)
+"""What axes of an array are usually called; any other is that of the bands."""
 
 
 @dataclass(frozen=True)
 class HdfArray:
     """An array in an HDF5 file, not read yet: only a path and a name, so that dask can send it."""
 
+    format: ClassVar[str] = "HDF5"
     path: Path
     name: str
     axes: str  # its axes in the order of the file: b (bands), y and x, such as "yxb"
@@ -93,6 +104,7 @@ class HdfArray:
 class RasterArray:
     """The bands of a raster, not read yet."""
 
+    format: ClassVar[str] = "GTiff"
     path: Path
     axes: ClassVar[str] = AXES
 
@@ -124,7 +136,43 @@ class RasterArray:
         return block
 
 
-Layer = HdfArray | RasterArray
+@dataclass(frozen=True, eq=False)
+class ZarrArray:
+    """An array in a Zarr store, which xarray has opened but not read."""
+
+    format: ClassVar[str] = "Zarr"
+    path: Path
+    opened: xr.DataArray
+    axes: str  # as of an HdfArray
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the pixels in the store."""
+        return self.opened.dtype
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of bands, rows and columns."""
+        bands, rows, columns = (self.opened.shape[self.axes.index(axis)] for axis in AXES)
+        return bands, rows, columns
+
+    @property
+    def chunks(self) -> tuple[int, int, int]:
+        """How many bands, rows and columns are stored together."""
+        stored = self.opened.encoding["chunks"]
+        bands, rows, columns = (stored[self.axes.index(axis)] for axis in AXES)
+        return bands, rows, columns
+
+    def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
+        """Read a block (band, y, x): a view of it in the order of the store."""
+        wanted = dict(zip(AXES, (bands, rows, columns), strict=True))
+        with reading(self.path):
+            block = self.opened[tuple(wanted[axis] for axis in self.axes)].values
+        native = np.asarray(block, dtype=native_type(self.dtype))
+        return native.transpose([self.axes.index(axis) for axis in AXES])
+
+
+Layer = HdfArray | RasterArray | ZarrArray
 
 
 @dataclass(frozen=True)
@@ -187,6 +235,22 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
         yield file
 
 
+def open_store(path: Path) -> xr.Dataset:
+    """Open a Zarr store; pixels stay as they are stored, unread."""
+    if find_spec("zarr") is None:
+        raise FileError(f"{path} needs the package zarr. Install it: pip install 'hsreject[zarr]'.")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Failed to open Zarr store with consol", RuntimeWarning)
+        return xr.open_dataset(
+            path.url if isinstance(path, RemotePath) else path,
+            engine="zarr",
+            chunks=None,
+            mask_and_scale=False,
+            decode_times=False,
+            decode_coords="all",
+        )
+
+
 def existing_path(file: h5py.File) -> Path:
     """Return the absolute path of an open file."""
     return as_path(file.filename).absolute()
@@ -223,8 +287,8 @@ def numbers(value: Any) -> NDArray[np.float64]:
     return np.ravel(items).astype(np.float64)
 
 
-def attribute(owner: h5py.HLObject, *names: str) -> Any:
-    """Return the first of some attributes that an HDF5 object has, or None."""
+def attribute(owner: h5py.HLObject | xr.DataArray, *names: str) -> Any:
+    """Return the first of some attributes that an array or a group has, or None."""
     return next((owner.attrs[name] for name in names if name in owner.attrs), None)
 
 
@@ -239,13 +303,13 @@ def maybe_number(value: Any) -> float | None:
     return float(found[0]) if found.size else None
 
 
-def cf_fill(dataset: h5py.Dataset, default: float | None = None) -> float | None:
+def cf_fill(dataset: h5py.Dataset | xr.DataArray, default: float | None = None) -> float | None:
     """Return the value that means no data, as most files state it."""
     stated = maybe_number(attribute(dataset, "_FillValue", "missing_value", "FillValue"))
     return default if stated is None else stated
 
 
-def cf_scale(dataset: h5py.Dataset) -> tuple[float, float]:
+def cf_scale(dataset: h5py.Dataset | xr.DataArray) -> tuple[float, float]:
     """Return gain and offset as the CF conventions state them."""
     gain = maybe_number(attribute(dataset, "scale_factor"))
     offset = maybe_number(attribute(dataset, "add_offset"))

@@ -13,17 +13,23 @@ import numpy as np
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, starts_with
+from hsreject.io.grid import Grid
 from hsreject.io.products import aviris, desis, emit, enmap, neon, prisma, tanager
 from hsreject.io.products.layout import (
     AXES,
+    AXIS_NAMES,
     HdfArray,
     Product,
+    ZarrArray,
+    attribute,
     cf_fill,
     cf_scale,
     native_type,
     open_hdf5,
+    open_store,
+    text,
 )
-from hsreject.io.products.remote import RemotePath
+from hsreject.io.products.remote import RemotePath, is_store
 from hsreject.io.raster import HDF5, block_sizes, usable_nodata
 from hsreject.io.scene import StoredScene
 from hsreject.io.wavelengths import BandInfo, nanometres
@@ -67,7 +73,7 @@ def read_product(
     attrs: dict[str, Any] = {
         "source": path.name,
         "product": product.name,
-        "format": "HDF5" if isinstance(product.layers[0], HdfArray) else "GTiff",
+        "format": product.layers[0].format,
         "type_in_file": str(native_type(product.layers[0].dtype)),
     }
     if pixels.fill is not None:
@@ -82,10 +88,11 @@ def read_product(
 
 def _describe(path: Path, variable: str | None, band_axis: int | None) -> Product:
     """Return what the family of a file says about it."""
+    if is_store(path):
+        return _in_store(path.absolute(), variable, band_axis)
     if not starts_with(path, HDF5):
         return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
-    if not isinstance(path, RemotePath):  # of which 16 MB would be too much to look at
-        check_heaps(path)
+    check_heaps(path, n_bytes=2**18 if isinstance(path, RemotePath) else 2**24)
     with open_hdf5(path) as file:
         if variable is not None:
             return _named(file, path, variable, band_axis)
@@ -103,21 +110,26 @@ def _named(file: h5py.File, path: Path, variable: str, band_axis: int | None) ->
         raise FileError(
             f"{path} has no array '{variable}' with three axes. It has: {_cubes(file) or 'none'}."
         )
-    if band_axis is None or band_axis not in range(-3, 3):
-        raise InputError(
-            f"Which axis of '{variable}' ({_sides(dataset.shape)}) holds the bands? "
-            f"Pass band_axis 0, 1 or 2 (got {band_axis})."
-        )
     gain, offset = cf_scale(dataset)
-    axes = ["y", "x"]
-    axes.insert(band_axis % 3, "b")
     return Product(
         name=f"the array '{variable}'",
-        layers=(HdfArray.of(dataset, "".join(axes)),),
+        layers=(HdfArray.of(dataset, _axes(variable, dataset.shape, band_axis)),),
         fill=cf_fill(dataset),
         gain=gain,
         offset=offset,
     )
+
+
+def _axes(variable: str, shape: tuple[int, ...], band_axis: int | None) -> str:
+    """Return the axes of an array, such as "yxb", by the one that a user names."""
+    if band_axis is None or band_axis not in range(-3, 3):
+        raise InputError(
+            f"Which axis of '{variable}' ({_sides(shape)}) holds the bands? "
+            f"Pass band_axis 0, 1 or 2 (got {band_axis})."
+        )
+    axes = ["y", "x"]
+    axes.insert(band_axis % 3, "b")
+    return "".join(axes)
 
 
 def _unknown(file: h5py.File, path: Path) -> FileError:
@@ -145,6 +157,50 @@ def _cubes(file: h5py.File) -> str:
     file.visititems(note)
     largest = sorted(found, key=lambda entry: -entry.size)[:5]
     return ", ".join(f"{entry.name[1:]} ({_sides(entry.shape)})" for entry in largest)
+
+
+def _in_store(path: Path, variable: str | None, band_axis: int | None) -> Product:
+    """Return the scene in a Zarr store: the only array with three axes, or the one named."""
+    dataset = open_store(path)
+    cubes = {
+        str(name): array
+        for name, array in dataset.data_vars.items()
+        if array.ndim == 3 and array.dtype.kind in "iuf"
+    }
+    name = variable or (next(iter(cubes)) if len(cubes) == 1 else None)
+    if name not in cubes:
+        has = ", ".join(f"{found} ({_sides(array.shape)})" for found, array in cubes.items())
+        raise FileError(
+            f"The scene in {path} must be an array with three axes. It has: {has or 'none'}. Name "
+            "the scene with variable."
+        )
+    cube = cubes[name]
+    axes = "".join(AXIS_NAMES.get(str(dim).lower(), "b") for dim in cube.dims)
+    if band_axis is not None or sorted(axes) != sorted(AXES):
+        axes = _axes(name, cube.shape, band_axis)
+    dims = dict(zip(axes, cube.dims, strict=True))
+
+    def along_bands(*names: str) -> Any:
+        found = (dataset[one] for one in names if one in dataset.variables)
+        return next((one for one in found if one.dims == (dims["b"],)), None)
+
+    wavelength, fwhm = along_bands("wavelength", "wavelengths"), along_bands("fwhm")
+    good = along_bands("good_band", "good_wavelengths")
+    gain, offset = cf_scale(cube)
+    grid = Grid.of(cube.isel({dims["b"]: 0}).rename({dims["y"]: "y", dims["x"]: "x"}))
+    return Product(
+        name=f"the array '{name}'",
+        layers=(ZarrArray(path, cube, axes),),
+        wavelength=None if wavelength is None else wavelength.values.astype(np.float64),
+        unit="" if wavelength is None else text(attribute(wavelength, "units")),
+        fwhm=None if fwhm is None else fwhm.values.astype(np.float64),
+        fwhm_unit=None if fwhm is None else text(attribute(fwhm, "units")) or None,
+        good=None if good is None else good.values.astype(bool),
+        fill=cf_fill(cube),
+        gain=gain,
+        offset=offset,
+        place=grid if grid.georeferenced else None,
+    )
 
 
 def _sides(shape: tuple[int, ...]) -> str:

@@ -1,7 +1,8 @@
 """Scenes by URL: https, http, s3 and GDAL's /vsi paths stand where the path of a file may stand.
 
 GDAL reads rasters by itself and asks only for the bytes it needs; fsspec does the same for HDF5 and
-NetCDF files. Credentials come from where both look for them: the environment, ~/.aws and ~/.netrc.
+NetCDF files and for Zarr stores, which are folders. Credentials come from where both look for
+them: the environment, ~/.aws and ~/.netrc.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _URL = re.compile(r"(https?|s3):/+", re.IGNORECASE)
 _GDAL = re.compile(r"/vsi(curl|s3)(?:_streaming)?/")
 _ARCHIVES = ("/vsizip", "/vsitar", "/vsi7z", "/vsirar")
 _BLOCK = 2**18  # bytes that are asked for at least
+_STORE = ".zarr"
+_METADATA = ("zarr.json", ".zmetadata", ".zgroup")  # one of them makes a folder a Zarr store
 
 
 def as_path(given: str | PathLike[str]) -> Path:
@@ -40,10 +43,36 @@ def as_path(given: str | PathLike[str]) -> Path:
 def existing_scene(given: str | PathLike[str]) -> Path:
     """Return the path or the URL of a file that is there and may be read."""
     path = as_path(given)
-    if not isinstance(path, RemotePath):
+    if is_store(path):
+        _metadata(path)
+    elif isinstance(path, RemotePath):
+        path.check()
+    else:
         return existing(path)
-    path.check()
     return path
+
+
+def is_store(path: Path) -> bool:
+    """Tell whether a path is named like a Zarr store."""
+    return path.suffix.lower() == _STORE
+
+
+def _metadata(store: Path) -> Path:
+    """Return the file that describes a Zarr store."""
+    found = next((store / name for name in _METADATA if (store / name).exists()), None)
+    if found is None:
+        raise FileError(f"{store} does not exist, or is not a Zarr store. Check the path.")
+    return found
+
+
+def state_of(path: Path) -> tuple[int, int]:
+    """Return size and time of change: what tells a scene from what it was before."""
+    files = [path]
+    if is_store(path):
+        files = [_metadata(path)]
+        files += [] if isinstance(path, RemotePath) else path.rglob("*")
+    states = [file.stat() for file in files]
+    return sum(state.st_size for state in states), max(state.st_mtime_ns for state in states)
 
 
 def gdal_name(path: Path) -> str:
@@ -51,9 +80,11 @@ def gdal_name(path: Path) -> str:
     return path.gdal_name if isinstance(path, RemotePath) else str(path.absolute())
 
 
-def exists(path: Path) -> bool:
-    """Tell whether a file is there; of a URL that is found out when it is opened."""
-    return isinstance(path, RemotePath) or path.exists()
+def _rooted(name: str) -> str:
+    """Return a /vsi path with the second slash of /vsizip//folder/file.zip, which a path loses."""
+    _, prefix, first, *others = name.split("/")
+    lost = not Path(first).exists() and Path("/", first).exists()
+    return "/".join(["", prefix, "", first, *others]) if lost else name
 
 
 class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in each system
@@ -95,7 +126,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
     def gdal_name(self) -> str:
         """The name under which GDAL reads it."""
         if str(self).startswith("/vsi"):
-            return str(self)
+            return _rooted(str(self))
         return re.sub("^s3://", "/vsis3/", str(self)) if self.url[0] == "s" else f"/vsicurl/{self}"
 
     def check(self) -> None:
