@@ -122,7 +122,7 @@ def _two_workers(model: hr.MapModel, folder: Path) -> Iterator[Row]:
     yield _gain("two threads", calls)
     with _cluster(1) as one, _cluster(2) as two:
         calls = {"1": partial(_map_on, one, path, model), "2": partial(_map_on, two, path, model)}
-        yield _gain("two workers of dask.distributed", calls)
+        yield _gain("two workers of dask.distributed that keep freed memory", calls)
     path.unlink()
 
 
