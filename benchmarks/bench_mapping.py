@@ -104,7 +104,7 @@ def _ratio(
         "read": read,
         "map": partial(_map, path, model, n_workers=1),
     }
-    seconds = best_in_turns(calls, rounds=3, clock=time.process_time)
+    seconds = best_in_turns(calls, rounds=5, clock=time.process_time)
     stages, plain, mapped = (1e6 * second / cube[0].size for second in seconds.values())
     return Row(
         f"{layout}: {mapped:.2f} us CPU per pixel, {stages:.2f} for the stages in memory, "
@@ -117,7 +117,7 @@ def _ratio(
 def _two_workers(model: hr.MapModel, folder: Path) -> Iterator[Row]:
     """Yield how much quicker two threads are than one, and two processes than one."""
     path = folder / "scene.tif"
-    _write_raster(path, _mosaic(2 * SIDE, SIDE), RASTERS["tiled, deflated GeoTIFF"])
+    _write_raster(path, _mosaic(2 * SIDE, 2 * SIDE), RASTERS["tiled, deflated GeoTIFF"])
     calls = {n: partial(_map, path, model, n_workers=int(n)) for n in "12"}
     yield _gain("two threads", calls)
     with _cluster(1) as one, _cluster(2) as two:
@@ -127,7 +127,7 @@ def _two_workers(model: hr.MapModel, folder: Path) -> Iterator[Row]:
 
 
 def _gain(who: str, calls: dict[str, Callable[[], None]]) -> Row:
-    best = best_in_turns(calls, rounds=3)
+    best = best_in_turns(calls, rounds=4)
     seconds = " and ".join(f"{second:.1f} s" for second in best.values())
     return Row(f"one and {who}: {seconds}", f"{best['1'] / best['2']:.2f} times", "at least 1.7")
 

@@ -271,6 +271,7 @@ def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
             blocksize=TILE,
             overview_resampling="MODE" if labels else "AVERAGE",
             bigtiff="IF_SAFER",
+            num_threads="ALL_CPUS",
         )
         _check_end(path)
     if raster.categories is not None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
+_CACHE = 128  # MB of unpacked blocks that GDAL keeps
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
@@ -344,7 +345,8 @@ class _LazyPixels:
     dtype: np.dtype[Any]
 
     def __getitem__(self, key: Any) -> NDArray[Any]:
-        with reading(self.path):
+        # whatever process this is: by default GDAL would keep 5 % of the memory of the machine
+        with rasterio.Env(GDAL_CACHEMAX=_CACHE), reading(self.path):
             return np.asarray(self.opened[key])
 
 

@@ -43,7 +43,7 @@ Roughness is the sum of the steps from band to band over the range: 4 to 7 for e
 Pines and of an EnMAP scene, crops, trees, roofs, soil and water, and 14 to 80 with shuffled bands.
 """
 
-N_WINDOWS, WINDOW = 4, 16
+N_WINDOWS, WINDOW = 3, 21
 """Windows along rows and along columns that are looked at, and their side in pixels."""
 
 SUN = 5_772.0
@@ -180,7 +180,7 @@ def sample_scene(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return features (sample, feature) and needed bands (sample, band) of pixels all over a scene.
 
-    The pixels are those with data in 4 by 4 windows of 16 by 16 pixels, evenly spaced. They are
+    The pixels are those with data in 3 by 3 windows of 21 by 21 pixels, evenly spaced. They are
     read with the halo of the features around them, and pass through the features as one small
     scene; features that look at the whole scene are made for the whole scene.
     """

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import dask
 import numpy as np
-import rasterio
 import xarray as xr
 
 from hsreject.errors import InputError
@@ -37,7 +36,7 @@ from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import CUBE_DIMS, MAP_DIMS, REJECTED, REJECTION_COST, check_dims, label_dtype
 
 CERTIFICATE = "certificate"
-GDAL_CACHE = 128  # MB; part of blocks.PROGRAM
+READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 _FILES = ("label", "confidence", "label_with_rejection")
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
@@ -83,7 +82,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
 
     Every pixel is read and classified once. The context of a block is solved with a halo of
-    probabilities around it (16 pixels per unit of context weight), and the block keeps its inside:
+    probabilities around it (8 pixels per unit of context weight), and the block keeps its inside:
     at least 99.9 % of the labels are those of the whole scene solved at once (99 % where the
     spectra say next to nothing, and the tolerance of the solver changes more). Label and confidence
     go to disk first; the threshold of a wanted fraction is then found exactly in all confidences.
@@ -175,11 +174,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
     if certified is not None:
         certified.check_shape(cube.shape[1:])  # before the work, as far as one can tell
-    with (
-        rasterio.Env(GDAL_CACHEMAX=GDAL_CACHE),
-        local_threads(blocks.n_workers) as here,
-        telling_of_lost_workers(),
-    ):
+    with local_threads(blocks.n_workers) as here, telling_of_lost_workers():
         cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
         small = here and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
         if small and not isinstance(scene, xr.DataArray):  # then its file is read once
@@ -340,7 +335,7 @@ def _check_space(out: Path, cube: xr.DataArray, model: MapModel, finished: Seque
 
 
 def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
-    """Compute label and confidence together: into memory, or into files that are read lazily."""
+    """Compute label and confidence together: into memory, or into files that are read again."""
     # what is written of a scene in sensor geometry lies on another grid: it cannot be read back
     if folder is None or LookupTable.of(ranking["label"]) is not None:
         with counting_tasks("mapping", progress):
@@ -350,9 +345,10 @@ def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallba
         {path: ranking[name] for name, path in files.items()},
         progress=lambda _stage, done, total: progress("mapping", done, total),
     )
-    return ranking.copy(
+    written = ranking.copy(
         data={name: open_map(path, chunks="auto").data for name, path in files.items()}
     )
+    return written.load(scheduler="threads") if written.nbytes <= READ_AT_ONCE else written
 
 
 def _for_fraction(

@@ -6,6 +6,7 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
+import rasterio
 import scipy.io
 
 import hsreject as hr
@@ -95,3 +96,18 @@ def test_a_scene_larger_than_memory_opens_at_once(tmp_path: Path) -> None:
     assert lazy.chunks[0] == (bands,)
     assert 2 * np.prod([max(sizes) for sizes in lazy.chunks]) <= 64 * 2**20
     assert lazy[:, -1:, -1:].values.ravel()[-1] == 7
+
+
+def test_gdal_keeps_little_of_a_lazy_scene_in_any_process(tmp_path: Path, monkeypatch) -> None:
+    path = WRITERS["GeoTIFF"](tmp_path, FIRST)
+    lazy = hr.open_scene(path, chunks={"y": 7})
+    limits = []
+    original = rasterio.io.DatasetReader.read
+
+    def read(*args, **options):
+        limits.append(rasterio.env.getenv().get("GDAL_CACHEMAX"))
+        return original(*args, **options)
+
+    monkeypatch.setattr("rasterio.io.DatasetReader.read", read)
+    lazy.compute(scheduler="synchronous")
+    assert set(limits) == {128}

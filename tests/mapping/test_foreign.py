@@ -215,8 +215,8 @@ def test_windows_lie_in_the_scene_and_in_their_chunks(model, shape, halo) -> Non
     in_windows = np.ix_(
         *(
             np.unique(
-                np.linspace(0, max(n - 16, 0), min(4, max(n // 16, 1))).round()[:, None]
-                + np.arange(min(n, 16))
+                np.linspace(0, max(n - 21, 0), min(3, max(n // 21, 1))).round()[:, None]
+                + np.arange(min(n, 21))
             ).astype(int)
             for n in shape
         )
@@ -226,8 +226,8 @@ def test_windows_lie_in_the_scene_and_in_their_chunks(model, shape, halo) -> Non
 
 def test_data_between_the_windows_is_enough_to_train_on() -> None:
     cube, labels = hr.synthetic_scene(rows=96, columns=96, n_bands=12)
-    starts = np.array([0, 27, 53, 80])  # windows of 16 rows
-    inside = ((np.arange(96)[:, None] - starts) // 16 == 0).any(axis=1)
+    starts = np.array([0, 38, 75])  # windows of 21 rows
+    inside = ((np.arange(96)[:, None] - starts) // 21 == 0).any(axis=1)
     holed = cube.where(xr.DataArray(~inside, dims="y"))
     model = hr.train({**CONFIG, "scene": (holed, labels)})
     assert np.isfinite(model.training_scene.values).all()
@@ -248,7 +248,7 @@ def test_only_the_windows_are_read(model) -> None:
     lazy = scene.chunk({"band": -1, **chunks})
     lazy = lazy.copy(data=lazy.data.map_blocks(reading, dtype=lazy.dtype, meta=np.empty((0, 0, 0))))
     sample_scene(lazy, model.classifier, match_bands="exact")
-    assert sum(read) == 64 * 64
+    assert sum(read) == 63 * 63
 
 
 @pytest.mark.parametrize(

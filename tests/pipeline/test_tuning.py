@@ -128,7 +128,7 @@ def test_a_model_carries_the_chosen_context_and_none_of_weight_0() -> None:
         "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "n_bands": 12},
         "context": "auto",
     }
-    for weight, halo in ((0.0, 0), (2.0, 32)):
+    for weight, halo in ((0.0, 0), (4.0, 32)):
         grid = {"grid": {"context.weight": [weight]}, "n_folds": 3}
         model = hr.train(config | {"features": [], "tuning": grid})
         assert model.rejector.halo == halo
