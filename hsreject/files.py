@@ -355,7 +355,8 @@ def _move(work: Path, folder: Path) -> None:
         if folder.resolve() in (folder / name).resolve().parents:  # never outside
             (folder / name).unlink(missing_ok=True)
             with suppress(OSError):  # not empty
-                (folder / name).parent.rmdir()
+                for parent in Path(name).parents[:-1]:
+                    (folder / parent).rmdir()
     write_manifest(new)
 
 

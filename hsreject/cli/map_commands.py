@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +20,7 @@ from hsreject.cli.console import (
     result_table,
     saying_how_to_go_on,
 )
+from hsreject.errors import InputError
 from hsreject.io.products.remote import as_path, is_store
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from hsreject.mapping.map_scene import SceneMap
     from hsreject.mapping.map_summary import MapSummary
 
-PAGE = "explorer.html"
+PAGE, STORE = "explorer.html", "maps.zarr"
 
 
 def train_command(
@@ -166,6 +168,9 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         str | None, typer.Option(help="Which array of a .mat file is the scene, if it has several.")
     ] = None,
     band_axis: BandAxis = None,
+    zarr: Annotated[
+        bool, typer.Option("--zarr", help="Write all maps into one Zarr store, too: maps.zarr.")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Map a scene with a trained model, rejecting the pixels that it is least sure of.
@@ -177,6 +182,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     """
     scenes = [as_path(scene) for scene in scenes]
     check_there(*scenes, model, certificate)
+    if zarr and find_spec("zarr") is None:  # before the work, not after it
+        raise InputError("--zarr needs the package zarr. Install it: pip install 'hsreject[zarr]'.")
     from hsreject.mapping.map_scene import map_scene
     from hsreject.mapping.schedulers import cluster
 
@@ -204,21 +211,34 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         )
         only, *others = scenes
         if others or (only.is_dir() and not is_store(only)) or only.suffix.lower() == ".txt":
-            failed = _map_all(scenes, mapped, model, out, options, console)
+            if zarr:
+                mapped = partial(mapped, also=_write_store)
+            failed = _map_all(scenes, mapped, model, out, options | {"zarr": zarr}, console)
             if failed:
                 raise typer.Exit(1)
             return
         complaints: list[str] = []
 
-        def explore(made: SceneMap, folder: Path) -> None:
+        def also(made: SceneMap, folder: Path) -> None:
             complaints.extend(_explore(made, folder / PAGE, only, variable, band_axis))
+            if zarr:
+                _write_store(made, folder)
 
-        made = mapped(only, model, out=out, overwrite=overwrite, also=explore)
+        made = mapped(only, model, out=out, overwrite=overwrite, also=also)
     show_summary(made.summary, console)
     page = f"; move the rejected fraction in {out / PAGE}"
     for complaint in complaints:  # the maps are there all the same
         page = f", without {PAGE}: {complaint}"
     console.print(f"wrote {out}{page}", soft_wrap=True, markup=False)
+
+
+def _write_store(made: SceneMap, folder: Path) -> None:
+    """Write the maps as one Zarr store, with the place, the classes and where there is no data."""
+    from hsreject.schema import nodata_label
+
+    labels = [made.maps[name] for name in ("label", "label_with_rejection")]
+    filled = {label.name: {"_FillValue": nodata_label(label.dtype)} for label in labels}
+    made.maps.to_zarr(folder / STORE, encoding=filled, zarr_format=2)  # which GDAL reads as well
 
 
 def _explore(
