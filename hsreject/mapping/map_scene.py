@@ -177,7 +177,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     with local_threads(blocks.n_workers) as here, telling_of_lost_workers():
         cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
         small = here and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
-        if small and not isinstance(scene, xr.DataArray):  # then its file is read once
+        in_tiles = len(blocks.pieces[1]) > 1  # of which one look at a few pixels unpacks many
+        if small and in_tiles and not isinstance(scene, xr.DataArray):  # read its file only once
             cube = cube.persist()
             opened = partial(_opened, cube)
         kinship = _kinship(
