@@ -155,6 +155,7 @@ def in_a_child(
         if task == "write_map":
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if room is not None:
+            sys.dont_write_bytecode = True  # of which Python 3.11 would leave a half
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
         code = _perform(task, extra or [])
     except SystemExit as ended:

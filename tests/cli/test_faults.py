@@ -47,12 +47,14 @@ COMMANDS = {
 CASES = [(name, 2_000) for name in COMMANDS] + [("run", 40_000)]
 
 # The first import of fonts and the first use of kernels write caches, which must not be what fails:
-# fonts come first here, and the model below was trained before.
+# fonts come first here, and the model below was trained before. Python 3.11 would leave half of the
+# bytecode of a module.
 ON_A_FULL_DISK = """
 import contextlib, io, json, resource, sys
 import matplotlib.font_manager
 from hsreject.cli import main
 
+sys.dont_write_bytecode = True
 told = []
 for arguments, room in json.loads(sys.argv[1]):
     sys.argv = ["hsreject", *arguments]
