@@ -86,10 +86,10 @@ from .rejection.sequential import SequentialRejector as SequentialRejector
 from .report.evaluation import Evaluation as Evaluation
 from .report.evaluation import evaluate as evaluate
 from .report.explorer import write_explorer as write_explorer
-from .sampling import given_split as given_split
-from .sampling import sample_blocks as sample_blocks
-from .sampling import sample_fraction as sample_fraction
-from .sampling import sample_per_class as sample_per_class
+from .sampling.draws import given_split as given_split
+from .sampling.draws import sample_blocks as sample_blocks
+from .sampling.draws import sample_fraction as sample_fraction
+from .sampling.draws import sample_per_class as sample_per_class
 
 __version__: str
 from .mapping.model_file import load_model as load_model

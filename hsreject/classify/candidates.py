@@ -19,7 +19,7 @@ from hsreject.errors import InputError
 from hsreject.features.chains import CHAINS, fit_chain
 from hsreject.features.diffusion import CONTRAST, N_GUIDES, EdgeGraph, diffuse
 from hsreject.features.pixels import located_samples
-from hsreject.sampling import deal_folds
+from hsreject.sampling.draws import deal_folds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -20,7 +20,7 @@ from hsreject.features.pixels import located_samples, on_the_grid_of
 from hsreject.features.spatial import Smooth
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_choice, check_count, check_number
-from hsreject.sampling import deal_folds
+from hsreject.sampling.draws import deal_folds
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:

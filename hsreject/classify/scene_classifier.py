@@ -19,7 +19,7 @@ from hsreject.features.pixels import labelled_samples, map_pixels, on_the_grid_o
 from hsreject.features.spectra import BandRequirements
 from hsreject.features.transformer import SceneTransformer
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.sampling import deal_folds
+from hsreject.sampling.draws import deal_folds
 from hsreject.schema import total_halo
 from hsreject.threads import one_blas_thread
 

@@ -19,7 +19,7 @@ from hsreject.io.labels import open_labels
 from hsreject.io.scene import open_scene
 from hsreject.registry import Registry
 from hsreject.rejection import REJECTORS
-from hsreject.sampling import given_split, sample_blocks, sample_fraction, sample_per_class
+from hsreject.sampling.draws import given_split, sample_blocks, sample_fraction, sample_per_class
 
 Pair = tuple[xr.DataArray, xr.DataArray]
 Sections = Mapping[str, Any]

@@ -16,7 +16,7 @@ from hsreject.errors import ConfigError
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.certifying import certify, check_asked
 from hsreject.registry import check_keys, in_section
-from hsreject.sampling import random_keys
+from hsreject.sampling.draws import random_keys
 from hsreject.schema import (
     LABEL_WITH_REJECTION,
     NO_REFERENCE,

@@ -15,7 +15,7 @@ from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.io.grid import Grid
 from hsreject.registry import check_choice, check_count
-from hsreject.sampling import random_keys
+from hsreject.sampling.draws import random_keys
 from hsreject.schema import (
     LARGEST_LABEL,
     NO_REFERENCE,

@@ -8,7 +8,7 @@ import hsreject as hr
 from hsreject.classify.pool import pseudo_bma
 from hsreject.classify.temperature import at_temperature, best_temperature, brier_scores
 from hsreject.errors import InputError
-from hsreject.sampling import deal_folds
+from hsreject.sampling.draws import deal_folds
 
 
 def test_brier_scores_by_hand() -> None:

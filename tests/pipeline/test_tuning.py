@@ -8,7 +8,7 @@ from hsreject.pipeline.plan import make_plan
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import no_progress
 from hsreject.report.system_tables import curve_table
-from hsreject.sampling import deal_folds
+from hsreject.sampling.draws import deal_folds
 
 DOCUMENT = {
     "features": [{"name": "pca", "n_components": 4}, {"name": "smooth", "sigma": 1.0}],
