@@ -120,10 +120,14 @@ def search_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> I
 def after_sweep(
     rejector: hr.JointRejector, probability: xr.DataArray, test: xr.DataArray, fraction: float
 ) -> dict[str, Any]:
-    """Return the attributes of maps that share the solves of a sweep, which are not counted."""
-    points, found = rejector.points_and_maps(probability, test, fraction=fraction)
-    n_in_sweep = points.sizes["operating_point"] - 1
-    return found.attrs | {"n_solves": found.attrs["n_solves"] - n_in_sweep}
+    """Return what a search reaches from the points of a sweep, whose solves are not counted."""
+    in_sweep = rejector.sweep(probability, test)
+    swept = rejector.sweep(probability, test, fraction=fraction)
+    shares = swept["rejected"].sum(("y", "x")) / probability[0].notnull().sum()
+    return {
+        "rejected_fraction": float(shares[abs(shares - fraction).argmin()]),
+        "n_solves": swept.attrs["n_solves"] - in_sweep.attrs["n_solves"],
+    }
 
 
 def kept_accuracy(context: hr.SegSALSA) -> Iterator[Row]:
@@ -263,7 +267,7 @@ def _auroc(rejector: Any, maps: xr.Dataset, known: np.ndarray, unknown: np.ndarr
     if isinstance(rejector, hr.RankedRejector):
         confidence = rejector.rank(maps)["confidence"].values
         return float(roc_auc_score(unknown[judged], -confidence[judged]))
-    rejected = rejector.maps_at_points(maps, judged.astype(np.uint8)).rejected.values
+    rejected = rejector.sweep(maps, judged.astype(np.uint8)).rejected.values
     return float(
         auc(*np.sort([rejected[:, known].mean(axis=1), rejected[:, unknown].mean(axis=1)]))
     )

@@ -188,11 +188,6 @@ class SegSALSA:
         return (self.prior,) if isinstance(self.prior, Prior) else tuple(self.prior)
 
     @property
-    def is_idle(self) -> bool:
-        """Whether every prior has the weight 0, so that neighbors do not matter."""
-        return all(getattr(prior, "weight", 1.0) == 0 for prior in self.priors)
-
-    @property
     def halo(self) -> int | None:
         """How many pixels around a block decide its labels; None: the whole scene does."""
         return total_halo(prior.halo for prior in self.priors)

@@ -28,7 +28,6 @@ from hsreject.registry import (
     build_part,
     check_count,
     check_keys,
-    check_number,
     in_section,
 )
 from hsreject.rejection import (
@@ -38,6 +37,7 @@ from hsreject.rejection import (
     Rejector,
     SequentialRejector,
 )
+from hsreject.rejection.goal import MAX_ERROR, Goal
 from hsreject.schema import check_same_grid
 
 CONTEXT_ROW = "SegSALSA alone"
@@ -46,6 +46,9 @@ CONTEXT_ROW = "SegSALSA alone"
 CARRIED_ROW = "carried model"
 """What the table calls that part of the model that `train` could take to another scene."""
 
+PLACE_ALONE = "coordinates"
+"""The baseline that knows where a pixel lies and nothing else."""
+
 LONGEST_TITLE = 100
 """Bytes of the name of a rejector; a file name has 255, and some for what else it says."""
 
@@ -53,15 +56,16 @@ SECTIONS = {
     "title": "what the report calls the run",
     "seed": "draws the training pixels; 0 by default",
     "n_seeds": "how many seeds, from that one on; 1 by default",
-    "fraction": "which part of the pixels the reject maps reject; 0.1 by default",
+    "goal": "one of accuracy, max_error, rejection_cost, fraction; fraction = 0.1 by default",
+    "fraction": "the same as [goal] fraction: the share of the scene that is rejected",
     "scene": "the scene and its labels; needed",
     "sampling": "which labelled pixels to train on; 10 of each class by default",
     "features": "what the classifier sees, a list; the bands by default, auto makes its own",
     "classifier": "auto by default; smlr for a list of features",
     "context": 'how neighbouring pixels help each other: none by default, or "auto"',
     "rejectors": "a list; pixelwise by default",
-    "baselines": 'what to compare with: [] by default, or ["coordinates", "svm", "paper"]',
-    "promise": "max_error = 0.05 and confidence_level = 0.9: certified on half of the test pixels",
+    "baselines": 'what to compare with: ["svm", "paper"], and always "coordinates"',
+    "promise": "confidence_level = 0.9 of a max_error; with max_error, tried before the goal",
     "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
 }
 """The keys of a configuration, and what they are."""
@@ -100,11 +104,11 @@ class Plan:
     context: SegSALSA | None
     rejectors: Mapping[str, Rejector]  # by the name that tables and files use
     baselines: Mapping[str, Plan]
-    fraction: float
+    goal: Goal  # what decides how much of the map is rejected
+    promise: Promise | None  # tried first: where it can be kept, it decides instead
     seed: int
     n_seeds: int
     tuning: Tuning | None
-    promise: Promise | None
 
     def changed(self, settings: Iterable[str]) -> Plan:
         """Return this plan with other features, classifier or context; the rest stays as it is."""
@@ -125,35 +129,28 @@ class Plan:
             document = {**self.document, "classifier": {**table, "spatial": False}}
         else:
             document = {**self.document, "classifier": clone(table).set_params(spatial=False)}
-        return replace(self, document=document, baselines={}, **_varied_parts(document))
+        parts = _varied_parts(document)
+        return replace(self, document=document, baselines={}, promise=None, **parts)
 
     @property
-    def ranking(self) -> RankedRejector:
-        """The rejector that says most with one threshold: the first with context, if there is one.
-
-        A plan with a context and no such rejector gets sequential rejection with that context.
-        """
-        with_threshold = [part for part in self.rejectors.values() if part.has_threshold]
-        with_context = [part for part in with_threshold if part.needs_context]
-        if self.context is not None and not with_context:
-            return SequentialRejector(self.context)
-        return cast("RankedRejector", [*with_context, *with_threshold, PixelwiseRejector()][0])
-
-    @property
-    def promised_rejector(self) -> str:
-        """The name of the rejector whose promise is the headline, chosen before any label is seen.
+    def delivered(self) -> str:
+        """The name of the rejector whose map is delivered, fixed before any label is seen.
 
         The first with a threshold and a context; else the first with a threshold; else the first.
         """
-        names = list(self.rejectors)
-        parts = self.rejectors
+        names, parts = list(self.rejectors), self.rejectors
         ranked = [name for name in names if parts[name].has_threshold]
         return [*(name for name in ranked if parts[name].needs_context), *ranked, *names][0]
 
-    def acting(self, rejector: Rejector) -> Rejector:
-        """Return what a rejector comes to: with a context of weight 0, rejection without it."""
-        idle = self.context is not None and self.context.is_idle
-        return rejector.without_context() if idle else rejector
+    @property
+    def ranking(self) -> RankedRejector:
+        """The delivered rejector; where that has no threshold, sequential in the same context."""
+        rejector = self.rejectors[self.delivered]
+        if not rejector.has_threshold:
+            rejector = PixelwiseRejector()
+            if self.context is not None:
+                rejector = SequentialRejector(self.context)
+        return cast("RankedRejector", rejector)
 
     def load(self) -> Pair:
         """Return the scene and its labels, on one grid."""
@@ -175,42 +172,78 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         raise ConfigError(f"title must be text (got {title!r}).")
     seed, n_seeds = document.get("seed", 0), document.get("n_seeds", 1)
     with in_section(""):
-        fraction = check_number("fraction", document.get("fraction", 0.1), least=0, most=1)
         check_count("seed", seed, least=0)
         check_count("n_seeds", n_seeds, least=1)
-    varied, promise = _varied_parts(document), document.get("promise")
+    goal, promise = _goal(document)
     plan = Plan(
         document=document,
         title=title,
         scene=_scene(document["scene"]),
         sampling=bind_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling"),
         baselines={},
-        fraction=fraction,
+        goal=goal,
+        promise=promise,
         seed=int(seed),
         n_seeds=int(n_seeds),
         tuning=_tuning(document),
-        promise=None if promise is None else Promise.from_table(promise),
-        **varied,
+        **_varied_parts(document),
     )
-    names = _list(document.get("baselines", ()), "baselines")
+    names = [*_list(document.get("baselines", ()), "baselines")]
+    if PLACE_ALONE not in names:
+        names.append(PLACE_ALONE)  # the judge of every run
     with in_section("baselines"):
         baselines = {str(name): _baseline(plan, BASELINES.create(name)) for name in names}
+    if getattr(plan.model, "spatial", False):
+        baselines[CARRIED_ROW] = plan.carried
     _check_names(plan.rejectors, baselines)
     return replace(plan, baselines=baselines)
 
 
+def _goal(document: Sections) -> tuple[Goal, Promise | None]:
+    """Return what decides how much is rejected, and what is promised if it can be."""
+    given = {
+        name: document[name] for name in ("goal", "fraction") if document.get(name) is not None
+    }
+    if len(given) > 1:
+        raise ConfigError(
+            "A run has one goal, and fraction is one: give [goal] or fraction, not both."
+        )
+    table = document.get("promise")
+    promise = None if table is None else Promise.from_table(table)
+    if not given:
+        return Goal(fraction=0.1) if promise is None else Goal(max_error=promise.max_error), promise
+    ((name, value),) = given.items()
+    goal = value if isinstance(value, Goal) else None
+    goal = goal or Goal.from_table({name: value} if name == "fraction" else value)
+    if goal.kind != MAX_ERROR:
+        return goal, promise
+    level = {} if promise is None else {"confidence_level": promise.confidence_level}
+    if promise is not None and promise.max_error != goal.value and "max_error" in table:
+        raise ConfigError("[goal] and [promise] have different max_error: give it in one of them.")
+    return goal, Promise(goal.value, **level)
+
+
 def _baseline(plan: Plan, sections: Sections) -> Plan:
     """Return a plan that differs only in what the sections of a baseline say."""
-    return replace(plan, document=sections, tuning=None, **_varied_parts(sections))
+    return replace(plan, document=sections, tuning=None, promise=None, **_varied_parts(sections))
 
 
 def _varied_parts(document: Sections) -> dict[str, Any]:
-    """Return the parts that tuning may change: model, context, and the rejectors that hold it."""
+    """Return the parts that tuning may change: model, context, and the rejectors that hold it.
+
+    A context whose weight is 0 is none: its rejectors go, too, and the last becomes pixelwise.
+    """
     context = _context(document.get("context"))
+    rejectors = _rejectors(document.get("rejectors", ("pixelwise",)), context)
+    if context is not None and not any(getattr(p, "weight", 1.0) for p in context.priors):
+        novelty = any(part.needs_p_value for part in rejectors.values())
+        rejectors = {name: part for name, part in rejectors.items() if not part.needs_context}
+        rejectors = rejectors or {"pixelwise": PixelwiseRejector(novelty=novelty)}
+        context = None
     return {
         "model": _model(document.get("features"), document.get("classifier")),
         "context": context,
-        "rejectors": _rejectors(document.get("rejectors", ("pixelwise",)), context),
+        "rejectors": rejectors,
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -16,18 +17,17 @@ from hsreject.errors import ConfigError
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.certifying import certify, check_asked
 from hsreject.registry import check_keys, in_section
-from hsreject.sampling.draws import random_keys
 from hsreject.schema import (
-    LABEL_WITH_REJECTION,
     NO_REFERENCE,
     OPERATING_POINT,
     REJECTED,
-    REJECTOR,
     SEED,
     nodata_label,
 )
 
-_STREAM = 1 << 18  # of random numbers; samplings take those of the class values, which are smaller
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -49,63 +49,61 @@ class Promise:
         return asked
 
 
-def set_apart(test: xr.DataArray, seed: int) -> xr.DataArray:
-    """Return a simple random half of the test pixels, as labels that are 0 elsewhere."""
-    pixels = np.flatnonzero(test.values != NO_REFERENCE)
-    order = np.argsort(random_keys(pixels.size, seed, _STREAM), kind="stable")
-    chosen = pixels[order[: pixels.size // 2]]
-    apart = np.full(test.size, NO_REFERENCE, dtype=test.dtype)
-    apart[chosen] = test.values.flat[chosen]
-    return test.copy(data=apart.reshape(test.shape))
+def certified_place(
+    promise: Promise, swept: xr.Dataset, test: xr.DataArray, sample: xr.DataArray
+) -> tuple[Certificate, float | None]:
+    """Return what can be promised after the pixels of `sample`, and the map that it is about.
 
-
-def promise_of(
-    promise: Promise, maps: xr.Dataset, test: xr.DataArray, sample: xr.DataArray
-) -> xr.Dataset:
-    """Return what can be promised of a rejector after the pixels of `sample`, and what came of it.
-
-    `maps` holds `label` and `confidence` (y, x), or, where the labels change with what is rejected,
-    `label` and `rejected` (operating_point, y, x) and what makes each point, a coordinate
-    `threshold`. The promise is about test pixels: the reference of a benchmark is not a random
-    sample of its scene.
+    That is a threshold on the confidence, or the number of an operating point where labels change
+    from one to the next; None where nothing can be promised. The promise is about test pixels: the
+    reference of a benchmark is not a random sample of its scene.
     """
-    label, confidence = _on_test_pixels(maps["label"], test), maps.get("confidence")
+    label, order = _on_test_pixels(swept["label"], test), None
     if OPERATING_POINT in label.dims:
-        label, confidence = _with_rejection(label, maps["rejected"]), None
-    made = certify(
+        label, order = _with_rejection(label, swept["rejected"])
+    certificate = certify(
         label,
-        confidence,
+        swept["confidence"] if order is None else None,
         sample,
         max_error=promise.max_error,
         confidence_level=promise.confidence_level,
     )
-    threshold, share, error, error_of_all = made.threshold, 0.0, np.nan, np.nan
-    if threshold is not None:
-        if confidence is None:
-            chosen = label[int(threshold)]
-            threshold = float(chosen["threshold"])
-        else:
-            chosen = made.apply(label, confidence)[LABEL_WITH_REJECTION]
-        tested = (chosen != nodata_label(chosen.dtype)).values
+    place = certificate.threshold
+    if place is not None and order is not None:
+        place = float(order[int(place)])
+    return replace(certificate, drawn="a random half of the test pixels"), place
+
+
+def promise_figures(
+    certificate: Certificate,
+    with_rejection: xr.DataArray,
+    test: xr.DataArray,
+    sample: xr.DataArray,
+) -> xr.Dataset:
+    """Return what was promised, and what came of it on the other half and on all test pixels."""
+    share, error, error_of_all = 0.0, np.nan, np.nan
+    if certificate.threshold is not None:
+        tested = (test != NO_REFERENCE).values
+        tested &= (with_rejection != nodata_label(with_rejection.dtype)).values
         others = tested & (sample == NO_REFERENCE).values
-        kept, wrong = tested & (chosen != REJECTED).values, chosen.values != test.values
+        kept = tested & (with_rejection != REJECTED).values
+        wrong = with_rejection.values != test.values
         share = (kept & others).sum() / others.sum()
         error = wrong[kept & others].mean() if (kept & others).any() else np.nan
         error_of_all = wrong[kept].mean()
-    figures = {
-        "certificate": replace(made, drawn="a random half of the test pixels").to_json(),
-        "threshold": np.nan if threshold is None else threshold,
-        "coverage": made.coverage,
-        "upper_bound": made.upper_bound,
-        "n_sampled": made.n_points,
-        "n_kept": made.n_kept,
-        "n_wrong": made.n_errors,
-        "kept_share": share,
-        "kept_error": error,
-        "error_of_all": error_of_all,
-        "held": not error_of_all > promise.max_error,  # nothing promised is nothing broken
-    }
-    return xr.Dataset({f"promise_{name}": value for name, value in figures.items()})
+    return xr.Dataset(
+        {
+            "coverage": certificate.coverage,
+            "upper_bound": certificate.upper_bound,
+            "n_sampled": certificate.n_points,
+            "n_kept": certificate.n_kept,
+            "n_wrong": certificate.n_errors,
+            "kept_share": share,
+            "kept_error": error,
+            "error_of_all": error_of_all,
+            "held": not error_of_all > certificate.max_error,  # nothing promised, nothing broken
+        }
+    )
 
 
 def _on_test_pixels(label: xr.DataArray, test: xr.DataArray) -> xr.DataArray:
@@ -114,45 +112,41 @@ def _on_test_pixels(label: xr.DataArray, test: xr.DataArray) -> xr.DataArray:
     return label.copy(data=np.where(test.values != NO_REFERENCE, label.values, nodata))
 
 
-def _with_rejection(label: xr.DataArray, rejected: xr.DataArray) -> xr.DataArray:
-    """Return a stack of maps with rejection, by what they keep of the whole scene.
+def _with_rejection(
+    label: xr.DataArray, rejected: xr.DataArray
+) -> tuple[xr.DataArray, NDArray[np.intp]]:
+    """Return a stack of maps with rejection, by what they keep of the whole scene, and the order.
 
     Where test pixels do not tell two maps apart, their order must not come from their labels.
     """
     order = np.argsort(-rejected.values.sum(axis=(1, 2)), kind="stable")
     rejecting = rejected.values & (label.values != nodata_label(label.dtype))
-    found = label.copy(data=np.where(rejecting, REJECTED, label.values).astype(label.dtype))
-    return found.isel({OPERATING_POINT: order})
+    stack = label.copy(data=np.where(rejecting, REJECTED, label.values).astype(label.dtype))
+    return stack.isel({OPERATING_POINT: order}), order
 
 
-def promise_attrs(promise: xr.Dataset, rejector: str) -> dict[str, str]:
-    """Return what a result says of its promise: that of one rejector, which was fixed beforehand.
-
-    Each promise holds with its confidence; the best of several, chosen afterwards, would not.
-    """
-    of_seeds = promise.sel({REJECTOR: rejector})
-    one = of_seeds.isel({SEED: 0})
-    made = Certificate.from_json(str(one["promise_certificate"].values))
-    said = {"promise_rejector": rejector, "promise_statement": made.statement}
-    if made.threshold is None:
-        return said
-    percent, level = f"{100 * made.max_error:g} %", f"{100 * made.confidence_level:g} %"
-    said["promise_statement"] = (
-        f"With {level} confidence at most {percent} of the test pixels that {rejector} rejection "
-        f"keeps are wrong: of {made.n_points} test pixels set apart for the promise {made.n_kept} "
-        f"are kept, and {made.n_errors} of those are wrong."
-    )
+def promise_words(certificate: Certificate, of_seeds: xr.Dataset) -> dict[str, str]:
+    """Return what is promised of the delivered map of the first seed, and what came of it."""
+    if certificate.threshold is None:
+        return {"statement": certificate.statement}
+    one, n_seeds = of_seeds.isel({SEED: 0}), of_seeds.sizes[SEED]
     share, error, error_of_all = (
-        100 * float(one[f"promise_{name}"]) for name in ("kept_share", "kept_error", "error_of_all")
+        100 * float(one[name]) for name in ("kept_share", "kept_error", "error_of_all")
     )
-    outcome = "held" if one["promise_held"] else "did not hold"
-    said["promise_evaluation"] = (
+    outcome = "held" if one["held"] else "did not hold"
+    evaluation = (
         f"On the other half of the test pixels {share:.1f} % are kept and {error:.1f} % of these "
-        f"are wrong, of all kept test pixels {error_of_all:.1f} %: the promise {outcome}."
+        f"are wrong; of all test pixels that are kept {error_of_all:.1f} % are wrong: the promise "
+        f"{outcome}."
     )
-    n_seeds = of_seeds.sizes[SEED]
     if n_seeds > 1:
-        n_made = int((of_seeds["promise_coverage"] > 0).sum())
-        n_held = n_made - int((~of_seeds["promise_held"]).sum())
-        said["promise_evaluation"] += f" Of {n_made} promises with {n_seeds} seeds {n_held} held."
-    return said
+        n_made = int((of_seeds["coverage"] > 0).sum())
+        n_held = n_made - int((~of_seeds["held"]).sum())
+        evaluation += f" Of {n_made} promises with {n_seeds} seeds {n_held} held."
+    return {
+        "statement": f"With {100 * certificate.confidence_level:g} % confidence at most "
+        f"{100 * certificate.max_error:g} % of the test pixels that the map keeps are wrong: of "
+        f"{certificate.n_points} test pixels set apart for the promise {certificate.n_kept} are "
+        f"kept, and {certificate.n_errors} of those are wrong.",
+        "evaluation": evaluation,
+    }

@@ -130,29 +130,23 @@ def settled(
     image: xr.DataArray | None = None,
     progress: ProgressCallback = no_progress,
 ) -> xr.DataArray:
-    """Return the field that decides: that of the context, or the probabilities without any.
-
-    A context of weight 0 is none. Its own optimum is 1 at the likeliest class and 0 elsewhere,
-    which forgets how sure the classifier was.
-    """
-    if context is None or context.is_idle:
+    """Return the field that decides: that of the context, or the probabilities without any."""
+    if context is None:
         return probability
     return context.solve(probability, image=image, progress=progress).hidden_field
 
 
-def label_probability(field: xr.DataArray, temperature: float, context: SegSALSA) -> xr.DataArray:
+def label_probability(field: xr.DataArray, temperature: float) -> xr.DataArray:
     """Return how probable the labels of a field are, (y, x), at a temperature of held-out maps."""
     plain = field.isel({CATEGORY: 0}, drop=True).drop_attrs(deep=False)
-    honest = field.values
-    if not context.is_idle or temperature != 1:  # else they are probabilities as they should be
-        honest = at_temperature(honest, temperature, axis=0)
+    honest = at_temperature(field.values, temperature, axis=0)
     return plain.copy(data=honest.max(axis=0)).rename("label_probability")
 
 
 def _guided(context: SegSALSA | None, cube: xr.DataArray) -> SegSALSA | None:
     """Return a context that knows its image edges already, and need not solve to the last digit."""
-    if context is None or context.is_idle:
-        return context
+    if context is None:
+        return None
     layers = context.guide(cube)
     known = context if layers is None else context.in_block(layers.values)
     return replace(known, tol=max(context.tol, _NEAR_ENOUGH))

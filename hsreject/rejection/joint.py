@@ -27,9 +27,9 @@ from hsreject.rejection.joint_search import (
     sweep_fractions,
 )
 from hsreject.rejection.novelty import check_novelty
-from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.rejector import (
     FAILURE_PROBABILITY,
+    RANK,
     Rejector,
     check_context,
     default_context,
@@ -148,10 +148,6 @@ class JointRejector(Rejector):
         if self.store is not None and not isinstance(self.store, str | PathLike):
             raise InputError(f"store must be the path of a folder (got {self.store!r}).")
 
-    def without_context(self) -> PixelwiseRejector:
-        """Return pixelwise rejection: rejection is the largest class where (1 - q) max p < q."""
-        return PixelwiseRejector("maximum", novelty=self.novelty)
-
     @property
     def needs_p_value(self) -> bool:
         """Whether novelty counts."""
@@ -201,39 +197,25 @@ class JointRejector(Rejector):
         """
         return self._points(self._problem(maps), reference, progress)[0]
 
-    def points_and_maps(
+    def sweep(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         reference: xr.DataArray | NDArray[Any],
         *,
-        fraction: float,
-        progress: ProgressCallback = no_progress,
-    ) -> tuple[xr.Dataset, xr.Dataset]:
-        """Return operating points and maps; the search for the fraction starts from the sweep."""
-        goal = Goal.one_of({FRACTION: fraction})
-        problem = self._problem(maps)
-        points, _ = self._points(problem, reference, progress)
-        return points, self._maps_at_fraction(problem, goal.value, progress)
-
-    def maps_at_points(
-        self,
-        maps: xr.Dataset | xr.DataArray | NDArray[Any],
-        reference: xr.DataArray | NDArray[Any],
-        *,
+        fraction: float | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return the maps of every operating point: what :func:`hsreject.write_explorer` shows.
-
-        `label` and `rejected` (operating_point, y, x), in the order of :meth:`operating_points`,
-        whose solves it needs: give both the same `store`, and none is solved twice.
-        """
+        """Return the operating points with their maps; one more is searched for a `fraction`."""
         problem = self._problem(maps)
-        _, founds = self._points(problem, reference, progress)
+        points, founds = self._points(problem, reference, progress, fraction=fraction)
         label = xr.concat([problem.label(found.solution) for found in founds], dim=OPERATING_POINT)
-        below = [found.solution.confidence < found.threshold for found in founds]
-        return xr.Dataset(
-            {"label": label, "rejected": (label.dims, np.stack(below) & problem.has_data)}
-        )
+        confidence = np.stack([found.solution.confidence for found in founds])
+        threshold = np.reshape([found.threshold for found in founds], (-1, 1, 1))
+        return points.assign(
+            label=label,
+            confidence=(label.dims, confidence, {"long_name": RANK}),
+            rejected=(label.dims, (confidence < threshold) & problem.has_data),
+        ).assign_attrs(n_solves=problem.n_solves)
 
     def _problem(self, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> JointProblem:
         return JointProblem(
@@ -251,6 +233,7 @@ class JointRejector(Rejector):
         progress: ProgressCallback,
         *,
         name: str = "reference",
+        fraction: float | None = None,
     ) -> tuple[xr.Dataset, list[Found]]:
         """Return the operating points of a sweep on reference pixels, and the solve behind each.
 
@@ -261,8 +244,13 @@ class JointRejector(Rejector):
         sweep = sweep_fractions(
             problem, used, n_points=self.n_points, n_workers=n_workers, progress=progress
         )
+        founds = [*sweep, everything_rejected(problem)]
+        if fraction is not None:
+            near = self._search(problem, fraction, progress)
+            if all(near.failure_probability != one.failure_probability for one in founds):
+                founds.append(near)
         rows = []
-        for found in [*sweep, everything_rejected(problem)]:
+        for found in founds:
             _, correct = reference_pixels(problem.label(found.solution), reference, name=name)
             rejected = found.solution.confidence[used] < found.threshold
             rows.append((operating_point(correct, rejected), found))
@@ -278,10 +266,11 @@ class JointRejector(Rejector):
     def _maps_at_fraction(
         self, problem: JointProblem, fraction: float, progress: ProgressCallback
     ) -> xr.Dataset:
-        found = search_fraction(
-            problem, fraction, fraction_tol=self.fraction_tol, progress=progress
-        )
+        found = self._search(problem, fraction, progress)
         return self._maps(problem, found, fraction=fraction)
+
+    def _search(self, problem: JointProblem, fraction: float, progress: ProgressCallback) -> Found:
+        return search_fraction(problem, fraction, fraction_tol=self.fraction_tol, progress=progress)
 
     def _maps(self, problem: JointProblem, found: Found, **wish: float) -> xr.Dataset:
         """Return the maps of one solve; their attributes say what was wished for and found."""

@@ -172,18 +172,19 @@ class RankedRejector(Rejector):
             smallest_kept = goal.value
         return rejection_maps(label, confidence, threshold=smallest_kept, attrs=attrs)
 
-    def operating_points(
+    def sweep(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         reference: xr.DataArray | NDArray[Any],
         *,
+        fraction: float | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return every operating point that a threshold can reach on reference pixels."""
+        """Return every operating point that a threshold reaches, with `label` and `confidence`."""
         ranking = self.rank(maps, progress=progress)
         used, correct = reference_pixels(ranking["label"], reference)
         curve = rejection_curve(correct, ranking["confidence"].values[used])
-        return with_columns(curve, overall_accuracy=correct.mean())
+        return with_columns(curve, overall_accuracy=correct.mean()).assign(ranking)
 
 
 def _check_ranking(

@@ -12,8 +12,16 @@ import xarray as xr
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
+from hsreject.measures.curve import curve_of_points
+from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import OPERATING_POINT, REJECTED, REJECTOR, nodata_label
+from hsreject.schema import (
+    OPERATING_POINT,
+    REJECTED,
+    REJECTOR,
+    nodata_label,
+    reference_pixels,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -31,7 +39,7 @@ class Rejector(ABC):
     Most rejectors threshold a confidence: they derive from
     :class:`hsreject.RankedRejector`, which needs one method. Only a rejector whose
     labels change with the rejected fraction, like :class:`hsreject.JointRejector`,
-    implements this class itself. One line in ``hsreject/rejection/__init__.py`` makes a rejector
+    implements this class itself: `reject`, and `sweep` if it knows its operating points. One line in ``hsreject/rejection/__init__.py`` makes a rejector
     available by name and enrols it in the property tests.
 
     Attributes
@@ -67,30 +75,16 @@ class Rejector(ABC):
     ...                 labels[kept] = np.bincount(labels[kept]).argmax()
     ...         return rejection_maps(label, found.confidence, threshold=found.threshold,
     ...                               attrs={goal.kind: goal.value})
-    ...
-    ...     def operating_points(self, maps, reference, *, progress=no_progress):
-    ...         points = []
-    ...         for fraction in (0.0, 0.25, 0.5, 0.75, 1.0):
-    ...             found = self.reject(maps, fraction=fraction)
-    ...             points.append(hr.operating_point((found.label == reference).values.ravel(),
-    ...                                              found.rejected.values.ravel()))
-    ...         accuracy = [point.overall_accuracy for point in points]
-    ...         return hr.curve_of_points(points).assign(
-    ...             overall_accuracy=("operating_point", accuracy))
     >>> probability = np.array([[[0.9, 0.8, 0.3, 0.4]], [[0.1, 0.2, 0.7, 0.6]]])
-    >>> points, maps = MajorityRejector().points_and_maps(
-    ...     probability, np.array([[1, 1, 1, 2]]), fraction=0.25)
-    >>> maps.label_with_rejection.values, points.overall_accuracy.values[:2]
-    (array([[1, 1, 1, 0]], dtype=uint8), array([0.75, 1.  ]))
+    >>> maps = MajorityRejector().reject(probability, fraction=0.25)
+    >>> points = MajorityRejector().operating_points(probability, np.array([[1, 1, 1, 2]]))
+    >>> maps.label_with_rejection.values, points.rejected_fraction.values[[0, -1]]
+    (array([[1, 1, 1, 0]], dtype=uint8), array([0., 1.]))
     """
 
     needs_context: ClassVar[bool] = False
     has_threshold: ClassVar[bool] = False
     indifferent_options: ClassVar[tuple[str, ...]] = ()
-
-    def without_context(self) -> Rejector:
-        """Return what it comes to where the context has the weight 0: itself, if it needs none."""
-        return self
 
     @property
     def needs_p_value(self) -> bool:
@@ -140,7 +134,6 @@ class Rejector(ABC):
             ones below and above it that are known.
         """
 
-    @abstractmethod
     def operating_points(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
@@ -165,32 +158,50 @@ class Rejector(ABC):
             The variables of :func:`hsreject.rejection_curve`, and `overall_accuracy`: the accuracy
             of the same labels with nothing rejected.
         """
+        swept = self.sweep(maps, reference, progress=progress)
+        return swept[[name for name, column in swept.items() if column.dims == (OPERATING_POINT,)]]
 
-    def points_and_maps(
+    def sweep(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         reference: xr.DataArray | NDArray[Any],
         *,
-        fraction: float,
+        fraction: float | None = None,
         progress: ProgressCallback = no_progress,
-    ) -> tuple[xr.Dataset, xr.Dataset]:
-        """Return operating points and the maps at one fraction, sharing what both need.
+    ) -> xr.Dataset:
+        """Return the operating points together with their maps: everything from one go.
 
         Parameters
         ----------
         maps, reference, progress
             As for :meth:`operating_points`.
-        fraction : float in [0, 1]
-            As for :meth:`reject`.
+        fraction : float in [0, 1], optional
+            A share of rejected pixels that one of the points must come near, as of :meth:`reject`.
 
         Returns
         -------
-        points, maps : Dataset
-            Of :meth:`operating_points` and of :meth:`reject`.
+        Dataset
+            The variables of :meth:`operating_points`, with `label` and `confidence`. Where one
+            threshold makes all points these are (y, x); else they are (operating_point, y, x), and
+            so is `rejected`.
         """
-        points = self.operating_points(maps, reference, progress=progress)
-        return points, self.reject(maps, fraction=fraction, progress=progress)
+        wanted = np.union1d(_SWEPT, [] if fraction is None else [fraction])
+        planes = [self.reject(maps, fraction=share, progress=progress) for share in wanted]
+        points = []
+        for plane in planes:
+            used, correct = reference_pixels(plane["label"], reference)
+            points.append(operating_point(correct, plane["rejected"].values[used]))
+        rows = zip(points, planes, strict=True)
+        rows = sorted(rows, key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
+        points, planes = map(list, zip(*rows, strict=True))
+        stack = xr.concat([plane.drop_attrs(deep=False) for plane in planes], dim=OPERATING_POINT)
+        accuracy = [point.overall_accuracy for point in points]
+        curve = with_columns(curve_of_points(points), overall_accuracy=accuracy)
+        return curve.assign(stack[["label", "confidence", "rejected"]])
 
+
+_SWEPT = np.linspace(0, 1, 21)
+"""Shares of the scene that a rejector is asked for where it does not say what it offers."""
 
 FAILURE_PROBABILITY = "failure_probability"
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.ranked import FieldRejector
 from hsreject.rejection.rejector import check_context, default_context
 
@@ -68,10 +67,6 @@ class SequentialRejector(FieldRejector):
     def __post_init__(self) -> None:
         check_context(self.context)
         super().__post_init__()
-
-    def without_context(self) -> PixelwiseRejector:
-        """Return pixelwise rejection by the same confidence: the probabilities are the field."""
-        return PixelwiseRejector(self.confidence, novelty=self.novelty)
 
     @property
     def halo(self) -> int | None:

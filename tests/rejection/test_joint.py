@@ -142,20 +142,21 @@ def test_a_sweep_looks_at_the_reference_pixels() -> None:
 
 
 @pytest.mark.parametrize("wanted", [0.0, 0.01, 0.1, 0.2, 0.5, 0.95, 1.0])
-def test_a_wanted_fraction_is_found_alone_and_after_a_sweep(points, wanted) -> None:
+def test_a_wanted_fraction_is_found_alone_and_in_a_sweep(points, wanted) -> None:
     alone = JOINT.reject(LARGE.probability, fraction=wanted)
     assert alone.attrs["n_solves"] <= 12
-    found, after = JOINT.points_and_maps(LARGE.probability, LARGE.test, fraction=wanted)
-    assert after.attrs["n_solves"] <= 20 + 4  # they share the solves of the sweep
-    xr.testing.assert_equal(found, points)
-    for maps in (alone, after):
-        below, above = maps.attrs["reachable_fractions"]
-        reached, q = maps.attrs["rejected_fraction"], maps.attrs["failure_probability"]
-        assert below <= wanted <= above
-        assert abs(reached - wanted) <= 0.005 or reached in (below, above)
-        if wanted < 1:  # and the maps are those of a solve by itself
-            again = JOINT.reject(LARGE.probability, failure_probability=q)
-            xr.testing.assert_equal(again, maps)
+    below, above = alone.attrs["reachable_fractions"]
+    reached, q = alone.attrs["rejected_fraction"], alone.attrs["failure_probability"]
+    assert below <= wanted <= above
+    assert abs(reached - wanted) <= 0.005 or reached in (below, above)
+    if wanted < 1:  # and the maps are those of a solve by itself
+        again = JOINT.reject(LARGE.probability, failure_probability=q)
+        xr.testing.assert_equal(again, alone)
+    swept = JOINT.sweep(LARGE.probability, LARGE.test, fraction=wanted)
+    assert set(points["failure_probability"].values) <= set(swept["failure_probability"].values)
+    assert swept.sizes["operating_point"] <= points.sizes["operating_point"] + 1
+    shares = swept["rejected"].sum(("y", "x")) / np.isfinite(LARGE.probability.values[0]).sum()
+    assert np.abs(shares - wanted).min() <= abs(reached - wanted) + 0.005
 
 
 def test_a_jump_is_reported() -> None:

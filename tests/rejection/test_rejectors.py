@@ -106,13 +106,32 @@ def test_operating_points_are_those_of_the_maps(rejector) -> None:
     np.testing.assert_allclose(points.classification_quality, quality / n, rtol=1e-12)
 
 
-def test_points_and_maps_come_from_one_go(rejector) -> None:
-    points, maps = rejector.points_and_maps(SCENE.probability, SCENE.test, fraction=0.2)
-    expected = rejector.operating_points(SCENE.probability, SCENE.test)
-    xr.testing.assert_identical(points, expected)
-    below, above = maps.attrs["reachable_fractions"]
-    assert below - 1e-12 <= 0.2 <= above + 1e-12
-    assert maps.attrs["rejected_fraction"] == maps.rejected.sum() / maps.attrs["n_pixels"]
+def test_a_sweep_has_the_points_and_the_maps_of_each(rejector) -> None:
+    swept = rejector.sweep(SCENE.probability, SCENE.test, fraction=0.2)
+    varies = "operating_point" in swept["label"].dims
+    assert varies != rejector.has_threshold
+    used = (SCENE.test.values > 0) & SCENE.probability.notnull().all("category").values
+    shares = []
+    for _, point in swept.groupby("operating_point"):
+        one = point.squeeze("operating_point")
+        rejected = one["rejected"] if varies else one["confidence"] < one["threshold"]
+        right = (one["label"] == SCENE.test).values[used]
+        kept = ~rejected.values[used]
+        assert int(one["accurate_kept"]) == (right & kept).sum()
+        assert int(one["misclassified_rejected"]) == (~right & ~kept).sum()
+        shares.append(float(rejected.sum()) / np.isfinite(SCENE.probability.values[0]).sum())
+    wanted = rejector.reject(SCENE.probability, fraction=0.2).attrs["rejected_fraction"]
+    assert np.abs(np.array(shares) - wanted).min() < (0.005 if varies else 0.05)
+
+
+def test_a_rejector_that_only_rejects_has_operating_points(rejector) -> None:
+    class Asked(hr.Rejector):
+        def reject(self, maps, **options):
+            return rejector.reject(maps, **options)
+
+    points = Asked().operating_points(SCENE.probability, SCENE.test)
+    assert points["rejected_fraction"].values[[0, -1]].tolist() == [0, 1]
+    assert (np.diff(points["rejected_fraction"]) >= 0).all()
 
 
 def test_unlike_pixels_are_rejected_earlier_with_novelty(rejector) -> None:

@@ -178,7 +178,7 @@ def test_joint_rejection_gives_the_maps_of_its_points(tmp_path) -> None:
     reference = np.ones((6, 8), dtype=int)
     joint = hr.JointRejector(hr.SegSALSA(hr.VectorTV(weight=0.3)), n_points=4, store=tmp_path)
     points = joint.operating_points(probability, reference)
-    maps = joint.maps_at_points(probability, reference)
+    maps = joint.sweep(probability, reference)
     kept_right = ((maps.label == 1) & ~maps.rejected).sum(("y", "x"))
     np.testing.assert_array_equal(kept_right, points.accurate_kept)
     np.testing.assert_array_equal(maps.rejected.mean(("y", "x")), points.rejected_fraction)

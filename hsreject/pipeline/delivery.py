@@ -1,0 +1,172 @@
+"""The map that a goal asks for: its operating point is chosen on one half of the test pixels.
+
+The other half judges the map. Where test pixels lie in polygons the halves are made of polygons.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from hsreject.measures.choosing import choose_point
+from hsreject.measures.curve import curve_of_points, rejection_curve
+from hsreject.measures.point import OperatingPoint, operating_point
+from hsreject.pipeline.promising import certified_place
+from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, Goal
+from hsreject.rejection.thresholds import threshold_for_fraction
+from hsreject.sampling.draws import random_keys
+from hsreject.sampling.polygons import polygon_folds, polygon_numbers
+from hsreject.schema import (
+    LABEL_WITH_REJECTION,
+    NO_REFERENCE,
+    OPERATING_POINT,
+    REJECTED,
+    nodata_label,
+    reference_pixels,
+)
+
+if TYPE_CHECKING:
+    from hsreject.pipeline.promising import Promise
+    from hsreject.promise.certificate import Certificate
+
+FEWEST_KEPT = 30
+"""Calibration pixels that a map must keep at least: of fewer an accuracy says too little."""
+
+_STREAM = 1 << 18  # of random numbers; samplings take those of the class values, which are smaller
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The maps of a rejector at the operating point of a goal, and what came of the goal."""
+
+    maps: xr.Dataset  # label, confidence, rejected and label_with_rejection, dims (y, x)
+    threshold: float  # the smallest confidence kept; NaN where none makes the map
+    chosen: OperatingPoint | None  # on the calibration pixels; None where they were not asked
+    reached: bool  # whether the goal could be met
+    certificate: Certificate | None = None  # where a promise was asked for, kept or not
+
+    @property
+    def rejected_share(self) -> float:
+        """The share of the pixels with data that is rejected."""
+        has_data = self.maps["label"] != nodata_label(self.maps["label"].dtype)
+        return float(self.maps["rejected"].sum() / has_data.sum())
+
+    @property
+    def lost_classes(self) -> list[int]:
+        """The classes that the map has before rejection and not after it."""
+        before, after = (
+            {int(value) for value in np.unique(self.maps[name])}
+            for name in ("label", LABEL_WITH_REJECTION)
+        )
+        return sorted(before - after)
+
+
+def calibration_half(test: xr.DataArray, *, seed: int, by_polygons: bool) -> xr.DataArray:
+    """Return the half of the test pixels that choose, as labels that are 0 elsewhere.
+
+    A simple random half; or whole polygons, the only one of a class being cut across.
+    """
+    pixels = np.flatnonzero(test.values != NO_REFERENCE)
+    if by_polygons:
+        classes, polygons = (values.flat[pixels] for values in (test.values, polygon_numbers(test)))
+        positions = np.stack(np.unravel_index(pixels, test.shape), axis=1)
+        half = pixels[polygon_folds(classes, polygons, positions, 2, seed=seed) == 0]
+    else:
+        order = np.argsort(random_keys(pixels.size, seed, _STREAM), kind="stable")
+        half = pixels[order[: pixels.size // 2]]
+    labels = np.full(test.size, NO_REFERENCE, dtype=test.dtype)
+    labels[half] = test.values.flat[half]
+    return test.copy(data=labels.reshape(test.shape))
+
+
+def deliver(
+    swept: xr.Dataset,
+    goal: Goal,
+    *,
+    test: xr.DataArray,
+    calibration: xr.DataArray | None,
+    promise: Promise | None = None,
+) -> Delivery:
+    """Return the maps that a goal asks for, of all that a rejector offers.
+
+    Parameters
+    ----------
+    swept : Dataset
+        Of :meth:`hsreject.Rejector.sweep`.
+    goal : Goal
+        A fraction is one of the scene. An accuracy is that of the calibration pixels that are kept,
+        at least 30 of them; where it is out of reach, the most that can be reached is taken.
+    test, calibration : DataArray (y, x)
+        Labels of the test pixels, and of the half that chooses.
+    promise : Promise, optional
+        Tried first, and taken where it can be kept; it is about the test pixels.
+    """
+    certificate = None
+    if promise is not None and calibration is not None:
+        certificate, place = certified_place(promise, swept, test, calibration)
+        if place is not None:
+            chosen = _point_at(swept, place, calibration)
+            return Delivery(*_at(swept, place), chosen, reached=True, certificate=certificate)
+    if goal.kind == FRACTION:
+        return Delivery(*_at(swept, _place_of_fraction(swept, goal.value)), None, reached=True)
+    asked = Goal(accuracy=1 - goal.value) if goal.kind == MAX_ERROR else goal
+    place, chosen, reached = _place_of_goal(swept, asked, calibration)
+    reached &= goal.kind != MAX_ERROR  # without a promise it is not what was asked for
+    return Delivery(*_at(swept, place), chosen, reached=reached, certificate=certificate)
+
+
+def _at(swept: xr.Dataset, place: float) -> tuple[xr.Dataset, float]:
+    """Return the maps at a threshold, or of the operating point of that number; the threshold."""
+    maps, threshold = swept[["label", "confidence"]], place
+    if OPERATING_POINT in maps.dims:
+        maps = swept[["label", "confidence", "rejected"]].isel({OPERATING_POINT: int(place)})
+        threshold = np.nan
+    else:
+        maps = maps.assign(rejected=maps["confidence"] < place)
+    label = maps["label"]
+    with_rejection = label.where(~maps["rejected"], label.dtype.type(REJECTED))
+    maps = maps.drop_vars([name for name, one in maps.coords.items() if not one.ndim])
+    return maps.assign({LABEL_WITH_REJECTION: with_rejection.assign_attrs(label.attrs)}), threshold
+
+
+def _place_of_fraction(swept: xr.Dataset, fraction: float) -> float:
+    if OPERATING_POINT not in swept["label"].dims:
+        return threshold_for_fraction(swept["confidence"].values, fraction).value
+    n_pixels = (swept["label"][0] != nodata_label(swept["label"].dtype)).values.sum()
+    shares = swept["rejected"].values.sum(axis=(1, 2)) / n_pixels
+    return float(np.abs(shares - fraction).argmin())
+
+
+def _place_of_goal(
+    swept: xr.Dataset, goal: Goal, calibration: xr.DataArray
+) -> tuple[float, OperatingPoint, bool]:
+    """Return threshold or number of a point, what it is on the calibration pixels, and success."""
+    if OPERATING_POINT in swept["label"].dims:
+        points = [_point_at(swept, k, calibration) for k in range(swept.sizes[OPERATING_POINT])]
+        key = [(point.rejected_fraction, point.accurate_kept) for point in points]
+        places = np.array(sorted(range(len(points)), key=key.__getitem__), dtype=np.float64)
+        curve = curve_of_points(points)
+    else:
+        used, correct = reference_pixels(swept["label"], calibration)
+        curve = rejection_curve(correct, swept["confidence"].values[used])
+        places = curve["threshold"].values
+    reached = True
+    if goal.kind == ACCURACY:
+        kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values
+        enough = np.flatnonzero(kept >= min(FEWEST_KEPT, kept[0]))
+        curve, places = curve.isel({OPERATING_POINT: enough}), places[enough]
+        highest = float(curve["nonrejected_accuracy"].max())
+        reached = highest >= goal.value
+        goal = goal if reached else Goal(accuracy=highest)
+    point = choose_point(curve, **{goal.kind: goal.value})
+    return float(places[point.index]), point, reached
+
+
+def _point_at(swept: xr.Dataset, place: float, labels: xr.DataArray) -> OperatingPoint:
+    """Return how a map of the sweep does on labelled pixels."""
+    maps, _ = _at(swept, place)
+    used, correct = reference_pixels(maps["label"], labels)
+    return operating_point(correct, maps["rejected"].values[used])
