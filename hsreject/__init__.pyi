@@ -91,6 +91,9 @@ from .sampling.draws import given_split as given_split
 from .sampling.draws import sample_blocks as sample_blocks
 from .sampling.draws import sample_fraction as sample_fraction
 from .sampling.draws import sample_per_class as sample_per_class
+from .sampling.polygons import LeftOutAccuracy as LeftOutAccuracy
+from .sampling.polygons import left_out_accuracy as left_out_accuracy
+from .sampling.polygons import sample_polygons as sample_polygons
 
 __version__: str
 from .mapping.model_file import load_model as load_model

@@ -81,7 +81,8 @@ def open_labels(
     -------
     DataArray of uint8 or uint16, dims (y, x)
         With the class table in its attributes (``hsreject.schema.class_table``). What had to
-        be guessed stands in ``attrs["guesses"]``, a list of sentences.
+        be guessed stands in ``attrs["guesses"]``, a list of sentences. Labels of a vector file
+        have a coordinate `polygon` (y, x), the number of each pixel's polygon or point, 0 for none.
 
     Examples
     --------
@@ -112,9 +113,15 @@ def open_labels(
         if like is not None:
             wanted = Grid.of(like) if lookup is None else lookup.grid
             values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
+    polygons = stored.polygons
     if lookup is not None:
         values = lookup.to_sensor(values)
+        polygons = None if polygons is None else lookup.to_sensor(polygons)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels")
+    if polygons is not None:
+        values[polygons == 0] = schema.NO_REFERENCE  # pixels of the sensor that two polygons share
+        polygons[values == schema.NO_REFERENCE] = 0
+        labels = labels.assign_coords({schema.POLYGON: (schema.MAP_DIMS, polygons)})
     table = _class_table(values, stored.classes, given, path=found, guesses=guesses)
     labels = schema.attach_classes(labels, table).assign_attrs(
         source=found.name, format=stored.format, type_in_file=str(stored.dtype)
@@ -153,6 +160,7 @@ class _StoredLabels:
     format: str
     classes: StatedClasses = field(default_factory=StatedClasses)
     nodata: float | None = None
+    polygons: NDArray[np.int32] | None = None  # of features: the number of each pixel's, 0 for none
 
 
 def _read_raster(path: Path, guesses: list[str]) -> _StoredLabels:
@@ -199,8 +207,9 @@ def _read_features(
     grid = Grid.of(like) if table is None else table.grid
     features = read_features(path, attribute=attribute, layer=layer, guesses=guesses)
     numbers, named = number_classes(features.classes, names, path=path, guesses=guesses)
-    burnt = burn(features, numbers, grid, path=path, guesses=guesses)
-    return _StoredLabels(burnt, burnt.dtype, grid, Kind.VECTOR.value, StatedClasses(named))
+    burnt, polygons = burn(features, numbers, grid, path=path, guesses=guesses)
+    stated = StatedClasses(named)
+    return _StoredLabels(burnt, burnt.dtype, grid, Kind.VECTOR.value, stated, polygons=polygons)
 
 
 def whole_labels(

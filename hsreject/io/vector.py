@@ -21,6 +21,7 @@ from hsreject.errors import FileError, InputError, LostFeatureWarning
 from hsreject.files import reading
 from hsreject.io.grid import Grid, crs_name, same_crs, transformed
 from hsreject.registry import nearest
+from hsreject.sampling.polygons import polygon_numbers
 from hsreject.schema import NO_REFERENCE
 
 if TYPE_CHECKING:
@@ -167,10 +168,12 @@ def burn(
     *,
     path: Path,
     guesses: list[str],
-) -> NDArray[np.int64]:
-    """Return the map of class numbers on a grid: a polygon fills the pixels whose centre it holds.
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return maps on a grid: the class number of each pixel, and the number of its polygon.
 
-    A point fills the pixel it lies in. Where features overlap, the last one in the file counts.
+    A polygon fills the pixels whose centre it holds, a point the pixel it lies in. Where features
+    overlap, the last one in the file counts. Polygons are numbered from 1; 0 is none. Parts of one
+    feature that lie apart, as where polygons were dissolved by class, are polygons of their own.
     """
     near, geometries = onto_grid(features, grid, path=path, guesses=guesses)
     top = _last_feature(geometries, np.arange(len(near)), grid)
@@ -192,7 +195,15 @@ def burn(
     off = np.setdiff1d(np.arange(len(numbers)), np.delete(near, hidden[outside]))
     lost = {"off the scene": off, "between pixel centres": near[hidden[~outside]]}
     _warn_of_losses(features, lost, path, guesses)
-    return burnt
+    return burnt, _parts(top + 1, shapely.get_num_geometries(geometries) > 1)
+
+
+def _parts(numbers: NDArray[Any], multiple: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return the numbers of features (y, x), those of features in several parts by part."""
+    numbers = numbers.astype(np.int32)
+    several = np.isin(numbers, np.flatnonzero(multiple) + 1)
+    parts = polygon_numbers(np.where(several, numbers, NO_REFERENCE))
+    return np.where(several, parts + numbers.max(initial=0), numbers)
 
 
 def _last_feature(geometries: NDArray[Any], chosen: NDArray[np.intp], grid: Grid) -> NDArray[Any]:

@@ -20,6 +20,7 @@ from hsreject.io.scene import open_scene
 from hsreject.registry import Registry
 from hsreject.rejection import REJECTORS
 from hsreject.sampling.draws import given_split, sample_blocks, sample_fraction, sample_per_class
+from hsreject.sampling.polygons import sample_polygons
 
 Pair = tuple[xr.DataArray, xr.DataArray]
 Sections = Mapping[str, Any]
@@ -112,6 +113,7 @@ SAMPLERS: Registry[Pair] = Registry(
         "per_class": sample_per_class,
         "fraction": sample_fraction,
         "blocks": sample_blocks,
+        "polygons": sample_polygons,
         "given": _given,
     },
     supplied=("labels", "seed"),

@@ -25,7 +25,6 @@ from hsreject.schema import (
     nodata_label,
 )
 
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 

@@ -17,7 +17,7 @@ from scipy.ndimage import maximum_filter
 from hsreject.classes import ClassTable
 from hsreject.errors import EmptyClassWarning, InputError
 from hsreject.registry import check_count
-from hsreject.schema import check_labels, check_same_grid, reference_labels
+from hsreject.schema import MAP_DIMS, POLYGON, check_labels, check_same_grid, reference_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +28,13 @@ Labels = TypeVar("Labels", bound="NDArray[Any] | xr.DataArray")
 
 WITHOUT_TRAINING = "classes_without_training"
 WITHOUT_TEST = "classes_without_test"
+MEANING = "sampling_meaning"
+"""Attribute of a split: one sentence on how it was made and what its accuracy is about."""
+
+_BESIDE = (
+    "Training pixels were drawn at random from the labelled ones, so test pixels lie beside them: "
+    "the accuracy is that of pixels like these, not of places without labels."
+)
 
 
 def sample_per_class(
@@ -160,10 +167,14 @@ def sample_blocks(
     near = maximum_filter(in_train, size=2 * buffer + 1, mode="constant")
     in_test = (values > 0) & ~near
     how = f"blocks size={block_size} fraction={fraction:g} buffer={buffer} seed={seed}"
+    meaning = (
+        "Training and test pixels lie in different blocks of the scene, more than "
+        f"{buffer} pixels apart: the accuracy is that of places without labels."
+    )
     if n_per_class is not None:
         in_train = _drawn(np.where(in_train, values, 0), lambda _size: n_per_class, seed)
         how += f" n_per_class={n_per_class}"
-    return _split_by_masks(labels, in_train, in_test, how=how)
+    return split_by_masks(labels, in_train, in_test, how=how, meaning=meaning)
 
 
 def deal_folds(
@@ -227,7 +238,9 @@ def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
         raise InputError(
             f"train and test share {shared} pixels. Set the labels of one of them to 0 there."
         )
-    return _split((train, test), chosen, np.concatenate([c.ravel() for c in chosen]), how="given")
+    meaning = "Training and test pixels were given: the accuracy is that of pixels like the test's."
+    everything = np.concatenate([part.ravel() for part in chosen])
+    return _split(_one_numbering(train, test), chosen, everything, how="given", meaning=meaning)
 
 
 def _classes_present(values: NDArray[Any]) -> list[int]:
@@ -270,7 +283,7 @@ def _sample(
     """Return the split whose training pixels are `wanted(size)` of a class, at most half of it."""
     values = reference_labels(labels)
     in_train = _drawn(values, lambda size: min(wanted(size), size // 2), seed)
-    return _split_by_masks(labels, in_train, (values > 0) & ~in_train, how=how)
+    return split_by_masks(labels, in_train, (values > 0) & ~in_train, how=how, meaning=_BESIDE)
 
 
 def _block_of_each_pixel(shape: tuple[int, ...], block_size: int) -> NDArray[np.intp]:
@@ -305,14 +318,19 @@ def _choose_blocks(
     return chosen
 
 
-def _split_by_masks(
-    labels: Labels, in_train: NDArray[np.bool_], in_test: NDArray[np.bool_], *, how: str
+def split_by_masks(
+    labels: Labels,
+    in_train: NDArray[np.bool_],
+    in_test: NDArray[np.bool_],
+    *,
+    how: str,
+    meaning: str,
 ) -> tuple[Labels, Labels]:
     """Return `labels` where each mask holds and 0 elsewhere."""
     values = reference_labels(labels)
     zero = values.dtype.type(0)
     chosen = np.where(in_train, values, zero), np.where(in_test, values, zero)
-    return _split((labels, labels), chosen, values, how=how)
+    return _split((labels, labels), chosen, values, how=how, meaning=meaning)
 
 
 def _split(
@@ -321,6 +339,7 @@ def _split(
     everything: NDArray[Any],
     *,
     how: str,
+    meaning: str,
 ) -> tuple[Labels, Labels]:
     """Return the chosen labels in the type of their templates, and report empty classes."""
     present = _classes_present(everything)
@@ -333,7 +352,8 @@ def _split(
     _warn_of_empty_classes(empty, templates[0], everything)
     if not isinstance(templates[0], xr.DataArray):
         return cast("tuple[Labels, Labels]", chosen)
-    attrs: dict[str, Any] = {"sampling": how, **{name: v for name, v in empty.items() if v}}
+    named = {name: values for name, values in empty.items() if values}
+    attrs: dict[str, Any] = {"sampling": how, MEANING: meaning, **named}
     labelled = tuple(
         check_labels(cast("xr.DataArray", template)).copy(data=part).assign_attrs(attrs)
         for template, part in zip(templates, chosen, strict=True)
@@ -356,6 +376,20 @@ def _warn_of_empty_classes(
             listed.append(f"{value} ({called})")
         message = f"No {kind} pixel for class {', '.join(listed)}."
         warnings.warn(message, EmptyClassWarning, stacklevel=5)
+
+
+def _one_numbering(train: Labels, test: Labels) -> tuple[Labels, Labels]:
+    """Return both parts of a given split with one numbering of their polygons, if they have any."""
+    if not isinstance(train, xr.DataArray) or not isinstance(test, xr.DataArray):
+        return train, test
+    parts = check_labels(train), check_labels(test)
+    if all(POLYGON in part.coords for part in parts):
+        ours, theirs = (np.where(part > 0, part[POLYGON], 0) for part in parts)
+        numbers = np.where(theirs > 0, theirs + ours.max(initial=0), ours)
+        numbered = [part.assign_coords({POLYGON: (MAP_DIMS, numbers)}) for part in parts]
+    else:
+        numbered = [part.drop_vars(POLYGON, errors="ignore") for part in parts]
+    return cast("tuple[Labels, Labels]", tuple(numbered))
 
 
 def _check_same_classes(train: xr.DataArray, test: xr.DataArray) -> None:

@@ -2,20 +2,23 @@
 
 Neighbouring pixels of a polygon are near copies of each other. Whatever is learned from one of them
 is right about the next, so folds and splits that part a polygon measure memory, not skill. Here
-polygons are told apart, and dealt into folds whole.
+polygons are told apart, go to one side of a split and are dealt into folds whole, and accuracies
+are averaged over them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import xarray as xr
 from scipy import ndimage
 
-from hsreject.registry import check_count
-from hsreject.sampling.draws import random_keys
-from hsreject.schema import NO_REFERENCE, POLYGON, reference_labels
+from hsreject.errors import InputError
+from hsreject.registry import check_count, check_number
+from hsreject.sampling.draws import Labels, random_keys, split_by_masks
+from hsreject.schema import MAP_DIMS, NO_REFERENCE, POLYGON, check_labels, reference_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +27,13 @@ if TYPE_CHECKING:
 
 CLUMPED = 3.0
 """From so many pixels per clump on, labels count as digitised; scattered ones have 1.1 to 1.6."""
+
+ADVICE = "sampling_advice"
+"""Attribute of a split by few polygons: what would help most."""
+LEFT_OUT = "accuracy_by_leaving_out"
+"""Attribute of a split without test pixels: `"polygons"` are left out in turn to estimate it."""
+
+_ENOUGH_POLYGONS = 5  # of a class; with fewer, another one helps more than any method
 
 _EIGHT_NEIGHBORS = np.ones((3, 3), dtype=bool)
 
@@ -42,7 +52,7 @@ def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
     """
     values = reference_labels(labels)
     if isinstance(labels, xr.DataArray) and POLYGON in labels.coords:
-        given = np.asarray(labels[POLYGON].values)
+        given = np.asarray(check_labels(labels)[POLYGON].values)
         used = (values != NO_REFERENCE) & (given > 0)
         numbers = np.zeros(values.shape, dtype=np.int32)
         numbers[used] = np.unique(given[used], return_inverse=True)[1] + 1
@@ -57,13 +67,222 @@ def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
 
 
 def clump_size(labels: NDArray[Any] | xr.DataArray) -> float:
-    """Return the mean number of labelled pixels per connected group (8 neighbours) of one class.
+    """Return the mean number of labelled pixels per clump.
 
-    Scattered pixels have 1.1 to 1.6, digitised polygons 5 and more. NaN without a labelled pixel.
+    Clumps are the polygons of labels that know them, else connected groups (8 neighbours) of one
+    class. Scattered pixels have 1.1 to 1.6, digitised polygons 5 and more. NaN without any.
     """
     values = reference_labels(labels)
-    n_groups = sum(ndimage.label(inside, _EIGHT_NEIGHBORS)[1] for inside in _masks_by_class(values))
+    if isinstance(labels, xr.DataArray) and POLYGON in labels.coords:
+        n_groups = int(polygon_numbers(labels).max(initial=0))
+    else:
+        n_groups = sum(ndimage.label(mask, _EIGHT_NEIGHBORS)[1] for mask in _masks_by_class(values))
     return np.count_nonzero(values) / n_groups if n_groups else float("nan")
+
+
+def sample_polygons(
+    labels: Labels,
+    *,
+    fraction: float = 0.5,
+    buffer: int = 4,
+    n_per_class: int | None = None,
+    seed: int = 0,
+) -> tuple[Labels, Labels]:
+    """Draw whole polygons for training; the others are for testing.
+
+    Pixels of a polygon are near copies of each other, so a map is judged on polygons that it has
+    not seen. Labels of a vector file know their polygons; in a raster, connected regions of a class
+    are taken for them (:func:`polygon_numbers`). Of each class the given fraction of the polygons,
+    at least one, is for training, and at least one for testing. A class with a single polygon is
+    halved across its longest axis. Test pixels keep a distance from the training pixels of their
+    class; a class of which nothing is left then has no honest test, and is said to.
+
+    Parameters
+    ----------
+    labels : DataArray or array of int, dims (y, x)
+        Reference labels, 0 where there is none.
+    fraction : float
+        Part of the polygons of each class that is for training, above 0 and at most 1. With 1 all
+        are, there is no test pixel, and the attribute `accuracy_by_leaving_out` says that accuracy
+        comes from leaving polygons out in turn (:func:`left_out_accuracy`). Take that where a class
+        has fewer than four polygons: half of them would be too few to learn from.
+    buffer : int
+        Distance in pixels, 0 or larger, of test pixels from training pixels of their class.
+    n_per_class : int, optional
+        Keep only so many training pixels of each class, spread evenly over its training polygons.
+    seed : int
+        0 or larger. The same seed draws the same polygons everywhere.
+
+    Returns
+    -------
+    train, test
+        As :func:`hsreject.sample_per_class`, with the coordinate `polygon` (y, x). The attribute
+        `sampling_meaning` says what the accuracy is about, `sampling_advice` what would help most.
+
+    Examples
+    --------
+    >>> labels = np.zeros((12, 12), dtype=int)
+    >>> labels[:2, :2], labels[:2, 9:], labels[9:, :2], labels[9:, 9:] = 1, 1, 2, 2
+    >>> train, test = sample_polygons(labels)
+    >>> [len(np.unique(polygon_numbers(labels)[part > 0])) for part in (train, test)]
+    [2, 2]
+    """
+    values = reference_labels(labels)
+    if values.ndim != len(MAP_DIMS):
+        raise InputError(f"labels must have the dims (y, x) (got {values.ndim} dimensions).")
+    check_number("fraction", fraction, above=0, most=1)
+    check_count("buffer", buffer, least=0)
+    numbers = polygon_numbers(labels)
+    in_train = np.zeros(values.shape, dtype=bool)
+    in_test = np.zeros(values.shape, dtype=bool)
+    halved = []
+    for inside in _masks_by_class(values):
+        value = int(values[inside][0])
+        learn, apart = inside, np.zeros_like(inside)
+        if fraction < 1:
+            learn = inside & _for_training(inside, numbers, fraction, seed, value)
+            near = ndimage.maximum_filter(learn, size=2 * buffer + 1, mode="constant")
+            apart = inside & ~near
+            if len(np.unique(numbers[inside])) == 1:
+                # half a polygon that is too small to be tested on is better learned from
+                learn = learn if apart.any() else inside
+                halved += [value] if apart.any() else []
+        in_train |= learn
+        in_test |= apart
+    how = f"polygons fraction={fraction:g} buffer={buffer} seed={seed}"
+    counts = [len(np.unique(numbers[part])) for part in (in_train, in_test)]
+    advice = _advice(np.where(in_train, values, 0), numbers)
+    if n_per_class is not None:
+        check_count("n_per_class", n_per_class, least=1)
+        in_train = _spread(np.where(in_train, values, 0), numbers, n_per_class, seed)
+        how += f" n_per_class={n_per_class}"
+    meaning = _meaning(counts, halved) if fraction < 1 else _ALL_FOR_TRAINING
+    drawn = labels
+    if isinstance(labels, xr.DataArray):
+        drawn = cast("Labels", check_labels(labels).assign_coords({POLYGON: (MAP_DIMS, numbers)}))
+    parts = split_by_masks(drawn, in_train, in_test, how=how, meaning=meaning)
+    if isinstance(parts[0], xr.DataArray):
+        attrs = {ADVICE: advice} if advice else {}
+        attrs |= {LEFT_OUT: "polygons"} if fraction == 1 else {}
+        parts = tuple(part.assign_attrs(attrs) for part in cast("Any", parts))
+    return parts
+
+
+def _for_training(
+    inside: NDArray[np.bool_], numbers: NDArray[np.int32], fraction: float, seed: int, value: int
+) -> NDArray[np.bool_]:
+    """Return the pixels of a class's training polygons, or of one half of its only polygon."""
+    names = np.unique(numbers[inside])
+    if len(names) > 1:
+        n_drawn = min(max(int(fraction * len(names) + 0.5), 1), len(names) - 1)
+        order = np.argsort(random_keys(len(names), seed, value), kind="stable")
+        return np.isin(numbers, names[order[:n_drawn]])
+    half = np.zeros(inside.shape, dtype=bool)
+    half[inside] = halves(np.argwhere(inside)) == bool(random_keys(1, seed, value)[0] % 2)
+    return half
+
+
+def _spread(
+    values: NDArray[Any], numbers: NDArray[np.int32], n_per_class: int, seed: int
+) -> NDArray[np.bool_]:
+    """Return `n_per_class` random pixels of each class, as evenly over its polygons as can be."""
+    drawn = np.zeros(values.shape, dtype=bool)
+    for inside in _masks_by_class(values):
+        polygon = numbers[inside]
+        keys = random_keys(len(polygon), seed, int(values[inside][0]), 1)
+        order = np.lexsort((keys, polygon))  # polygon after polygon, in random order within each
+        first = np.searchsorted(polygon[order], polygon[order])
+        turn = np.empty(len(order), dtype=np.intp)
+        turn[order] = np.arange(len(order)) - first
+        drawn[inside] = np.isin(np.arange(len(order)), np.lexsort((keys, turn))[:n_per_class])
+    return drawn
+
+
+_ALL_FOR_TRAINING = (
+    "All polygons are for training: the accuracy comes from leaving whole polygons out in turn."
+)
+
+
+def _meaning(counts: list[int], halved: list[int]) -> str:
+    text = (
+        f"Whole polygons are on one side ({counts[0]} for training, {counts[1]} for testing): the "
+        "accuracy is that of polygons nobody has trained on."
+    )
+    if halved:
+        text += (
+            f" Only half a polygon tests class {', '.join(map(str, halved))}, which has one: that "
+            "half lies beside the other, and flatters."
+        )
+    return text
+
+
+def _advice(values: NDArray[Any], numbers: NDArray[np.int32]) -> str:
+    """Return what would help most where training pixels lie in few clumps, or nothing."""
+    per_class = [len(np.unique(numbers[inside])) for inside in _masks_by_class(values)]
+    if not per_class or np.median(per_class) >= _ENOUGH_POLYGONS:
+        return ""
+    n_clumps, n_pixels = sum(per_class), np.count_nonzero(values)
+    return (
+        f"Training pixels lie in {n_clumps} clumps ({n_pixels / n_clumps:.0f} pixels each). "
+        "Confidence is for places like these; add clumps elsewhere: five small ones beat one large."
+    )
+
+
+@dataclass(frozen=True)
+class LeftOutAccuracy:
+    """What polygons that were left out whole say about a map."""
+
+    accuracy: float  # mean of the polygons' accuracies; NaN where nothing may be said
+    standard_error: float  # of that mean
+    n_polygons: int  # that it rests on
+
+    def __str__(self) -> str:
+        """Return the sentence that a report may print."""
+        if np.isnan(self.accuracy):
+            return "One polygon per class: accuracy cannot be estimated."
+        return (
+            f"Accuracy on polygons left out whole: {100 * self.accuracy:.0f} % (about "
+            f"\N{PLUS-MINUS SIGN}{200 * self.standard_error:.0f}, {self.n_polygons} polygons)."
+        )
+
+
+def left_out_accuracy(
+    reference: NDArray[Any] | xr.DataArray, label: NDArray[Any] | xr.DataArray, polygon: Any
+) -> LeftOutAccuracy:
+    r"""Estimate the accuracy of a map from predictions of polygons that were left out whole.
+
+    With the accuracy :math:`a_g` of each of G polygons, the estimate is their mean and its standard
+    error :math:`s / \sqrt{G}`, s their standard deviation. Polygons of a class that has no other
+    are not asked: without theirs the class is unknown. Twice the standard error held the truth in
+    70 to 100 % of draws on three scenes.
+
+    Parameters
+    ----------
+    reference, label : arrays of int, same shape
+        The class of each pixel, 0 where there is none, and what the map that was made without the
+        pixel's polygon says; 0 where no such map was made.
+    polygon : array of int, same shape
+        The polygon of each pixel (:func:`polygon_numbers`).
+
+    Examples
+    --------
+    >>> str(left_out_accuracy([1, 1, 1, 1, 2], [1, 1, 1, 2, 1], [1, 1, 2, 2, 3]))
+    'Accuracy on polygons left out whole: 75 % (about ±50, 2 polygons).'
+    >>> str(left_out_accuracy([1, 2], [1, 2], [1, 2]))
+    'One polygon per class: accuracy cannot be estimated.'
+    """
+    truth, found, number = (np.asarray(values).ravel() for values in (reference, label, polygon))
+    accuracies = []
+    for value in np.unique(truth[truth != NO_REFERENCE]):
+        names = np.unique(number[truth == value])
+        asked = [(truth == value) & (number == name) & (found != NO_REFERENCE) for name in names]
+        if len(names) > 1:
+            accuracies += [float((found[mask] == value).mean()) for mask in asked if mask.any()]
+    n_polygons = len(accuracies)
+    if n_polygons < 2:
+        return LeftOutAccuracy(np.nan, np.nan, n_polygons)
+    error = np.std(accuracies, ddof=1) / np.sqrt(n_polygons)
+    return LeftOutAccuracy(float(np.mean(accuracies)), float(error), n_polygons)
 
 
 def polygon_folds(
