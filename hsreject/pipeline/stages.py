@@ -31,11 +31,12 @@ from hsreject.pipeline.plan import Plan, SceneModel
 from hsreject.pipeline.tuning import TUNED_SECTIONS, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
-from hsreject.rejection.evidence import CLASS_P_VALUE
-from hsreject.schema import NO_REFERENCE, OPERATING_POINT
+from hsreject.rejection.evidence import CLASS_P_VALUE, TOKEN
+from hsreject.sampling.polygons import LEFT_OUT
+from hsreject.schema import CALIBRATED, CATEGORY, NO_REFERENCE
 
-POOL = "pool"
-"""How the names begin of what a model tried by itself."""
+POOL = "pool_candidate"
+"""The dimension of what a model tried by itself; its variables begin with ``pool_``."""
 
 _SECONDS = "seconds"
 
@@ -65,7 +66,7 @@ class Stages:
     def split(self, plan: Plan, labels: xr.DataArray, seed: int) -> Stage:
         """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
         train, test = plan.sampling(labels, seed=seed)
-        if not (test != NO_REFERENCE).any():
+        if not (test != NO_REFERENCE).any() and LEFT_OUT not in train.attrs:
             raise InputError(
                 "The sampling leaves no test pixel, so nothing can be evaluated. "
                 "Draw fewer training pixels."
@@ -91,15 +92,15 @@ class Stages:
         *,
         name: str,
         novelty: bool = False,
-        fitted: Any = None,
-        before: Stage | None = None,
+        whole: Stage | None = None,
     ) -> Stage:
         """Return the class `probability` of a model fitted to the training pixels.
 
         With `novelty` there is the `class_p_value` of the training pixels, too. A model that weighs
-        candidates of its own leaves what it tried, as `pool_...`. Where the stage `before` has left
-        it `fitted`, it is taken as it is.
+        candidates of its own leaves what it tried, along `pool_candidate`. Where the model is what
+        can be carried of a `whole` one that was fitted just now, it is not fitted again.
         """
+        fitted = None if whole is None or whole.model is None else whole.model.carried()
         done = clone(model) if fitted is None else fitted
         train = split.data["train"]
 
@@ -109,15 +110,19 @@ class Stages:
             else:
                 probability = done.predict_proba(self.cube)
             tried = getattr(done, "tried_", xr.Dataset())
-            names = {str(name): f"{POOL}_{name}" for name in (*tried.dims, *tried.variables)}
+            names = {str(name): f"pool_{name}" for name in (*tried.dims, *tried.variables)}
             found = tried.rename(names).assign(probability=probability.compute())
             if novelty:
                 features = done.transform(self.cube)
                 found[CLASS_P_VALUE] = Novelty().fit(features, train).p_value(features).compute()
             return found
 
-        found = self._kept(name, _key(split, clone(model), novelty), compute, before)
-        return replace(found, model=done if hasattr(done, "classes_") else None)
+        found = self._kept(name, _key(split, clone(model), novelty), compute, whole)
+        data = found.data.assign(image=self.cube)
+        if data["probability"].attrs.get(CALIBRATED):
+            data["label_probability"] = data["probability"].max(CATEGORY).drop_attrs(deep=False)
+        model = done if hasattr(done, "classes_") else None
+        return replace(found, data=data, model=model)
 
     def solve_context(
         self, context: SegSALSA, before: Stage, *, name: str, tuned: Stage | None = None
@@ -135,46 +140,36 @@ class Stages:
             )
             found = {"hidden_field": hidden, "context_label": label_map(hidden)}
             if temperature is not None:
-                found["label_probability"] = label_probability(hidden, temperature, context)
+                found["label_probability"] = label_probability(hidden, temperature)
             return xr.Dataset(found)
 
         found = self._kept(name, _key(before, context, temperature), compute, before)
         seconds = found.total_seconds + (0.0 if tuned is None else tuned.total_seconds)
-        data = before.data.assign(found.data).assign(image=self.cube)
-        return replace(found, data=data, total_seconds=seconds)
+        known = before.data.drop_vars("label_probability", errors="ignore")
+        return replace(found, data=known.assign(found.data), total_seconds=seconds)
 
     def reject(
-        self, name: str, rejector: Rejector, evidence: Stage, split: Stage, fraction: float
+        self,
+        name: str,
+        rejector: Rejector,
+        evidence: Stage,
+        split: Stage,
+        *,
+        fraction: float | None,
     ) -> Stage:
-        """Return the operating points of a rejector on the test pixels, and maps at `fraction`."""
+        """Return the operating points of a rejector on the test pixels, with their maps."""
+        maps = evidence.data.assign_attrs({} if evidence.key is None else {TOKEN: evidence.key})
 
         def compute() -> xr.Dataset:
-            points, maps = self._keeping(rejector).points_and_maps(
-                evidence.data, split.data["test"], fraction=fraction, progress=self.progress
+            return self._keeping(rejector).sweep(
+                maps, split.data["test"], fraction=fraction, progress=self.progress
             )
-            return maps.drop_attrs(deep=False).assign(points)
 
         indifferent = rejector.indifferent_options
         options = {name: value for name, value in vars(rejector).items() if name not in indifferent}
+        fraction = None if rejector.has_threshold else fraction  # every threshold is there
         key = _key(evidence, type(rejector), options, fraction)
         return self._kept(f"rejection-{name}", key, compute, evidence)
-
-    def maps_at_points(
-        self, rejector: Rejector, evidence: Stage, split: Stage, found: xr.Dataset
-    ) -> xr.Dataset:
-        """Return `label` and `rejected` (operating_point, y, x) where both change along the points.
-
-        A rejector that cannot tell them has the one point that its maps in `found` show.
-        """
-        keeping: Any = self._keeping(rejector)
-        if not hasattr(keeping, "maps_at_points"):
-            one = found[["label", "rejected"]].expand_dims(OPERATING_POINT)
-            return one.assign_coords(threshold=(OPERATING_POINT, [np.nan]))
-        maps: xr.Dataset = keeping.maps_at_points(
-            evidence.data, split.data["test"], progress=self.progress
-        )
-        points = found["failure_probability"].values
-        return maps.assign_coords(threshold=(OPERATING_POINT, points))
 
     def _keeping(self, rejector: Rejector) -> Rejector:
         """Return the rejector; one that can keep its solves does so beside the stages."""
