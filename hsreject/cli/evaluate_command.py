@@ -33,7 +33,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     block_size: Annotated[
         float | None,
         typer.Option(
-            help="Adds 95 % bands: side, in pixels, of the spatial blocks that are resampled."
+            help="Side, in pixels, of blocks whose pixels err together: widens 95 % intervals."
         ),
     ] = None,
     attribute: Annotated[
@@ -64,14 +64,13 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
         confidence,
         rejected=rejected,
         rejection_cost=rejection_cost or (),
+        block_size=block_size,
         nodata=nodata,
         attribute=attribute,
     )
     files = None
-    with progress_on(Console(stderr=True)) as progress:
-        if block_size is not None:
-            evaluation = evaluation.with_bands(block_size, progress=progress)
-        if out is not None:
+    if out is not None:
+        with progress_on(Console(stderr=True)) as progress:
             files = evaluation.write(out, overwrite=overwrite, progress=progress)
     console = Console(highlight=False)
     show_evaluation(evaluation, console)

@@ -64,8 +64,9 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     import numpy as np
 
     from hsreject.errors import InputError
+    from hsreject.io.maps import open_maps
     from hsreject.io.scene import open_scene
-    from hsreject.report.evaluation_files import as_dataset, open_maps, training_warnings
+    from hsreject.report.evaluation import as_dataset, training_warnings
     from hsreject.report.explorer import write_explorer
 
     names = name or [path.stem for path in labels]

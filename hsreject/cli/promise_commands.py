@@ -124,9 +124,9 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
 
     from hsreject.errors import InputError
     from hsreject.files import check_folder
+    from hsreject.io.maps import open_band
     from hsreject.promise.certifying import certify
     from hsreject.promise.sample_file import open_sample
-    from hsreject.report.evaluation_files import open_band
     from hsreject.schema import OPERATING_POINT
 
     check_folder(out, overwrite=overwrite)

@@ -25,14 +25,17 @@ from hsreject.io import geotiff
 from hsreject.io.envi import HEADER, data_beside
 from hsreject.io.geotiff import CategoryTable, unused_name
 from hsreject.io.grid import Grid, quiet_without_place
-from hsreject.io.labels import stated_classes, whole_labels
+from hsreject.io.labels import open_labels, stated_classes, whole_labels
 from hsreject.io.products.lookup import on_the_map
 from hsreject.io.raster import RasterInfo, raster_info, raster_source, read_pixels
+from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.progress import ProgressCallback, no_progress
 
 if TYPE_CHECKING:
     from affine import Affine
     from numpy.typing import NDArray
+
+    MapOrPath = xr.DataArray | NDArray[Any] | str | PathLike[str]
 
 
 def write_map(
@@ -392,3 +395,123 @@ def _encoded(band: NDArray[Any], path: Path, dtype: np.dtype[Any]) -> NDArray[An
     """Return labels of `dtype`, pixels without data at its last value."""
     whole = whole_labels(band, nodata=None, path=path).astype(dtype)
     return np.where(np.isnan(band), schema.nodata_label(dtype), whole)
+
+
+# Maps of any software, to be judged or shown.
+
+
+def open_maps(
+    given: Mapping[str, MapOrPath], *, nodata: int | None, attribute: str | None
+) -> dict[str, xr.DataArray]:
+    """Return maps given as arrays or files, all on the grid of `label`.
+
+    Labels from a file are unsigned, and nodata in them is `schema.nodata_label`.
+    """
+    judged: dict[str, Any] = {name: found for name, found in given.items() if name != "reference"}
+    files = [name for name, found in judged.items() if isinstance(found, str | PathLike)]
+    if files and len(files) < len(judged):
+        raise InputError(
+            f"{' and '.join(judged)} must all be files, or all be arrays (only {files[0]} is a "
+            f"file). Open it with hsreject.open_map."
+        )
+    if files:
+        maps = _open_judged(judged, nodata)
+    else:
+        maps = {name: schema.as_map(found, name=name) for name, found in judged.items()}
+    if "reference" not in given:
+        return maps
+    reference = _open_reference(given["reference"], given["label"], maps["label"], attribute)
+    return {"reference": reference, **maps}
+
+
+def _open_judged(paths: Mapping[str, Any], nodata: int | None) -> dict[str, xr.DataArray]:
+    """Open the files of `label` and, as far as given, `confidence` and `rejected`."""
+    maps = {"label": _open_label_map(paths["label"], nodata)}
+    for name in ("confidence", "rejected"):
+        if name in paths:
+            maps[name] = open_band(paths[name])
+            _check_grid(maps[name], paths[name], maps["label"], paths["label"])
+    if "rejected" in maps:
+        maps["label"], maps["rejected"] = _mask(maps["label"], maps["rejected"], paths["rejected"])
+    return maps
+
+
+def _open_reference(
+    reference: MapOrPath, given: MapOrPath, label: xr.DataArray, attribute: str | None
+) -> xr.DataArray:
+    """Return the reference; polygons and points are burnt onto the grid of the labels."""
+    if not isinstance(reference, str | PathLike):
+        return schema.as_map(reference, name="reference")
+    if file_kind(existing(reference)) is Kind.VECTOR:
+        return open_labels(reference, like=label, attribute=attribute)
+    truth = open_labels(reference)
+    _check_grid(truth, reference, label, given)
+    return truth
+
+
+def open_band(path: Any) -> xr.DataArray:
+    """Open a map of numbers (y, x), such as a confidence."""
+    found = existing(path)
+    kind = file_kind(found)
+    if kind in {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}:
+        from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (slow)
+
+        stored = stored_arrays(found, kind)
+        array = choose_array(stored, path=found, n_axes=2, what="map", variable=None)
+        return xr.DataArray(array.read(), dims=schema.MAP_DIMS)
+    cube = open_scene(path)
+    if cube.sizes[schema.BAND] != 1:
+        raise FileError(
+            f"{path} has {cube.sizes[schema.BAND]} bands, but a map has one. "
+            "Extract the band that holds it."
+        )
+    return cube.isel({schema.BAND: 0}, drop=True)
+
+
+def _open_label_map(path: Any, nodata: int | None) -> xr.DataArray:
+    """Return labels whose nodata differs from 0, which may mean rejected."""
+    band = open_band(path)
+    empty = np.isnan(band.values) if band.dtype.kind == "f" else np.zeros(band.shape, dtype=bool)
+    if nodata is not None:
+        empty |= band.values == nodata
+    values = whole_labels(np.where(empty, 0, band.values), nodata=None, path=Path(path))
+    values[empty] = schema.nodata_label(values.dtype)
+    return band.copy(data=values)
+
+
+def _mask(
+    label: xr.DataArray, rejected: xr.DataArray, path: Any
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Return the labels without the pixels where the mask has no data, and the mask as truth."""
+    values: Any = rejected.values
+    if rejected.attrs.get("nodata_in_file") == 0:
+        raise FileError(
+            f"{path} calls 0 its nodata value, but 0 means kept in a map of what is rejected: no "
+            "pixel would be kept. Take the nodata value away, for example with gdal_edit -unsetnd."
+        )
+    if values.dtype.kind == "f":
+        odd = values[~np.isnan(values) & (values != np.round(values))]
+        if odd.size:
+            raise FileError(
+                f"{path} must hold 0 for kept and another whole number for rejected pixels (found "
+                f"{odd[0]:g}). Is it a confidence? Give it with --confidence."
+            )
+        empty = np.isnan(values)
+        label = label.copy(data=np.where(empty, schema.nodata_label(label.dtype), label.values))
+        values = np.where(empty, 0, values)
+    return label, rejected.copy(data=values != 0)
+
+
+def _check_grid(
+    other: xr.DataArray, other_given: MapOrPath, first: xr.DataArray, first_given: MapOrPath
+) -> None:
+    """Raise unless two maps lie on one grid, or at least have one size where one has no place."""
+    grid, wanted = Grid.of(other), Grid.of(first)
+    same_size = (grid.height, grid.width) == (wanted.height, wanted.width)
+    placed = grid.georeferenced and wanted.georeferenced
+    if not same_size or (placed and not grid.same_as(wanted)):
+        named = first_given if isinstance(first_given, str | PathLike) else "label"
+        raise InputError(
+            f"{other_given} and {named} lie on different grids: {grid}, against {wanted}. "
+            "Resample one of them onto the other first, for example with gdalwarp -r near."
+        )

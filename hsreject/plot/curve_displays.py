@@ -49,8 +49,8 @@ class RejectionCurveDisplay:
         Operating points to mark, for any of the names. Points that are given by name get symbols
         of their own and are named in the legend.
     bands : mapping of str to Dataset
-        Confidence bands, for any of the names: for each measure the variables ``<measure>_lower``
-        and ``<measure>_upper`` over ``rejected_fraction``.
+        Confidence bands, for any of the names, in place of what its curve carries: the variables
+        ``<measure>_lower`` and ``<measure>_upper`` over ``rejected_fraction``.
     isolated : frozenset of str
         Names whose curves have isolated points.
 
@@ -120,8 +120,9 @@ class RejectionCurveDisplay:
         highest = 1.0
         for name, curve in self.curves.items():
             fraction, values = _line(curve, measure)
-            if name in self.bands:
-                _draw_band(ax, self.bands[name], measure, looks[name].color)
+            band = self.bands.get(name, curve)
+            if f"{measure}_lower" in band:
+                _draw_band(ax, band, measure, looks[name].color)
             draw_series(
                 ax, fraction, values, looks[name], name=name, isolated=name in self.isolated
             )
@@ -147,8 +148,11 @@ def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray
 
 
 def _draw_band(ax: Axes, band: xr.Dataset, measure: str, color: str) -> None:
-    fraction = band[REJECTED_FRACTION].values
-    lower, upper = band[f"{measure}_lower"].values, band[f"{measure}_upper"].values
+    places = thinned_index(band[REJECTED_FRACTION].values)
+    fraction, lower, upper = (
+        band[name].values[places]
+        for name in (REJECTED_FRACTION, f"{measure}_lower", f"{measure}_upper")
+    )
     # an infinite upper limit of phi is drawn as far above the axis; at r = 0 phi is a convention
     upper = np.where(np.isposinf(upper), 1e6, upper)
     drawn = (fraction > 0) if measure == REJECTION_QUALITY else np.ones(fraction.size, dtype=bool)

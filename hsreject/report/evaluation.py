@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from hsreject import schema
+from hsreject import __version__, schema
 from hsreject.classes import ClassTable
-from hsreject.errors import InputError
+from hsreject.errors import HsrejectError, InputError, TrainingPixelsWarning
+from hsreject.files import complete_folder
+from hsreject.io.grid import Grid
+from hsreject.io.labels import open_labels
+from hsreject.io.maps import open_maps
+from hsreject.io.netcdf import write_dataset
 from hsreject.measures.choosing import cheapest_operating_point, choose_point
 from hsreject.measures.confusion import Agreement, confusion_matrix, kept_agreement
-from hsreject.measures.curve import rejection_curve
+from hsreject.measures.curve import counts_of, nearest_points, rejection_curve
 from hsreject.measures.inputs import cost_values
 from hsreject.measures.point import COUNTS, MEASURES, OperatingPoint, operating_point
 from hsreject.measures.samples import EvaluationSamples, evaluation_samples
 from hsreject.measures.summary import accuracy_at, aurc, excess_aurc
-from hsreject.measures.uncertainty import Resampling, bootstrap_curve, share_interval
+from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.report.evaluation_files import (
-    MapOrPath,
-    as_dataset,
-    open_maps,
-    training_warnings,
-    write_evaluation,
-)
+from hsreject.registry import check_number
+from hsreject.report.findings import evaluation_page
+from hsreject.report.tables import write_tables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.io.maps import MapOrPath
 
 GIVEN_MASK = "given mask"
-_USUAL_SIDE = 16  # pixels: about as far as errors are alike where fields are of that size
-_FEWEST_BLOCKS = 8  # along the longer side of a small scene
+TRAIN_FILE = "train.tif"
+"""Beside its maps a run records the pixels that it has learned from."""
+
+_LONGEST_TABLE = 10_001
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ class Evaluation:
     Parameters
     ----------
     maps : Dataset, dims (y, x)
-        `reference`, `label` and, as far as given, `confidence` and `rejected`.
+        `reference`, `label` and, as far as given, `confidence`, `rejected` and `group`.
     classes : ClassTable
         Names and colours of the classes.
     samples : EvaluationSamples
@@ -66,11 +76,12 @@ class Evaluation:
     points : tuple of NamedPoint
         No rejection, then the given mask, the largest Q and the cheapest points.
     curve : Dataset or None
-        Every operating point that a threshold on the confidence reaches.
-    bands : Dataset or None
-        The measures over `rejected_fraction` with confidence bands, from :meth:`with_bands`.
+        Every operating point that a threshold on the confidence reaches, with the 95 % interval of
+        its accuracy, `nonrejected_accuracy_lower` and `_upper`.
+    clumps : Clumps
+        The samples in blocks, or groups, that err together: where intervals come from.
     block_size : float or None
-        Side in pixels of the blocks that are resampled, as for :meth:`with_bands`.
+        Side in pixels of the blocks; None where groups are given.
     warnings : tuple of str
         Why the accuracies may mislead.
     measured_on : str
@@ -82,55 +93,15 @@ class Evaluation:
     samples: EvaluationSamples
     points: tuple[NamedPoint, ...]
     curve: xr.Dataset | None
-    bands: xr.Dataset | None = None
+    clumps: Clumps
     block_size: float | None = None
     warnings: tuple[str, ...] = ()
     measured_on: str = "reference pixels"
 
-    def with_bands(
-        self,
-        block_size: float | None = None,
-        *,
-        n_resamples: int = 1000,
-        seed: int = 0,
-        progress: ProgressCallback = no_progress,
-    ) -> Evaluation:
-        """Return the same evaluation with 95 % bands from a spatial bootstrap.
-
-        Parameters
-        ----------
-        block_size : float, optional
-            Side of the resampled blocks in pixels: at least the distance at which errors stop
-            being alike. 16 when not given, and on small scenes an eighth of the longer side.
-        n_resamples : int
-            Number of resamples.
-        seed : int
-            Of the resamples.
-        progress : ProgressCallback
-            Called as resamples are done.
-        """
-        if self.samples.confidence is None:
-            raise InputError("Confidence bands are those of a curve: give a confidence map.")
-        known = replace(self, block_size=block_size)
-        bands = bootstrap_curve(
-            self.samples.correct,
-            self.samples.confidence,
-            resampling=known.resampling(n_resamples, seed),
-            progress=progress,
-        )
-        return replace(known, bands=bands)
-
-    def resampling(self, n_resamples: int = 1000, seed: int = 0) -> Resampling:
-        """Return how blocks of the map are resampled."""
-        side = max(self.maps.sizes[schema.Y], self.maps.sizes[schema.X]) // _FEWEST_BLOCKS
-        size = self.block_size or min(_USUAL_SIDE, max(side, 1))
-        place = self.samples.row, self.samples.column
-        return Resampling(n_resamples, seed=seed, coordinates=place, block_size=size)
-
     def interval(self, named: NamedPoint) -> tuple[float, float]:
-        """Return the 95 % interval of the accuracy of what a point keeps, from resampled blocks."""
+        """Return the 95 % interval of the accuracy of what a point keeps."""
         kept = ~self.samples.at(self._rejected_at(named))
-        return share_interval(self.samples.correct, kept, self.resampling())
+        return self.clumps.interval(self.samples.correct, kept)
 
     @property
     def shown(self) -> NamedPoint:
@@ -151,13 +122,37 @@ class Evaluation:
             return xr.zeros_like(self.maps["label"], dtype=bool)
         return (self.maps["confidence"] < named.point.threshold).rename("rejected")
 
-    @property
-    def kept_share(self) -> float:
-        """The share of the pixels with data that the shown point keeps, reference or not."""
+    @cached_property
+    def has_data(self) -> xr.DataArray:
+        """Where the map has data, reference or not."""
         has_data = self.maps["label"] != schema.nodata_label(self.maps["label"].dtype)
         if "confidence" in self.maps:
             has_data &= self.maps["confidence"].notnull()
-        return 1 - float((self.rejected & has_data).sum() / has_data.sum())
+        return has_data
+
+    @property
+    def kept_share(self) -> float:
+        """The share of the pixels with data that the shown point keeps, reference or not."""
+        return 1 - float((self.rejected & self.has_data).sum() / self.has_data.sum())
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Where the pixels of the maps lie."""
+        return Grid.of(self.maps["label"])
+
+    def lost_classes(self, rejected: xr.DataArray | None = None) -> tuple[int, ...]:
+        """Return the classes that vanish by a rejection, that of the shown point if not given.
+
+        The map keeps no pixel with that label, or none of the reference pixels of that class.
+        """
+        gone = (self.rejected if rejected is None else rejected).values
+        on_map, has_data = self.maps["label"].values, self.has_data.values
+        kept_samples = self.samples.reference[~self.samples.at(gone)]
+        lost = {
+            *np.setdiff1d(on_map[has_data], on_map[has_data & ~gone]).tolist(),
+            *np.setdiff1d(self.samples.reference, kept_samples).tolist(),
+        }
+        return tuple(value for value in self.classes.values if value in lost)
 
     @cached_property
     def confusion(self) -> xr.DataArray:
@@ -196,11 +191,26 @@ class Evaluation:
         -------
         list of Path
             ``report.html`` with its pictures in ``figures``, ``points.csv`` (the chosen operating
-            points) and ``confusion-matrix.csv``; with a confidence ``curve.nc`` (every operating
-            point) and ``curve.csv`` (the same, or of a longer curve 10,001 points evenly spaced in
-            rejected fraction); with bands ``bands.csv`` and ``bands.nc``.
+            points), ``classes.csv`` (accuracies), ``confusion.csv`` and ``areas.csv``; with a
+            confidence ``curve.nc`` (every operating point) and ``curve.csv`` (the same, or of a
+            longer curve 10,001 points evenly spaced in rejected fraction).
         """
-        return write_evaluation(self, Path(folder), overwrite=overwrite, progress=progress)
+        folder = Path(folder)
+        with complete_folder(folder, overwrite=overwrite) as work:
+            self.table().to_dataframe().to_csv(work / "points.csv")
+            write_tables(self, work)
+            if self.curve is not None:
+                curve = self.curve.assign_attrs(
+                    title="operating points of a classifier with rejection",
+                    source=f"hsreject {__version__}",
+                )
+                _spaced(curve).to_dataframe().to_csv(work / "curve.csv", index=False)
+                write_dataset(curve, work / "curve.nc")
+            progress("report", 0, 1)
+            evaluation_page(self, work)
+            progress("report", 1, 1)
+            names = sorted(p.relative_to(work) for p in work.rglob("*") if p.is_file())
+        return [folder / name for name in names]
 
     def table(self) -> xr.Dataset:
         """Return the points as a Dataset over `operating_point`, one row per point."""
@@ -214,16 +224,19 @@ class Evaluation:
         )
 
 
-def evaluate(
+def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known of it)
     reference: MapOrPath,
     label: MapOrPath,
     confidence: MapOrPath | None = None,
     *,
     rejected: MapOrPath | None = None,
     rejection_cost: float | Sequence[float] = (),
+    block_size: float | None = None,
+    groups: xr.DataArray | NDArray[np.integer] | None = None,
     nodata: int | None = None,
     attribute: str | None = None,
     classes: ClassTable | None = None,
+    measured_on: str = "reference pixels",
 ) -> Evaluation:
     """Evaluate a map with rejection against a reference, wherever the maps come from.
 
@@ -241,6 +254,12 @@ def evaluate(
         What a map rejects, in a file not 0: gives one operating point. One of the two is needed.
     rejection_cost : float or sequence of float
         Costs of a rejection, in [0, 1] with an error costing 1: gives the cheapest point of each.
+    block_size : float, optional
+        Side in pixels of the blocks whose pixels are taken to err together, at least the distance
+        at which errors stop being alike: intervals allow for it. 16 when not given, and on small
+        maps an eighth of the longer side.
+    groups : map (y, x) of int, optional
+        What errs together instead, such as the polygon that each reference pixel belongs to.
     nodata : int, optional
         The label that means "no data", besides what a file says; the largest value of an unsigned
         label type when not given.
@@ -248,6 +267,8 @@ def evaluate(
         Which attribute of polygons or points holds the class.
     classes : ClassTable, optional
         Names and colours; those that the reference carries when not given.
+    measured_on : str
+        What a report calls the pixels that are measured on.
 
     Returns
     -------
@@ -280,17 +301,88 @@ def evaluate(
         rejected=maps.get("rejected"),
         nodata=None if isinstance(label, str | PathLike) else nodata,
     )
+    shape = maps["label"].shape
+    if groups is None:
+        side = usual_side(shape) if block_size is None else block_size
+        check_number("block_size", side, above=0)
+        block = square_blocks(samples.row, samples.column, side)
+    else:
+        side = None
+        maps["group"] = schema.as_map(groups, name="groups")
+        schema.check_same_grid(maps["label"], maps["group"], names=("label", "groups"))
+        block = samples.at(maps["group"])
+    clumps = Clumps.of(samples.correct, block)
     curve = None
     if samples.confidence is not None:
         curve = rejection_curve(samples.correct, samples.confidence)
+        curve = _with_intervals(curve, clumps, samples.confidence)
     return Evaluation(
         maps=as_dataset(maps),
         classes=_classes_of(maps["reference"], samples) if classes is None else classes,
         samples=samples,
         points=tuple(_points(samples, curve, costs)),
         curve=curve,
+        clumps=clumps,
+        block_size=side,
         warnings=training_warnings(label, maps["label"], (samples.row, samples.column)),
+        measured_on=measured_on,
     )
+
+
+def as_dataset(maps: Mapping[str, xr.DataArray]) -> xr.Dataset:
+    """Return maps that were checked to lie on one grid, all with the coordinates of the first."""
+    grid = next(iter(maps.values()))
+    return xr.Dataset(
+        {name: (grid.dims, array.values, array.attrs) for name, array in maps.items()},
+        coords=grid.coords,
+    )
+
+
+def training_warnings(
+    given: MapOrPath, label: xr.DataArray, place: tuple[NDArray[np.intp], ...]
+) -> tuple[str, ...]:
+    """Warn if a map has learned from the pixels at `place` that it is measured on.
+
+    That is so if a run has recorded them as training pixels beside the map. Returns the warning.
+    """
+    if not isinstance(given, str | PathLike):
+        return ()
+    path = Path(given).with_name(TRAIN_FILE)
+    if not path.is_file() or path == Path(given):
+        return ()
+    try:
+        train = open_labels(path).values
+    except HsrejectError:  # somebody else's file of that name
+        return ()
+    n_learned = np.count_nonzero(train[place]) if train.shape == label.shape else 0
+    if not n_learned:
+        return ()
+    warning = (
+        f"{n_learned} of the {place[0].size} reference pixels are training pixels, recorded in "
+        f"{path}: the map has learned them, and every accuracy is too high. Give test pixels, such "
+        "as test.tif beside it, as reference."
+    )
+    warnings.warn(warning, TrainingPixelsWarning, stacklevel=3)
+    return (warning,)
+
+
+def _with_intervals(
+    curve: xr.Dataset, clumps: Clumps, confidence: NDArray[np.floating]
+) -> xr.Dataset:
+    """Return a curve with the intervals of its accuracies."""
+    counts = counts_of(curve)
+    squares = clumps.squares_above(confidence, curve["threshold"].values)
+    ends = clumps.intervals(counts.accurate_kept, counts.kept, squares)
+    lower, upper = ((schema.OPERATING_POINT, end) for end in ends)
+    return curve.assign(nonrejected_accuracy_lower=lower, nonrejected_accuracy_upper=upper)
+
+
+def _spaced(curve: xr.Dataset) -> xr.Dataset:
+    """Return at most as many points as a table program can take."""
+    if curve.sizes[schema.OPERATING_POINT] <= _LONGEST_TABLE:
+        return curve
+    places = nearest_points(curve["rejected_fraction"].values, _LONGEST_TABLE)
+    return curve.isel({schema.OPERATING_POINT: places})
 
 
 def _points(
@@ -326,7 +418,7 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
         lines += [
             f"area under the risk-coverage curve {aurc(curve):.4f}, "
             f"excess {excess_aurc(curve):.4f} (smaller is better)",
-            f"A with 10 % rejected: {float(accuracy_at(curve, 0.1)[0]):.4f}{_band(evaluation)}",
+            f"A with 10 % rejected: {float(accuracy_at(curve, 0.1)[0]):.4f}",
         ]
     lines.append(
         f"kept at '{evaluation.shown.name}': average accuracy {kept.average_accuracy:.4f}, "
@@ -354,11 +446,3 @@ def _strangers(evaluation: Evaluation) -> list[str]:
             )
             lines.append(f"{what}: {named}")
     return lines
-
-
-def _band(evaluation: Evaluation) -> str:
-    if evaluation.bands is None:
-        return ""
-    at = evaluation.bands.sel(rejected_fraction=0.1, method="nearest")
-    lower, upper = (float(at[f"nonrejected_accuracy_{end}"]) for end in ("lower", "upper"))
-    return f" ({100 * evaluation.bands.attrs['confidence_level']:g} %: {lower:.4f} to {upper:.4f})"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -13,7 +14,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from numpy.typing import NDArray
+from rasterio.warp import transform
 
+from hsreject.io.grid import Grid, transformed
 from hsreject.measures.point import MEASURES, OperatingPoint
 from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
 from hsreject.plot.curve_displays import RejectionCurveDisplay
@@ -30,14 +33,17 @@ _WIDTH_OF_MAP = 1060  # dots, two per pixel of a screen; smaller maps are enlarg
 _HATCH, _INK = 12, 90  # dots from line to line, and how gray a line is
 _DPI = 150
 _RAMP = 5  # colors in the legend of a confidence
+_DEGREE = 111_195.0  # metres of a degree on a sphere, close enough to draw a scale
+_LONGEST_BAR = 0.3  # of the width of a map
 
 
 class Pictures:
     """The folder of a page's pictures: each is drawn once, saved, and shown from there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, grid: Grid | None = None) -> None:
         folder.mkdir(exist_ok=True)
         self._folder = folder
+        self._ground = None if grid is None else ground(grid)
 
     def map(
         self,
@@ -63,11 +69,44 @@ class Pictures:
             dots[rows[on_line], columns[on_line], :3] = _INK
         file = self._folder / f"{name}.png"
         imsave(file, dots)
-        return Picture(file, title, caption, tuple(legend), is_map=True)
+        picture = Picture(file, title, caption, tuple(legend), is_map=True)
+        if self._ground is None:
+            return picture
+        width, north = self._ground
+        length = _round_length(_LONGEST_BAR * width)
+        name = f"{length / 1000:,g} km" if length >= 1000 else f"{length:g} m"
+        return replace(picture, scale=(length / width, name), north=north)
 
     def curves(self, name: str, figure: Figure, title: str, caption: str = "") -> Picture:
         """Return the picture of a figure."""
         return Picture(save_figure(figure, self._folder / name, dpi=_DPI)[0], title, caption)
+
+
+class Ground(NamedTuple):
+    """A map on the ground."""
+
+    width: float  # metres
+    north: float  # degrees clockwise from the way that columns run up
+
+
+def ground(grid: Grid) -> Ground | None:
+    """Return how a map lies on the ground, in its middle; None where it has no place."""
+    if grid.crs is None or not grid.georeferenced:
+        return None
+    column, row = grid.width / 2, grid.height / 2
+    pixels = ((column, row), (column + 1, row), (column, row - 1))
+    x, y = zip(*(transformed(grid.transform, pixel) for pixel in pixels), strict=True)
+    longitude, latitude = map(np.array, transform(grid.crs, "EPSG:4326", x, y))
+    east = _DEGREE * np.cos(np.radians(latitude[0])) * (longitude - longitude[0])
+    north = _DEGREE * (latitude - latitude[0])
+    width = grid.width * float(np.hypot(east[1], north[1]))
+    return Ground(width, -float(np.degrees(np.arctan2(east[2], north[2]))))
+
+
+def _round_length(longest: float) -> float:
+    """Return the longest of 1, 2, 5, 10, 20, ... metres that is not longer."""
+    power = 10.0 ** np.floor(np.log10(longest))
+    return float(power * max(step for step in (1, 2, 5) if step * power <= longest))
 
 
 def paint_confidence(confidence: xr.DataArray) -> tuple[NDArray[np.uint8], list[Swatch]]:
@@ -88,17 +127,15 @@ def measures(
     *,
     isolated: Sequence[str] = (),
     points: Mapping[str, OperatingPoint] | None = None,
-    bands: xr.Dataset | None = None,
+    names: Sequence[str] = tuple(MEASURES),
 ) -> Figure:
-    """Draw the measures; `points` and `bands` are those of the first curve."""
-    figure, axes = new_row(len(MEASURES), PAGE_WIDTH, 2.2)
+    """Draw measures; `points` are those of the first curve, bands those that curves carry."""
+    size = (PAGE_WIDTH, 2.2) if len(names) > 1 else (1.3 * COLUMN_WIDTH, 3.1)
+    figure, axes = new_row(len(names), *size)
     (first, *_) = curves
     RejectionCurveDisplay.from_curves(
-        curves,
-        isolated=isolated,
-        marked=None if points is None else {first: points},
-        bands=None if bands is None else {first: bands},
-    ).plot(axes)
+        curves, isolated=isolated, marked=None if points is None else {first: points}
+    ).plot(axes, measures=names)
     return figure
 
 

@@ -1,4 +1,4 @@
-"""What a map with rejection amounts to, as parts of a page: the answer, tables, maps and curves.
+"""What a map with rejection amounts to, as parts of a page: the answer, maps, classes and curves.
 
 Everything is taken from one :class:`Evaluation` of the map as it is delivered.
 """
@@ -6,6 +6,7 @@ Everything is taken from one :class:`Evaluation` of the map as it is delivered.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,22 +14,20 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hsreject.classes import ClassTable
+from hsreject.io.grid import crs_name
 from hsreject.measures.choosing import cheapest_operating_point
-from hsreject.measures.confusion import confusion_matrix
 from hsreject.measures.cost import break_even_cost
 from hsreject.measures.point import OperatingPoint, share
-from hsreject.plot.map_displays import (
-    ClassMapDisplay,
-    OutcomeMapDisplay,
-)
+from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay
 from hsreject.report import figures
-from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table
-from hsreject.schema import DECISION, REFERENCE
+from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
+from hsreject.report.tables import GOALS, area_table, class_table, goal_costs, hectares
+from hsreject.schema import CATEGORY, DECISION, REFERENCE
 
 if TYPE_CHECKING:
     from hsreject.report.evaluation import Evaluation
 
-HOW_GOOD, WHERE, HOW_MUCH = "How good is it?", "Where?", "How much to reject?"
+HOW_GOOD, WHERE, PER_CLASS, HOW_MUCH = "How good is it?", "Maps", "Per class", "How much to reject?"
 NO_DATA = Swatch("var(--line)", "no data")
 _COSTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 _NAMED_CONFUSIONS = 3
@@ -43,8 +42,16 @@ def percent(value: float, digits: int = 1) -> str:
 def with_interval(value: float, interval: tuple[float, float]) -> str:
     """Return a share in percent, with its interval where that is known."""
     lower, upper = interval
-    known = "" if np.isnan(lower) else f" ({100 * lower:.1f} to {100 * upper:.1f})"
-    return "-" if np.isnan(value) else f"{100 * value:.1f}{known}"
+    span = "" if np.isnan(lower) else f" ({100 * lower:.1f} to {100 * upper:.1f})"
+    return "-" if np.isnan(value) else f"{100 * value:.1f}{span}"
+
+
+def area(size: float | None) -> str:
+    """Return hectares to three digits; nothing where they are not known."""
+    if size is None:
+        return ""
+    digits = 2 - int(np.floor(np.log10(max(size, 1))))
+    return f"{round(size, digits):,.{max(digits, 0)}f} ha"
 
 
 def _span(interval: tuple[float, float]) -> str:
@@ -57,31 +64,55 @@ def errors_caught(point: OperatingPoint) -> float:
     return float(share(point.misclassified_rejected, point.misclassified))
 
 
-def headline(
+def headline(  # noqa: PLR0913 (one argument per thing that it says)
     evaluation: Evaluation,
     *,
     beside: Sequence[Fact] = (),
     promise: str = "",
+    warnings: Sequence[str] = (),
+    goal: Table | None = None,
     notes: Sequence[str] = (),
+    place: str | None = None,
+    files: Sequence[str] = (),
     link: tuple[str, str] | None = None,
 ) -> Headline:
-    """Return what the map is worth, in a sentence and in numbers."""
+    """Return what the map is worth, in a sentence and in numbers.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Of the map as it is delivered.
+    beside : sequence of Fact
+        More numbers, such as the accuracy of a map of coordinates alone.
+    promise : str
+        What is promised of the map.
+    warnings : sequence of str
+        Judgements that a reader must not miss; those of the evaluation follow.
+    goal : Table, optional
+        From :func:`goal_table`, where the goal is out of reach.
+    notes : sequence of str
+        What is good to know.
+    place : str, optional
+        Scene, reference system, date; from the maps when not given.
+    files, link
+        Files beside the page, and the one to open next.
+    """
     shown, nothing = evaluation.shown, evaluation.points[0]
-    point, kept, pixels = shown.point, evaluation.kept_share, evaluation.measured_on
+    point, pixels = shown.point, evaluation.measured_on
     facts = (
         Fact(
-            percent(kept),
-            "of the scene is kept",
-            f"and {percent(1 - point.rejected_fraction)} of the {point.n:,} {pixels}",
+            percent(1 - point.rejected_fraction),
+            f"of the {pixels} are kept",
+            f"{_kept_of_scene(evaluation)} of the scene. {point.n:,} {pixels}",
         ),
         Fact(
             percent(point.nonrejected_accuracy),
-            "of what is kept is right",
+            f"of the kept {pixels} are right",
             _span(evaluation.interval(shown)),
         ),
         Fact(
             percent(point.overall_accuracy),
-            "with nothing rejected",
+            f"of all {pixels} are right, with nothing rejected",
             _span(evaluation.interval(nothing)),
         ),
         Fact(
@@ -92,26 +123,96 @@ def headline(
         ),
         *beside,
     )
-    side = evaluation.resampling().block_size
-    said = (
-        f"Intervals come from resampled blocks of {side:g} x {side:g} pixels, since neighbours err "
-        "together."
-    )
-    if link is not None:
-        said += " Those of the explorer take pixels for independent, and are narrower."
     return Headline(
-        statement(evaluation), facts, promise, evaluation.warnings, (*notes, said), link
+        statement(evaluation),
+        facts,
+        promise,
+        (*warnings, *evaluation.warnings),
+        (*notes, _about_intervals(evaluation)),
+        link,
+        place=about_scene(evaluation) if place is None else place,
+        table=goal,
+        files=tuple(files),
     )
+
+
+def _kept_of_scene(evaluation: Evaluation) -> str:
+    kept = hectares(evaluation, (evaluation.has_data & ~evaluation.rejected).values)
+    return percent(evaluation.kept_share) + (f" ({area(kept)})" if kept is not None else "")
+
+
+def _about_intervals(evaluation: Evaluation) -> str:
+    side = evaluation.block_size
+    where = (
+        f"the {evaluation.clumps.n_blocks} groups that they were drawn in"
+        if side is None
+        else f"blocks of {side:g} x {side:g} pixels"
+    )
+    return f"All 95 % intervals allow for neighbours that err together, in {where}."
 
 
 def statement(evaluation: Evaluation) -> str:
-    """Return what the map is worth, in two sentences."""
-    point = evaluation.shown.point
-    return (
-        f"The map keeps {percent(evaluation.kept_share)} of the scene. Of the "
-        f"{evaluation.measured_on} that it keeps, {percent(point.nonrejected_accuracy)} are right; "
-        f"with nothing rejected it would be {percent(point.overall_accuracy)}."
+    """Return what the map is worth, in the words of who uses it."""
+    point, pixels = evaluation.shown.point, evaluation.measured_on
+    size = hectares(evaluation, (evaluation.has_data & ~evaluation.rejected).values)
+    scene = f"{percent(evaluation.kept_share)} of the scene"
+    scene += "" if size is None else f", {area(size)}"
+    if not point.rejected:
+        return (
+            f"Of the {pixels} {percent(point.overall_accuracy)} are right, and none is rejected "
+            f"(kept: {scene})."
+        )
+    words = (
+        f"Keeps {percent(1 - point.rejected_fraction)} of the {pixels} ({scene}) at "
+        f"{percent(point.nonrejected_accuracy)} accuracy; with nothing rejected "
+        f"{percent(point.overall_accuracy)}."
     )
+    lost = evaluation.lost_classes()
+    return words + (f" Lost by rejection: {_names(lost, evaluation.classes)}." if lost else "")
+
+
+def _names(values: Sequence[int], classes: ClassTable) -> str:
+    return ", ".join(classes.name_of(value) for value in values)
+
+
+def about_scene(evaluation: Evaluation, *, name: str = "", date: str = "") -> str:
+    """Return scene, reference system and date in a line, as far as they are known."""
+    grid = evaluation.grid
+    name = name or str(evaluation.maps["label"].attrs.get("source", ""))
+    size = f"{grid.height:,} x {grid.width:,} pixels"
+    return " · ".join(filter(None, (name, size, crs_name(grid.crs) if grid.crs else "", date)))
+
+
+def goal_table(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> Table | None:
+    """Return what accuracies would cost, as a table; None for a map without a confidence.
+
+    From the curve on the test pixels and the confidences of the scene: shares of both to give up,
+    area that is kept, classes that are lost.
+    """
+    goals = goal_costs(evaluation, accuracies)
+    if not goals:
+        return None
+    pixels = evaluation.measured_on
+    placed = goals[0].hectares_kept is not None
+    rows = []
+    for goal in goals:
+        lost = _names(goal.lost_classes, evaluation.classes) or "none"
+        if goal.reached:
+            rejected = percent(goal.point.rejected_fraction), percent(goal.scene_share)
+            size = (area(goal.hectares_kept),) * placed
+        else:
+            rejected, size = ("out of reach", "-"), ("-",) * placed
+            lost = f"the highest accuracy is {percent(goal.point.nonrejected_accuracy)}"
+        rows.append((percent(goal.accuracy, 0), *rejected, *size, lost))
+    headings = (
+        "for an accuracy of",
+        f"reject of the {pixels}",
+        "reject of the scene",
+        *(("area kept",) * placed),
+        "classes lost",
+    )
+    caption = f"Accuracies are those of the {pixels} kept."
+    return Table(headings, tuple(rows), caption, title="What an accuracy costs", wordy=True)
 
 
 def point_table(evaluation: Evaluation) -> Table:
@@ -144,37 +245,56 @@ def point_table(evaluation: Evaluation) -> Table:
     caption = (
         "A: accuracy of what is kept, in percent. Q: share of right decisions (right labels kept, "
         "wrong ones rejected). phi: the odds of an error among the rejected over the odds among "
-        "all. All on the reference pixels."
+        f"all. All on the {evaluation.measured_on}."
     )
-    return Table(headings, tuple(rows), caption)
+    return Table(headings, tuple(rows), caption, title="Operating points")
+
+
+def per_class(evaluation: Evaluation) -> Section:
+    """Return what becomes of each class: accuracies, areas, confusions."""
+    return Section(PER_CLASS, tables=class_tables(evaluation))
 
 
 def class_tables(evaluation: Evaluation) -> tuple[Table, ...]:
     """Return what becomes of each class, and the confusion matrix where a page has room for it."""
-    matrix, classes = evaluation.confusion, evaluation.classes
-    samples = evaluation.samples
-    whole = confusion_matrix(samples.reference, samples.label, classes=classes)
-    values = matrix[REFERENCE].values
-    decided = matrix.sel({DECISION: values}).values
+    matrix, classes, pixels = evaluation.confusion, evaluation.classes, evaluation.measured_on
+    decided = matrix.sel({DECISION: matrix[REFERENCE].values}).values
+    accuracies, areas = class_table(evaluation), area_table(evaluation)
+    placed = "kept_hectares" in areas
+    unit, digits = ("hectares", 1) if placed else ("pixels", 0)
     rows = []
     for place, name in enumerate(classes.names):
-        n, kept = int(matrix.values[place].sum()), int(decided[place].sum())
-        n_right = int(whole.values[place, place])
+        one, scene = accuracies.isel({CATEGORY: place}), areas.isel({CATEGORY: place})
         rows.append(
             (
                 name,
-                f"{n:,}",
-                percent(share(kept, n)),
-                percent(share(int(decided[place, place]), kept)),
-                percent(share(n_right, n)),
+                f"{scene[f'kept_{unit}'].item():,.{digits}f}",
+                f"{scene[f'rejected_{unit}'].item():,.{digits}f}",
+                f"{one['reference_pixels'].item():,.0f}",
+                percent(share(one["reference_pixels_kept"].item(), one["reference_pixels"].item())),
+                *(
+                    with_interval(
+                        one[kind].item(), (one[f"{kind}_lower"].item(), one[f"{kind}_upper"].item())
+                    )
+                    for kind in ("user_accuracy", "producer_accuracy")
+                ),
                 _confusions(decided[place], place, classes.names),
             )
         )
     table = Table(
-        ("class", "pixels", "kept", "right if kept", "right of all", "confused with"),
+        (
+            "class",
+            f"{'ha' if placed else 'pixels'} of the scene kept",
+            "rejected",
+            pixels,
+            "of these kept",
+            "user's accuracy, %",
+            "producer's accuracy, %",
+            "kept ones confused with",
+        ),
         tuple(rows),
-        f"Shares of the {evaluation.measured_on} of each class; confusions of those kept.",
-        title="Class by class",
+        f"Of the {pixels} that are kept: user's accuracy is the share of a label that is right, "
+        "producer's accuracy the share of a class that has its label; in brackets 95 % intervals.",
         colors=tuple(classes.colors),
         wordy=True,
     )
@@ -192,6 +312,7 @@ def _matrix(counts: NDArray[np.integer], classes: ClassTable) -> Table:
         title="Confusion matrix",
         colors=tuple(classes.colors),
         shades=tuple(map(tuple, shades.tolist())),
+        folded=True,
     )
 
 
@@ -217,17 +338,18 @@ def where(
     decided = ClassMapDisplay.from_labels(label, classes=classes).paint()
     reference = ClassMapDisplay.from_labels(maps["reference"], classes=classes).paint()
     outcome = OutcomeMapDisplay.from_maps(label, maps["reference"], rejected).paint()
-    said = f"It rejects {percent(1 - evaluation.kept_share)} of the scene."
+    caption = f"It rejects {percent(1 - evaluation.kept_share)} of the scene."
     pictures = [
-        drawn.map(f"rejected_{name}", decided.pixels, "The map", said, rejected=rejected),
-        drawn.map("reference", reference.pixels, "Reference", f"The {evaluation.measured_on}."),
+        drawn.map(f"rejected_{name}", decided.pixels, "The map", caption, rejected=rejected),
         drawn.map(
             f"outcome_{name}",
             outcome.pixels,
             "Right and wrong",
-            "Only what is accurate and kept, or misclassified and rejected, is as it should be.",
+            f"The {evaluation.measured_on}, with their shares. Only what is accurate and kept, or "
+            "misclassified and rejected, is as it should be.",
             legend=[Swatch(c.color, c.name) for c in outcome.categories if c.code],
         ),
+        drawn.map("reference", reference.pixels, "Reference", f"The {evaluation.measured_on}."),
     ]
     if "confidence" in maps:
         pixels, ramp = figures.paint_confidence(maps["confidence"])
@@ -257,7 +379,7 @@ def how_much(
     *,
     isolated: Sequence[str] = (),
 ) -> Section:
-    """Return what other fractions are worth: the measures over r, costs, relative optimality.
+    """Return what more or less rejection is worth: accuracies, what they cost, and costs.
 
     The first of `curves` is that of the evaluation.
     """
@@ -278,16 +400,40 @@ def how_much(
     )
     if not curves:
         return Section(HOW_MUCH, text)
-    points = {"this map": point}
+    curves = _with_intervals(evaluation, curves)
+    picture = drawn.curves(
+        "accuracy",
+        figures.measures(
+            curves,
+            isolated=isolated,
+            points={"this map": point},
+            names=("nonrejected_accuracy",),
+        ),
+        "Accuracy of what is kept",
+        f"Over the rejected share of the {pixels}. Band: 95 % intervals.",
+    )
+    tables = filter(None, (goal_table(evaluation), _cost_table(next(iter(curves.values())))))
+    return Section(HOW_MUCH, text, tuple(tables), pictures=(picture,), beside=True)
+
+
+def measures_section(
+    evaluation: Evaluation,
+    curves: figures.Curves,
+    drawn: figures.Pictures,
+    *,
+    isolated: Sequence[str] = (),
+) -> Section:
+    """Return the measures of the paper over the rejected fraction, for the researcher."""
+    points = {"this map": evaluation.shown.point}
     points |= {p.name: p.point for p in evaluation.points[1:] if p is not evaluation.shown}
-    banded = "" if evaluation.bands is None else " Bands: 95 %, from resampled blocks."
+    pixels = evaluation.measured_on
     pictures = (
         drawn.curves(
             "measures",
-            figures.measures(curves, isolated=isolated, points=points, bands=evaluation.bands),
+            figures.measures(_with_intervals(evaluation, curves), isolated=isolated, points=points),
             "The three measures",
             "Accuracy of what is kept, share of right decisions, and how much likelier errors are "
-            f"among the rejected, over the rejected fraction of the {pixels}.{banded}",
+            f"among the rejected, over the rejected fraction of the {pixels}.",
         ),
         drawn.curves(
             "costs",
@@ -304,8 +450,14 @@ def how_much(
             "decisions.",
         ),
     )
-    first = next(iter(curves.values()))
-    return Section(HOW_MUCH, text, (_cost_table(first),), pictures=pictures, wide=True)
+    tables = (point_table(evaluation),)
+    return Section("Measures of rejection", tables=tables, pictures=pictures, wide=True)
+
+
+def _with_intervals(evaluation: Evaluation, curves: figures.Curves) -> dict[str, xr.Dataset]:
+    """Return the curves, the first of them with its intervals."""
+    (first, *_) = curves
+    return dict(curves) | ({} if evaluation.curve is None else {first: evaluation.curve})
 
 
 def errors_among_rejected(point: OperatingPoint) -> float:
@@ -337,4 +489,25 @@ def _cost_table(curve: xr.Dataset) -> Table:
         "cost per pixel",
         "with nothing rejected",
     )
-    return Table(headings, tuple(rows), "An error costs 1.", title="The cheapest point for a cost")
+    title = "The cheapest point for a cost"
+    return Table(headings, tuple(rows), "An error costs 1.", title=title, folded=True)
+
+
+def evaluation_page(evaluation: Evaluation, folder: Path) -> None:
+    """Write the page that a run has, too, as far as maps and a reference tell it."""
+    drawn = figures.Pictures(folder / "figures", evaluation.grid)
+    curves = {} if evaluation.curve is None else {"": evaluation.curve}
+    details = Section(HOW_GOOD, tables=(point_table(evaluation),))
+    write_page(
+        folder / "report.html",
+        title="Evaluation of a map with rejection",
+        headline=headline(
+            evaluation, files=("points.csv", "classes.csv", "areas.csv", "confusion.csv")
+        ),
+        sections=(
+            where(evaluation, drawn),
+            per_class(evaluation),
+            how_much(evaluation, curves, drawn),
+        ),
+        details=(measures_section(evaluation, curves, drawn) if curves else details,),
+    )

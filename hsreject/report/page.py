@@ -39,6 +39,9 @@ class Headline:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     link: tuple[str, str] | None = None  # file beside the page, and what one finds there
+    place: str = ""  # scene, reference system, date
+    table: Table | None = None  # what a goal that is out of reach would cost
+    files: tuple[str, ...] = ()  # beside the page
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Picture:
     caption: str = ""
     legend: tuple[Swatch, ...] = ()
     is_map: bool = False  # it fills its column
+    scale: tuple[float, str] | None = None  # of a map: share of its width, and how far that is
+    north: float = 0.0  # of a map with a scale: degrees clockwise from up
 
     @property
     def encoded(self) -> str:
@@ -68,6 +73,7 @@ class Table:
     colors: tuple[str, ...] = ()  # a swatch before the name of each row
     wordy: bool = False  # the last column holds words
     shades: tuple[tuple[float, ...], ...] = ()  # of a matrix: how dark each cell is, in [0, 1]
+    folded: bool = False  # behind its title
 
 
 @dataclass(frozen=True)
@@ -80,16 +86,28 @@ class Section:
     legend: tuple[Swatch, ...] = ()  # of all pictures
     pictures: tuple[Picture, ...] = ()
     listings: tuple[tuple[str, str], ...] = ()
-    wide: bool = False
+    wide: bool = False  # a picture takes the whole width
+    beside: bool = False  # pictures stand beside the tables
 
 
-def write_page(path: Path, *, title: str, headline: Headline, sections: Sequence[Section]) -> None:
-    """Write the page to `path`; all text is escaped, so class names and paths are safe to show."""
+def write_page(
+    path: Path,
+    *,
+    title: str,
+    headline: Headline,
+    sections: Sequence[Section],
+    details: Sequence[Section] = (),
+) -> None:
+    """Write the page to `path`; `details` are folded at its end.
+
+    All text is escaped, so class names and paths are safe to show.
+    """
     page = render(
         "page.html.jinja",
         title=title,
         headline=headline,
         sections=sections,
+        details=details,
         style=read_source("page.css"),
     )
     path.write_text(page, encoding="utf-8")

@@ -35,7 +35,6 @@ STAGE = "stage"
 EXPLORER = "explorer.html"
 PLACE_ALONE = "coordinates"
 _INVITATION = "Explore: reject more or less, and see what it is worth"
-N_RESAMPLES = 300  # for bands that are drawn
 VERSION = "version_"
 """How the names of attributes begin that hold versions."""
 
@@ -69,8 +68,6 @@ def run_report(dataset: xr.Dataset, folder: Path, *, with_explorer: bool = True)
     alike = shown_rejectors(dataset)
     main, *others = alike
     evaluation = _evaluation(dataset, main)
-    if evaluation.curve is not None:
-        evaluation = evaluation.with_bands(n_resamples=N_RESAMPLES)
     curves = {name: _curve(dataset, name) for name in alike}
     isolated = [name for name in alike if not _has_threshold(dataset, name)]
     sections = [

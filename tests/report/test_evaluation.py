@@ -1,6 +1,5 @@
 """Evaluation of maps against counts made by hand."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,13 +93,13 @@ def test_bad_input_is_one_clear_error() -> None:
         ({"label": LABEL[:, :3]}, "shape|columns"),
         ({"label": np.where(LABEL == 1, 0, LABEL)}, "label is 0"),
         ({"rejected": REJECTED.astype(float)}, "must be boolean"),
+        ({"block_size": 0}, "block_size"),
+        ({"groups": REFERENCE[:, :3]}, "3 columns"),
     ):
         given = {"reference": REFERENCE, "label": LABEL, "confidence": CONFIDENCE} | change
         with pytest.raises(InputError, match=word) as caught:
             hr.evaluate(**given)
         assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="confidence"):
-        mask_alone().with_bands(4)
 
 
 def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
@@ -108,29 +107,31 @@ def test_files_hold_the_curve_and_the_table(tmp_path: Path) -> None:
     files = result.write(tmp_path / "out")
     written = {path for path in (tmp_path / "out").rglob("*") if path.is_file()}
     assert {*files, tmp_path / "out" / "manifest.txt"} == written
-    tables = {"points.csv", "curve.csv", "curve.nc", "confusion-matrix.csv", "report.html"}
-    drawn = "measures costs relative_optimality rejected_map reference outcome_map confidence_map"
+    tables = {"points.csv", "curve.csv", "curve.nc", "report.html"}
+    tables |= {"classes.csv", "areas.csv", "confusion.csv"}
+    drawn = "accuracy measures costs relative_optimality "
+    drawn += "rejected_map reference outcome_map confidence_map"
     assert {file.name for file in files} == tables | {f"{name}.png" for name in drawn.split()}
     stored = hr.open_dataset(tmp_path / "out" / "curve.nc")
     np.testing.assert_array_equal(stored["rejection_quality"], result.curve["rejection_quality"])
     lines = (tmp_path / "out" / "curve.csv").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 1 + result.curve.sizes["operating_point"]
     assert lines[0].startswith("rejected_fraction,nonrejected_accuracy,")
-    matrix = (tmp_path / "out" / "confusion-matrix.csv").read_text(encoding="utf-8").splitlines()
+    matrix = (tmp_path / "out" / "confusion.csv").read_text(encoding="utf-8").splitlines()
     assert matrix[0] == "reference,class 1,class 2,rejected"
 
 
-def test_long_curves_and_bands_are_written(tmp_path: Path) -> None:
+def test_long_curves_are_written_with_their_intervals(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     confidence = generator.uniform(0, 1, (110, 100))
     label = np.where(generator.uniform(0, 1, (110, 100)) < confidence, 1, 2).astype(np.uint8)
-    result = hr.evaluate(np.ones_like(label), label, confidence).with_bands(10, n_resamples=200)
-    at = result.bands.sel(rejected_fraction=0.2)
-    assert at.nonrejected_accuracy_lower < at.nonrejected_accuracy < at.nonrejected_accuracy_upper
-    assert result.bands.attrs["n_blocks"] == 110
-    assert any("(95 %: " in line for line in summary_lines(result))
-    names = {file.name for file in result.write(tmp_path / "out")}
-    assert {"bands.csv", "bands.nc"} <= names
+    result = hr.evaluate(np.ones_like(label), label, confidence, block_size=10)
+    assert result.clumps.n_blocks == 110
+    kept = result.curve.isel(operating_point=slice(None, -1))  # the last keeps nothing
+    assert (kept.nonrejected_accuracy_lower < kept.nonrejected_accuracy).all()
+    above = kept.nonrejected_accuracy_upper - kept.nonrejected_accuracy
+    assert (above > -1e-12).all()  # rounding, where nothing kept is wrong
+    result.write(tmp_path / "out")
     # the curve is whole in NetCDF, and spaced as table programs take it in CSV
     assert hr.open_dataset(tmp_path / "out" / "curve.nc").sizes["operating_point"] == 11_001
     lines = (tmp_path / "out" / "curve.csv").read_text(encoding="utf-8").splitlines()
@@ -145,24 +146,28 @@ def test_the_page_opens_with_the_point_that_is_shown(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     top = page[: page.index("<section>")]
     # of 8 reference pixels 3 are rejected by the mask; it keeps 4 right and 1 wrong one
-    for words in ("80.0 %", "62.5 %", "66.7 %", "2 of 3 wrong"):
+    for words in ("62.5\u00a0% of the reference pixels (", "80.0\u00a0%", "66.7 %", "2 of 3 wrong"):
         assert words in top
     has_data = (LABEL != NODATA) & ~np.isnan(CONFIDENCE)
     assert f"{100 * (~REJECTED)[has_data].mean():.1f} %" in top
-    for title in ("How good", "Where", "How much to reject"):
+    for title in ("Maps", "Per class", "How much to reject", "Details"):
         assert title in page
 
 
-def test_intervals_come_from_resampled_blocks() -> None:
+def test_intervals_know_that_neighbours_err_together() -> None:
     generator = np.random.default_rng(1)
     n_blocks, side = 12, 8
     wrong = np.kron(generator.random((n_blocks, n_blocks)) < 0.3, np.ones((side, side))) > 0
     label = np.where(wrong, 2, 1).astype(np.uint8)
-    result = hr.evaluate(np.ones_like(label), label, rejected=np.zeros(label.shape, bool))
-    lower, upper = replace(result, block_size=side).interval(result.points[1])
+    given = np.ones_like(label), label
+    none = np.zeros(label.shape, bool)
     share = 1 - wrong.mean()
     spread = np.sqrt(share * (1 - share) / n_blocks**2)  # of so many blocks, drawn at random
-    assert upper - lower == pytest.approx(2 * 1.96 * spread, rel=0.15)
+    blocks = np.kron(np.arange(n_blocks**2).reshape(n_blocks, n_blocks), np.ones((side, side)))
+    for together in ({"block_size": side}, {"groups": blocks.astype(int)}):
+        result = hr.evaluate(*given, rejected=none, **together)
+        lower, upper = result.interval(result.points[1])
+        assert upper - lower == pytest.approx(2 * 1.96 * spread, rel=0.05)
     alone = hr.evaluate(REFERENCE[:1, :1], LABEL[:1, :1], CONFIDENCE[:1, :1])
     assert np.isnan(alone.interval(alone.points[0])).all()
 

@@ -1,0 +1,166 @@
+"""An evaluation in numbers: accuracies and areas by class, what an accuracy costs, CSV files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from hsreject.measures.choosing import choose_point
+from hsreject.measures.point import OperatingPoint, share
+from hsreject.schema import CATEGORY, CLASS_NAME
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.io.grid import Grid
+    from hsreject.report.evaluation import Evaluation
+
+GOALS = (0.8, 0.85, 0.9, 0.95, 0.99)
+"""Accuracies that people ask for."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a table program would compute
+
+
+def pixel_area(grid: Grid) -> float | NDArray[np.float64] | None:
+    """Return the hectares of a pixel, or of each pixel (y, x or y, 1); None where not known."""
+    return grid.pixel_hectares
+
+
+def hectares(evaluation: Evaluation, chosen: NDArray[np.bool_]) -> float | None:
+    """Return the area of the chosen pixels (y, x), or None where the map has no place."""
+    area = pixel_area(evaluation.grid)
+    return None if area is None else float((np.broadcast_to(area, chosen.shape) * chosen).sum())
+
+
+def class_table(evaluation: Evaluation) -> xr.Dataset:
+    """Return the accuracies of each class at the shown point.
+
+    Returns
+    -------
+    Dataset over `category` (the classes, by value, with `class_name`)
+        `reference_pixels`, those that are measured on and belong to the class, and
+        `reference_pixels_kept` of them; `label_pixels_kept`, kept ones that have its label;
+        `user_accuracy` (of these the share that are right) and `producer_accuracy` (of the kept
+        ones that belong to the class, the share with its label), both with `_lower` and `_upper` of
+        their 95 % interval and with `_unrejected`, the share when nothing is rejected. Shares of
+        nothing are NaN.
+    """
+    samples, clumps, correct = evaluation.samples, evaluation.clumps, evaluation.samples.correct
+    kept = ~samples.at(evaluation.rejected)
+    rows = []
+    for value in evaluation.classes.values:
+        member, mapped = samples.reference == value, samples.label == value
+        row: dict[str, float] = {
+            "reference_pixels": int(member.sum()),
+            "reference_pixels_kept": int((member & kept).sum()),
+            "label_pixels_kept": int((mapped & kept).sum()),
+        }
+        for name, whole in (("user_accuracy", mapped), ("producer_accuracy", member)):
+            low, high = clumps.interval(correct, whole & kept)
+            row |= {
+                name: _share(correct, whole & kept),
+                f"{name}_lower": low,
+                f"{name}_upper": high,
+            }
+            row[f"{name}_unrejected"] = _share(correct, whole)
+        rows.append(row)
+    return _by_class(evaluation, rows)
+
+
+def _share(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
+    return float(share(np.count_nonzero(part & whole), np.count_nonzero(whole)))
+
+
+def area_table(evaluation: Evaluation) -> xr.Dataset:
+    """Return how much of the scene each label covers, kept and rejected at the shown point.
+
+    Returns
+    -------
+    Dataset over `category` (the classes, by value, with `class_name`)
+        `kept_pixels` and `rejected_pixels`; where the map has a place, `kept_hectares` and
+        `rejected_hectares`. Of the scene, not of the test pixels.
+    """
+    label, gone = evaluation.maps["label"].values, evaluation.rejected.values
+    rows = []
+    for value in evaluation.classes.values:
+        mapped = (label == value) & evaluation.has_data.values
+        row: dict[str, float] = {}
+        for name, pixels in (("kept", mapped & ~gone), ("rejected", mapped & gone)):
+            row[f"{name}_pixels"] = int(pixels.sum())
+            area = hectares(evaluation, pixels)
+            row |= {} if area is None else {f"{name}_hectares": area}
+        rows.append(row)
+    return _by_class(evaluation, rows)
+
+
+def _by_class(evaluation: Evaluation, rows: list[dict[str, float]]) -> xr.Dataset:
+    classes = evaluation.classes
+    return xr.Dataset(
+        {name: (CATEGORY, [row[name] for row in rows]) for name in rows[0]},
+        coords={CATEGORY: list(classes.values), CLASS_NAME: (CATEGORY, list(classes.names))},
+    )
+
+
+class Goal(NamedTuple):
+    """What an accuracy costs; where it is out of reach, the most accurate point instead."""
+
+    accuracy: float  # that is asked for
+    reached: bool
+    point: OperatingPoint  # of the test pixels: the least rejection that reaches it
+    scene_share: float  # of the scene, that is given up; NaN without a confidence
+    hectares_kept: float | None
+    lost_classes: tuple[int, ...]
+
+
+def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> list[Goal]:
+    """Return what accuracies cost: shares of test pixels and scene, area, classes.
+
+    From the curve on the test pixels and the confidences of the scene; empty without a curve.
+    """
+    curve = evaluation.curve
+    if curve is None:
+        return []
+    highest = float(curve["nonrejected_accuracy"].max())
+    confidence, has_data = evaluation.maps["confidence"], evaluation.has_data
+    goals = []
+    for accuracy in accuracies:
+        point = choose_point(curve, accuracy=min(accuracy, highest))
+        rejected = confidence < point.threshold
+        goals.append(
+            Goal(
+                accuracy,
+                accuracy <= highest,
+                point,
+                float((rejected & has_data).sum() / has_data.sum()),
+                hectares(evaluation, (has_data & ~rejected).values),
+                evaluation.lost_classes(rejected),
+            )
+        )
+    return goals
+
+
+def write_tables(evaluation: Evaluation, folder: Path) -> None:
+    """Write ``classes.csv``, ``areas.csv`` and ``confusion.csv`` of the shown point."""
+    names, values = evaluation.classes.names, evaluation.classes.values
+    for file, table in (("classes", class_table(evaluation)), ("areas", area_table(evaluation))):
+        columns = (table[name].values.tolist() for name in table)
+        rows = zip(names, values, *columns, strict=True)
+        _write_csv(folder / f"{file}.csv", ("class", "value", *map(str, table)), rows)
+    counts = evaluation.confusion.values.tolist()
+    matrix = ((name, *row) for name, row in zip(names, counts, strict=True))
+    _write_csv(folder / "confusion.csv", ("reference", *names, "rejected"), matrix)
+
+
+def _write_csv(path: Path, headings: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
+    """Write a table; names that a table program would take for formulas stay text."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        for row in (headings, *rows):
+            csv.writer(stream).writerow(
+                f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+                for cell in row
+            )
