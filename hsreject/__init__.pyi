@@ -37,7 +37,9 @@ from .io.labels import open_labels as open_labels
 from .io.maps import open_map as open_map
 from .io.maps import write_map as write_map
 from .io.netcdf import open_dataset as open_dataset
+from .io.netcdf import open_tree as open_tree
 from .io.netcdf import write_dataset as write_dataset
+from .io.netcdf import write_tree as write_tree
 from .io.scene import open_scene as open_scene
 from .mapping.map_model import MapModel as MapModel
 from .mapping.map_scene import map_scene as map_scene

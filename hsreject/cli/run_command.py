@@ -22,6 +22,14 @@ def run_command(
             "--out", "-o", help="Folder of the results; by default out/ and the name of CONFIG."
         ),
     ] = None,
+    goal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND=VALUE",
+            help="How much to reject: accuracy=0.95, max_error=0.05, rejection_cost=0.3 or "
+            "fraction=0.1 (of the scene), instead of the goal in CONFIG.",
+        ),
+    ] = None,
     settings: Settings = None,
     *,
     overwrite: Overwrite = False,
@@ -31,32 +39,37 @@ def run_command(
     Started again, it continues from the stages that are finished and unchanged. 'hsreject config
     list' shows what a configuration may name.
     """
-    from hsreject.pipeline.config import read_document
+    from hsreject.pipeline.config import named_value, read_document
 
     document = read_document(config)  # before the long imports, to report a mistake at once
+    wanted = None if goal is None else dict([named_value(goal, "--goal accuracy=0.95")])
 
     from hsreject.pipeline.run import run
     from hsreject.report.promise_section import promise_words
-    from hsreject.report.run_report import run_statement
+    from hsreject.report.run_report import run_words
     from hsreject.report.system_tables import curve_table
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out
     with saying_how_to_go_on(), progress_on(Console(stderr=True)) as progress:
-        dataset = run(
+        tree = run(
             document,
             out=folder,
+            goal=wanted,
             settings=settings or (),
             overwrite=overwrite,
             progress=progress,
         )
-    table = curve_table(dataset)
-    console.print(run_statement(dataset), highlight=False, markup=False)
-    title = str(dataset.attrs["title"])
-    console.print(result_table(console, table.headings, table.rows, title=title))
-    console.print(table.caption, style="dim", highlight=False, markup=False)
-    if promise := promise_words(dataset):
+    for words in run_words(tree):
+        console.print(words, highlight=False, markup=False)
+    if "summary" in tree:
+        table = curve_table(tree)
+        title = str(tree.attrs["title"])
+        console.print(result_table(console, table.headings, table.rows, title=title))
+        console.print(table.caption, style="dim", highlight=False, markup=False)
+    if promise := promise_words(tree):
         console.print(promise, highlight=False, markup=False, soft_wrap=True)
+    console.print(f"The map: {folder / 'maps' / 'map.tif'}", soft_wrap=True, highlight=False)
     for name in ("report", "explorer"):
         if (page := folder / f"{name}.html").exists():
             said = f"{name.capitalize()}: {page}"

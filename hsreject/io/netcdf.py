@@ -57,10 +57,8 @@ def write_dataset(
         )
     if target.suffix.lower() not in {".nc", ".nc4"}:
         raise InputError(f"A dataset is written as NetCDF: '{target.name}' must end in .nc.")
-    ready = _with_grid_mapping(dataset)
-    ready = ready.assign({name: _with_flags(array) for name, array in ready.data_vars.items()})
-    ready.attrs = {"Conventions": "CF-1.11", **_plain(dataset.attrs, "the dataset")}
-    encoding = {str(name): _encoding(ready[name]) for name in ready.data_vars}
+    ready, encoding = _ready(dataset)
+    ready.attrs = {"Conventions": "CF-1.11", **ready.attrs}
     with replacing(target, overwrite=overwrite) as work:
         if is_dask_collection(ready):
             ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
@@ -70,6 +68,49 @@ def write_dataset(
         with h5netcdf.File(made, "w") as file:
             ready.dump_to_store(H5NetCDFStore(file), encoding=encoding)
         work.write_bytes(made.getbuffer())
+
+
+def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a tree of datasets, such as the result of :func:`hsreject.run`, as one NetCDF file.
+
+    Each dataset is written as :func:`write_dataset` writes it, into the group of its name; the root
+    is what :func:`open_dataset` opens. Read it with :func:`open_tree`.
+
+    Parameters
+    ----------
+    tree : DataTree
+        The datasets, in memory.
+    path : path
+        The file to make, ending in ``.nc``; its folder must exist.
+    overwrite : bool
+        Replace a file that is already there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> tree = xr.DataTree.from_dict({"/": xr.Dataset({"x": 1}), "/part": xr.Dataset({"x": 2})})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_tree(tree, f"{folder}/result.nc")
+    ...     open_tree(f"{folder}/result.nc").load()["part/x"].item()
+    2
+    """
+    made = io.BytesIO()
+    with h5netcdf.File(made, "w") as file:
+        for node in tree.subtree:
+            ready, encoding = _ready(node.to_dataset(inherit=False))
+            group = file if node is tree else file.create_group(node.relative_to(tree))
+            ready.dump_to_store(H5NetCDFStore(group), encoding=encoding)
+        file.attrs["Conventions"] = "CF-1.11"
+    with replacing(Path(path), overwrite=overwrite) as work:
+        work.write_bytes(made.getbuffer())
+
+
+def _ready(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:
+    """Return a dataset as NetCDF can hold it, and how its variables are encoded."""
+    ready = _with_grid_mapping(dataset)
+    ready = ready.assign({name: _with_flags(array) for name, array in ready.data_vars.items()})
+    ready.attrs = _plain(dataset.attrs, "the dataset")
+    return ready, {str(name): _encoding(ready[name]) for name in ready.data_vars}
 
 
 def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:
@@ -91,6 +132,29 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
         dataset = xr.open_dataset(
             found, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
         )
+    _drop_fill_values(dataset, path)
+    return dataset
+
+
+def open_tree(path: str | PathLike[str]) -> xr.DataTree:
+    """Open a tree that :func:`write_tree` wrote, such as the ``result.nc`` of a run, as it was.
+
+    Parameters
+    ----------
+    path : path
+        A NetCDF file.
+    """
+    found = existing(path)
+    with reading(found):
+        check_heaps(found)
+        tree = xr.open_datatree(found, engine="h5netcdf", mask_and_scale=False, decode_coords="all")
+    for node in tree.subtree:
+        _drop_fill_values(node, path)
+    return tree
+
+
+def _drop_fill_values(dataset: xr.Dataset | xr.DataTree, path: str | PathLike[str]) -> None:
+    """Drop what marks missing labels, which stay as they are; floats are marked by NaN alone."""
     for variable in dataset.data_vars.values():
         fill = variable.attrs.pop("_FillValue", None)
         if fill is not None and variable.dtype.kind == "f" and not np.isnan(fill):
@@ -98,7 +162,6 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
                 f"'{variable.name}' in {path} marks missing values by {fill}, not by NaN: hsreject "
                 "did not write it. Open it with xarray.open_dataset."
             )
-    return dataset
 
 
 def _with_grid_mapping(dataset: xr.Dataset) -> xr.Dataset:

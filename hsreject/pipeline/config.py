@@ -25,9 +25,20 @@ def read_document(path: str | PathLike[str]) -> Table:
             "LABELS' write one."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"The configuration '{path}' cannot be read as text: {error}.") from None
+        raise FileError(
+            f"The configuration '{path}' cannot be read as text: {error}.{_did_you_mean(path)}"
+        ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"The configuration '{path}' is not valid TOML: {error}.") from None
+        raise ConfigError(
+            f"The configuration '{path}' is not valid TOML: {error}.{_did_you_mean(path)}"
+        ) from None
+
+
+def _did_you_mean(path: Path) -> str:
+    """Return the command for whoever gives a scene where its configuration belongs."""
+    if path.suffix.lower() == ".toml":
+        return ""
+    return f" If it is a scene, did you mean init? 'hsreject init {path} LABELS' writes one."
 
 
 def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table:
@@ -38,15 +49,26 @@ def with_settings(document: Mapping[str, Any], settings: Iterable[str]) -> Table
     """
     changed: Table = _own(document)
     for setting in settings:
-        address, equals, text = setting.partition("=")
+        address, value = named_value(setting, "--set context.weight=4")
         steps = [step.strip() for step in address.split(".")]
-        if not equals or not all(steps):
-            raise ConfigError(
-                f"A setting must look like section.key=value (got '{setting}'). "
-                "For example: --set context.weight=4."
-            )
-        _set(changed, steps, _value(text.strip()), setting)
+        if not all(steps):
+            raise _unnamed(setting, "--set context.weight=4")
+        _set(changed, steps, value, setting)
     return changed
+
+
+def named_value(setting: str, example: str) -> tuple[str, object]:
+    """Return name and value of a text such as ``accuracy=0.95``."""
+    name, equals, text = setting.partition("=")
+    if not equals:
+        raise _unnamed(setting, example)
+    return name.strip(), _value(text.strip())
+
+
+def _unnamed(setting: str, example: str) -> ConfigError:
+    return ConfigError(
+        f"A setting must look like section.key=value (got '{setting}'). For example: {example}."
+    )
 
 
 def _own(value: Any) -> Any:

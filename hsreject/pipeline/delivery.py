@@ -54,15 +54,6 @@ class Delivery:
         has_data = self.maps["label"] != nodata_label(self.maps["label"].dtype)
         return float(self.maps["rejected"].sum() / has_data.sum())
 
-    @property
-    def lost_classes(self) -> list[int]:
-        """The classes that the map has before rejection and not after it."""
-        before, after = (
-            {int(value) for value in np.unique(self.maps[name])}
-            for name in ("label", LABEL_WITH_REJECTION)
-        )
-        return sorted(before - after)
-
 
 def calibration_half(test: xr.DataArray, *, seed: int, by_polygons: bool) -> xr.DataArray:
     """Return the half of the test pixels that choose, as labels that are 0 elsewhere.
@@ -89,6 +80,7 @@ def deliver(
     test: xr.DataArray,
     calibration: xr.DataArray | None,
     promise: Promise | None = None,
+    seen: xr.Dataset | None = None,
 ) -> Delivery:
     """Return the maps that a goal asks for, of all that a rejector offers.
 
@@ -103,6 +95,9 @@ def deliver(
         Labels of the test pixels, and of the half that chooses.
     promise : Promise, optional
         Tried first, and taken where it can be kept; it is about the test pixels.
+    seen : Dataset, optional
+        What calibration pixels see instead of `swept`: `label` and `confidence` (y, x) of maps that
+        were made without them.
     """
     certificate = None
     if promise is not None and calibration is not None:
@@ -113,7 +108,8 @@ def deliver(
     if goal.kind == FRACTION:
         return Delivery(*_at(swept, _place_of_fraction(swept, goal.value)), None, reached=True)
     asked = Goal(accuracy=1 - goal.value) if goal.kind == MAX_ERROR else goal
-    place, chosen, reached = _place_of_goal(swept, asked, calibration)
+    assert calibration is not None  # noqa: S101 (such a goal has some)
+    place, chosen, reached = _place_of_goal(swept if seen is None else seen, asked, calibration)
     reached &= goal.kind != MAX_ERROR  # without a promise it is not what was asked for
     return Delivery(*_at(swept, place), chosen, reached=reached, certificate=certificate)
 
@@ -162,6 +158,8 @@ def _place_of_goal(
         reached = highest >= goal.value
         goal = goal if reached else Goal(accuracy=highest)
     point = choose_point(curve, **{goal.kind: goal.value})
+    if not point.rejected and OPERATING_POINT not in swept["label"].dims:
+        return -np.inf, point, reached  # nor are pixels that are less sure than all of these
     return float(places[point.index]), point, reached
 
 

@@ -40,9 +40,6 @@ from hsreject.rejection import (
 from hsreject.rejection.goal import MAX_ERROR, Goal
 from hsreject.schema import check_same_grid
 
-CONTEXT_ROW = "SegSALSA alone"
-"""What the table calls the context with nothing rejected."""
-
 CARRIED_ROW = "carried model"
 """What the table calls that part of the model that `train` could take to another scene."""
 
@@ -218,7 +215,7 @@ def _goal(document: Sections) -> tuple[Goal, Promise | None]:
     if goal.kind != MAX_ERROR:
         return goal, promise
     level = {} if promise is None else {"confidence_level": promise.confidence_level}
-    if promise is not None and promise.max_error != goal.value and "max_error" in table:
+    if promise is not None and "max_error" in dict(table or {}) and promise.max_error != goal.value:
         raise ConfigError("[goal] and [promise] have different max_error: give it in one of them.")
     return goal, Promise(goal.value, **level)
 
@@ -373,7 +370,7 @@ def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, obje
                 f"[rejectors] '{name}' cannot be part of a file name. Give it a title of letters, "
                 "digits, spaces, - and _."
             )
-        if name in baselines or name in {CONTEXT_ROW, CARRIED_ROW}:
+        if name in baselines or name == CARRIED_ROW:
             raise ConfigError(
                 f"[rejectors] '{name}' is the name of another row of the table. "
                 "Give it another title."

@@ -1,18 +1,16 @@
-"""What a run leaves: one Dataset with everything it found, and a folder of files made from it."""
+"""What a run leaves: a tree with everything it found, and a folder of files made from it."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import tomli_w
 import xarray as xr
 
@@ -30,184 +28,180 @@ from hsreject.files import (
     replacing,
 )
 from hsreject.io.maps import write_map
-from hsreject.io.netcdf import write_dataset
-from hsreject.measures.choosing import choose_point
-from hsreject.measures.summary import accuracy_at, aurc
-from hsreject.pipeline.plan import Plan
-from hsreject.pipeline.promising import promise_attrs
+from hsreject.io.netcdf import write_tree
+from hsreject.pipeline.promising import promise_words
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
-from hsreject.report.evaluation import evaluate
-from hsreject.report.findings import errors_caught
+from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.report.run_report import (
     EXPLORER,
     SYSTEM_OF_POINT,
-    VERSION,
-    along,
     configuration,
     run_report,
     write_run_explorer,
 )
-from hsreject.schema import AT_FRACTION, BAND, CANDIDATE, OPERATING_POINT, REJECTOR, SEED, SYSTEM
+from hsreject.report.tables import write_tables
+from hsreject.schema import (
+    BAND,
+    LABEL_WITH_REJECTION,
+    OPERATING_POINT,
+    REJECTOR,
+    SEED,
+    SYSTEM,
+)
 
-QUOTED_FRACTIONS = (0.1, 0.2)
+if TYPE_CHECKING:
+    from hsreject.pipeline.judgement import Judgement
+    from hsreject.pipeline.plan import Plan
+    from hsreject.pipeline.stages import Stages
+
 CONFIG = "config.toml"
 STAGES = "stages"
 TUNING = "tuning.csv"
+MAP = "map.tif"
 
-_ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval
+_OF_SYSTEMS = ("gain", "gain_lower", "gain_upper", "goal_reached")
+"""What is judged of a system and not said of the delivered map by itself."""
+
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "spectral")
 
 
-@dataclass(frozen=True)
-class System:
-    """A row of the table: operating points (and maps), what it took, and how honest it is."""
+def result_tree(
+    plan: Plan,
+    first: Judgement,
+    tables: Sequence[Mapping[str, xr.Dataset]],
+    labels: xr.DataArray,
+    stages: Stages,
+    hashes: Mapping[str, str],
+) -> xr.DataTree:
+    """Return the maps and operating points of the first seed, and the tables of all.
 
-    data: xr.Dataset
-    seconds: float  # of all stages that it needs
-    calibration_error: float  # of the probability of its labels; NaN where it has none
-    at_points: xr.Dataset | None = None  # label and rejected (operating_point, y, x), if they vary
-
-
-@dataclass(frozen=True)
-class SeedResult:
-    """What one seed gives."""
-
-    maps: xr.Dataset  # everything on the grid of the scene; maps of rejectors along `rejector`
-    curves: dict[str, xr.Dataset]  # operating points on the test pixels, by system
-    summary: xr.Dataset  # the quoted figures, by system
-    tried: xr.Dataset | None  # the candidates of the tuning, best first
-    context_is_idle: bool  # its weight is 0, so that rejection is that of the classifier alone
-    at_points: Mapping[str, xr.Dataset]  # maps of every operating point, where labels vary
-    promise: xr.Dataset | None = None  # what can be promised of each rejector, dims (rejector,)
-
-
-def result_dataset(
-    plan: Plan, cube: xr.DataArray, results: Mapping[int, SeedResult], hashes: Mapping[str, str]
-) -> xr.Dataset:
-    """Return the maps and operating points of the first seed and the summary of all.
-
-    The attributes hold the configuration, versions, the seed and hashes of the inputs.
+    The attributes hold the configuration, the seed and hashes of the inputs.
     """
-    first = results[plan.seed]
-    colors = FalseColorDisplay.from_cube(cube, wavelengths=INFRARED).bands
-    pieces = [
-        first.maps,
-        operating_points(first.curves),
-        xr.concat([r.summary for r in results.values()], dim=xr.Variable(SEED, list(results))),
-        cube.isel({BAND: list(colors)}).drop_attrs(deep=False).to_dataset(name="false_color"),
-        xr.Dataset(
-            {
-                "context_is_idle": (SEED, [r.context_is_idle for r in results.values()]),
-            }
-        ),
-    ]
-    if first.tried is not None:
-        pieces.append(first.tried.rename({name: f"tuning_{name}" for name in first.tried}))
-        chosen = [str(r.tried["settings"].values[0]) for r in results.values() if r.tried]
-        pieces.append(xr.Dataset({"chosen_settings": (SEED, chosen)}))
-    words: dict[str, str] = {}
-    if first.promise is not None:
-        promises = [r.promise for r in results.values() if r.promise is not None]
-        pieces.append(xr.concat(promises, dim=xr.Variable(SEED, list(results))))
-        words = promise_attrs(pieces[-1], plan.promised_rejector)
-    return xr.Dataset(
-        {name: array for piece in pieces for name, array in piece.data_vars.items()},
-        coords={name: coord for piece in pieces for name, coord in piece.coords.items()},
-        attrs={
-            "title": plan.title,
-            "configuration": config_text(plan.document),
-            "seed": plan.seed,
-            "fraction": plan.fraction,
-            **words,
+    colors = FalseColorDisplay.from_cube(stages.cube, wavelengths=INFRARED).bands
+    walk, delivery = first.walk, first.delivered.delivery
+    pool, known = _parted(walk.evidence)
+    maps = known.assign(walk.split).assign(
+        {
+            "reference": labels,
+            "false_color": stages.cube.isel({BAND: list(colors)}).drop_attrs(deep=False),
+            **_maps_of_rejectors(first),
+        }
+    )
+    groups = {
+        "/": maps.assign_attrs(
+            title=plan.title,
+            configuration=config_text(plan.document),
+            seed=plan.seed,
+            fraction=delivery.rejected_share,
             **hashes,
-            **{f"{VERSION}{name}": text for name, text in _versions().items()},
+        ),
+        "/delivered": _delivered(first),
+        **_tables_of_seeds(plan, tables),
+        "/pool": pool,
+        "/stages": xr.Dataset(
+            {"seconds": ("stage", list(stages.seconds.values()))},
+            coords={"stage": list(stages.seconds)},
+        ),
+        "/versions": xr.Dataset(attrs=_versions()),
+    }
+    if first.evaluation is not None:
+        groups["/points"] = _operating_points(first)
+    if delivery.certificate is not None:
+        words = promise_words(delivery.certificate, groups["/promise"])
+        groups["/promise"].attrs = {"certificate": delivery.certificate.to_json(), **words}
+    if walk.tuned is not None:
+        groups["/tuning"] = groups["/tuning"].assign(walk.tuned.data.drop_attrs(deep=False))
+    return xr.DataTree.from_dict({name: one for name, one in groups.items() if one.attrs or one})
+
+
+def _parted(evidence: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
+    """Return what the model tried by itself, and the maps that a result keeps of the evidence."""
+    tried = [name for name in evidence.variables if str(name).startswith("pool_")]
+    pool = evidence[tried].drop_attrs(deep=False)
+    plain = {name: str(name).removeprefix("pool_") for name in (*pool.dims, *pool.variables)}
+    large = [CLASS_P_VALUE, "image", *tried]  # as large as the class probabilities, or the scene
+    rest = evidence.drop_vars(large, errors="ignore").drop_dims(BAND, errors="ignore")
+    return pool.rename(plain), rest.drop_attrs(deep=False)
+
+
+def _maps_of_rejectors(first: Judgement) -> dict[str, xr.DataArray]:
+    """Return the maps (rejector, y, x) of all rejectors, each at its operating point."""
+    names = list(first.walk.plan.rejectors)
+    systems = [first.walk.systems[name] for name in names]
+    along = xr.Variable(REJECTOR, names)
+    pieces = [system.delivery.maps.drop_attrs(deep=False) for system in systems]
+    joined = xr.concat(pieces, dim=along, combine_attrs="drop_conflicts")
+    meaning = [one.swept["confidence"].attrs["long_name"] for one in systems]
+    return {
+        **{str(name): joined[name] for name in joined.data_vars},
+        "confidence_meaning": xr.DataArray(meaning, coords={REJECTOR: along}),
+        "has_threshold": xr.DataArray([one.has_threshold for one in systems], dims=REJECTOR),
+    }
+
+
+def _delivered(first: Judgement) -> xr.Dataset:
+    """Return the delivered map, its numbers, and what is said of it."""
+    walk, delivery = first.walk, first.delivered.delivery
+    rejector, goal = walk.plan.delivered, walk.plan.goal
+    numbers = {"threshold": delivery.threshold, "rejected_share_of_scene": delivery.rejected_share}
+    if first.evaluation is not None:
+        row = first.tables["judged"].sel({SYSTEM: rejector}, drop=True)
+        numbers |= {str(column): row[column].item() for column in row}
+    elif walk.left_out is not None:
+        numbers |= {
+            "left_out_accuracy": walk.left_out.accuracy,
+            "left_out_standard_error": walk.left_out.standard_error,
+        }
+    numbers = {name: number for name, number in numbers.items() if name not in _OF_SYSTEMS}
+    return xr.Dataset(
+        {
+            LABEL_WITH_REJECTION: delivery.maps[LABEL_WITH_REJECTION].drop_vars(
+                REJECTOR, errors="ignore"
+            )
+        }
+        | numbers,
+        attrs={
+            "rejector": rejector,
+            "goal": goal.kind,
+            "goal_value": goal.value,
+            "goal_reached": int(delivery.reached),
+            "statement": first.statement,
+            "warnings": list(first.warnings) or "",
+            "notes": list(first.notes) or "",
         },
     )
 
 
-def joined_maps(rejections: Mapping[str, xr.Dataset]) -> dict[str, xr.DataArray]:
-    """Return the maps (rejector, y, x) of rejectors that gave maps and operating points."""
-    maps = [data.drop_dims(OPERATING_POINT) for data in rejections.values()]
-    along = xr.Variable(REJECTOR, list(rejections))
-    joined = xr.concat(maps, dim=along, combine_attrs="drop_conflicts")
-    meaning = [data["confidence"].attrs["long_name"] for data in rejections.values()]
-    found = {str(name): joined[name] for name in joined.data_vars}
-    return found | {"confidence_meaning": xr.DataArray(meaning, coords={REJECTOR: along})}
+def _tables_of_seeds(
+    plan: Plan, tables: Sequence[Mapping[str, xr.Dataset]]
+) -> dict[str, xr.Dataset]:
+    """Return the tables of all seeds, along `seed`; a system that a seed lacks has NaN there."""
+    groups = {}
+    seeds = [plan.seed + place for place in range(len(tables))]
+    for name in dict.fromkeys(name for one in tables for name in one):
+        given = [(seed, one[name]) for seed, one in zip(seeds, tables, strict=True) if name in one]
+        along = xr.Variable(SEED, [seed for seed, _ in given])
+        joined = xr.concat([one for _, one in given], dim=along, join="outer")
+        if SYSTEM in joined.dims:  # in the order in which they come
+            rows = dict.fromkeys(str(row) for _, one in given for row in one[SYSTEM].values)
+            joined = joined.sel({SYSTEM: list(rows)})
+        groups[f"/{name}"] = joined
+    return groups
 
 
-def operating_points(curves: Mapping[str, xr.Dataset]) -> xr.Dataset:
+def _operating_points(first: Judgement) -> xr.Dataset:
     """Return the operating points of all systems in one table; what a system lacks is NaN.
 
-    The accuracy of a point's labels with nothing rejected is `accuracy_without_rejection` here,
-    since `overall_accuracy` is that of a system in the summary.
+    `overall_accuracy` is that of a point's labels with nothing rejected.
     """
-    pieces = [
-        curve.drop_attrs().assign_coords(
-            {SYSTEM_OF_POINT: (OPERATING_POINT, [name] * curve.sizes[OPERATING_POINT])}
-        )
-        for name, curve in curves.items()
-    ]
-    points = xr.concat(pieces, dim=OPERATING_POINT, data_vars="all", join="outer")
-    return points.rename(overall_accuracy="accuracy_without_rejection")
-
-
-def summarise(systems: Mapping[str, System], test: xr.DataArray) -> xr.Dataset:
-    """Return the quoted figures of each system, dims (system,) and (system, at_fraction).
-
-    A curve with one point (nothing rejected) has an overall accuracy and no more.
-    """
-    rows = [
-        _row(along(system.data, OPERATING_POINT)).assign(
-            {
-                "calibration_error": system.calibration_error,
-                "seconds": system.seconds,
-                **_of_map(system.data, test),
-            }
-        )
-        for system in systems.values()
-    ]
-    return xr.concat(rows, dim=xr.Variable(SYSTEM, list(systems)))
-
-
-def _of_map(maps: xr.Dataset, test: xr.DataArray) -> dict[str, float]:
-    """Return what is measured on the maps as delivered, with 95 % intervals."""
-    found = evaluate(test, maps["label"], rejected=maps["rejected"])
-    nothing, delivered = found.points
-    point = delivered.point
-    row = {
-        "map_rejected_fraction": point.rejected_fraction,
-        "map_errors_caught": errors_caught(point),
-    }
-    for name, named in (("overall", nothing), ("nonrejected", delivered)):
-        ends = (named.point.nonrejected_accuracy, *found.interval(named))
-        row |= {f"map_{name}_accuracy{e}": v for e, v in zip(_ENDS, ends, strict=True)}
-    return row
-
-
-def _row(curve: xr.Dataset) -> xr.Dataset:
-    # the first point rejects nothing; where labels change from point to point, its labels count
-    accuracy = "overall_accuracy" if "overall_accuracy" in curve else "nonrejected_accuracy"
-    nothing = {
-        "overall_accuracy": float(curve[accuracy][0]),
-        "accuracy_at": (AT_FRACTION, np.full(len(QUOTED_FRACTIONS), np.nan)),
-        "largest_quality": np.nan,
-        "fraction_of_largest_quality": np.nan,
-        "aurc": np.nan,
-    }
-    row = xr.Dataset(nothing, coords={AT_FRACTION: list(QUOTED_FRACTIONS)})
-    if curve.sizes[OPERATING_POINT] == 1:
-        return row
-    best = choose_point(curve)
-    fractions = curve["rejected_fraction"].values
-    whole = fractions.min() == 0 and fractions.max() == 1
-    return row.assign(
-        accuracy_at=(AT_FRACTION, accuracy_at(curve, QUOTED_FRACTIONS).values),
-        largest_quality=best.classification_quality,
-        fraction_of_largest_quality=best.rejected_fraction,
-        aurc=aurc(curve) if whole else np.nan,
-    )
+    pieces = []
+    for name, system in first.walk.systems.items():
+        points = system.points.drop_attrs().reset_coords(drop=True)
+        names = [name] * points.sizes[OPERATING_POINT]
+        pieces.append(points.assign_coords({SYSTEM_OF_POINT: (OPERATING_POINT, names)}))
+    return xr.concat(pieces, dim=OPERATING_POINT, data_vars="all", join="outer")
 
 
 def config_text(document: Mapping[str, Any]) -> str:
@@ -292,50 +286,59 @@ def _check_own(folder: Path, document: Mapping[str, Any]) -> None:
 
 def write_outputs(
     folder: Path,
-    dataset: xr.Dataset,
-    explored: tuple[xr.DataArray, Mapping[str, xr.Dataset]],
+    tree: xr.DataTree,
+    first: Judgement,
+    cube: xr.DataArray,
     *,
     progress: ProgressCallback,
 ) -> None:
-    """Write everything; what an earlier run has left is replaced only when all is complete.
-
-    What is `explored` is the scene, and maps at every operating point where labels vary.
-    """
+    """Write everything; what an earlier run has left is replaced only when all is complete."""
     progress("writing", 0, 4)
     with complete_folder(folder, overwrite=True) as work:
-        _write_maps(dataset, work / "maps")
+        _write_maps(tree, work / "maps")
         progress("writing", 1, 4)
-        write_dataset(dataset, work / "result.nc")
-        for name, text in _tables(dataset).items():
+        write_tree(tree, work / "result.nc")
+        for name, text in _texts(tree).items():
             (work / name).write_text(text, encoding="utf-8")
+        if first.evaluation is not None:
+            write_tables(first.evaluation, work)
         progress("writing", 2, 4)
         with suppress(InputError):  # such as confidences that are all equal: no page, but maps
-            write_run_explorer(dataset, work, *explored)
+            swept = {name: first.walk.systems[name].swept for name in first.walk.plan.rejectors}
+            write_run_explorer(tree, work, cube, swept)
         progress("writing", 3, 4)
-        run_report(dataset, work, with_explorer=(work / EXPLORER).exists())
+        run_report(
+            tree, work, evaluation=first.evaluation, with_explorer=(work / EXPLORER).exists()
+        )
     progress("writing", 4, 4)
 
 
-def _write_maps(dataset: xr.Dataset, folder: Path) -> None:
+def _write_maps(tree: xr.DataTree, folder: Path) -> None:
     folder.mkdir()
-    for variable in {"reference", "train", "test", "label_probability"} & set(dataset):
-        write_map(dataset[variable], folder / f"{variable}.tif")
-    for name in dataset[REJECTOR].values:
-        chosen = dataset.sel({REJECTOR: name}, drop=True)
-        for variable in ("label", "label_with_rejection", "confidence"):
-            write_map(chosen[variable], folder / f"{variable}_{name}.tif")
+    maps, delivered = tree.to_dataset(), tree.children["delivered"].to_dataset(inherit=False)
+    write_map(delivered[LABEL_WITH_REJECTION], folder / MAP)
+    for variable in ("reference", "train", "test", "calibration", "label_probability"):
+        if variable in maps:
+            write_map(maps[variable], folder / f"{variable}.tif")
+    for name in maps[REJECTOR].values:
+        for variable in ("label", LABEL_WITH_REJECTION, "confidence"):
+            one = maps[variable].sel({REJECTOR: name}, drop=True)
+            write_map(one, folder / f"{variable}_{name}.tif")
 
 
-def _tables(dataset: xr.Dataset) -> dict[str, str]:
+def _texts(tree: xr.DataTree) -> dict[str, str]:
     """Return the text files: tables, configuration and versions."""
-    points = along(dataset, OPERATING_POINT).to_dataframe()
-    texts = {
-        CONFIG: configuration(dataset),
-        "versions.toml": tomli_w.dumps(_versions()),
-        "operating_points.csv": points.to_csv(index_label=OPERATING_POINT),
-        "summary.csv": along(dataset, SYSTEM).to_dataframe().to_csv(),
-    }
-    if CANDIDATE in dataset.dims:
-        tried = along(dataset, CANDIDATE).to_dataframe()
-        texts[TUNING] = tried.rename(columns=lambda name: name.removeprefix("tuning_")).to_csv()
+    texts = {CONFIG: configuration(tree), "versions.toml": tomli_w.dumps(_versions())}
+    if "points" in tree:
+        points = tree.children["points"].to_dataset(inherit=False).to_dataframe()
+        texts["operating_points.csv"] = points.to_csv(index_label=OPERATING_POINT)
+        judged = tree.children["judged"].to_dataset(inherit=False)
+        judged = judged.rename({name: f"map_{name}" for name in judged})
+        summary = tree.children["summary"].to_dataset(inherit=False).assign(judged)
+        texts["summary.csv"] = summary.to_dataframe().to_csv()
+    if "promise" in tree:
+        texts["certificate.json"] = tree.children["promise"].attrs["certificate"]
+    if "tuning" in tree:
+        tried = tree.children["tuning"].to_dataset(inherit=False).drop_dims(SEED)
+        texts[TUNING] = tried.to_dataframe().to_csv()
     return texts

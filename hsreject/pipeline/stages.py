@@ -30,14 +30,15 @@ from hsreject.keys import key_of
 from hsreject.pipeline.plan import Plan, SceneModel
 from hsreject.pipeline.tuning import TUNED_SECTIONS, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
-from hsreject.rejection import Novelty, Rejector
+from hsreject.rejection import Novelty, PixelwiseRejector, Rejector
 from hsreject.rejection.evidence import CLASS_P_VALUE, TOKEN
-from hsreject.sampling.polygons import LEFT_OUT
+from hsreject.sampling.polygons import LEFT_OUT, polygon_folds, polygon_numbers
 from hsreject.schema import CALIBRATED, CATEGORY, NO_REFERENCE
 
 POOL = "pool_candidate"
 """The dimension of what a model tried by itself; its variables begin with ``pool_``."""
 
+_N_FOLDS = 5
 _SECONDS = "seconds"
 
 
@@ -121,11 +122,10 @@ class Stages:
         data = found.data.assign(image=self.cube)
         if data["probability"].attrs.get(CALIBRATED):
             data["label_probability"] = data["probability"].max(CATEGORY).drop_attrs(deep=False)
-        model = done if hasattr(done, "classes_") else None
-        return replace(found, data=data, model=model)
+        return replace(found, data=data, model=done if hasattr(done, "classes_") else None)
 
     def solve_context(
-        self, context: SegSALSA, before: Stage, *, name: str, tuned: Stage | None = None
+        self, context: SegSALSA, before: Stage, tuned: Stage | None, prefix: str
     ) -> Stage:
         """Return what was known with the `hidden_field` of the context and its `context_label`.
 
@@ -143,7 +143,8 @@ class Stages:
                 found["label_probability"] = label_probability(hidden, temperature)
             return xr.Dataset(found)
 
-        found = self._kept(name, _key(before, context, temperature), compute, before)
+        key = _key(before, context, temperature)
+        found = self._kept(f"{prefix}context", key, compute, before)
         seconds = found.total_seconds + (0.0 if tuned is None else tuned.total_seconds)
         known = before.data.drop_vars("label_probability", errors="ignore")
         return replace(found, data=known.assign(found.data), total_seconds=seconds)
@@ -153,7 +154,7 @@ class Stages:
         name: str,
         rejector: Rejector,
         evidence: Stage,
-        split: Stage,
+        test: xr.DataArray,
         *,
         fraction: float | None,
     ) -> Stage:
@@ -162,7 +163,7 @@ class Stages:
 
         def compute() -> xr.Dataset:
             return self._keeping(rejector).sweep(
-                maps, split.data["test"], fraction=fraction, progress=self.progress
+                maps, test, fraction=fraction, progress=self.progress
             )
 
         indifferent = rejector.indifferent_options
@@ -170,6 +171,36 @@ class Stages:
         fraction = None if rejector.has_threshold else fraction  # every threshold is there
         key = _key(evidence, type(rejector), options, fraction)
         return self._kept(f"rejection-{name}", key, compute, evidence)
+
+    def leave_out(self, plan: Plan, split: Stage) -> Stage:
+        """Return `label` and `confidence` (y, x) of training polygons, from maps without them.
+
+        Polygons are dealt into five folds whole, and the scene is mapped without each fold.
+        """
+        train = split.data["train"]
+
+        def compute() -> xr.Dataset:
+            pixels = np.nonzero(train.values)
+            classes, polygons = train.values[pixels], polygon_numbers(train)[pixels]
+            fold = polygon_folds(classes, polygons, np.stack(pixels, axis=1), _N_FOLDS)
+            label = xr.zeros_like(train.drop_attrs(deep=False), dtype=train.dtype)
+            sure = xr.full_like(label, np.nan, dtype=np.float64)
+            for number in range(fold.max() + 1):
+                self.progress("polygons", number, fold.max() + 1)
+                left_out = tuple(axis[fold == number] for axis in pixels)
+                values = train.values.copy()
+                values[left_out] = NO_REFERENCE
+                model = clone(plan.model)
+                probability = model.fit_predict_proba(self.cube, train.copy(data=values))
+                maps = xr.Dataset({"probability": probability.compute(), "image": self.cube})
+                ranking = plan.ranking if not plan.ranking.needs_p_value else PixelwiseRejector()
+                ranked = ranking.rank(maps)
+                label.values[left_out] = ranked["label"].values[left_out]
+                sure.values[left_out] = ranked["confidence"].values[left_out]
+            return xr.Dataset({"label": label, "confidence": sure})
+
+        key = _key(split, clone(plan.model), plan.context, plan.ranking)
+        return self._kept("polygons-left-out", key, compute)
 
     def _keeping(self, rejector: Rejector) -> Rejector:
         """Return the rejector; one that can keep its solves does so beside the stages."""

@@ -44,10 +44,9 @@ def train(
     settings : iterable of str
         Changes such as ``"context.weight=4"``.
     rejector : str, optional
-        Which of the configuration's rejectors gives label and confidence. By default the first
-        sequential one; without any, sequential rejection with the context of the configuration,
-        or pixelwise rejection if it has none. Joint rejection has no threshold that could be
-        carried to another scene.
+        Which of the configuration's rejectors gives label and confidence. By default the one whose
+        map a run delivers. Joint rejection has no threshold that could be carried to another scene:
+        where there is nothing else, it is sequential rejection in the same context.
     progress : callable
         Called with (stage, done, total).
 
@@ -107,4 +106,4 @@ def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
         )
     else:
         chosen = plan.rejectors[name]
-    return cast("RankedRejector", plan.acting(chosen))
+    return cast("RankedRejector", chosen)

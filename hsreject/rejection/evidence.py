@@ -26,6 +26,8 @@ PROBABILITY = "probability"
 HIDDEN_FIELD = "hidden_field"
 CLASS_P_VALUE = "class_p_value"
 IMAGE = "image"
+TOKEN = "token"  # noqa: S105 (a hash)
+"""Attribute of a Dataset of maps: what tells them from all others, so that none need be hashed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +44,15 @@ class Evidence:
         How well the pixel fits the training pixels of each class (:class:`hsreject.Novelty`).
     image : DataArray (band, y, x), optional
         What priors with image edges look at.
+    token : str, optional
+        What tells these maps from all others, where that is known already.
     """
 
     probability: xr.DataArray
     hidden_field: xr.DataArray | None = None
     class_p_value: xr.DataArray | None = None
     image: xr.DataArray | None = None
+    token: str | None = None
 
     @classmethod
     def of(cls, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> Evidence:
@@ -64,6 +69,7 @@ class Evidence:
             _field(maps[HIDDEN_FIELD], name=HIDDEN_FIELD) if HIDDEN_FIELD in maps else None,
             _optional(maps, CLASS_P_VALUE, FIELD_DIMS),
             _optional(maps, IMAGE, CUBE_DIMS),
+            maps.attrs.get(TOKEN),
         )
 
     def __post_init__(self) -> None:

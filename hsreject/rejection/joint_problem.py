@@ -262,11 +262,13 @@ class JointProblem:
     @cached_property
     def _key(self) -> str | None:
         """Hash of all that a solve depends on beside its failure probability."""
-        image = self.evidence.image
-        # what a solve takes from it: attributes such as its CRS change on their way through a file
-        seen = None if image is None else (image.values, good_bands(image))
-        arrays = tokenize(self._probability, self._weight, seen)
-        return key_of(arrays, replace(self.context, n_threads=1), self.rejection_classes)
+        arrays, image = self.evidence.token, self.evidence.image
+        if arrays is None:
+            # what a solve takes from it: attributes such as its CRS may change in a file
+            seen = None if image is None else (image.values, good_bands(image))
+            arrays = tokenize(self._probability, self._weight, seen)
+        context = replace(self.context, n_threads=1)
+        return key_of(arrays, self._weight is not None, context, self.rejection_classes)
 
     def _read(self, path: Path) -> JointSolution:
         """Return a kept solution, or raise where the file cannot be one of this problem."""

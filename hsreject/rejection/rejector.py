@@ -39,8 +39,9 @@ class Rejector(ABC):
     Most rejectors threshold a confidence: they derive from
     :class:`hsreject.RankedRejector`, which needs one method. Only a rejector whose
     labels change with the rejected fraction, like :class:`hsreject.JointRejector`,
-    implements this class itself: `reject`, and `sweep` if it knows its operating points. One line in ``hsreject/rejection/__init__.py`` makes a rejector
-    available by name and enrols it in the property tests.
+    implements this class itself: `reject`, and `sweep` if it knows its operating points. One line
+    in ``hsreject/rejection/__init__.py`` makes a rejector available by name and enrols it in the
+    property tests.
 
     Attributes
     ----------
@@ -191,8 +192,10 @@ class Rejector(ABC):
         for plane in planes:
             used, correct = reference_pixels(plane["label"], reference)
             points.append(operating_point(correct, plane["rejected"].values[used]))
-        rows = zip(points, planes, strict=True)
-        rows = sorted(rows, key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
+        rows = sorted(
+            zip(points, planes, strict=True),
+            key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept),
+        )
         points, planes = map(list, zip(*rows, strict=True))
         stack = xr.concat([plane.drop_attrs(deep=False) for plane in planes], dim=OPERATING_POINT)
         accuracy = [point.overall_accuracy for point in points]

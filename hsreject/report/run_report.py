@@ -1,9 +1,8 @@
-"""The report of a run: a result Dataset as a table and as a page."""
+"""The report of a run: the tree of its result as a page, and what only a run knows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,236 +16,227 @@ from hsreject.report import figures, findings
 from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.explorer import write_explorer
 from hsreject.report.figures import Pictures
-from hsreject.report.page import Fact, Headline, Picture, Section, Table, write_page
+from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 from hsreject.report.promise_section import promise_sections
 from hsreject.report.system_tables import map_table
+from hsreject.sampling.polygons import polygon_numbers
 from hsreject.schema import (
-    CANDIDATE,
     CATEGORY,
-    LABEL_WITH_REJECTION,
+    NO_REFERENCE,
     OPERATING_POINT,
+    POLYGON,
     REJECTOR,
     SEED,
     SYSTEM,
 )
 
 SYSTEM_OF_POINT = "system_of_point"
-STAGE = "stage"
 EXPLORER = "explorer.html"
-PLACE_ALONE = "coordinates"
+MAP = "maps/map.tif"
 _INVITATION = "Explore: reject more or less, and see what it is worth"
-VERSION = "version_"
-"""How the names of attributes begin that hold versions."""
-
+_FILES = (MAP, "summary.csv", "classes.csv", "areas.csv", "confusion.csv", "result.nc")
 _CHOICES = (
     (
         "What the classifier tried",
         "Chains of features by profiles of neighbourhood, scored on the training pixels left out "
         "of five folds; the map is their mean with these weights.",
-        "pool_",
-        "pool_candidate",
+        "pool",
         ("chain", "profile", "brier_score", "temperature", "weight"),
     ),
     (
         "Parameters that were tried",
-        "Cross-validation on the training pixels alone; the first row, that of the smallest Brier "
-        "score, was taken.",
-        "tuning_",
-        CANDIDATE,
+        "Cross-validation on the training pixels alone; the first row was taken.",
+        "tuning",
         ("settings", "brier_score", "temperature", "accuracy"),
     ),
 )
-"""Tables of what was chosen from: title, text, how variables begin, dimension, columns."""
+"""Tables of what was chosen from: title, text, group, columns."""
 
 
-def run_report(dataset: xr.Dataset, folder: Path, *, with_explorer: bool = True) -> None:
+def evaluate_map(maps: xr.Dataset, split: xr.Dataset, *, ranked: bool) -> Evaluation:
+    """Return the evaluation of a map on the test pixels that have chosen nothing.
+
+    `maps` holds `label`, `confidence` and `rejected` (y, x), of which the confidence counts where
+    the map is `ranked` by it; `split` holds `test` and `calibration`, if half of them chose.
+    """
+    test = split["test"]
+    return evaluate(
+        judged_pixels(split),
+        maps["label"],
+        maps["confidence"] if ranked else None,
+        rejected=maps["rejected"],
+        groups=polygon_numbers(test) if POLYGON in test.coords else None,
+        measured_on="test pixels",
+    )
+
+
+def judged_pixels(split: xr.Dataset) -> xr.DataArray:
+    """Return the labels of the test pixels that have chosen nothing, 0 elsewhere."""
+    test = split["test"].drop_vars(POLYGON, errors="ignore")
+    if "calibration" not in split:
+        return test
+    chose = split["calibration"].values != NO_REFERENCE
+    return test.copy(data=np.where(chose, test.dtype.type(NO_REFERENCE), test.values))
+
+
+def run_report(
+    tree: xr.DataTree,
+    folder: Path,
+    *,
+    evaluation: Evaluation | None = None,
+    with_explorer: bool = True,
+) -> None:
     """Draw the pictures of a result into ``figures`` and write ``report.html`` into `folder`.
 
-    The result of :func:`hsreject.run` is all it needs, so a ``result.nc`` can be reported again.
+    The result of :func:`hsreject.run` is all it needs, so a ``result.nc`` can be reported again;
+    the `evaluation` of the delivered map is made where it is not given.
     """
-    drawn = Pictures(folder / "figures")
-    alike = shown_rejectors(dataset)
-    main, *others = alike
-    evaluation = _evaluation(dataset, main)
-    curves = {name: _curve(dataset, name) for name in alike}
-    isolated = [name for name in alike if not _has_threshold(dataset, name)]
-    sections = [
-        Section(
-            findings.HOW_GOOD,
-            "Measured on the test pixels, which nothing has learned from.",
-            tables=(map_table(dataset, alike), *findings.class_tables(evaluation)),
-        ),
-        *promise_sections(dataset, drawn),
-        findings.where(
+    main = str(tree.children["delivered"].attrs["rejector"])
+    maps = tree.to_dataset()
+    others = [name for name in map(str, maps[REJECTOR].values) if name != main]
+    if "judged" in tree and evaluation is None:
+        one = maps.sel({REJECTOR: main}, drop=True)
+        one["confidence"].attrs["long_name"] = str(one["confidence_meaning"].values)
+        evaluation = evaluate_map(one, one, ranked=bool(one["has_threshold"]))
+    link = (EXPLORER, _INVITATION) if with_explorer else None
+    if evaluation is None:
+        drawn = Pictures(folder / "figures")
+        headline = Headline(
+            _statement(tree),
+            warnings=_lines(tree, "warnings"),
+            notes=_notes(tree),
+            link=link,
+            files=(MAP, "result.nc"),
+        )
+        sections = [_maps_without_test(maps, drawn, main)]
+        details = [*_choosing_sections(tree), _how_it_was_made(tree)]
+    else:
+        drawn = Pictures(folder / "figures", evaluation.grid)
+        curves = {name: curve_of(tree, name) for name in (main, *others)}
+        isolated = [name for name in curves if not maps["has_threshold"].sel({REJECTOR: name})]
+        reached = bool(tree.children["delivered"].attrs["goal_reached"])
+        headline = findings.headline(
             evaluation,
-            drawn,
-            name=main,
-            text=_coinciding(alike, idle=bool(dataset["context_is_idle"][0])),
-            others=[*_other_maps(dataset, drawn, others)],
-        ),
-        findings.how_much(evaluation, curves, drawn, isolated=isolated),
-        _probabilities(dataset, drawn),
-        *_choosing_sections(dataset),
-        Section(
-            "How it was made",
-            f"Seeds: {', '.join(map(str, dataset[SEED].values))}. To make it again, with the "
-            "config.toml beside this page: hsreject run config.toml --out again",
-            tables=(_stage_table(dataset),),
-            listings=_listings(dataset),
-        ),
-    ]
+            beside=_beside(tree),
+            promise=str(tree.children["promise"].attrs["statement"]) if _promised(tree) else "",
+            warnings=_lines(tree, "warnings"),
+            goal=None if reached else findings.goal_table(evaluation),
+            notes=_notes(tree),
+            files=_FILES,
+            link=link,
+        )
+        sections = [
+            findings.where(
+                evaluation, drawn, name=main, others=[*_other_maps(maps, drawn, others)]
+            ),
+            findings.per_class(evaluation),
+            findings.how_much(evaluation, curves, drawn, isolated=isolated),
+        ]
+        details = [
+            Section("Systems side by side", tables=(map_table(tree),)),
+            *promise_sections(tree, drawn),
+            findings.measures_section(evaluation, curves, drawn, isolated=isolated),
+            _probabilities(maps, drawn),
+            *_choosing_sections(tree),
+            _how_it_was_made(tree),
+        ]
     write_page(
         folder / "report.html",
-        title=str(dataset.attrs["title"]),
-        headline=_headline(dataset, evaluation, main, with_explorer=with_explorer),
+        title=str(tree.attrs["title"]),
+        headline=headline,
         sections=sections,
+        details=details,
     )
 
 
 def write_run_explorer(
-    dataset: xr.Dataset,
-    folder: Path,
-    scene: xr.DataArray,
-    at_points: Mapping[str, xr.Dataset],
+    tree: xr.DataTree, folder: Path, scene: xr.DataArray, swept: Mapping[str, xr.Dataset]
 ) -> None:
-    """Write ``explorer.html``: all rejectors whose maps differ, with the spectra of the scene.
+    """Write ``explorer.html``: all rejectors, the delivered one first, with spectra of the scene.
 
-    Where labels vary, `at_points` has the maps of every operating point.
+    `swept` holds the maps of each, at every operating point where labels vary. It opens with the
+    delivered map, and measures on the pixels that the report measures on.
     """
-    alike = shown_rejectors(dataset)
-    shared = dataset[["reference", "test"]]
+    main = str(tree.children["delivered"].attrs["rejector"])
+    maps = tree.to_dataset()
+    shared = {"reference": maps["reference"], "test": judged_pixels(maps)}
     systems = {}
-    for name in alike:
-        maps = at_points.get(name, dataset.sel({REJECTOR: name}, drop=True))
-        varies = OPERATING_POINT in maps["label"].dims
-        systems[name] = maps[["label", "rejected" if varies else "confidence"]].assign(shared)
+    for name in sorted(swept, key=lambda name: name != main):
+        varies = OPERATING_POINT in swept[name]["label"].dims
+        one = swept[name][["label", "rejected" if varies else "confidence"]]
+        systems[name] = one.assign(shared).drop_vars(POLYGON, errors="ignore")
+    threshold = tree.children["delivered"]["threshold"].item()
+    certified = _promised(tree) and np.isfinite(threshold)
     write_explorer(
         systems,
         folder / EXPLORER,
         scene=scene,
-        title=str(dataset.attrs["title"]),
-        fraction=float(dataset.attrs["fraction"]),
-        certified=_certified(dataset, alike),
+        title=str(tree.attrs["title"]),
+        fraction=float(tree.attrs["fraction"]),
+        certified={main: threshold} if certified else None,
     )
 
 
-def _certified(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> dict[str, float]:
-    """Return the threshold that the run has certified, by the rejector that is shown for it."""
-    name = dataset.attrs.get("promise_rejector")
-    if name is None or not _has_threshold(dataset, name):
-        return {}
-    shown = next(one for one, others in alike.items() if name in {one, *others})
-    threshold = float(dataset["promise_threshold"].sel({REJECTOR: name}).isel({SEED: 0}))
-    return {} if np.isnan(threshold) else {shown: threshold}
+def _promised(tree: xr.DataTree) -> bool:
+    return "promise" in tree and "evaluation" in tree.children["promise"].attrs
 
 
-def shown_rejectors(dataset: xr.Dataset) -> dict[str, list[str]]:
-    """Return the rejectors whose maps differ, each with those that give the same maps as it does.
-
-    With a context of weight 0 they all come to rejection without it. The map of the first opens the
-    page: it is the last one with a threshold, else the last.
-    """
-    found: dict[str, list[str]] = {}
-    for name in map(str, dataset[REJECTOR].values):
-        same = [other for other in found if _same_maps(dataset, name, other)]
-        if same:
-            found[same[0]].append(name)
-        else:
-            found[name] = []
-    main = ([name for name in found if _has_threshold(dataset, name)] or list(found))[-1]
-    return {main: found.pop(main), **found}
+def _lines(tree: xr.DataTree, name: str) -> tuple[str, ...]:
+    """Return the sentences of an attribute of the delivered map; one comes from a file as text."""
+    said = tree.children["delivered"].attrs[name]
+    return tuple(filter(None, [said] if isinstance(said, str) else map(str, said)))
 
 
-def _has_threshold(dataset: xr.Dataset, name: str) -> bool:
-    return bool(dataset["has_threshold"].sel({REJECTOR: name}))
+def _statement(tree: xr.DataTree) -> str:
+    return str(tree.children["delivered"].attrs["statement"])
 
 
-def _same_maps(dataset: xr.Dataset, one: str, other: str) -> bool:
-    maps = dataset[[LABEL_WITH_REJECTION, "label", "confidence"]]
-    first, second = (maps.sel({REJECTOR: name}, drop=True) for name in (one, other))
-    return bool(first.equals(second))
+def run_words(tree: xr.DataTree) -> list[str]:
+    """Return what a run says on a terminal: what the map is worth, what one must not miss, why."""
+    return [_statement(tree), *_lines(tree, "warnings"), *_notes(tree)]
 
 
-def _evaluation(dataset: xr.Dataset, name: str) -> Evaluation:
-    """Return the evaluation, on the test pixels, of the maps that a rejector delivers."""
-    maps = dataset.sel({REJECTOR: name})
-    meaning = {"long_name": str(maps["confidence_meaning"].values)}
-    ranked = bool(maps["has_threshold"])
-    found = evaluate(
-        dataset["test"],
-        maps["label"],
-        maps["confidence"].assign_attrs(meaning) if ranked else None,
-        rejected=maps["rejected"],
-    )
-    return replace(found, measured_on="test pixels")
+def _notes(tree: xr.DataTree) -> tuple[str, ...]:
+    notes = [*_lines(tree, "notes"), chosen_in_words(tree)]
+    if "summary" in tree and tree.children["summary"].sizes[SEED] > 1:
+        notes.append(f"The map is that of seed {tree.attrs['seed']}; tables show all seeds.")
+    return tuple(filter(None, notes))
 
 
-def run_statement(dataset: xr.Dataset) -> str:
-    """Return what the map of a run is worth, and what was chosen, in a few sentences."""
-    main = next(iter(shown_rejectors(dataset)))
-    said = findings.statement(_evaluation(dataset, main))
-    return " ".join(filter(None, (said, chosen_in_words(dataset))))
+def _beside(tree: xr.DataTree) -> list[Fact]:
+    """Return what a map of coordinates alone reaches."""
+    judged = tree.children["judged"].to_dataset(inherit=False).isel({SEED: 0})
+    if "coordinates" not in judged[SYSTEM].values:
+        return []
+    accuracy = float(judged["overall_accuracy"].sel({SYSTEM: "coordinates"}))
+    said = "of all test pixels are right on a map of coordinates alone"
+    return [Fact(findings.percent(accuracy), said, "nothing rejected")]
 
 
-def _headline(
-    dataset: xr.Dataset, evaluation: Evaluation, main: str, *, with_explorer: bool
-) -> Headline:
-    beside = []
-    if PLACE_ALONE in dataset[SYSTEM].values:
-        place = dataset.sel({SYSTEM: PLACE_ALONE}).isel({SEED: 0})
-        accuracy = float(place["map_nonrejected_accuracy"])
-        beside.append(
-            Fact(
-                findings.percent(accuracy),
-                "with location alone",
-                f"of what that keeps; {findings.percent(float(place['map_overall_accuracy']))} "
-                "with nothing rejected",
-            )
-        )
-    notes = [f"The map is maps/{LABEL_WITH_REJECTION}_{main}.tif.", chosen_in_words(dataset)]
-    if dataset.sizes[SEED] > 1:
-        notes.append(f"It is that of seed {dataset.attrs['seed']}; tables show all seeds.")
-    return findings.headline(
-        evaluation,
-        beside=beside,
-        promise=str(dataset.attrs.get("promise_statement", "")),
-        notes=[" ".join(filter(None, notes))],
-        link=(EXPLORER, _INVITATION) if with_explorer else None,
-    )
-
-
-def chosen_in_words(dataset: xr.Dataset) -> str:
+def chosen_in_words(tree: xr.DataTree) -> str:
     """Return what the tuning has chosen, in a sentence; empty where nothing was tuned."""
-    if "chosen_settings" not in dataset:
+    if "tuning" not in tree:
         return ""
-    chosen = dataset["chosen_settings"]
-    if chosen.size == 1 or len(set(chosen.values)) == 1:
-        return f"Chosen by cross-validation: {chosen.values[0]}."
-    by_seed = (
-        f"{seed}: {text}" for seed, text in zip(chosen[SEED].values, chosen.values, strict=True)
-    )
-    return f"Chosen by cross-validation, by seed: {', '.join(by_seed)}."
+    settings = tree.children["tuning"].to_dataset(inherit=False)["settings_of_seed"]
+    texts = list(map(str, settings.values))
+    words = f"Chosen by cross-validation: {texts[0]}"
+    if len(set(texts)) > 1:
+        pairs = zip(settings[SEED].values, texts, strict=True)
+        words = "Chosen by cross-validation, by seed: " + ", ".join(f"{s}: {t}" for s, t in pairs)
+    dropped = any("context.weight=0.0" in text for text in texts)
+    return words + (". A weight of 0 is no context: rejection is pixelwise then." * dropped or ".")
 
 
-def configuration(dataset: xr.Dataset) -> str:
+def configuration(tree: xr.DataTree) -> str:
     """Return the configuration, with what was chosen where it leaves something open."""
-    chosen = chosen_in_words(dataset)
+    chosen = chosen_in_words(tree)
     comment = f"# {chosen}\n" if chosen else ""
-    return f"{comment}{dataset.attrs['configuration']}"
+    return f"{comment}{tree.attrs['configuration']}"
 
 
-def _coinciding(alike: Mapping[str, list[str]], *, idle: bool) -> str:
-    """Say which rejectors give the same maps, so that one stands for them."""
-    same = [f"{' and '.join(others)} as from {name}" for name, others in alike.items() if others]
-    if not same:
-        return ""
-    why = ", since a context of weight 0 was chosen" if idle else ""
-    return f"The same maps come from {', '.join(same)}{why}: they are shown once."
-
-
-def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> Iterator[Picture]:
-    """Draw the scene, and the maps of the rejectors that the page does not open with."""
-    picture = FalseColorDisplay.from_cube(dataset["false_color"], bands=(0, 1, 2)).picture
+def _other_maps(maps: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> Iterator[Picture]:
+    """Draw the scene, and the maps of the rejectors that are not delivered."""
+    picture = FalseColorDisplay.from_cube(maps["false_color"], bands=(0, 1, 2)).picture
     yield drawn.map(
         "false_color",
         picture.values,
@@ -254,47 +244,64 @@ def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> I
         "Near infrared, red and green, where it knows its wavelengths.",
     )
     for name in names:
-        maps = dataset.sel({REJECTOR: name})
-        painted = ClassMapDisplay.from_labels(maps["label"]).paint()
-        share = findings.percent(float(maps["rejected"].sum() / maps["confidence"].notnull().sum()))
-        yield drawn.map(
-            f"rejected_{name}",
-            painted.pixels,
-            f"The map of {name}",
-            f"It rejects {share} of the scene.",
-            rejected=maps["rejected"],
-        )
+        yield _picture_of(maps, drawn, name, f"The map of {name}")
 
 
-def along(dataset: xr.Dataset, dim: str) -> xr.Dataset:
-    """Return the variables that have a dimension, without scalar coordinates."""
-    chosen = dataset[[name for name, array in dataset.data_vars.items() if dim in array.dims]]
-    return chosen.drop_vars([name for name, coord in chosen.coords.items() if not coord.ndim])
+def _picture_of(maps: xr.Dataset, drawn: Pictures, name: str, title: str) -> Picture:
+    one = maps[["label", "rejected", "confidence"]].sel({REJECTOR: name})
+    painted = ClassMapDisplay.from_labels(one["label"]).paint()
+    share = findings.percent(float(one["rejected"].sum() / one["confidence"].notnull().sum()))
+    return drawn.map(
+        f"rejected_{name}",
+        painted.pixels,
+        title,
+        f"It rejects {share} of the scene.",
+        rejected=one["rejected"],
+    )
 
 
-def _curve(dataset: xr.Dataset, name: str) -> xr.Dataset:
+def _maps_without_test(maps: xr.Dataset, drawn: Pictures, main: str) -> Section:
+    """Return the delivered map where no test pixel can judge it."""
+    label = maps["label"].sel({REJECTOR: main})
+    legend = [
+        Swatch(c.color, c.name) for c in ClassMapDisplay.from_labels(label).paint().categories
+    ]
+    pictures = (_picture_of(maps, drawn, main, "The map"), *_other_maps(maps, drawn, ()))
+    legend.append(Swatch("", "rejected"))
+    return Section(findings.WHERE, legend=tuple(legend), pictures=pictures)
+
+
+def curve_of(tree: xr.DataTree, name: str) -> xr.Dataset:
     """Return the operating points of a system."""
-    points = along(dataset, OPERATING_POINT)
+    points = tree.children["points"].to_dataset(inherit=False)
     chosen = points[SYSTEM_OF_POINT].values == name
     return points.isel({OPERATING_POINT: chosen}).drop_vars(SYSTEM_OF_POINT)
 
 
-def _stage_table(dataset: xr.Dataset) -> Table:
-    """Return the seconds of each stage, its own alone."""
-    rows = zip(dataset[STAGE].values, dataset["stage_seconds"].values, strict=True)
-    cells = tuple((str(name), f"{seconds:.2f}") for name, seconds in rows)
-    return Table(("stage", "seconds of its own"), cells)
+def _how_it_was_made(tree: xr.DataTree) -> Section:
+    """Return the seconds of each stage, its own alone, configuration and versions."""
+    seconds = tree.children["stages"].to_dataset(inherit=False)["seconds"]
+    rows = zip(seconds["stage"].values, seconds.values, strict=True)
+    cells = tuple((str(name), f"{value:.2f}") for name, value in rows)
+    versions = {str(name): str(text) for name, text in tree.children["versions"].attrs.items()}
+    return Section(
+        "How it was made",
+        "To make it again, with the config.toml beside this page: hsreject run config.toml --out "
+        "again",
+        tables=(Table(("stage", "seconds of its own"), cells),),
+        listings=(("Configuration", configuration(tree)), ("Versions", tomli_w.dumps(versions))),
+    )
 
 
-def _probabilities(dataset: xr.Dataset, drawn: Pictures) -> Section:
+def _probabilities(maps: xr.Dataset, drawn: Pictures) -> Section:
     """Draw how often labels are right over how probable they are."""
-    probability = dataset["probability"]
+    probability = maps["probability"]
     said = {"classifier": (label_map(probability), probability.max(CATEGORY))}
-    if "label_probability" in dataset and not dataset["context_is_idle"][0]:
-        said["with context"] = dataset["context_label"], dataset["label_probability"]
+    if {"label_probability", "context_label"} <= set(maps):
+        said["with context"] = maps["context_label"], maps["label_probability"]
     picture = drawn.curves(
         "reliability",
-        figures.reliability(said, dataset["test"]),
+        figures.reliability(said, maps["test"]),
         "Reliability",
         "Test pixels, in bins of equal width; the area of a mark is the share of pixels in it.",
     )
@@ -306,26 +313,19 @@ def _probabilities(dataset: xr.Dataset, drawn: Pictures) -> Section:
     )
 
 
-def _choosing_sections(dataset: xr.Dataset) -> list[Section]:
+def _choosing_sections(tree: xr.DataTree) -> list[Section]:
     """Return what the classifier tried by itself and what the tuning tried, as tables."""
     sections = []
-    for title, text, prefix, dim, names in _CHOICES:
-        if dim in dataset.dims:
-            columns = [dataset[f"{prefix}{name}"].values.tolist() for name in names]
+    for title, text, group, names in _CHOICES:
+        if group in tree:
+            tried = tree.children[group].to_dataset(inherit=False)
+            known = [name for name in names if name in tried]
+            columns = [tried[name].values.tolist() for name in known]
             rows = [tuple(map(_cell, row)) for row in zip(*columns, strict=True)]
-            headings = [name.replace("_", " ").replace("brier", "Brier") for name in names]
+            headings = [name.replace("_", " ").replace("brier", "Brier") for name in known]
             sections.append(Section(title, text, (Table(tuple(headings), tuple(rows)),)))
     return sections
 
 
 def _cell(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:.3f}"
-
-
-def _listings(dataset: xr.Dataset) -> tuple[tuple[str, str], ...]:
-    versions = {
-        name.removeprefix(VERSION): str(text)
-        for name, text in dataset.attrs.items()
-        if name.startswith(VERSION)
-    }
-    return ("Configuration", configuration(dataset)), ("Versions", tomli_w.dumps(versions))

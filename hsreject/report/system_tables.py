@@ -29,65 +29,59 @@ _NOTES_OF_ROWS = {
 }
 
 
-def curve_table(dataset: xr.Dataset) -> Table:
+def curve_table(tree: xr.DataTree) -> Table:
     """Return what is quoted of each system's curve; several seeds give mean and spread."""
-    accuracy = dataset["accuracy_at"]
+    summary = tree.children["summary"].to_dataset(inherit=False)
+    accuracy = summary["accuracy_at"]
     columns = {
-        "OA": _percents(dataset["overall_accuracy"]),
+        "OA": _percents(summary["overall_accuracy"]),
         **{f"A({f:g})": _percents(accuracy.sel({AT_FRACTION: f})) for f in accuracy[AT_FRACTION]},
-        "max Q": _percents(dataset["largest_quality"]),
-        "at r": _cells(dataset["fraction_of_largest_quality"], ".2f"),
-        **_last_columns(dataset),
+        "max Q": _percents(summary["largest_quality"]),
+        "at r": _cells(summary["fraction_of_largest_quality"], ".2f"),
+        **_last_columns(summary),
     }
-    return _table(dataset, columns, _notes(dataset))
+    return _table(summary, columns, f"On all test pixels. {_notes(summary)}")
 
 
-def map_table(dataset: xr.Dataset, alike: Mapping[str, list[str]]) -> Table:
-    """Return what each system's map is worth; those `alike` share a row."""
-    coinciding = [name for others in alike.values() for name in others]
-    dataset = dataset.drop_sel({SYSTEM: coinciding})
-    columns = {
-        "right, nothing rejected": _with_intervals(dataset, "map_overall_accuracy"),
-        "test pixels kept": _percents(1 - dataset["map_rejected_fraction"]),
-        "right if kept": _with_intervals(dataset, "map_nonrejected_accuracy"),
-        "errors caught": _percents(dataset["map_errors_caught"]),
-        "A(0.1)": _percents(dataset["accuracy_at"].sel({AT_FRACTION: 0.1})),
-        **_last_columns(dataset),
-    }
-    caption = (
-        "In percent, in brackets 95 % intervals. Every system rejects "
-        f"{100 * dataset.attrs['fraction']:g} % of the scene; what that keeps of the test pixels "
-        f"is in the third column. {_notes(dataset, without=_OF_CURVES)}"
+def map_table(tree: xr.DataTree) -> Table:
+    """Return what each system's map is worth, at the operating point that the goal asks for."""
+    summary, judged = (
+        tree.children[name].to_dataset(inherit=False) for name in ("summary", "judged")
     )
-    return _table(dataset, columns, caption, title="Systems side by side", alike=alike)
+    columns = {
+        "right, nothing rejected": _with_intervals(judged, "overall_accuracy"),
+        "test pixels kept": _percents(1 - judged["rejected_fraction"]),
+        "scene kept": _percents(1 - judged["rejected_share_of_scene"]),
+        "right if kept": _with_intervals(judged, "nonrejected_accuracy"),
+        "errors caught": _percents(judged["errors_caught"]),
+        "A(0.1)": _percents(summary["accuracy_at"].sel({AT_FRACTION: 0.1})),
+        **_last_columns(summary),
+    }
+    main = tree.children["delivered"].attrs["rejector"]
+    half = "calibration" in tree.data_vars
+    caption = (
+        f"In percent, in brackets 95 % intervals. The delivered map is that of '{main}'; every "
+        "system is shown at the operating point that the goal asks of it"
+        + (", chosen on one half of the test pixels and judged on the other" if half else "")
+        + f". A(r), AURC and ECE are of all test pixels. {_notes(summary, without=_OF_CURVES)}"
+    )
+    return _table(summary, columns, caption)
 
 
-def _table(
-    dataset: xr.Dataset,
-    columns: Mapping[str, list[str]],
-    caption: str,
-    *,
-    title: str = "",
-    alike: Mapping[str, list[str]] | None = None,
-) -> Table:
-    systems = map(str, dataset[SYSTEM].values)
-    names = [", ".join([name, *(alike or {}).get(name, [])]) for name in systems]
-    rows = zip(names, *columns.values(), strict=True)
-    return Table(("system", *columns), tuple(rows), caption, title=title)
+def _table(summary: xr.Dataset, columns: Mapping[str, list[str]], caption: str) -> Table:
+    rows = zip(map(str, summary[SYSTEM].values), *columns.values(), strict=True)
+    return Table(("system", *columns), tuple(rows), caption)
 
 
-def _notes(dataset: xr.Dataset, *, without: Collection[str] = ()) -> str:
-    """Return what the headings mean, the rows that stand for comparison, and an idle context."""
-    shown = set(map(str, dataset[SYSTEM].values))
+def _notes(summary: xr.Dataset, *, without: Collection[str] = ()) -> str:
+    """Return what the headings mean, and the rows that stand for comparison."""
+    names = list(map(str, summary[SYSTEM].values))
     notes = [f"{name}: {text}." for name, text in _NOTES.items() if name not in without]
-    notes += [text for name, text in _NOTES_OF_ROWS.items() if name in shown]
-    idle = dataset["context_is_idle"].values
-    if idle.any():
-        seeds = "" if idle.all() else f" for {idle.sum()} of {idle.size} seeds"
-        notes.append(
-            f"The training pixels chose a context of weight 0{seeds}: rejection after it is then "
-            "pixelwise rejection of the classifier."
-        )
+    notes += [text for name, text in _NOTES_OF_ROWS.items() if name in names]
+    n_seeds = summary["overall_accuracy"].notnull().sum(SEED).values
+    for name, count in zip(names, n_seeds, strict=True):
+        if count < summary.sizes[SEED]:
+            notes.append(f"'{name}' is there for {count} of {summary.sizes[SEED]} seeds.")
     return " ".join(notes)
 
 
@@ -112,10 +106,10 @@ def _percents(shares: xr.DataArray) -> list[str]:
 
 
 def _cells(numbers: xr.DataArray, form: str) -> list[str]:
-    """Return each system's mean over the seeds, with the standard deviation if there are more."""
-    several = numbers.sizes[SEED] > 1
+    """Return each system's mean over its seeds, with the standard deviation if there are more."""
     cells = []
     for column in numbers.transpose(SYSTEM, SEED).values:
-        spread = f" ±{column.std(ddof=1):{form}}" if several else ""
-        cells.append("-" if np.isnan(column).any() else f"{column.mean():{form}}{spread}")
+        seeds = column[~np.isnan(column)]
+        spread = f" ±{seeds.std(ddof=1):{form}}" if seeds.size > 1 else ""
+        cells.append(f"{seeds.mean():{form}}{spread}" if seeds.size else "-")
     return cells

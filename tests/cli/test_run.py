@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -83,10 +84,10 @@ def test_a_scene_of_ones_own_becomes_reject_maps(own_scene, tmp_path, capsys) ->
     config, cube = own_scene
     assert call("run", config, "--out", tmp_path / "out") == 0
     shown = capsys.readouterr()
-    for text in ("West fields", "sequential", "report.html", "The map keeps 90"):
+    for text in ("West fields", "sequential", "report.html", "90.0 % of the scene", "map.tif"):
         assert text in shown.out
     assert "writing done" in shown.err
-    with rasterio.open(tmp_path / "out" / "maps" / "label_with_rejection_sequential.tif") as file:
+    with rasterio.open(tmp_path / "out" / "maps" / "map.tif") as file:
         values = file.read(1)
         assert file.crs.to_epsg() == 32633
         assert file.transform == cube.rio.transform()
@@ -107,7 +108,7 @@ def test_settings_change_the_run_and_names_stay_whole_on_a_narrow_terminal(
     assert "weight = 3" in (out / "config.toml").read_text()
     assert not (out / "maps" / "label_joint.tif").exists()
     shown = capsys.readouterr().out
-    for name in ("pixelwise", "SegSALSA alone", "sequential", "A(0.1)", "seconds", "AURC: mean"):
+    for name in ("pixelwise", "sequential", "coordinates", "A(0.1)", "seconds", "AURC: mean"):
         assert name in shown
     assert max(map(len, shown.splitlines())) <= max(80, len(str(tmp_path)) + 30)
 
@@ -129,6 +130,24 @@ def test_bad_input_is_one_line_and_exit_code_2(own_scene, tmp_path, capsys) -> N
         assert complaint.startswith("hsreject: ")
         assert message in complaint
         assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_goal_on_the_command_line_replaces_that_of_the_file(own_scene, tmp_path, capsys) -> None:
+    config, _ = own_scene
+    out = tmp_path / "out"
+    fast = ("--set", "rejectors=['sequential']", "--out", out)
+    assert call("run", config, "--goal", "accuracy=0.9", *fast) == 0
+    assert "90 % of the kept are right" in " ".join(capsys.readouterr().out.split())
+    assert tomllib.loads((out / "config.toml").read_text())["goal"] == {"accuracy": 0.9}
+    for goal, word in {
+        "accuracy=95": "Write 95 % as 0.95",
+        "accuracy": "accuracy=0.95",
+        "precision=0.9": "Unknown key 'precision'",
+    }.items():
+        assert call("run", config, "--goal", goal, *fast) == 2
+        assert word in capsys.readouterr().err.splitlines()[-1]
+    assert call("run", tmp_path / "scene.tif") == 2
+    assert "did you mean init?" in capsys.readouterr().err
 
 
 # A shell that starts the tests in the background has SIGINT ignored, and children inherit that.

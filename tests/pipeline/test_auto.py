@@ -22,9 +22,9 @@ def finished(tmp_path_factory):
 
 def test_the_result_holds_what_was_tried_and_how_it_was_weighed(finished) -> None:
     result, folder = finished
-    assert {"mnf", "raw"} <= set(result["pool_chain"].values)
-    assert float(result["pool_weight"].sum()) == pytest.approx(1)
-    assert result["tuning_brier_score"].sizes == {"candidate": 4}
+    assert {"mnf", "raw"} <= set(result["pool/chain"].values)
+    assert float(result["pool/weight"].sum()) == pytest.approx(1)
+    assert result["tuning/brier_score"].sizes == {"candidate": 4}
     page = (folder / "report.html").read_text()
     assert "What the classifier tried" in page
     assert "context.weight=0.5" in page
@@ -33,12 +33,13 @@ def test_the_result_holds_what_was_tried_and_how_it_was_weighed(finished) -> Non
 def test_the_probability_of_the_label_is_that_of_the_map_and_comes_true(finished) -> None:
     result, folder = finished
     said = result["label_probability"].values
-    test, label = result["test"].values, result["context_label"].values
+    main = result["delivered"].attrs["rejector"]
+    test, label = result["test"].values, result["label"].sel(rejector=main).values
     used = (test > 0) & np.isfinite(said)
     correct = label[used] == test[used]
     error = hr.expected_calibration_error(correct, said[used])
-    row = result.sel(system="SegSALSA alone").isel(seed=0)
-    assert float(row["calibration_error"]) == pytest.approx(error)
+    row = result["summary/calibration_error"].sel(system=main)
+    assert float(row[0]) == pytest.approx(error)
     assert error < 0.1
     written = hr.open_map(folder / "maps" / "label_probability.tif")
     np.testing.assert_array_equal(written.values, result["label_probability"].values)
@@ -46,23 +47,36 @@ def test_the_probability_of_the_label_is_that_of_the_map_and_comes_true(finished
 
 def test_a_rank_is_called_a_rank(finished) -> None:
     result, _ = finished
-    idle = bool(result["context_is_idle"][0])
     meaning = dict(zip(result["rejector"].values, result["confidence_meaning"].values, strict=True))
     assert "probability" in meaning["pixelwise"]
-    assert ("rank" in meaning["sequential"]) != idle
+    assert "rank" in meaning.get("sequential", "a rank")
+
+
+def test_a_context_of_weight_0_leaves_the_plan_and_its_rejectors_with_it() -> None:
+    small = {**CONFIG, "classifier": "lda", "features": ["scale"], "baselines": []}
+    named = [{"name": "sequential", "novelty": True}, {"name": "joint", "n_points": 3}]
+    without = {"context": {"prior": "vector_tv", "weight": 0.0}, "rejectors": named}
+    result = hr.run(small | without)
+    assert list(result["rejector"].values) == ["pixelwise"]
+    assert "hidden_field" not in result
+    plain = hr.run(
+        {key: value for key, value in small.items() if key != "context"}
+        | {"rejectors": [{"name": "pixelwise", "novelty": True}]}
+    )
+    np.testing.assert_array_equal(result["label_with_rejection"], plain["label_with_rejection"])
 
 
 def test_the_carried_model_is_the_one_that_train_makes(finished) -> None:
     result, _ = finished
     names = [row[0] for row in curve_table(result).rows]
-    assert names == ["pixelwise", "SegSALSA alone", "sequential", "svm", "paper", "carried model"]
+    assert names[-4:] == ["svm", "paper", "coordinates", "carried model"]
     model = hr.train(CONFIG)
     cube, labels = hr.synthetic_scene(rows=40, columns=40, n_bands=20, noise=0.6)
     _, test = hr.sample_per_class(labels, 10, seed=0)
     maps = hr.map_scene(cube, model, fraction=0).maps
     used = (test.values > 0) & np.isfinite(maps["confidence"].values)
     accuracy = (maps["label"].values == test.values)[used].mean()
-    carried = result["overall_accuracy"].sel(system="carried model")
+    carried = result["summary/overall_accuracy"].sel(system="carried model")
     assert float(carried[0]) == pytest.approx(accuracy, abs=0.005)  # solved in blocks
 
 

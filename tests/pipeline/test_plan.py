@@ -37,6 +37,36 @@ def test_a_change_remakes_the_context_and_what_holds_it_and_nothing_else() -> No
     assert changed.baselines is plan.baselines
 
 
+def test_one_rule_says_which_map_is_delivered() -> None:
+    for names, delivered in (
+        (["pixelwise", "sequential", "joint"], "sequential"),
+        (["sequential", "pixelwise"], "sequential"),
+        (["joint", "pixelwise"], "pixelwise"),
+        (["joint"], "joint"),
+    ):
+        assert make_plan(SMALL | {"rejectors": names}).delivered == delivered
+
+
+def test_goals_by_their_old_names_and_as_objects() -> None:
+    for change, kind in (
+        ({}, "fraction"),
+        ({"fraction": 0.2}, "fraction"),
+        ({"goal": hr.Goal(accuracy=0.9)}, "accuracy"),
+        ({"promise": {"max_error": 0.1}}, "max_error"),
+        ({"goal": {"max_error": 0.1}, "promise": {"confidence_level": 0.8}}, "max_error"),
+    ):
+        plan = make_plan(SMALL | change)
+        assert plan.goal.kind == kind
+        assert (plan.promise is not None) == (kind == "max_error")
+    assert plan.promise.confidence_level == 0.8
+    assert make_plan(SMALL | {"fraction": 0.2, "promise": {"max_error": 0.1}}).promise.max_error
+
+
+def test_every_run_has_the_coordinates_as_a_judge() -> None:
+    names = [list(make_plan(SMALL | {"baselines": given}).baselines) for given in ([], ["svm"])]
+    assert names == [["coordinates"], ["svm", "coordinates"]]
+
+
 def test_an_automatic_context_leaves_its_weight_to_the_training_pixels() -> None:
     for context in ("auto", {"prior": "auto"}):
         plan = make_plan(SMALL | {"context": context})
@@ -134,7 +164,13 @@ MISTAKES = [
     ({"baselines": "coordinates"}, "must be a list"),
     ({"n_seeds": 0}, "n_seeds must be .* at least 1"),
     ({"seed": True}, "seed must be a whole number"),
-    ({"fraction": 20}, "fraction must be .* at most 1"),
+    ({"fraction": 20}, r"fraction .*\[0, 1\] \(got 20\)"),
+    ({"goal": {"accuracy": 95}}, "Write 95 % as 0.95"),
+    ({"goal": {"accuracy": 0.95, "fraction": 0.1}}, "exactly one.*accuracy and fraction"),
+    ({"goal": {"accuracy": 0.95}, "fraction": 0.1}, "one goal"),
+    ({"goal": {"acuracy": 0.95}}, "Did you mean 'accuracy'"),
+    ({"goal": 0.95}, r"\[goal\].*accuracy = 0.95"),
+    ({"goal": {"max_error": 0.1}, "promise": {"max_error": 0.2}}, "different max_error"),
     ({"title": 3}, "title must be text"),
     ({"promise": 0.05}, r"\[promise\] must be a table"),
     ({"promise": {"max_error": 5}}, r"\[promise\] max_error"),

@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 import hsreject as hr
 from hsreject.errors import FileError, HsrejectWarning
 from hsreject.plot import BreakEvenCostDisplay
-from hsreject.report.run_report import run_report, write_run_explorer
+from hsreject.report.run_report import run_report
 from hsreject.schema import REJECTED, class_table, nodata_label
 from tests.report.browser import Browser, driver
 
@@ -45,6 +45,11 @@ def finished(tmp_path_factory):
     return hr.run(SMALL, out=folder), folder
 
 
+def table(result, name):
+    """Return a group of a result by itself."""
+    return result[name].to_dataset(inherit=False)
+
+
 def kept_stages(folder, pattern="*"):
     paths = (folder / "stages").rglob(pattern)
     return {path: path.stat().st_mtime_ns for path in paths if path.is_file()}
@@ -66,7 +71,7 @@ def test_the_dataset_holds_every_stage(finished) -> None:
     assert result["probability"].dims == ("category", "y", "x")
     assert result["label_with_rejection"].dims == ("rejector", "y", "x")
     assert list(result["rejector"].values) == ["pixelwise", "sequential", "joint"]
-    assert list(result["system"].values)[-1] == "coordinates"
+    assert list(result["summary/system"].values)[-1] == "coordinates"
     assert result.attrs["seed"] == 3
     assert "vector_tv" in result.attrs["configuration"]
     assert str(folder) not in str(result.attrs)
@@ -80,14 +85,14 @@ def test_novelty_in_a_run_is_that_of_the_parts() -> None:
     cube, labels = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
     training, _ = hr.sample_per_class(labels, 10, seed=3)
     features = hr.PCA(4).fit_transform(cube)
-    maps = result[["probability", "hidden_field"]]
+    maps = result.to_dataset()[["probability", "hidden_field"]]
     maps["class_p_value"] = hr.Novelty().fit(features, training).p_value(features)
     rejector = hr.SequentialRejector(novelty=True)
     wanted = rejector.reject(maps, fraction=0.2)
-    found = result.sel(rejector="sequential")
+    found = result.to_dataset().sel(rejector="sequential")
     np.testing.assert_allclose(found.confidence, wanted.confidence, atol=1e-5)
     np.testing.assert_array_equal(found.rejected, wanted.rejected)
-    plain = hr.run({**SMALL, "rejectors": ["sequential"]}).sel(rejector="sequential")
+    plain = hr.run({**SMALL, "rejectors": ["sequential"]}).to_dataset().sel(rejector="sequential")
     np.testing.assert_array_equal(found.label, plain.label)
     assert not found.rejected.equals(plain.rejected)
 
@@ -112,9 +117,10 @@ def test_the_summary_agrees_with_the_maps(finished) -> None:
     label = result["label"].sel(rejector="sequential").values
     used = (test > 0) & (label != nodata_label(label.dtype))
     accuracy = (label[used] == test[used]).mean()
-    row = result.sel(system="sequential").isel(seed=0)
+    row = table(result, "summary").sel(system="sequential").isel(seed=0)
     assert float(row["overall_accuracy"]) == pytest.approx(accuracy)
-    points = result.isel(operating_point=result["system_of_point"].values == "sequential")
+    points = table(result, "points")
+    points = points.isel(operating_point=points["system_of_point"].values == "sequential")
     assert float(row["largest_quality"]) == float(points["classification_quality"].max())
 
 
@@ -126,7 +132,11 @@ def test_written_maps_are_those_of_the_dataset(finished) -> None:
             np.testing.assert_array_equal(file.read(1), expected.values)
             assert file.crs.to_epsg() == 32633
             assert file.nodata == 255
-            assert file.transform == result.rio.transform()
+            assert file.transform == result.to_dataset().rio.transform()
+    with rasterio.open(folder / "maps" / "map.tif") as file:
+        np.testing.assert_array_equal(file.read(1), result["delivered/label_with_rejection"])
+        chosen = result["label_with_rejection"].sel(rejector="sequential")
+        np.testing.assert_array_equal(file.read(1), chosen)
     names = class_table(hr.open_labels(folder / "maps" / "reference.tif")).names
     assert names == ("cover 1", "cover 2", "cover 3")
 
@@ -135,13 +145,15 @@ def test_a_result_on_disk_is_whole_and_can_be_reported_again(
     finished, tmp_path, monkeypatch
 ) -> None:
     result, folder = finished
-    again = hr.open_dataset(folder / "result.nc").load()
-    assert set(again.data_vars) == set(result.data_vars)
-    for name in result.data_vars:
+    again = hr.open_tree(folder / "result.nc").load()
+    assert [node.path for node in again.subtree] == [node.path for node in result.subtree]
+    for one, other in zip(again.subtree, result.subtree, strict=True):
         xr.testing.assert_equal(
-            again[name].drop_vars("spatial_ref", errors="ignore"),
-            result[name].drop_vars("spatial_ref", errors="ignore"),
+            one.to_dataset(inherit=False).drop_vars("spatial_ref", errors="ignore"),
+            other.to_dataset(inherit=False).drop_vars("spatial_ref", errors="ignore"),
         )
+    alone = hr.open_dataset(folder / "result.nc")
+    np.testing.assert_array_equal(alone["label"], result["label"])
     isolated, plot = [], BreakEvenCostDisplay.plot
 
     def watched(display, ax):
@@ -158,8 +170,9 @@ def test_a_result_on_disk_is_whole_and_can_be_reported_again(
 def test_tables_and_pictures_are_there(finished) -> None:
     result, folder = finished
     points = pd.read_csv(folder / "operating_points.csv")
-    assert len(points) == result.sizes["operating_point"]
-    assert set(points["system_of_point"]) == set(result["system"].values)
+    assert len(points) == result["points"].sizes["operating_point"]
+    assert set(points["system_of_point"]) == set(result["summary/system"].values)
+    assert {"classes.csv", "areas.csv", "confusion.csv"} <= {path.name for path in folder.iterdir()}
     names = {path.name for path in (folder / "figures").iterdir()}
     wanted = {"false_color.png", "reference.png", "measures.png", "costs.png", "reliability.png"}
     assert wanted | {"relative_optimality.png", "rejected_joint.png"} <= names
@@ -171,7 +184,7 @@ def test_tables_and_pictures_are_there(finished) -> None:
 
 def test_rejected_pixels_of_a_picture_are_faded_and_hatched(finished) -> None:
     result, folder = finished
-    one = result.sel(rejector="sequential")
+    one = result.to_dataset().sel(rejector="sequential")
     dots = imread(folder / "figures" / "rejected_sequential.png")[..., :3]
     times = dots.shape[0] // one.sizes["y"]
     squares = dots.reshape(one.sizes["y"], times, one.sizes["x"], times, 3).swapaxes(1, 2)
@@ -220,10 +233,10 @@ def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> Non
         right[kept].mean(),
         right[used].mean(),
         (used & wrong & rejected).sum() / (used & wrong).sum(),
-        float(result["map_nonrejected_accuracy"].sel(system="coordinates")[0]),
+        float(result["judged/overall_accuracy"].sel(system="coordinates")[0]),
     ):
         assert f"{100 * share:.1f} %" in top
-    assert "label_with_rejection_sequential.tif" in top
+    assert "maps/map.tif" in top
     side = int(re.search(r"blocks of (\d+) x", top)[1])
     spans = re.findall(r"95 % interval: ([\d.]+) to ([\d.]+)", top)
     for span, chosen in zip(spans, (kept, used), strict=True):
@@ -233,10 +246,10 @@ def test_the_page_opens_with_the_numbers_of_the_delivered_files(finished) -> Non
     for name in ("sequential", "joint"):
         label, rejected, test = delivered(folder, name)
         kept = (test > 0) & (label != 255) & ~rejected
-        row = result.sel(system=name).isel(seed=0)
+        row = table(result, "judged").sel(system=name).isel(seed=0)
         accuracy = (label == test)[kept].mean()
-        assert float(row["map_nonrejected_accuracy"]) == pytest.approx(accuracy)
-        ends = (row[f"map_nonrejected_accuracy_{end}"] for end in ("lower", "upper"))
+        assert float(row["nonrejected_accuracy"]) == pytest.approx(accuracy)
+        ends = (row[f"nonrejected_accuracy_{end}"] for end in ("lower", "upper"))
         lower, upper = map(float, ends)
         assert lower <= accuracy <= upper
 
@@ -286,34 +299,20 @@ def test_the_explorer_holds_every_point_of_joint_rejection_without_another_solve
     payload = page.partition('id="payload">')[2].partition("</script>")[0]
     systems = json.loads(payload)["systems"]
     assert [system["name"] for system in systems] == ["sequential", "pixelwise", "joint"]
-    n_points = int((result["system_of_point"] == "joint").sum())
+    n_points = int((result["points/system_of_point"] == "joint").sum())
     assert systems[2]["labels"]["planes"] == systems[2]["points"] == n_points
     before = kept_stages(folder, "*.npz")
     hr.run(SMALL, out=folder)
     assert kept_stages(folder, "*.npz") == before
 
 
-def test_a_promise_is_in_the_headline_and_a_tick_in_the_explorer(finished, tmp_path) -> None:
-    result, _ = finished
-    thresholds = xr.DataArray([[0.5, 0.75, 0.5]], dims=("seed", "rejector"))
-    words = {"promise_statement": "Few are wrong.", "promise_rejector": "sequential"}
-    promised = result.assign(promise_threshold=thresholds).assign_attrs(words)
-    run_report(promised, tmp_path)
-    page = (tmp_path / "report.html").read_text("utf-8")
-    assert "Few are wrong." in page[: page.index("<section>")]
-    cube, _ = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
-    write_run_explorer(promised.drop_sel(rejector="joint"), tmp_path, cube, {})
-    page = (tmp_path / "explorer.html").read_text("utf-8")
-    payload = json.loads(page.partition('id="payload">')[2].partition("</script>")[0])
-    confidence = result["confidence"].sel(rejector="sequential")
-    share = float((confidence < 0.75).sum() / confidence.notnull().sum())
-    assert payload["systems"][0]["certified"] == pytest.approx(share)
-
-
 def test_seconds_of_a_stage_are_its_own(finished) -> None:
     result, _ = finished
-    own = dict(zip(result["stage"].values, result["stage_seconds"].values, strict=True))
-    total = {name: float(result["seconds"].sel(system=name)[0]) for name in result["system"].values}
+    seconds, summary = result["stages/seconds"], table(result, "summary")
+    own = dict(zip(seconds["stage"].values, seconds.values, strict=True))
+    total = {
+        str(name): float(summary["seconds"].sel(system=name)[0]) for name in summary.system.values
+    }
     before = own["classifier"] + own["context"]
     assert total["joint"] == pytest.approx(before + own["rejection-joint"])
     assert total["sequential"] == pytest.approx(before + own["rejection-sequential"])
@@ -371,7 +370,7 @@ def test_functions_are_told_apart_among_finished_stages(tmp_path) -> None:
         return {"scene": SMALL["scene"], "seed": 3, "classifier": model}
 
     def accuracy(function, out=None):
-        return float(hr.run(configured(function), out=out)["overall_accuracy"][0, 0])
+        return float(hr.run(configured(function), out=out)["summary/overall_accuracy"][0, 0])
 
     run_stages(configured(all_bands), tmp_path)
     assert accuracy(one_band, tmp_path) == accuracy(one_band) < accuracy(all_bands)
@@ -402,7 +401,7 @@ def test_changed_code_is_not_taken_for_what_it_was(tmp_path, monkeypatch) -> Non
         model = make_pipeline(FunctionTransformer(code.bands), LinearDiscriminantAnalysis())
         config = {"scene": SMALL["scene"], "classifier": model, "context": {"prior": code.Smooth()}}
         run_stages(config | {"rejectors": ["sequential"]}, tmp_path / "out")
-    assert not kept_stages(tmp_path / "out")
+    assert not {path for path in kept_stages(tmp_path / "out") if "coordinates" not in path.name}
 
 
 def test_nothing_is_kept_of_what_has_no_key(tmp_path) -> None:
@@ -410,7 +409,7 @@ def test_nothing_is_kept_of_what_has_no_key(tmp_path) -> None:
     function = FunctionTransformer(lambda values: values + 0 * (generator is None))
     model = make_pipeline(function, LinearDiscriminantAnalysis())
     run_stages({"scene": SMALL["scene"], "classifier": model}, tmp_path)
-    assert not kept_stages(tmp_path)
+    assert not {path for path in kept_stages(tmp_path) if "coordinates" not in path.name}
 
 
 def test_what_a_scene_holds_is_part_of_the_key(tmp_path) -> None:
@@ -438,7 +437,7 @@ def test_objects_stand_for_tables_and_give_the_same() -> None:
         }
     )
     xr.testing.assert_equal(named["label_with_rejection"], objects["label_with_rejection"])
-    xr.testing.assert_equal(named["aurc"], objects["aurc"])
+    xr.testing.assert_equal(named["summary/aurc"], objects["summary/aurc"])
 
 
 class CountedPCA(hr.PCA):
@@ -464,10 +463,11 @@ def test_features_are_made_once_for_fit_and_prediction(monkeypatch) -> None:
 def test_several_seeds_give_a_summary_each() -> None:
     plain = {key: SMALL[key] for key in ("scene", "features")} | {"classifier": "lda"}
     result = hr.run(plain | {"n_seeds": 3, "seed": 5})
-    assert list(result["seed"].values) == [5, 6, 7]
+    assert list(result["summary/seed"].values) == [5, 6, 7]
     single = hr.run(plain | {"seed": 6})
     xr.testing.assert_equal(
-        result["overall_accuracy"].sel(seed=6), single["overall_accuracy"].sel(seed=6)
+        result["summary/overall_accuracy"].sel(seed=6),
+        single["summary/overall_accuracy"].sel(seed=6),
     )
 
 
@@ -545,4 +545,4 @@ def test_a_baseline_that_cannot_be_computed_is_left_out_and_named() -> None:
     config = {**SMALL, "scene": few, "rejectors": ["pixelwise"], "baselines": ["paper", "svm"]}
     with pytest.warns(HsrejectWarning, match=r"'paper' is left out.*n_components"):
         result = hr.run(config)
-    assert list(result["system"].values) == ["pixelwise", "svm"]
+    assert list(result["summary/system"].values) == ["pixelwise", "svm", "coordinates"]

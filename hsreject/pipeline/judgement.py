@@ -1,0 +1,274 @@
+"""What the maps of a walk are worth, on the test pixels that have chosen nothing, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import xarray as xr
+from scipy.special import stdtrit
+
+from hsreject.measures.choosing import choose_point
+from hsreject.measures.summary import accuracy_at, aurc
+from hsreject.measures.uncertainty import square_blocks
+from hsreject.pipeline.plan import PLACE_ALONE
+from hsreject.pipeline.promising import promise_figures
+from hsreject.pipeline.walk import System, Walk, is_digitised
+from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR
+from hsreject.report import findings
+from hsreject.report.evaluation import Evaluation
+from hsreject.report.run_report import evaluate_map
+from hsreject.sampling.draws import MEANING
+from hsreject.sampling.polygons import ADVICE
+from hsreject.schema import (
+    AT_FRACTION,
+    LABEL_WITH_REJECTION,
+    NO_REFERENCE,
+    OPERATING_POINT,
+    POLYGON,
+    SYSTEM,
+    nodata_label,
+)
+
+QUOTED_FRACTIONS = (0.1, 0.2)
+"""Shares of the test pixels at which a table says how accurate the others are."""
+
+_ENDS = ("", "_lower", "_upper")  # of a name: a number and its interval
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A walk, and what its maps are worth.
+
+    Where there is no test pixel there is no evaluation, and the polygons that were left out speak.
+    """
+
+    walk: Walk
+    evaluation: Evaluation | None  # of the delivered map
+    tables: Mapping[str, xr.Dataset]  # summary and judged (system,), promise, tuning
+
+    @classmethod
+    def of(cls, walk: Walk) -> Judgement:
+        """Evaluate every map of a walk once."""
+        tables = {}
+        if walk.tuned is not None:
+            settings = str(walk.tuned.data["settings"].values[0])
+            tables["tuning"] = xr.Dataset({"settings_of_seed": settings})
+        if walk.left_out is not None:
+            return cls(walk, None, tables)
+        name, test = walk.plan.delivered, walk.split["test"]
+        calibration = walk.split.get("calibration")
+        evaluations = {
+            other: evaluate_map(system.delivery.maps, walk.split, ranked=system.has_threshold)
+            for other, system in walk.systems.items()
+        }
+        rows = [
+            _judged_row(system.delivery.rejected_share, evaluations[other])
+            | _gain(walk.systems[name], system, evaluations[name])
+            | {"goal_reached": system.delivery.reached}
+            for other, system in walk.systems.items()
+        ]
+        tables["judged"] = _by_system(list(walk.systems), map(xr.Dataset, rows))
+        tables["summary"] = _by_system(
+            list(walk.systems), (_curve_row(system) for system in walk.systems.values())
+        )
+        delivery = walk.systems[name].delivery
+        if delivery.certificate is not None and calibration is not None:
+            delivered = delivery.maps[LABEL_WITH_REJECTION]
+            tables["promise"] = promise_figures(delivery.certificate, delivered, test, calibration)
+        return cls(walk, evaluations[name], tables)
+
+    @cached_property
+    def delivered(self) -> System:
+        """The system whose map is delivered."""
+        return self.walk.systems[self.walk.plan.delivered]
+
+    @property
+    def statement(self) -> str:
+        """What the delivered map is worth, in a few sentences."""
+        if self.evaluation is not None:
+            return findings.statement(self.evaluation)
+        kept = findings.percent(1 - self.delivered.delivery.rejected_share)
+        return f"{self.walk.left_out} The map keeps {kept} of the scene."
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must not miss."""
+        advice = str(self.walk.split["train"].attrs.get(ADVICE, ""))
+        return tuple(filter(None, (self._judge(), self._out_of_reach(), advice)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the numbers came about: the split, the goal, and which half said what."""
+        meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
+        return tuple(filter(None, (self._about_goal(), meaning, self._no_promise())))
+
+    def _judge(self) -> str:
+        """Say so where a map that knows the place alone does as well."""
+        if self.evaluation is None or PLACE_ALONE not in self.walk.systems:
+            return ""
+        row = self.tables["judged"].sel({SYSTEM: PLACE_ALONE})
+        gain, lower, upper = (float(row[f"gain{end}"]) for end in _ENDS)
+        if (gain if np.isnan(lower) else lower) > 0:
+            return ""
+        theirs = findings.percent(float(row["overall_accuracy"]))
+        ours = findings.percent(self.evaluation.points[0].point.nonrejected_accuracy)
+        words = (
+            f"A map of coordinates alone does as well: {theirs} of the same test pixels are right "
+            f"with nothing rejected, against {ours} here. "
+        )
+        if gain > 0:
+            words = (
+                "It is not shown that this map knows more than where a pixel lies: a map of "
+                f"coordinates alone has {theirs} of the same test pixels right, against {ours} "
+                f"here (difference {100 * gain:.1f}, 95 % interval {100 * lower:.1f} to "
+                f"{100 * upper:.1f}). "
+            )
+        if str(self.walk.split["train"].attrs.get("sampling", "")).startswith(_APART):
+            return words + "Labels in more places would tell."
+        return words + (
+            "These test pixels lie beside the training pixels, so their accuracy says little of "
+            'other places. The way out: [sampling] name = "polygons" or "blocks" keeps them apart, '
+            "or a random sample of the map is labelled (hsreject sample)."
+        )
+
+    def _about_goal(self) -> str:
+        """Say what was asked for, and which pixels have chosen what."""
+        goal, chosen = self.walk.plan.goal, self.delivered.delivery.chosen
+        if chosen is None:
+            share = findings.percent(goal.value if goal.kind == FRACTION else 0.1)
+            return f"The goal: {share} of the scene is rejected. No test pixel has chosen anything."
+        if self.evaluation is None:
+            where = "polygons that were left out whole, and no other ones are left to judge it"
+        else:
+            polygons = POLYGON in self.walk.split["test"].coords
+            half = "half of the test polygons" if polygons else "a random half of the test pixels"
+            where = (
+                f"{half} ({chosen.n:,} pixels, of which it keeps "
+                f"{findings.percent(1 - chosen.rejected_fraction)}, and "
+                f"{findings.percent(chosen.nonrejected_accuracy)} of these are right)"
+            )
+            where += (
+                f"; every other number is of the other half ({self.evaluation.shown.point.n:,})"
+            )
+        wish = _WISHES[goal.kind].format(findings.percent(goal.value, 0), goal.value)
+        return f"The goal: {wish}. How much is rejected was chosen on {where}."
+
+    def _out_of_reach(self) -> str:
+        """Say so where the goal is out of reach: the most that there is, and what it costs."""
+        delivery, goal = self.delivered.delivery, self.walk.plan.goal
+        if delivery.reached:
+            return ""
+        if delivery.chosen is None:
+            return "The goal needs an accuracy, which cannot be estimated from these labels."
+        most = (
+            f"{findings.percent(delivery.chosen.nonrejected_accuracy)} on the pixels that chose, "
+            f"keeping {findings.percent(1 - delivery.chosen.rejected_fraction)} of them and "
+            f"{findings.percent(1 - delivery.rejected_share)} of the scene"
+        )
+        if goal.kind == MAX_ERROR:
+            asked = "" if delivery.certificate is None else f"{delivery.certificate.statement} "
+            return f"{asked}Nothing is promised of this map; it reaches {most}."
+        return (
+            f"An accuracy of {findings.percent(goal.value, 0)} is out of reach: the most is {most}."
+        )
+
+    def _no_promise(self) -> str:
+        """Return the commands that get a promise where test pixels cannot give one."""
+        test = self.walk.split["test"]
+        if self.evaluation is not None and not is_digitised(test):
+            return ""
+        name = self.walk.plan.delivered
+        label, train = f"maps/label_{name}.tif", "maps/train.tif"
+        return (
+            "Pixels of polygons are not a random sample of the map, so nothing is promised. What "
+            f"gets a promise: hsreject sample {label} --n 400 --exclude {train} --out sample.gpkg, "
+            f"then, with the points labelled, hsreject certify --labels {label} --confidence "
+            f"maps/confidence_{name}.tif --sample sample.gpkg --exclude {train} --out promise"
+        )
+
+
+_APART = ("polygons", "blocks")  # samplings that keep training and test pixels apart
+_WISHES = {
+    ACCURACY: "{} of the kept are right",
+    MAX_ERROR: "at most {} of the kept are wrong",
+    "rejection_cost": "what is cheapest when a rejection costs {1:g} of an error",
+    FRACTION: "{} of the scene is rejected",
+}
+
+
+def _judged_row(rejected_share: float, evaluation: Evaluation) -> dict[str, float]:
+    """Return what is measured on a map as delivered, with 95 % intervals."""
+    nothing, delivered = evaluation.points[0], evaluation.shown
+    row = {
+        "rejected_share_of_scene": rejected_share,
+        "rejected_fraction": delivered.point.rejected_fraction,
+        "errors_caught": findings.errors_caught(delivered.point),
+    }
+    for name, named in (("overall", nothing), ("nonrejected", delivered)):
+        ends = (named.point.nonrejected_accuracy, *evaluation.interval(named))
+        row |= {f"{name}_accuracy{e}": v for e, v in zip(_ENDS, ends, strict=True)}
+    return row
+
+
+def _gain(one: System, other: System, evaluation: Evaluation) -> dict[str, float]:
+    r"""Return how much more accurate one map is on the same pixels, nothing rejected.
+
+    Blocks or polygons b of :math:`m_b` pixels, in which the one map is right :math:`d_b` times more
+    often, give :math:`D = \sum_b d_b / n` with the variance of a cluster sample,
+    :math:`\frac{B}{B - 1} \sum_b (d_b - D m_b)^2 / n^2`, and Student's t with B - 1 degrees.
+    """
+    first, second = (system.delivery.maps["label"].values for system in (one, other))
+    reference = evaluation.maps["reference"].values
+    known = first != nodata_label(first.dtype)
+    known &= second != nodata_label(second.dtype)
+    rows, columns = np.nonzero((reference != NO_REFERENCE) & known)
+    truth = reference[rows, columns]
+    gain = (first[rows, columns] == truth) * 1.0 - (second[rows, columns] == truth)
+    if evaluation.block_size is None:
+        block = evaluation.maps["group"].values[rows, columns]
+    else:
+        block = square_blocks(rows, columns, evaluation.block_size)
+    place = np.unique(block, return_inverse=True)[1]
+    n, n_blocks = gain.size, int(place.max()) + 1
+    mean, half = gain.mean(), np.nan
+    if n_blocks > 1:
+        residual = np.bincount(place, weights=gain) - mean * np.bincount(place)
+        error = np.sqrt(n_blocks / (n_blocks - 1) * (residual**2).sum()) / n
+        half = stdtrit(n_blocks - 1, 0.975) * error
+    return {"gain": mean, "gain_lower": mean - half, "gain_upper": mean + half}
+
+
+def _curve_row(system: System) -> xr.Dataset:
+    """Return the quoted figures of a curve, which one point alone does not have."""
+    curve = system.points
+    row = xr.Dataset(
+        {
+            "overall_accuracy": float(curve["overall_accuracy"][0]),  # with nothing rejected
+            "accuracy_at": (AT_FRACTION, np.full(len(QUOTED_FRACTIONS), np.nan)),
+            "largest_quality": np.nan,
+            "fraction_of_largest_quality": np.nan,
+            "aurc": np.nan,
+            "calibration_error": system.calibration_error,
+            "seconds": system.seconds,
+        },
+        coords={AT_FRACTION: list(QUOTED_FRACTIONS)},
+    )
+    if curve.sizes[OPERATING_POINT] == 1:
+        return row
+    best = choose_point(curve)
+    fractions = curve["rejected_fraction"].values
+    whole = fractions.min() == 0 and fractions.max() == 1
+    return row.assign(
+        accuracy_at=(AT_FRACTION, accuracy_at(curve, QUOTED_FRACTIONS).values),
+        largest_quality=best.classification_quality,
+        fraction_of_largest_quality=best.rejected_fraction,
+        aurc=aurc(curve) if whole else np.nan,
+    )
+
+
+def _by_system(names: list[str], rows: Iterable[xr.Dataset]) -> xr.Dataset:
+    table: xr.Dataset = xr.concat(list(rows), dim=xr.Variable(SYSTEM, names))
+    return table
