@@ -34,7 +34,8 @@ class Resampling:
     """How a bootstrap draws its resamples.
 
     Neighbouring pixels are not independent: their errors come in clumps. Resampling single pixels
-    then gives bands that are too narrow. With `coordinates` whole square blocks are drawn instead.
+    then gives bands that are too narrow. With `coordinates` whole square blocks are drawn instead,
+    with `groups` whole groups, such as the polygons that the samples come from.
 
     Parameters
     ----------
@@ -51,6 +52,8 @@ class Resampling:
     block_size : float, optional
         Side of the blocks in the unit of `coordinates`; needed with them. Take at least the
         distance at which errors stop being alike.
+    groups : array of int, optional
+        The group of each sample, instead of coordinates, for example its polygon.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Resampling:
     seed: int = 0
     coordinates: tuple[ArrayLike, ArrayLike] | None = None
     block_size: float | None = None
+    groups: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         check_count("n_resamples", self.n_resamples, least=1)
@@ -78,9 +82,20 @@ class Resampling:
             )
         if self.block_size is not None:
             check_number("block_size", self.block_size, above=0)
+        if self.groups is not None and self.coordinates is not None:
+            raise InputError("Resampling takes groups or coordinates, not both.")
 
     def blocks(self, n: int) -> NDArray[np.intp] | None:
-        """Return the block of each of `n` samples, numbered from 0; None without coordinates."""
+        """Return the block or group of each of `n` samples, numbered from 0; None without any."""
+        if self.groups is not None:
+            group = np.unique(np.asarray(self.groups).ravel(), return_inverse=True)[1]
+            if group.size != n:
+                raise InputError(
+                    f"groups must hold one group for each of the {n} samples (got {group.size})."
+                )
+            if group.max(initial=0) == 0:
+                raise InputError("All samples are in one group, which leaves nothing to resample.")
+            return np.asarray(group, dtype=np.intp)
         if self.coordinates is None or self.block_size is None:
             return None
         axes = [np.asarray(axis, dtype=np.float64).ravel() for axis in self.coordinates]

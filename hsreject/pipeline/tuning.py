@@ -1,7 +1,8 @@
 """Choosing parameters by cross-validation on the training pixels, without a look at the others.
 
 The model maps the whole scene without one fold of the training pixels after the other, the context
-of every candidate settles each map, and the pixels of the fold are scored.
+of every candidate settles each map, and the pixels of the fold are scored. Polygons are left out
+whole, and count alike.
 """
 
 from __future__ import annotations
@@ -14,12 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from hsreject.classify.pool import TEMPERATURES
-from hsreject.classify.temperature import at_temperature, best_of_temperatures, floored_log
+from hsreject.classify.temperature import (
+    at_temperature,
+    best_temperature,
+    brier_scores,
+    floored_log,
+)
 from hsreject.errors import ConfigError
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count, check_keys, in_section
+from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers
 from hsreject.schema import CANDIDATE, CATEGORY
 
 if TYPE_CHECKING:
@@ -32,7 +39,8 @@ TUNED_SECTIONS = ("features", "classifier", "context")
 _SEPARATOR = "; "
 _NEAR_ENOUGH = 1e-2  # relative gap; at 1e-3 the same weights were chosen, at twice the time
 
-Pixels = tuple[NDArray[np.floating[Any]], NDArray[np.intp]]  # field (pixel, category), true numbers
+# Field (pixel, category), numbers of the true classes, weights
+Pixels = tuple[NDArray[np.floating[Any]], NDArray[np.intp], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -89,8 +97,10 @@ def tune(
 ) -> xr.Dataset:
     """Return every candidate of the plan's tuning with its scores, best first.
 
-    The mean `brier_score` of the training pixels left out decides, at the `temperature` that suits
-    the candidate best; of equal ones the first in the grid is taken. `accuracy` is for the reader.
+    The `accuracy` of the training pixels left out decides; of equals the smaller `brier_score`,
+    each fold at the temperature that suits the others best; then the first in the grid. The Brier
+    score alone would never take a context that helps: its field is nearly 0 or 1 everywhere, which
+    no temperature mends. `temperature` is that of all folds together.
     Where only the context is chosen, the plan's own model, `fitted`, need not be fitted again.
     """
     tuning = plan.tuning
@@ -98,6 +108,7 @@ def tune(
     of_features, of_classifier, of_context = map(tuning.settings, TUNED_SECTIONS)
     models = [(*first, *second) for first, second in product(of_features, of_classifier)]
     tried: list[tuple[str, float, float, float]] = []
+    weight = _weights(train)
     done, total = 0, len(models) * len(of_context) * tuning.n_folds
     progress("tuning", done, total)
     for settings in models:
@@ -107,13 +118,13 @@ def tune(
         pixels: list[list[Pixels]] = [[] for _ in contexts]
         for probability, left_out in model.held_out_proba(cube, train, n_folds=tuning.n_folds):
             for context, found in zip(contexts, pixels, strict=True):
-                found.append(_scored(settled(context, probability), train, left_out))
+                found.append(_scored(settled(context, probability), train, left_out, weight))
                 done += 1
                 progress("tuning", done, total)
         for further, found in zip(of_context, pixels, strict=True):
             tried.append((_SEPARATOR.join((*settings, *further)), *_scores(found)))
-    tried.sort(key=lambda candidate: candidate[1])
-    names = ("settings", "brier_score", "temperature", "accuracy")
+    tried.sort(key=lambda candidate: (-candidate[1], candidate[2]))
+    names = ("settings", "accuracy", "brier_score", "temperature")
     columns = zip(names, zip(*tried, strict=True), strict=True)
     return xr.Dataset({name: (CANDIDATE, list(values)) for name, values in columns})
 
@@ -152,21 +163,42 @@ def _guided(context: SegSALSA | None, cube: xr.DataArray) -> SegSALSA | None:
     return replace(known, tol=max(context.tol, _NEAR_ENOUGH))
 
 
-def _scored(field: xr.DataArray, train: xr.DataArray, left_out: NDArray[np.bool_]) -> Pixels:
-    """Return the field of the pixels left out whose class the model knows, and these classes."""
+def _weights(train: xr.DataArray) -> NDArray[np.float64]:
+    """Return what each training pixel (y, x) counts: polygons count alike, whatever their size."""
+    if not clump_size(train) >= CLUMPED:
+        return np.ones(train.shape)
+    numbers = polygon_numbers(train)
+    share: NDArray[np.float64] = 1 / np.bincount(numbers.ravel())[numbers]
+    return share
+
+
+def _scored(
+    field: xr.DataArray,
+    train: xr.DataArray,
+    left_out: NDArray[np.bool_],
+    weight: NDArray[np.float64],
+) -> Pixels:
+    """Return the field of the pixels left out whose class the model knows, their class, weight."""
     values, categories = train.values, field[CATEGORY].values
     scored = left_out & np.isin(values, categories) & np.isfinite(field.values[0])
-    return field.values[:, scored].T, np.searchsorted(categories, values[scored])
+    numbers = np.searchsorted(categories, values[scored])
+    return field.values[:, scored].T, numbers, weight[scored]
 
 
 def _scores(folds: Sequence[Pixels]) -> tuple[float, float, float]:
-    """Return Brier score, temperature and accuracy over the pixels left out of all folds."""
+    """Return accuracy, Brier score and temperature over the pixels left out of all folds."""
     if not folds:  # a single pixel per class: nothing can be left out, and all candidates are equal
-        return np.nan, 1.0, np.nan
-    field = np.concatenate([of_fold for of_fold, _ in folds])
-    numbers = np.concatenate([of_fold for _, of_fold in folds])
-    temperature, brier = best_of_temperatures(floored_log(field), numbers, TEMPERATURES)
-    return float(brier.mean()), temperature, float((field.argmax(axis=1) == numbers).mean())
+        return np.nan, np.nan, 1.0
+    field, numbers, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
+    fold = np.repeat(np.arange(len(folds)), [len(of_fold) for _, of_fold, _ in folds])
+    scores, brier = floored_log(field), np.empty(len(fold))
+    for number in np.unique(fold):
+        inside, others = fold == number, fold != number
+        warmth = best_temperature(scores[others], numbers[others], weight[others])
+        brier[inside] = brier_scores(softmax(scores[inside] / warmth, axis=1), numbers[inside])
+    right = field.argmax(axis=1) == numbers
+    accuracy, score = (float(np.average(values, weights=weight)) for values in (right, brier))
+    return accuracy, score, best_temperature(scores, numbers, weight)
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
