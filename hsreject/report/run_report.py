@@ -64,27 +64,32 @@ def run_report(dataset: xr.Dataset, folder: Path, *, with_explorer: bool = True)
 
     The result of :func:`hsreject.run` is all it needs, so a ``result.nc`` can be reported again.
     """
-    drawn = Pictures(folder / "figures")
     alike = shown_rejectors(dataset)
     main, *others = alike
     evaluation = _evaluation(dataset, main)
+    drawn = Pictures(folder / "figures", evaluation.grid)
     curves = {name: _curve(dataset, name) for name in alike}
     isolated = [name for name in alike if not _has_threshold(dataset, name)]
     sections = [
-        Section(
-            findings.HOW_GOOD,
-            "Measured on the test pixels, which nothing has learned from.",
-            tables=(map_table(dataset, alike), *findings.class_tables(evaluation)),
-        ),
-        *promise_sections(dataset, drawn),
         findings.where(
             evaluation,
             drawn,
             name=main,
             text=_coinciding(alike, idle=bool(dataset["context_is_idle"][0])),
-            others=[*_other_maps(dataset, drawn, others)],
+            others=[_scene(dataset, drawn)],
         ),
+        findings.per_class(evaluation),
         findings.how_much(evaluation, curves, drawn, isolated=isolated),
+    ]
+    details = [
+        Section(
+            findings.HOW_GOOD,
+            "Measured on the test pixels, which nothing has learned from.",
+            tables=(map_table(dataset, alike),),
+        ),
+        *promise_sections(dataset, drawn),
+        Section("Other rejectors", pictures=tuple(_other_maps(dataset, drawn, others))),
+        findings.measures_section(evaluation, curves, drawn, isolated=isolated),
         _probabilities(dataset, drawn),
         *_choosing_sections(dataset),
         Section(
@@ -100,6 +105,7 @@ def run_report(dataset: xr.Dataset, folder: Path, *, with_explorer: bool = True)
         title=str(dataset.attrs["title"]),
         headline=_headline(dataset, evaluation, main, with_explorer=with_explorer),
         sections=sections,
+        details=details,
     )
 
 
@@ -244,15 +250,14 @@ def _coinciding(alike: Mapping[str, list[str]], *, idle: bool) -> str:
     return f"The same maps come from {', '.join(same)}{why}: they are shown once."
 
 
-def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> Iterator[Picture]:
-    """Draw the scene, and the maps of the rejectors that the page does not open with."""
+def _scene(dataset: xr.Dataset, drawn: Pictures) -> Picture:
     picture = FalseColorDisplay.from_cube(dataset["false_color"], bands=(0, 1, 2)).picture
-    yield drawn.map(
-        "false_color",
-        picture.values,
-        "The scene",
-        "Near infrared, red and green, where it knows its wavelengths.",
-    )
+    caption = "Near infrared, red and green, where it knows its wavelengths."
+    return drawn.map("false_color", picture.values, "The scene", caption)
+
+
+def _other_maps(dataset: xr.Dataset, drawn: Pictures, names: Iterable[str]) -> Iterator[Picture]:
+    """Draw the maps of the rejectors that the page does not open with."""
     for name in names:
         maps = dataset.sel({REJECTOR: name})
         painted = ClassMapDisplay.from_labels(maps["label"]).paint()
