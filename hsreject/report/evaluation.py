@@ -330,8 +330,8 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
 
 
 def as_dataset(maps: Mapping[str, xr.DataArray]) -> xr.Dataset:
-    """Return maps that were checked to lie on one grid, all with the coordinates of the first."""
-    grid = next(iter(maps.values()))
+    """Return maps that were checked to lie on one grid, with the coordinates of the best placed."""
+    grid = max(maps.values(), key=lambda array: (array.rio.crs is not None, len(array.coords)))
     return xr.Dataset(
         {name: (grid.dims, array.values, array.attrs) for name, array in maps.items()},
         coords=grid.coords,

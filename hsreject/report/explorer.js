@@ -5,11 +5,14 @@ const $ = (id) => document.getElementById(id);
 const page = JSON.parse($("payload").textContent);
 const { width: W, height: H, systems } = page;
 const form = $("controls"), fingers = new Map();
+const BOX = { width: 420, left: 44, right: 412, top: 10, bottom: 196, floor: 0.9 }; // of the curve
 let state = {}, opened = {}, asked = 0, linkTimer = 0, travelled = 0;
 
 const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) + " %" : "–");
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const within = (low, value, high) => Math.max(low, Math.min(high, value));
+const hectares = (area) => (page.areas ? `${+area.toPrecision(3) < 1000 ? +area.toPrecision(3) : (+area.toPrecision(3)).toLocaleString("en")} ha` : "");
+const span = ([low, high]) => (Number.isFinite(low) ? `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}` : "");
 
 // Writes into the nodes of these names, as text: a class name cannot bring markup.
 function fill(node, texts) {
@@ -62,11 +65,14 @@ const pointOf = (s) => (state.by === "cost" ? cheapest(s, state.cost) : nearest(
 const lastKept = (s, i) => (s.thresholds ? Math.floor((s.ranks[0][i] * (s.points - 1)) / s.cells)
   : Math.max(0, s.ranks.reduce((count, plane) => count + plane[i], 0) - 1));
 
-function wilson(right, n) {
-  const z = 1.959963984540054, share = right / n, middle = share + (z * z) / (2 * n), whole = 1 + (z * z) / n;
-  const half = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n));
-  return [(middle - half) / whole, (middle + half) / whole];
+// The 95 % interval of a share, from the counts and the formula of hsreject.measures.uncertainty.Clumps:
+// `squares` sums the squared numbers of samples in each block, whose errors are correlated.
+function interval(s, k, right, n, squares) {
+  const worth = n / (1 + s.correlation[planeOf(s, k)] * (squares / n - 1)), unsure = (s.critical ?? NaN) ** 2 / worth, share = right / n;
+  const middle = share + unsure / 2, half = Math.sqrt(unsure * (share * (1 - share) + unsure / 4));
+  return [(middle - half) / (1 + unsure), (middle + half) / (1 + unsure)];
 }
+const intervalAt = (s, k) => interval(s, k, s.an[k], s.an[k] + s.mn[k], s.squares[k]);
 
 // ---- The map
 const LAYERS = { // what a pixel shows: 0 is nothing, others are places in page.colors
@@ -98,17 +104,18 @@ function paint(view) {
   const plain = colorsOf(state.layer, 0), faded = colorsOf(state.layer, 0.76), { keys } = view;
   const [image, hatched] = (view.sheets ??= [new ImageData(W, H), new ImageData(W, H)]);
   const [imageWords, hatchedWords] = [image, hatched].map(({ data }) => new Uint32Array(data.buffer));
-  const all = new Uint32Array(256), kept = new Uint32Array(256);
+  const all = new Uint32Array(256), kept = new Uint32Array(256), area = new Float64Array(256);
   for (let i = 0; i < labels.length; i++) {
     const isKept = ranks[i] >= cut, key = keys[i];
     all[labels[i]]++;
-    if (isKept) kept[labels[i]]++;
+    if (isKept) { kept[labels[i]]++; area[labels[i]] += page.areas ? page.areas[Math.floor(i / W)] : 0; }
     imageWords[i] = isKept || !rejects ? plain[key] : faded[key];
     hatchedWords[i] = isKept || !rejects || !key ? 0 : 0xff000000;
   }
   view.image.putImageData(image, 0, 0);
   view.hatched.putImageData(hatched, 0, 0);
-  Object.assign(view, { all, kept });
+  area[0] = 0; // without data
+  Object.assign(view, { all, kept, area });
 }
 
 function hatching(ratio) {
@@ -145,25 +152,69 @@ function draw({ canvas, image, hatched }) {
 }
 
 // ---- Numbers
-function showNumbers({ system: s, k }, place) {
-  const [low, high] = wilson(s.an[k], s.an[k] + s.mn[k]), errors = s.mn[k] + s.mr[k];
+function showNumbers({ system: s, k, area }, place) {
+  const [low, high] = intervalAt(s, k), errors = s.mn[k] + s.mr[k];
   fill($(`numbers${place}`), { kept: 1 - s.gone[k] / s.pixels, accuracy: accuracy(s, k), low, high, refused: refused(s, k),
-    before: (s.an[k] + s.ar[k]) / s.n, caught: s.mr[k] / errors, errors: errors.toLocaleString("en"), threshold: String(thresholdOf(s, k)) });
-  const { left, right, top, bottom, floor } = page.box, x = left + refused(s, k) * (right - left);
-  const y = (share) => bottom - ((share - floor) / (1 - floor)) * (bottom - top);
+    before: (s.an[k] + s.ar[k]) / s.n, caught: s.mr[k] / errors, errors: errors.toLocaleString("en"), threshold: String(thresholdOf(s, k)),
+    hectares: hectares(area.reduce((sum, one) => sum + one)) });
   $(`now${place}`).innerHTML = s.an[k] + s.mn[k] === 0 ? "" : // nothing but numbers
-    `<line x1="${x}" x2="${x}" y1="${y(low)}" y2="${y(high)}"/><circle cx="${x}" cy="${y(accuracy(s, k))}" r="6.5"/>`;
+    `<line x1="${xOf(s, k)}" x2="${xOf(s, k)}" y1="${yOf(low)}" y2="${yOf(high)}"/><circle cx="${xOf(s, k)}" cy="${yOf(accuracy(s, k))}" r="6.5"/>`;
 }
 
-function showClasses({ system: s, k, all, kept }, place) {
+const xOf = (s, k) => BOX.left + refused(s, k) * (BOX.right - BOX.left);
+const yOf = (share) => BOX.bottom - within(0, (share - BOX.floor) / (1 - BOX.floor), 1) * (BOX.bottom - BOX.top);
+
+// The curves of all systems with their intervals, and lines across down to the lowest accuracy of which
+// a tenth is kept.
+function drawCurves() {
+  const points = systems.map((s) => {
+    const rejected = s.ar.map((count, k) => count + s.mr[k]), places = Array.from({ length: 241 }, (_, i) => (i / 240) * s.n);
+    const drawn = s.thresholds ? [...new Set(places.map((place) => nearest(rejected, place)))] : [...s.gone.keys()];
+    return drawn.filter((k) => s.an[k] + s.mn[k] > 0);
+  });
+  const lowest = Math.min(1, ...systems.flatMap((s, i) => points[i].filter((k) => refused(s, k) < 0.9).map((k) => accuracy(s, k))));
+  BOX.floor = Math.min(Math.floor(10 * lowest) / 10, 0.9);
+  const step = [0.02, 0.05, 0.1, 0.2].find((one) => (1 - BOX.floor) / one < 6);
+  let lines = "";
+  for (let share = 1; share > BOX.floor - step / 2; share -= step) lines += `<line class="grid" x1="${BOX.left}" x2="${BOX.right}"
+    y1="${yOf(share)}" y2="${yOf(share)}"/><text class="end" x="${BOX.left - 7}" y="${yOf(share) + 4}">${(100 * share).toFixed(0)} %</text>`;
+  const path = (s, ks, height) => ks.map((k) => `${xOf(s, k).toFixed(1)} ${yOf(height(k)).toFixed(1)}`);
+  $("curves").innerHTML = lines + systems.map((s, i) => {
+    const line = path(s, points[i], (k) => accuracy(s, k)), [lower, upper] = [0, 1].map((end) => path(s, points[i], (k) => intervalAt(s, k)[end]));
+    const dots = s.thresholds ? "" : points[i].map((k) => `<circle cx="${xOf(s, k)}" cy="${yOf(accuracy(s, k))}" r="3"/>`).join("");
+    const band = s.critical ? `<path class="band" d="M${[...upper, ...lower.reverse()].join("L")}Z"/>` : "";
+    return `<g data-system="${i}">${band}<path d="M${line.join("L")}"/>${dots}</g>`;
+  }).join("");
+}
+
+// User's accuracy is the share of a label that is right, producer's that of a class that has its label.
+function showClasses({ system: s, k, all, kept, area }, place) {
   const labels = s.sampleLabels[planeOf(s, k)], ranks = s.sampleRanks[planeOf(s, k)], cut = s.thresholds ? k : 1;
-  const sure = new Uint32Array(256), right = new Uint32Array(256);
-  labels.forEach((label, i) => { if (ranks[i] >= cut) { sure[label]++; right[label] += label === s.truth[i]; } });
+  const count = () => ({ n: new Uint32Array(256), squares: new Float64Array(256), inBlock: new Uint32Array((page.classes.length + 1) * s.blocks) });
+  const user = count(), producer = count(), right = new Uint32Array(256);
+  labels.forEach((label, i) => {
+    if (ranks[i] < cut) return;
+    for (const [of, code] of [[user, label], [producer, s.truth[i]]]) {
+      of.n[code]++;
+      of.squares[code] += 2 * of.inBlock[code * s.blocks + s.sampleBlocks[i]]++ + 1;
+    }
+    right[label] += label === s.truth[i];
+  });
   for (const row of $("classes").tBodies[0].rows) {
     const code = +row.dataset.code, share = kept[code] / all[code];
-    fill(row, { [`all${place}`]: all[code] / s.pixels, [`kept${place}`]: share, [`right${place}`]: right[code] / sure[code] });
+    const shares = (of, name) => ({ [name + place]: right[code] / of.n[code], [`${name}Span${place}`]: of.n[code] ? span(interval(s, k, right[code], of.n[code], of.squares[code])) : "" });
+    fill(row, { [`all${place}`]: all[code] / s.pixels, [`kept${place}`]: share, [`area${place}`]: hectares(area[code]), ...shares(user, "user"), ...shares(producer, "producer") });
     row.style.setProperty("--kept", share || 0);
   }
+}
+
+// A bar of 1, 2, 5, 10, ... metres, not longer than this many dots, and where north is.
+function showScale(canvas, longest = 120) {
+  const [metres, north] = page.ground, dot = metres / scaleOf(canvas), power = 10 ** Math.floor(Math.log10(longest * dot));
+  const length = power * [5, 2, 1].find((step) => step * power <= longest * dot);
+  fill($("scale"), { length: length < 1000 ? `${length} m` : `${length / 1000} km` });
+  $("scale").style.setProperty("--length", `${length / dot}px`);
+  $("scale").style.setProperty("--north", `${north}deg`);
 }
 
 function showPixel() {
@@ -177,7 +228,7 @@ function showPixel() {
     const plane = planeOf(s, k), label = s.labels[plane][i], last = lastKept(s, i), about = s.cells < s.points - 1 ? "about " : "";
     const sure = s.thresholds ? `confidence ${about}${+s.thresholds[last].toPrecision(4)}, ` : "";
     fill($("pixel"), { [`label${n}`]: label ? `${named(label)}, ${s.ranks[plane][i] < cutOf(s, k) ? "rejected" : "kept"}` : "no data",
-      [`sure${n}`]: label ? `${sure}kept until ${percent(s.gone[last] / s.pixels)} of the map is rejected` : "" });
+      [`sure${n}`]: label ? `${sure}kept until ${percent(s.gone[last] / s.pixels)} of the scene is rejected` : "" });
   });
   if (page.spectra) $("spectrum").setAttribute("d", spectrumPath(i));
 }
@@ -210,6 +261,7 @@ function update() {
   fill(document, { share: s.gone[k] / s.pixels, below, right: accuracy(s, k), cost: state.cost.toFixed(2),
     best: s.gone[best] / s.pixels, least: costAt(s, best), here: costAt(s, k) });
   showPixel();
+  if (page.ground) showScale(views[0].canvas);
   const told = Object.entries(state).filter(([name, value]) => value !== opened[name])
     .map(([name, value]) => [name, typeof value === "number" ? +value.toFixed(5) : value]);
   clearTimeout(linkTimer);
@@ -264,7 +316,7 @@ for (const { canvas } of views) {
 }
 // A press on the curve takes the nearest point of the first system.
 $("curve").onpointerdown = $("curve").onpointermove = (event) => {
-  const { system: s } = views[0], box = $("curve").getBoundingClientRect(), { left, right, width } = page.box;
+  const { system: s } = views[0], box = $("curve").getBoundingClientRect(), { left, right, width } = BOX;
   const share = (((event.clientX - box.left) / box.width) * width - left) / (right - left);
   if (event.buttons) set({ by: "r", r: s.gone[nearest(s.ar.map((count, k) => count + s.mr[k]), share * s.n)] / s.pixels });
 };
@@ -283,6 +335,7 @@ async function start() {
   await unpackAll(page);
   await $("picture")?.decode();
   for (const s of systems) s.n = s.an[0] + s.mn[0] + s.ar[0] + s.mr[0];
+  if (page.test) drawCurves();
   set({ dark: +matchMedia("(prefers-color-scheme: dark)").matches });
   opened = state;
   const follow = () => set({ ...opened, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) });

@@ -48,7 +48,7 @@ _SMALLEST_SIDE = 200  # pixels: a page is not made smaller than that
 
 
 def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may show)
-    maps: xr.Dataset | Mapping[str, xr.Dataset],
+    maps: xr.Dataset | xr.DataTree | Mapping[str, xr.Dataset],
     path: str | PathLike[str],
     *,
     reference: xr.DataArray | NDArray[Any] | None = None,
@@ -62,26 +62,23 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> Path:
-    r"""Write one HTML file in which a reader moves the rejected fraction and sees what it is worth.
+    """Write one HTML file in which a reader moves the rejected fraction and sees what it is worth.
 
     The page needs no network and no other file. It shows the map, what share of it is kept, the
-    accuracy A of the kept reference pixels with its 95 % interval, the curve of
-    :func:`hsreject.rejection_curve`, every class, and the cheapest operating point for a cost of
-    a rejection that the reader sets. The interval is Wilson's, with n kept, z = 1.96:
-
-    .. math:: \frac{A + z^2/2n \pm z \sqrt{A (1 - A)/n + z^2/4n^2}}{1 + z^2/n}
-
-    It takes the reference pixels for a random sample (Wilson 1927,
-    doi:10.1080/01621459.1927.10502953).
+    accuracy of the kept reference pixels, the curve of :func:`hsreject.rejection_curve`, user's
+    and producer's accuracy of every class, and the cheapest operating point for a cost of a
+    rejection that the reader sets. Accuracies and their 95 % intervals, which allow for neighbours
+    that err together, are those of :func:`hsreject.evaluate`.
 
     Parameters
     ----------
-    maps : Dataset, or mapping of names to Datasets
+    maps : Dataset, the result of :func:`hsreject.run`, or mapping of names to Datasets
         `label` (y, x) of integers from 1 and `confidence` (y, x), larger is surer, NaN without
         data. Several systems, which the page shows side by side, are a mapping or lie along the
         dimension `rejector`, as in the result of :func:`hsreject.run`. A system whose labels change
         with the rejected fraction, such as joint rejection, has `label` and `rejected`
-        (operating_point, y, x) instead.
+        (operating_point, y, x) instead. A variable `group` (y, x) says which reference pixels err
+        together, as `groups` of :func:`hsreject.evaluate`.
     path : path
         The file to make; ``.html`` is usual.
     reference : map (y, x) of int, optional
@@ -149,6 +146,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         _certified(certified, list(systems)),
         grid,
         spacing,
+        _group(shared, grid),
     )
     start = shared.attrs.get("fraction", 0.1) if fraction is None else fraction
     head = {
@@ -184,9 +182,10 @@ def _page(
 
 
 def _named_systems(
-    maps: xr.Dataset | Mapping[str, xr.Dataset],
+    maps: xr.Dataset | xr.DataTree | Mapping[str, xr.Dataset],
 ) -> tuple[dict[str, xr.Dataset], xr.Dataset]:
     """Return the maps of each system by its name, and the Dataset that holds what they share."""
+    maps = maps.to_dataset() if isinstance(maps, xr.DataTree) else maps
     given: Any = {"map": maps} if isinstance(maps, xr.Dataset) else maps
     if not isinstance(given, Mapping) or not given:
         raise InputError(
@@ -252,6 +251,13 @@ def _scene(
     scene = check_dims(scene, CUBE_DIMS, name="scene")
     check_same_grid(grid, scene, names=("the label map", "scene"))
     return scene
+
+
+def _group(shared: xr.Dataset, grid: xr.DataArray) -> NDArray[np.integer] | None:
+    if "group" not in shared:
+        return None
+    check_same_grid(grid, shared["group"], names=("the label map", "group"))
+    return np.asarray(shared["group"].values)
 
 
 def _check_seen(stacks: Mapping[str, MapStack], references: Mapping[str, xr.DataArray]) -> None:

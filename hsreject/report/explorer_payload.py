@@ -7,7 +7,7 @@ import io
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,16 +19,18 @@ from matplotlib.image import imsave
 from numpy.typing import NDArray
 
 from hsreject.classes import ClassTable
+from hsreject.io.grid import Grid
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.report.explorer_systems import (
     MOST_SAMPLES,
-    CurveDrawing,
     MapStack,
     System,
     ranked_system,
     system_of_points,
     winners,
 )
+from hsreject.report.figures import ground
+from hsreject.report.tables import pixel_area
 from hsreject.schema import (
     BAND,
     MAP_DIMS,
@@ -72,9 +74,9 @@ def _as_planes(planes: NDArray[Any]) -> dict[str, Any]:
     return packed(changes, planes=len(planes))
 
 
-def _as_steps(numbers: NDArray[Any]) -> dict[str, Any]:
+def _as_steps(numbers: NDArray[Any], dtype: type = np.int32) -> dict[str, Any]:
     """Return numbers as the steps from one to the next."""
-    return packed(np.diff(numbers, prepend=0).astype(np.int32), steps=True)
+    return packed(np.diff(numbers, prepend=0).astype(dtype), steps=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,7 @@ class Contents:
     certified: Mapping[str, float]
     grid: xr.DataArray  # of the whole map
     spacing: int = 1  # every how many of its rows and columns were taken
+    group: NDArray[np.integer] | None = None  # (y, x): what errs together, instead of blocks
 
     @cached_property
     def _known(self) -> dict[str, NDArray[np.uint8]]:
@@ -110,7 +113,7 @@ class Contents:
         notes = _notes(systems, step * self.spacing, self.grid) + [note] * bool(note)
         every_nth = slice(None, None, step)
         known = {name: packed(codes[every_nth, every_nth]) for name, codes in self._known.items()}
-        curves = CurveDrawing.of(systems)
+        place = Grid.of(self.grid)
         layers = ("labels", *(["outcome"] if known else []), "confidence")
         return {
             "height": height,
@@ -125,9 +128,9 @@ class Contents:
                 "outcome": [_RIGHT, _WRONG],
                 "confidence": _ramp(),
             },
-            "systems": [_entry(system) | curves.paths(system) for system in systems],
-            "box": asdict(curves),
-            "grid": curves.grid,
+            "systems": [_entry(system) for system in systems],
+            "areas": _areas(place, height, step * self.spacing),
+            "ground": _ground(place, step * self.spacing),
             "reference": known.get("reference"),
             "test": known.get("test"),
             "picture": self._picture,
@@ -143,9 +146,11 @@ class Contents:
         stack, codes = self.stacks[name], self._decided[name]
         truth = self._known.get("test", np.zeros_like(codes[0]))
         if stack.confidence is None:
-            return system_of_points(name, stack, codes, truth, step=step)
+            return system_of_points(name, stack, codes, truth, step=step, group=self.group)
         certified = self.certified.get(name)
-        return ranked_system(name, stack, codes, truth, step=step, certified=certified)
+        return ranked_system(
+            name, stack, codes, truth, step=step, group=self.group, certified=certified
+        )
 
 
 def _codes(labels: NDArray[Any], classes: ClassTable) -> NDArray[np.uint8]:
@@ -164,13 +169,20 @@ def _entry(system: System) -> dict[str, Any]:
     thresholds: Any = system.thresholds
     n_pixels = int(np.count_nonzero(system.codes[0]))
     certified = None if system.certified is None else system.table[0, system.certified] / n_pixels
-    columns = zip(("gone", "an", "mn", "ar", "mr"), system.table, strict=True)
+    *counts, squares = system.table
+    columns = zip(("gone", "an", "mn", "ar", "mr"), counts, strict=True)
+    blocks = system.sample_blocks
     return {
         "name": system.name,
         "points": system.table.shape[1],
         "cells": cells,
         "pixels": n_pixels,
         **{name: _as_steps(column) for name, column in columns},
+        "squares": _as_steps(squares, np.float64),
+        "correlation": [clumps.correlation for clumps in system.clumps],
+        "critical": next((c.critical for c in system.clumps if np.isfinite(c.critical)), None),
+        "blocks": int(blocks.max(initial=-1)) + 1,
+        "sampleBlocks": packed(blocks.astype(np.int32)),
         "thresholds": None if thresholds is None else packed(thresholds),
         "labels": _as_planes(system.codes),
         "ranks": _as_planes(ranks.astype(np.uint8 if cells <= 256 else np.uint16)),
@@ -202,7 +214,7 @@ def _notes(systems: list[System], step: int, grid: xr.DataArray) -> list[str]:
         )
     if step > 1 and any(system.truth.size for system in systems):
         notes.append("Accuracies are those of all test pixels, shown or not.")
-    n_samples = max(system.table[1:, 0].sum() for system in systems)
+    n_samples = max(system.table[1:5, 0].sum() for system in systems)
     if n_samples > MOST_SAMPLES:
         notes.append(
             f"The accuracy of single classes is that of {systems[0].truth.size:,} of the "
@@ -220,6 +232,21 @@ def _place(grid: xr.DataArray, step: int) -> list[float] | None:
         centers = np.asarray(grid.coords[dim].values, dtype=np.float64)
         place += [float(centers[0]), float(centers[-1] - centers[0]) / (centers.size - 1) * step]
     return place
+
+
+def _areas(grid: Grid, height: int, step: int) -> dict[str, Any] | None:
+    """Return how many hectares a shown pixel of each row stands for, if the map knows."""
+    area = pixel_area(grid)
+    if area is None:
+        return None
+    of_rows = np.broadcast_to(area, (grid.height, grid.width))[::step].mean(axis=1)
+    return packed(of_rows[:height] * float(step) ** 2)
+
+
+def _ground(grid: Grid, step: int) -> list[float] | None:
+    """Return the metres across a shown pixel and where north is, if the map knows."""
+    place = ground(grid)
+    return None if place is None else [place.width / grid.width * step, place.north]
 
 
 def _ramp() -> list[str]:

@@ -1,8 +1,7 @@
-"""Systems of an explorer: the operating points of a map, what it shows at each, and their curve."""
+"""Systems of an explorer: the operating points of a map, and what it shows and counts at each."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,8 @@ import xarray as xr
 from hsreject.errors import InputError
 from hsreject.measures.cost import cost_envelope
 from hsreject.measures.curve import nearest_points, rejection_curve
-from hsreject.measures.point import COUNTS, Counts
+from hsreject.measures.point import COUNTS
+from hsreject.measures.uncertainty import Clumps, square_blocks, usual_side
 from hsreject.schema import (
     MAP_DIMS,
     OPERATING_POINT,
@@ -26,9 +26,6 @@ from hsreject.schema import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_DRAWN_POINTS = 240  # of a curve; every number on the page is taken from all of them
-_Z = 1.959963984540054  # of 95 %, as in explorer.js
 
 MOST_LEVELS = 65_535
 """Thresholds of a system at most: ranks of pixels are numbers of 16 bits."""
@@ -61,11 +58,13 @@ class System:
     name: str
     codes: NDArray[np.uint8]  # (plane, y, x) as shown: 1 + place in the class table, 0 is no data
     ranks: NDArray[np.uint16]  # (plane, y, x) as shown
-    table: NDArray[np.int64]  # (column, point): rejected pixels of the map, then the four counts
+    table: NDArray[np.int64]  # (column, point): rejected pixels, the four counts, sums of squares
     thresholds: NDArray[np.floating] | None  # of each point but the last, which rejects everything
     truth: NDArray[np.uint8]  # codes of the reference at the samples
     sample_codes: NDArray[np.uint8]  # (plane, sample)
     sample_ranks: NDArray[np.uint16]  # (plane, sample)
+    clumps: tuple[Clumps, ...]  # of all test pixels, one per plane; none without a reference
+    sample_blocks: NDArray[np.intp]  # the block or group of each sample
     certified: int | None = None  # point of the certified threshold
 
     @property
@@ -148,6 +147,7 @@ def ranked_system(
     truth: NDArray[np.uint8],
     *,
     step: int,
+    group: NDArray[np.integer] | None,
     certified: float | None,
 ) -> System:
     """Return a system that rejects what lies below a threshold on its confidence."""
@@ -163,9 +163,12 @@ def ranked_system(
     groups = (ranks[has_data], sample_ranks[known == decision], sample_ranks[known != decision])
     below = [np.append(0, np.cumsum(np.bincount(g, minlength=levels.size))) for g in groups]
     gone, accurate, misclassified = below
-    table = np.stack(
-        [gone, accurate[-1] - accurate, misclassified[-1] - misclassified, accurate, misclassified]
-    )
+    clumps = _clumps(used, group, (known == decision)[np.newaxis])
+    squares = np.zeros_like(gone)
+    if clumps:
+        squares = clumps[0].squares_above(sample_ranks.astype(np.intp), np.arange(gone.size))
+    kept = accurate[-1] - accurate, misclassified[-1] - misclassified
+    table = np.stack([gone, *kept, accurate, misclassified, squares])
     every_nth = slice(None, None, -(-known.size // MOST_SAMPLES) or 1)
     return System(
         name,
@@ -176,8 +179,25 @@ def ranked_system(
         truth=known[every_nth],
         sample_codes=decision[np.newaxis, every_nth],
         sample_ranks=sample_ranks[np.newaxis, every_nth],
+        clumps=clumps,
+        sample_blocks=_blocks(clumps)[every_nth],
         certified=None if certified is None else int(np.searchsorted(levels, certified)),
     )
+
+
+def _clumps(
+    used: NDArray[np.bool_], group: NDArray[np.integer] | None, right: NDArray[np.bool_]
+) -> tuple[Clumps, ...]:
+    """Return the clumps of the test pixels, given which are right on each plane."""
+    if not used.any():
+        return ()
+    row, column = np.nonzero(used)
+    blocks = square_blocks(row, column, usual_side(used.shape))
+    return tuple(Clumps.of(plane, blocks if group is None else group[used]) for plane in right)
+
+
+def _blocks(clumps: tuple[Clumps, ...]) -> NDArray[np.intp]:
+    return clumps[0].block if clumps else np.zeros(0, dtype=np.intp)
 
 
 def _rank(levels: NDArray[np.floating], confidence: NDArray[np.floating]) -> NDArray[np.intp]:
@@ -220,6 +240,7 @@ def system_of_points(
     truth: NDArray[np.uint8],
     *,
     step: int,
+    group: NDArray[np.integer] | None,
 ) -> System:
     """Return a system with maps of its own at each operating point, such as joint rejection."""
     kept: Any = ~np.asarray(stack.rejected)
@@ -228,10 +249,13 @@ def system_of_points(
     used = (truth > 0) & stack.has_data
     known, decision, sample_kept = truth[used], codes[:, used], kept[:, used]
     right = decision == known
+    clumps = _clumps(used, group, right)
+    no_squares = np.zeros(len(kept), dtype=np.int64)
     columns = (
         (~shown_kept & shown_data).sum(axis=(1, 2)),
-        *(group.sum(axis=1) for group in (right & sample_kept, ~right & sample_kept)),
-        *(group.sum(axis=1) for group in (right & ~sample_kept, ~right & ~sample_kept)),
+        *(part.sum(axis=1) for part in (right & sample_kept, ~right & sample_kept)),
+        *(part.sum(axis=1) for part in (right & ~sample_kept, ~right & ~sample_kept)),
+        [one.squares(kept) for one, kept in zip(clumps, sample_kept, strict=True)] or no_squares,
     )
     order = np.argsort(columns[0], kind="stable")
     every_nth = slice(None, None, -(-known.size // MOST_SAMPLES) or 1)
@@ -244,6 +268,8 @@ def system_of_points(
         truth=known[every_nth],
         sample_codes=decision[order][:, every_nth],
         sample_ranks=sample_kept[order][:, every_nth].astype(np.uint16),
+        clumps=tuple(clumps[place] for place in order) if clumps else (),
+        sample_blocks=_blocks(clumps)[every_nth],
     )
 
 
@@ -251,7 +277,7 @@ def winners(system: System) -> list[tuple[int, float]]:
     """Return the points that are cheapest at some cost, each with the lowest such cost."""
     if not system.truth.size:
         return []
-    columns = zip(COUNTS, system.table[1:], strict=True)
+    columns = zip(COUNTS, system.table[1:5], strict=True)
     envelope = cost_envelope(xr.Dataset({name: (OPERATING_POINT, c) for name, c in columns}))
     index = envelope["index"].values
     if system.thresholds is not None:
@@ -259,61 +285,3 @@ def winners(system: System) -> list[tuple[int, float]]:
         rejected = system.table[3] + system.table[4]
         index = np.searchsorted(rejected, rejected[index], side="right") - 1
     return list(zip(index.tolist(), envelope["lowest_cost"].values.tolist(), strict=True))
-
-
-@dataclass(frozen=True)
-class CurveDrawing:
-    """The curves of all systems as paths, in a box whose lowest accuracy is `floor`."""
-
-    floor: float
-    width: float = 420
-    left: float = 44
-    right: float = 412
-    top: float = 10
-    bottom: float = 196
-
-    @classmethod
-    def of(cls, systems: list[System]) -> CurveDrawing:
-        """Return a drawing in which all curves have room, up to nine tenths rejected."""
-        lowest = 1.0
-        for system in systems:
-            counts = Counts(*system.table[1:])
-            used = (counts.rejected < 0.9 * counts.n) & (counts.kept > 0)
-            lowest = min(lowest, counts.nonrejected_accuracy[used].min(initial=1.0))
-        return cls(min(math.floor(10 * lowest) / 10, 0.9))
-
-    @property
-    def grid(self) -> list[tuple[float, str]]:
-        """Heights and names of the lines across."""
-        step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (1 - self.floor) / step < 6)
-        shares = np.arange(1, self.floor - step / 2, -step)
-        return [(float(self._y(share)), f"{100 * share:.0f} %") for share in shares]
-
-    def paths(self, system: System) -> dict[str, Any]:
-        """Return line, interval (Wilson) and, where points stand alone, dots of a system."""
-        counts = Counts(*system.table[1:])
-        if not counts.n[0]:
-            return {"line": "", "band": "", "dots": []}
-        kept = np.flatnonzero(counts.kept > 0)
-        chosen = kept[nearest_points(counts.rejected_fraction[kept], _DRAWN_POINTS)]
-        n, accuracy = counts.kept[chosen], counts.nonrejected_accuracy[chosen]
-        middle = accuracy + _Z**2 / (2 * n)
-        half = _Z * np.sqrt(accuracy * (1 - accuracy) / n + (_Z / n) ** 2 / 4)
-        x = self.left + counts.rejected_fraction[chosen] * (self.right - self.left)
-        points, upper, lower = (
-            [f"{place:.1f} {height:.1f}" for place, height in zip(x, self._y(share), strict=True)]
-            for share in (
-                accuracy,
-                (middle + half) / (1 + _Z**2 / n),
-                (middle - half) / (1 + _Z**2 / n),
-            )
-        )
-        return {
-            "line": "M" + "L".join(points),
-            "band": "M" + "L".join(upper + lower[::-1]) + "Z",
-            "dots": [] if system.thresholds is not None else [point.split() for point in points],
-        }
-
-    def _y(self, accuracy: Any) -> Any:
-        share = np.clip((accuracy - self.floor) / (1 - self.floor), 0, 1)
-        return self.bottom - share * (self.bottom - self.top)

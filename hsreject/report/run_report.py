@@ -160,6 +160,8 @@ def write_run_explorer(
     main = str(tree.children["delivered"].attrs["rejector"])
     maps = tree.to_dataset()
     shared = {"reference": maps["reference"], "test": judged_pixels(maps)}
+    if POLYGON in maps["test"].coords:
+        shared["group"] = maps["test"].copy(data=polygon_numbers(maps["test"]))
     systems = {}
     for name in sorted(swept, key=lambda name: name != main):
         varies = OPERATING_POINT in swept[name]["label"].dims

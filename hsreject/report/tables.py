@@ -130,7 +130,8 @@ def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> l
     goals = []
     for accuracy in accuracies:
         point = choose_point(curve, accuracy=min(accuracy, highest))
-        rejected = confidence < point.threshold
+        # the least sure test pixel is no reason to give up what is even less sure
+        rejected = (confidence < point.threshold) & bool(point.rejected)
         goals.append(
             Goal(
                 accuracy,

@@ -1,5 +1,6 @@
 """Evaluation of maps against counts made by hand."""
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import FileError, InputError, TrainingPixelsWarning
+from hsreject.report import findings
 from hsreject.report.evaluation import summary_lines
+from hsreject.report.tables import goal_costs
 
 NODATA = 255
 REFERENCE = np.array([[1, 1, 1, 2, 2, 2], [0, 2, 1, 1, 2, 0]])
@@ -138,6 +141,66 @@ def test_long_curves_are_written_with_their_intervals(tmp_path: Path) -> None:
     assert len(lines) == 1 + 10_001
     assert lines[1].startswith("0.0,")
     assert lines[-1].startswith("1.0,")
+
+
+def test_tables_by_hand(tmp_path: Path) -> None:
+    table = hr.ClassTable.from_names(["=corn", "-soil"])
+    place = {"y": [4e6 - 50, 4e6 - 150], "x": 5e5 + 100 * np.arange(6) + 50}
+    reference = xr.DataArray(REFERENCE, dims=("y", "x"), coords=place, attrs=table.to_attrs())
+    label = xr.DataArray(LABEL, dims=("y", "x"), coords=place).rio.write_crs("EPSG:32633")
+    result = hr.evaluate(reference, label, rejected=REJECTED)
+    result.write(tmp_path / "out")
+    rows = {}
+    for name in ("classes", "areas", "confusion"):
+        with (tmp_path / "out" / f"{name}.csv").open(encoding="utf-8", newline="") as stream:
+            rows[name] = list(csv.DictReader(stream))
+            assert all(cell[0] not in "=+-@" for row in rows[name] for cell in row.values())
+    # of 9 pixels with reference and label: the mask keeps 3 of class 1 and 2 of class 2 as they
+    # should be, and one of class 1 as class 2
+    corn, soil = rows["classes"]
+    assert [corn[name] for name in ("class", "value")] == ["'=corn", "1"]
+    counts = ("reference_pixels", "reference_pixels_kept", "label_pixels_kept")
+    assert [int(corn[name]) for name in counts] == [5, 4, 3]
+    assert [int(soil[name]) for name in counts] == [4, 2, 3]
+    shares = ("user_accuracy", "producer_accuracy", "producer_accuracy_unrejected")
+    assert [float(corn[name]) for name in shares] == [1, 3 / 4, 3 / 5]
+    assert [float(soil[name]) for name in shares] == [2 / 3, 1, 3 / 4]
+    assert float(soil["user_accuracy_lower"]) < 2 / 3 < float(soil["user_accuracy_upper"])
+    # of the scene, whose pixels have a hectare each, 11 pixels have data
+    assert [float(row["kept_hectares"]) for row in rows["areas"]] == [4, 3]
+    assert [float(row["rejected_hectares"]) for row in rows["areas"]] == [1, 3]
+    assert [row["rejected"] for row in rows["confusion"]] == ["1", "2"]
+    assert rows["confusion"][0]["'-soil"] == "1"
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    for words in ("EPSG:32633", "7.00 ha", "100 m", "user&#39;s accuracy"):
+        assert words in page
+
+
+def test_what_an_accuracy_costs_by_hand() -> None:
+    # reference pixels by confidence: .95 r, .9 r, .8 r, .7 r, .65 wrong, .6 r, .4 wrong, .3 wrong
+    result = hr.evaluate(REFERENCE, LABEL, CONFIDENCE)
+    half, most, all_ = goal_costs(result, (0.5, 0.8, 1.0))
+    assert (half.point.rejected, half.scene_share, half.lost_classes) == (0, 0, ())
+    # 5 of 6 right above 0.6; of the ten pixels with data 0.4, 0.3, 0.2 and 0.1 are below
+    assert (most.point.rejected, most.scene_share) == (2, 4 / 10)
+    assert all_.point.rejected == 4
+    table = findings.goal_table(result, (0.5, 0.8, 1.0))
+    assert table.rows[1] == ("80 %", "25.0 %", "40.0 %", "none")
+    poor = hr.evaluate(REFERENCE, LABEL, -np.nan_to_num(CONFIDENCE, nan=0.5))
+    assert not goal_costs(poor, (1.0,))[0].reached
+    assert "out of reach" in findings.goal_table(poor, (1.0,)).rows[0]
+    assert findings.goal_table(mask_alone()) is None
+
+
+def test_classes_that_vanish_are_named_with_what_a_judge_says() -> None:
+    rejected = REJECTED | (LABEL == 2)
+    result = hr.evaluate(REFERENCE, LABEL, rejected=rejected)
+    assert result.lost_classes() == (2,)
+    headline = findings.headline(result, warnings=["Coordinates alone do as well."], goal=None)
+    assert headline.statement.endswith("Lost by rejection: class 2.")
+    assert headline.warnings == ("Coordinates alone do as well.",)
+    everything_kept = hr.evaluate(REFERENCE, LABEL, rejected=np.zeros_like(REJECTED))
+    assert "none is rejected" in findings.statement(everything_kept)
 
 
 def test_the_page_opens_with_the_point_that_is_shown(tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ import pytest
 import xarray as xr
 from matplotlib.image import imread
 from scipy.ndimage import gaussian_filter
-from scipy.stats import binomtest
 
 import hsreject as hr
+from hsreject.report.tables import area_table, class_table
 from tests.report.browser import Browser, driver
 
 __all__ = ["driver"]  # a fixture
@@ -147,6 +147,10 @@ def test_maps_of_each_operating_point_are_carried_as_they_are(tmp_path) -> None:
     used = has_data & (reference > 0)
     right = (label[order] == reference) & used & ~rejected[order]
     np.testing.assert_array_equal(unpacked(system["an"]), right.sum((1, 2)))
+    for k, point in enumerate(order):
+        clumps = hr.evaluate(reference, label[point], rejected=rejected[point]).clumps
+        assert system["correlation"][k] == clumps.correlation
+        assert unpacked(system["squares"])[k] == clumps.squares(~rejected[point][used])
 
 
 def test_the_result_of_a_run_is_shown_with_all_its_rejectors(tmp_path) -> None:
@@ -206,7 +210,7 @@ def test_nothing_is_fetched(tmp_path) -> None:
 
 def test_the_script_stays_short() -> None:
     script = Path(hr.__file__).parent / "report" / "explorer.js"
-    assert len(script.read_text(encoding="utf-8").splitlines()) < 300
+    assert len(script.read_text(encoding="utf-8").splitlines()) < 360
 
 
 def test_a_page_of_indian_pines_is_small_and_knows_its_spectra(tmp_path) -> None:
@@ -358,25 +362,47 @@ def at_share(maps: xr.Dataset, share: float) -> float:
     return thresholds[int(np.argmin(np.abs(gone - share * sure.size)))]  # halfway: rejects less
 
 
-def test_moving_the_slider_shows_the_numbers_of_the_curve(driver, page) -> None:
+def cell(browser: Browser, code: int, name: str) -> str:
+    """Return what a row of the table of classes says, in full."""
+    node = f"document.querySelector('tr[data-code=\"{code}\"] [data-name={name}0]')"
+    return browser.run(f"return {node}.dataset.value")
+
+
+def test_the_explorer_says_at_every_place_of_the_slider_what_a_report_says(driver, page) -> None:
     path, maps = page
     browser = Browser(driver, path)
-    curve = hr.rejection_curve(*samples(maps))
-    sure = maps.confidence.values[~np.isnan(maps.confidence.values)]
+    curve = hr.evaluate(maps.reference, maps.label, maps.confidence).curve
+    has_data = ~np.isnan(maps.confidence.values)
     for share in (0, 0.1, 0.37, 0.9, 1):
         browser.slide("r", share)
-        threshold = at_share(maps, share)
-        place = int(np.searchsorted(curve.threshold, threshold))
-        point = hr.OperatingPoint.from_curve(curve, place)
-        assert float(browser.text("threshold")) == threshold
-        assert browser.number("kept") == 1 - (sure < threshold).sum() / sure.size
+        threshold = float(browser.text("threshold"))
+        assert threshold == at_share(maps, share)
+        rejected = maps.confidence < threshold
+        report = hr.evaluate(maps.reference, maps.label, maps.confidence, rejected=rejected)
+        point = report.shown.point
+        assert browser.number("kept") == report.kept_share
         assert browser.number("refused") == point.rejected_fraction
+        assert browser.number("before") == point.overall_accuracy
         np.testing.assert_equal(browser.number("accuracy"), point.nonrejected_accuracy)
-        if share < 1:
-            interval = binomtest(point.accurate_kept, point.kept).proportion_ci(method="wilson")
-            shown = browser.number("low"), browser.number("high")
-            assert shown == pytest.approx(interval, abs=1e-12)
-            assert browser.text("accuracy") == f"{100 * point.nonrejected_accuracy:.1f} %"
+        caught = point.misclassified_rejected / point.misclassified
+        assert browser.number("caught") == caught
+        ends = browser.number("low"), browser.number("high")
+        np.testing.assert_allclose(ends, report.interval(report.shown), atol=1e-12)
+        on_curve = curve.isel(operating_point=int(np.searchsorted(curve.threshold, threshold)))
+        bounds = [on_curve[f"nonrejected_accuracy_{end}"].item() for end in ("lower", "upper")]
+        np.testing.assert_allclose(ends, bounds, atol=1e-12)
+        classes, areas = class_table(report), area_table(report)
+        for code, value in enumerate(report.classes.values, start=1):
+            one, area = classes.sel(category=value), areas.sel(category=value)
+            n_kept, n_gone = area.kept_pixels.item(), area.rejected_pixels.item()
+            assert float(cell(browser, code, "kept")) == n_kept / (n_kept + n_gone)
+            assert float(cell(browser, code, "all")) == (n_kept + n_gone) / has_data.sum()
+            for name in ("user", "producer"):
+                accuracy = one[f"{name}_accuracy"].item()
+                np.testing.assert_equal(float(cell(browser, code, name)), accuracy)
+                low, high = (100 * one[f"{name}_accuracy_{e}"].item() for e in ("lower", "upper"))
+                wanted = "" if np.isnan(low) else f"{low:.1f} to {high:.1f}"
+                assert cell(browser, code, f"{name}Span") == wanted
     assert browser.errors() == []
 
 
@@ -392,20 +418,32 @@ def test_the_dial_jumps_to_the_cheapest_point(driver, page) -> None:
         assert browser.number("refused") == best.rejected_fraction
 
 
-def test_the_table_of_classes_counts_what_is_kept(driver, page) -> None:
-    path, maps = page
-    browser = Browser(driver, path)
+def test_areas_scale_and_groups_are_those_of_the_report(driver, tmp_path) -> None:
+    maps = example()
+    place = {"y": 4e6 - 30 * np.arange(40) - 15, "x": 5e5 + 30 * np.arange(50) + 15}
+    group = np.add.outer(np.arange(40) // 4 * 100, np.arange(50) // 4)
+    maps = maps.assign_coords(place).rio.write_crs("EPSG:32633")
+    maps = maps.assign(group=(("y", "x"), group))
+    browser = Browser(driver, hr.write_explorer(maps, tmp_path / "page.html"))
     browser.slide("r", 0.3)
-    threshold = at_share(maps, 0.3)
-    label, sure = maps.label.values, np.nan_to_num(maps.confidence.values, nan=-1)
-    known, kept = maps.reference.values > 0, sure >= threshold
-    for code in (1, 2, 3):
-        mine = label == code
-        cell = f"document.querySelector('tr[data-code=\"{code}\"] [data-name=%s0]').dataset.value"
-        assert float(browser.run("return " + cell % "kept")) == (mine & kept).sum() / mine.sum()
-        used = mine & kept & known
-        right = (used & (maps.reference.values == code)).sum() / used.sum()
-        assert float(browser.run("return " + cell % "right")) == right
+    rejected = maps.confidence < float(browser.text("threshold"))
+    report = hr.evaluate(
+        maps.reference, maps.label, maps.confidence, rejected=rejected, groups=maps["group"]
+    )
+    ends = browser.number("low"), browser.number("high")
+    np.testing.assert_allclose(ends, report.interval(report.shown), atol=1e-12)
+    areas = area_table(report)
+    n_kept = (report.has_data & ~report.rejected).sum().item()
+    assert areas.kept_hectares.sum().item() == pytest.approx(0.09 * n_kept)  # of 30 m x 30 m
+    assert browser.text("hectares") == f"{0.09 * n_kept:.3g} ha"
+    for code, value in enumerate(report.classes.values, start=1):
+        wanted = f"{areas.kept_hectares.sel(category=value).item():.3g} ha"
+        assert cell(browser, code, "area") == wanted
+    # the bar is as long on the screen as it says
+    bar, map_ = browser.box("#scale span"), browser.box("canvas")
+    metres = float(browser.run("return document.querySelector('#scale span').innerText")[:-2])
+    per_dot = 30 / min(map_["width"] / 50, map_["height"] / 40)
+    assert bar["width"] * per_dot == pytest.approx(metres, rel=0.03)
 
 
 def test_a_click_asks_about_a_pixel(driver, page) -> None:
@@ -621,7 +659,7 @@ def test_a_drag_along_the_curve_moves_the_point(driver, page) -> None:
     browser.run("document.getElementById('curve').scrollIntoView()")
     curve, frame = (
         browser.run("return document.getElementById('curve')"),
-        browser.run("return page.box"),
+        browser.run("return BOX"),
     )
     width = browser.box("#curve")["width"]
 

@@ -41,7 +41,11 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
             Table(("<i>", "b"), (("c", "7"),), shades=((0.5,),)),
         ),
         legend=(Swatch("", "no <data>"),),
-        pictures=(Picture(tmp_path / "map.png", "A map", "what it shows"),),
+        pictures=(
+            Picture(
+                tmp_path / "map.png", "A map", "what it shows", scale=(0.25, "<2 km>"), north=9
+            ),
+        ),
         listings=(("config.toml", 'name = "<script>"'),),
     )
     path = tmp_path / "report.html"
@@ -51,8 +55,12 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
         "Few errors.",
         ("Beware.",),
         ("So.",),
+        place="<here>",
+        table=Table(("goal", "cost"), (("95 %", "all"),), title="Goals", folded=True),
+        files=("classes.csv",),
     )
-    write_page(path, title="T", headline=headline, sections=[section])
+    more = Section("More <of> it", listings=(("Versions", "numpy"),))
+    write_page(path, title="T", headline=headline, sections=[section], details=[more])
     page = Checker()
     page.feed(path.read_text(encoding="utf-8"))
     assert page.open == []
@@ -60,6 +68,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
     text = "".join(page.text)
     words = (
         "Maps <of> everything|a & b|Means.|no <data>|All <is> well.|of <b>|Few errors.|Beware.|So."
+        "|<here>|Goals|classes.csv|More <of> it|<2 km>"
     )
     for wanted in (*words.split("|"), 'name = "<script>"', "what it shows", "93.3 %"):
         assert wanted in text
