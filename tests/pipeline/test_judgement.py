@@ -1,0 +1,174 @@
+"""The goal of a run, its one delivered map, and what judges it."""
+
+import numpy as np
+import pytest
+import rasterio
+
+import hsreject as hr
+from hsreject.rejection.joint_problem import JointProblem
+from hsreject.rejection.ranked import RankedRejector
+from hsreject.sampling.polygons import polygon_numbers
+
+SCENE = {"name": "synthetic", "rows": 48, "columns": 48, "n_classes": 4, "n_bands": 12}
+CONFIG = {
+    "scene": {**SCENE, "noise": 1.2},
+    "features": [{"name": "pca", "n_components": 4}],
+    "classifier": "lda",
+    "context": {"prior": "vector_tv", "weight": 0.5},
+    "rejectors": ["sequential", {"name": "joint", "n_points": 5}],
+}
+
+
+def scene_with_polygons(noise=0.8, side=5, step=12):
+    """Return a scene and the labels of square polygons on it."""
+    cube, labels = hr.synthetic_scene(rows=72, columns=72, n_classes=3, n_bands=12, noise=noise)
+    inside = np.zeros(labels.shape, dtype=bool)
+    for row in range(2, 72, step):
+        for column in range(2, 72, step):
+            inside[row : row + side, column : column + side] = True
+    return cube, labels, labels.where(inside, 0).astype(labels.dtype)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("goal") / "out"
+    return hr.run(CONFIG, out=folder, goal={"accuracy": 0.9}), folder
+
+
+def figures(delivered, test):
+    """Return the kept share and the kept accuracy of a map on labelled pixels."""
+    used = (test > 0) & (delivered != 255)
+    kept = used & (delivered != 0)
+    return kept.sum() / used.sum(), (delivered == test)[kept].mean()
+
+
+def test_an_accuracy_is_chosen_on_one_half_and_judged_on_the_other(finished) -> None:
+    result, folder = finished
+    with rasterio.open(folder / "maps" / "map.tif") as file:
+        delivered = file.read(1)
+    test, chose = result["test"].values, result["calibration"].values
+    _, chosen = figures(delivered, chose)
+    assert chosen >= 0.9
+    n_below = (result["confidence"].sel(rejector="sequential").values < -np.inf).sum()
+    assert n_below == 0
+    kept, judged = figures(delivered, np.where(chose > 0, 0, test))
+    one = result["delivered"]
+    assert float(one["nonrejected_accuracy"]) == pytest.approx(judged)
+    assert 1 - float(one["rejected_fraction"]) == pytest.approx(kept)
+    shown = (delivered == 0).sum() / (delivered != 255).sum()
+    assert float(one["rejected_share_of_scene"]) == pytest.approx(shown)
+    for number in (kept, judged):
+        assert f"{100 * number:.1f} %" in one.attrs["statement"]
+    notes = " ".join(one.attrs["notes"])
+    assert f"{100 * chosen:.1f} %" in notes
+    assert "other half" in notes
+
+
+def test_the_least_rejection_that_reaches_the_accuracy_is_taken(finished) -> None:
+    result, _ = finished
+    maps = result.to_dataset().sel(rejector="sequential")
+    used = result["calibration"].values > 0
+    right = (maps["label"] == result["calibration"]).values[used]
+    curve = hr.rejection_curve(right, maps["confidence"].values[used])
+    wanted = hr.choose_point(curve, accuracy=0.9)
+    assert maps["rejected"].values[used].mean() == pytest.approx(wanted.rejected_fraction)
+
+
+def test_the_map_of_joint_rejection_meets_the_goal_among_its_points(finished) -> None:
+    result, _ = finished
+    joint = result["label_with_rejection"].sel(rejector="joint").values
+    assert figures(joint, result["calibration"].values)[1] >= 0.9
+
+
+def test_a_cost_and_an_accuracy_out_of_reach_are_answered(tmp_path) -> None:
+    small = {**CONFIG, "rejectors": ["sequential"]}
+    cheap = hr.run(small, goal={"rejection_cost": 0.3})
+    used = cheap["calibration"].values > 0
+    maps = cheap.to_dataset().sel(rejector="sequential")
+    right = (maps["label"] == cheap["calibration"]).values[used]
+    curve = hr.rejection_curve(right, maps["confidence"].values[used])
+    best = hr.cheapest_operating_point(curve, 0.3)
+    assert maps["rejected"].values[used].mean() == pytest.approx(best.rejected_fraction)
+    noisy = {**small, "scene": {**SCENE, "noise": 6.0}}
+    result = hr.run(noisy, goal=hr.Goal(accuracy=0.999), out=tmp_path / "out")
+    assert result["delivered"].attrs["goal_reached"] == 0
+    assert "out of reach" in " ".join(np.atleast_1d(result["delivered"].attrs["warnings"]))
+    top = (tmp_path / "out" / "report.html").read_text("utf-8").partition("<section")[0]
+    assert "What an accuracy costs" in top
+    kept = (result["calibration"].values > 0) & (result["delivered/label_with_rejection"] != 0)
+    assert int(kept.sum()) >= 30
+
+
+def test_nothing_is_ranked_or_solved_twice(monkeypatch, tmp_path) -> None:
+    counts = {"ranked": 0, "problems": 0}
+    rank, make = RankedRejector.rank, JointProblem.__init__
+
+    def ranked(self, *given, **options):
+        counts["ranked"] += 1
+        return rank(self, *given, **options)
+
+    def made(self, *given, **options):
+        counts["problems"] += 1
+        make(self, *given, **options)
+
+    monkeypatch.setattr(RankedRejector, "rank", ranked)
+    monkeypatch.setattr(JointProblem, "__init__", made)
+    names = ["pixelwise", *CONFIG["rejectors"]]
+    config = {**CONFIG, "rejectors": names, "promise": {"max_error": 0.3}}
+    hr.run(config, out=tmp_path / "out")
+    assert counts == {"ranked": 3, "problems": 1}  # pixelwise, sequential and coordinates
+
+
+def test_a_map_of_coordinates_that_does_as_well_is_in_the_headline(tmp_path) -> None:
+    cube, _, labels = scene_with_polygons(noise=4.0)
+    config = {**CONFIG, "rejectors": ["sequential"], "scene": (cube, labels)}
+    beside = hr.run(
+        config | {"sampling": {"name": "per_class", "n_per_class": 40}}, out=tmp_path / "o"
+    )
+    row = beside["judged"].to_dataset(inherit=False).sel(system="coordinates").isel(seed=0)
+    ours = float(beside["delivered/overall_accuracy"])
+    assert float(row["gain"]) == pytest.approx(ours - float(row["overall_accuracy"]))
+    assert float(row["gain_lower"]) <= 0
+    said = " ".join(np.atleast_1d(beside["delivered"].attrs["warnings"]))
+    assert "coordinates alone" in said
+    assert '"polygons"' in said
+    top = (tmp_path / "o" / "report.html").read_text("utf-8").partition("<section")[0]
+    assert "coordinates alone does as well" in top
+    clear = hr.run(CONFIG | {"scene": {**SCENE, "noise": 0.2}, "rejectors": ["sequential"]})
+    assert "coordinates" not in " ".join(np.atleast_1d(clear["delivered"].attrs["warnings"]))
+
+
+def test_a_paired_gain_is_that_of_the_same_pixels(finished) -> None:
+    result, _ = finished
+    test = np.where(result["calibration"].values > 0, 0, result["test"].values)
+    one, other = (result["label"].sel(rejector=name).values for name in ("sequential", "joint"))
+    used = (test > 0) & (one != 255)
+    gain = (one == test)[used].mean() - (other == test)[used].mean()
+    assert float(result["judged/gain"].sel(system="joint")[0]) == pytest.approx(gain)
+    assert float(result["judged/gain"].sel(system="sequential")[0]) == 0
+
+
+def test_where_all_polygons_train_leaving_them_out_tells_the_accuracy(tmp_path) -> None:
+    cube, truth, labels = scene_with_polygons()
+    config = {**CONFIG, "rejectors": ["sequential"], "scene": (cube, labels)}
+    every = {"sampling": {"name": "polygons", "fraction": 1.0}}
+    result = hr.run(config | every, goal={"accuracy": 0.9}, out=tmp_path / "out")
+    estimate = float(result["delivered/left_out_accuracy"])
+    label = result["label"].sel(rejector="sequential").values
+    known = label != 255
+    assert estimate == pytest.approx((label == truth.values)[known].mean(), abs=0.15)
+    assert "Accuracy on polygons left out whole" in result["delivered"].attrs["statement"]
+    assert "summary" not in result
+    page = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "left out whole" in page
+    assert "hsreject certify" in page
+    single = labels.where(hr.schema.class_table(labels).values[0] == labels, 0)
+    for value in hr.schema.class_table(labels).values[1:]:
+        numbers = polygon_numbers(labels.where(labels == value, 0).astype(labels.dtype))
+        single = single.where(numbers != numbers[numbers > 0][0], value)
+    first = polygon_numbers(single.astype(labels.dtype))
+    only = {int(value): first[single.values == value][0] for value in np.unique(single) if value}
+    single = single.where(np.isin(first, list(only.values())), 0).astype(labels.dtype)
+    alone = hr.run(config | every | {"scene": (cube, single)}, goal={"accuracy": 0.9})
+    assert "cannot be estimated" in alone["delivered"].attrs["statement"]
+    assert alone["delivered"].attrs["goal_reached"] == 0
