@@ -108,6 +108,25 @@ def describe(
             return _describe_scene(cube, *_content(cube))
 
 
+def pixels_of(cube: xr.DataArray, value: float) -> xr.DataArray:
+    """Return which pixels (y, x) have one value in all good bands, as those outside an image do."""
+    good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
+    return (good == value).all(schema.BAND)
+
+
+def without_pixels_of(cube: xr.DataArray, value: float) -> xr.DataArray:
+    """Return a scene in which pixels of one value in all good bands have no data."""
+    return cube.where(~pixels_of(cube, value)).assign_attrs(cube.attrs)
+
+
+def note_on_zeros(n_zeros: int, n_pixels: int) -> str:
+    """Return what to say of pixels that are zero in all bands."""
+    return (
+        f"{n_zeros} of {n_pixels} pixels are zero in all bands. If they lie outside the image, say "
+        "so in [scene]: nodata = 0."
+    )
+
+
 def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
     """Tell whether a file is labels rather than a scene: named classes, or few whole numbers."""
     if kind is Kind.PRODUCT:
@@ -143,7 +162,8 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
     # in how many good bands each pixel has data: as a histogram, which is small
     present = cube.isel({schema.BAND: stated}).notnull().sum(schema.BAND, dtype=np.int32).data
     pixels_with = da.histogram(present, bins=np.arange(n_bands + 2))[0]
-    smallest, largest, counts = compute(low, high, pixels_with)
+    zeros = pixels_of(cube, 0).sum().data
+    smallest, largest, counts, n_zeros = compute(low, high, pixels_with, zeros)
     good = stated & ~np.isnan(smallest)
     if not good.any():
         raise FileError(
@@ -155,7 +175,7 @@ def _content(cube: xr.DataArray) -> tuple[NDArray[np.bool_], list[tuple[str, str
         ("Without data", f"{without:.2%} of the pixels"),
         ("Values", f"{smallest[good].min():g} to {largest[good].max():g} in the good bands"),
     ]
-    notes = []
+    notes = [note_on_zeros(int(n_zeros), int(counts.sum()))] if n_zeros else []
     if (infinite := np.isinf(smallest) | np.isinf(largest)).any():
         notes.append(
             f"Band {_numbers(infinite)} has infinite values, which count as data: set them to NaN "

@@ -13,7 +13,8 @@ import numpy as np
 import xarray as xr
 from affine import Affine
 from rasterio.enums import Resampling
-from rasterio.warp import reproject
+from rasterio.transform import array_bounds
+from rasterio.warp import reproject, transform_bounds
 
 from hsreject import schema
 from hsreject.classes import ClassTable
@@ -38,6 +39,8 @@ _NOT_A_CLASS = {
     "unclassified", "unlabeled", "unlabelled", "background", "nodata", "none", "noreference",
     "undefined", "masked", "void", "na", "unknown", "rejected",
 }  # fmt: skip
+_OFTEN_NODATA = {255, 32767, 65535, -1, -99, -128, -999, -9999, -32768}
+_MOST_USUAL = 127  # classes beyond are numerous enough to reach 255 by themselves
 # Usage codes of GDAL's raster attribute table, and titles of columns without one.
 _NAME, _MIN_MAX = "2", "5"
 _CHANNELS = {"red": "6", "green": "7", "blue": "8"}
@@ -60,8 +63,9 @@ def open_labels(
     Parameters
     ----------
     path : str or path
-        A GeoTIFF, an ENVI classification (the data or its header), a .mat or .npy array, or
-        polygons and points (GeoPackage, Shapefile, GeoJSON).
+        A GeoTIFF, an ENVI classification (the data or its header), a .mat or .npy array, polygons
+        and points (GeoPackage, Shapefile, GeoJSON), or a CSV file of points with the columns
+        longitude and latitude (lon, lat), or x and y in the reference system of the scene.
     like : DataArray, optional
         The scene (or any map on its grid) that the labels belong to. Vector features need it. For a
         scene in sensor geometry, labels with a place are brought there by its lookup table.
@@ -75,7 +79,8 @@ def open_labels(
     variable : str, optional
         Which array of a .mat file or layer of a vector file, if it has several.
     nodata : int, optional
-        One more value that means "no reference", besides 0 and what the file says.
+        One more value that means "no reference", besides 0 and what the file says. A value such as
+        255 or -9999 far from the others is asked about: is it that, or a class with a name?
 
     Returns
     -------
@@ -106,6 +111,8 @@ def open_labels(
             stored = _read_raster(found, guesses)
         else:
             stored = _read_array(found, kind, variable, guesses)
+        if nodata is None and kind is not Kind.VECTOR:
+            _ask_about_odd_values(stored, {**stored.classes.names, **given}, found)
         values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
         lookup = None if like is None else LookupTable.of(like)
         if lookup is not None and not grid.georeferenced:
@@ -234,6 +241,28 @@ def whole_labels(
     return whole
 
 
+def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path: Path) -> None:
+    """Refuse a value that stands far from the others, as nodata does, unless it has a name."""
+    values, counts = np.unique(stored.values, return_counts=True)
+    n_pixels = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    negative = [value for value in n_pixels if value < 0]
+    if stored.dtype == np.int8 and len(negative) > 1:
+        raise FileError(
+            f"{path}: its labels are stored as int8, and {len(negative)} of the values are "
+            "negative: classes above 127 have wrapped around. Store them as uint8 or uint16."
+        )
+    usual = [value for value in n_pixels if value not in _OFTEN_NODATA and value > 0]
+    odd = [v for v in n_pixels if v in _OFTEN_NODATA and v not in names]
+    if odd and usual and max(usual) <= _MOST_USUAL:
+        value, size = int(odd[0]), n_pixels[odd[0]]
+        is_class = f" If it is a class, name the classes, also names={{{value}: 'NAME'}}."
+        raise FileError(
+            f"{path}: does the value {value} of {size} pixels mean no reference? The other values "
+            f"end at {int(max(usual))}. Pass nodata={value} if it does."
+            + (is_class if 0 < value <= schema.LARGEST_LABEL else "")
+        )
+
+
 # Onto the grid of a scene.
 
 
@@ -255,6 +284,11 @@ def _on_grid(
             f"The labels {path} ({grid}) do not fit the scene ({wanted}), and cannot be aligned "
             "unless both have a place on a map. Crop the labels to the rows and columns of the "
             "scene."
+        )
+    if not fits and not _overlap(grid, wanted):
+        raise InputError(
+            f"The labels {path} do not overlap the scene: the labels have {grid}; the scene has "
+            f"{wanted}."
         )
     if not fits and how == "exact":
         raise InputError(
@@ -281,10 +315,24 @@ def _on_grid(
     )
     if values.any() and not aligned.any():
         raise InputError(
-            f"No label of {path} meets a pixel of the scene: the labels have {grid}; the scene has "
-            f"{wanted}."
+            f"The labels {path} do not overlap the scene where they have a class: the labels have "
+            f"{grid}; the scene has {wanted}."
         )
     return aligned, wanted
+
+
+def _overlap(grid: Grid, wanted: Grid) -> bool:
+    """Tell whether two grids with a place share some of it."""
+    ours, theirs = (array_bounds(one.height, one.width, one.transform) for one in (grid, wanted))
+    if grid.crs is not None and wanted.crs is not None:
+        ours = transform_bounds(grid.crs, wanted.crs, *ours)
+    (x, y), (other_x, other_y) = (  # ascending, also where the first row lies in the south
+        (sorted((west, east)), sorted((south, north)))
+        for west, south, east, north in (ours, theirs)
+    )
+    return bool(max(x[0], other_x[0]) < min(x[1], other_x[1])) and bool(
+        max(y[0], other_y[0]) < min(y[1], other_y[1])
+    )
 
 
 # Names and colours of the classes.

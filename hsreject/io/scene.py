@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from hsreject.io.products.lookup import LookupTable
 
-_VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml"}
+_VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml", ".csv"}
 _HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
 _SCALE_FACTOR = "reflectance scale factor"
 _PRODUCT_NAME = re.compile(r"SPECTRAL_IMAGE|METADATA\.XML$", re.IGNORECASE)

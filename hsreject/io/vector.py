@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WHOLE = re.compile(r"\d{1,9}")
+_PLACES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"))
+_COORDINATES = ("x", "y")  # of a table of points, in the reference system of the scene
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +53,16 @@ class LayerInfo:
     n_features: int
     attributes: tuple[str, ...]
     crs: CRS | None
+    options: Mapping[str, str] = field(default_factory=dict)  # GDAL's, to open it
 
 
 def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     """Return what the layer of a vector file holds; the only one, or the one that was named."""
+    if path.suffix.lower() == ".csv":
+        options, crs = _table_of_points(path)
+        info = pyogrio.read_info(path, force_feature_count=True, **options)
+        fields = tuple(str(name) for name in info["fields"])
+        return LayerInfo(path.stem, "Point", int(info["features"]), fields, crs, options)
     layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
     if layer is None and len(layers) != 1:
         raise FileError(
@@ -68,6 +76,22 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     fields = tuple(str(name) for name in info["fields"])
     return LayerInfo(
         chosen, str(info["geometry_type"]), int(info["features"]), fields, _crs(info["crs"], path)
+    )
+
+
+def _table_of_points(path: Path) -> tuple[dict[str, str], CRS | None]:
+    """Return how GDAL finds the points of a CSV file, and their CRS; that of x and y is unknown."""
+    header = path.read_bytes().partition(b"\n")[0].decode("utf-8-sig", errors="replace")
+    names = [name.strip(" \r\"'") for name in re.split("[,;\t]", header)]
+    column = {name.lower(): name for name in names}
+    for x, y in (*_PLACES, _COORDINATES):
+        if {x, y} <= set(column):
+            options = {"X_POSSIBLE_NAMES": column[x], "Y_POSSIBLE_NAMES": column[y]}
+            crs = None if (x, y) == _COORDINATES else CRS.from_epsg(4326)
+            return {**options, "KEEP_GEOM_COLUMNS": "NO", "AUTODETECT_TYPE": "YES"}, crs
+    raise FileError(
+        f"{path} has no columns longitude and latitude (lon, lat), or x and y, that say where its "
+        f"points lie. It has: {', '.join(names)}."
     )
 
 
@@ -87,7 +111,9 @@ def read_features(
             f"{path} has no attribute '{attribute}'. It has: {', '.join(attributes) or 'none'}."
             f"{nearest(attribute, attributes)}"
         )
-    _, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, columns=[attribute])
+    _, _, stored, columns = pyogrio.raw.read(
+        path, layer=info.layer, columns=[attribute], **info.options
+    )
     geometries, classes = shapely.from_wkb(stored), columns[0]
     if any(isinstance(value, list | dict | np.ndarray) for value in classes):
         raise FileError(
@@ -114,7 +140,7 @@ def read_columns(
     """Return the geometries of a layer, which may be missing, all its attributes, and its CRS."""
     info = layer_info(path, layer=layer)
     with reading(path):
-        meta, _, stored, columns = pyogrio.raw.read(path, layer=info.layer)
+        meta, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, **info.options)
         geometries = shapely.from_wkb(stored)
     names = [str(name) for name in meta["fields"]]
     return geometries, dict(zip(names, columns, strict=True)), info.crs
@@ -181,10 +207,10 @@ def burn(
     if not burnt.any():
         west, south, east, north = shapely.total_bounds(features.geometries)
         raise InputError(
-            f"No feature of {path} meets a pixel of the scene: the features reach from "
-            f"({west:.10g}, {south:.10g}) to ({east:.10g}, {north:.10g}); the scene has {grid}."
+            f"The features of {path} do not overlap the scene: they reach from ({west:.10g}, "
+            f"{south:.10g}) to ({east:.10g}, {north:.10g}); the scene has {grid}."
         )
-    _note_overlaps(geometries, numbers[near], grid, guesses)
+    _check_overlaps(features, near, geometries, numbers, grid, path)
     hidden = np.setdiff1d(np.arange(len(near)), top)
     while hidden.size:  # those that have pixels, but only under others, come up in turn
         found = np.unique(_last_feature(geometries, hidden, grid))
@@ -285,17 +311,26 @@ def _clipped(
     return near[there], cut[there]
 
 
-def _note_overlaps(
-    geometries: NDArray[Any], numbers: NDArray[np.int64], grid: Grid, guesses: list[str]
+def _check_overlaps(
+    features: Features,
+    near: NDArray[np.intp],
+    geometries: NDArray[Any],
+    numbers: NDArray[np.int64],
+    grid: Grid,
+    path: Path,
 ) -> None:
-    """Note how many pixels lie in features of several classes."""
-    covered = np.zeros((grid.height, grid.width), dtype=np.int32)
-    for number in np.unique(numbers):
-        covered += _last_feature(geometries, np.flatnonzero(numbers == number), grid) >= 0
-    if (shared := int((covered > 1).sum())) > 0:
-        guesses.append(
-            f"{shared} pixels lie in features of several classes: the last feature counts."
-        )
+    """Refuse pixels that lie in features of several classes: nobody knows which one is right."""
+    first = np.full((grid.height, grid.width), -1)
+    for number in np.unique(numbers[near]):
+        ours = _last_feature(geometries, np.flatnonzero(numbers[near] == number), grid)
+        if (shared := (first >= 0) & (ours >= 0)).any():
+            one, other = near[first[shared][0]], near[ours[shared][0]]
+            raise InputError(
+                f"Features of different classes overlap in {path}: number {features.rows[one]} of "
+                f"class {features.classes[one]} and number {features.rows[other]} of class "
+                f"{features.classes[other]} share {shared.sum()} pixels. Correct one of them."
+            )
+        first = np.where(ours >= 0, ours, first)
 
 
 def _warn_of_losses(

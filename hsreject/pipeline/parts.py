@@ -15,6 +15,7 @@ from hsreject.datasets.indian_pines import load_indian_pines
 from hsreject.datasets.scenes import load_scene
 from hsreject.datasets.synthetic import synthetic_scene
 from hsreject.features import FEATURES
+from hsreject.io.describe import without_pixels_of
 from hsreject.io.labels import open_labels
 from hsreject.io.scene import open_scene
 from hsreject.registry import Registry
@@ -35,7 +36,9 @@ def _files(  # noqa: PLR0913 (all but two are options)
     labels_variable: str | None = None,
     band_axis: int | None = None,
     masks: bool = True,
-    names: Sequence[str] | None = None,
+    nodata: float | None = None,
+    labels_nodata: int | None = None,
+    names: Sequence[str] | Mapping[str, str] | None = None,
     align: Literal["exact", "nearest"] = "exact",
 ) -> Pair:
     """Open a scene of your own (a product, ENVI, GeoTIFF, .mat, .npy) and its reference labels.
@@ -54,15 +57,28 @@ def _files(  # noqa: PLR0913 (all but two are options)
         Of a .mat or .npy array: which axis holds the bands, where the file does not say.
     masks : bool
         Whether pixels that the quality masks of a product flag have no data.
-    names : list of str, optional
-        Class names in the order of the label values, where the file has none.
+    nodata : float, optional
+        Pixels that have this value in all bands have no data.
+    labels_nodata : int, optional
+        One more value of the labels that means no reference.
+    names : list or table of str, optional
+        Class names in the order of the label values 1, 2, ..., or by value: {1 = "corn"}.
     align : {"exact", "nearest"}
         Labels on another grid than the scene are an error, or are reprojected to the nearest
         pixel.
     """
     cube = open_scene(path, variable=variable, band_axis=band_axis, masks=masks)
+    if nodata is not None:
+        cube = without_pixels_of(cube, nodata)
+    by_value = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), 1))
     return cube, open_labels(
-        labels, like=cube, attribute=attribute, variable=labels_variable, align=align, names=names
+        labels,
+        like=cube,
+        attribute=attribute,
+        variable=labels_variable,
+        align=align,
+        names={int(value): name for value, name in by_value.items()} or None,
+        nodata=labels_nodata,
     )
 
 

@@ -97,10 +97,10 @@ def tune(
 ) -> xr.Dataset:
     """Return every candidate of the plan's tuning with its scores, best first.
 
-    The `accuracy` of the training pixels left out decides; of equals the smaller `brier_score`,
-    each fold at the temperature that suits the others best; then the first in the grid. The Brier
-    score alone would never take a context that helps: its field is nearly 0 or 1 everywhere, which
-    no temperature mends. `temperature` is that of all folds together.
+    The `brier_score` of the training pixels left out decides, each fold at the temperature that
+    suits the others best: the field of a context ranks, and is nearly 0 or 1, so it is calibrated
+    before it is judged. Of equals the first in the grid is taken. `temperature` is that of all
+    folds together; `accuracy`, which is too rough to choose by, is for the reader.
     Where only the context is chosen, the plan's own model, `fitted`, need not be fitted again.
     """
     tuning = plan.tuning
@@ -123,8 +123,8 @@ def tune(
                 progress("tuning", done, total)
         for further, found in zip(of_context, pixels, strict=True):
             tried.append((_SEPARATOR.join((*settings, *further)), *_scores(found)))
-    tried.sort(key=lambda candidate: (-candidate[1], candidate[2]))
-    names = ("settings", "accuracy", "brier_score", "temperature")
+    tried.sort(key=lambda candidate: candidate[1])
+    names = ("settings", "brier_score", "temperature", "accuracy")
     columns = zip(names, zip(*tried, strict=True), strict=True)
     return xr.Dataset({name: (CANDIDATE, list(values)) for name, values in columns})
 
@@ -186,9 +186,9 @@ def _scored(
 
 
 def _scores(folds: Sequence[Pixels]) -> tuple[float, float, float]:
-    """Return accuracy, Brier score and temperature over the pixels left out of all folds."""
+    """Return Brier score, temperature and accuracy over the pixels left out of all folds."""
     if not folds:  # a single pixel per class: nothing can be left out, and all candidates are equal
-        return np.nan, np.nan, 1.0
+        return np.nan, 1.0, np.nan
     field, numbers, weight = (np.concatenate(parts) for parts in zip(*folds, strict=True))
     fold = np.repeat(np.arange(len(folds)), [len(of_fold) for _, of_fold, _ in folds])
     scores, brier = floored_log(field), np.empty(len(fold))
@@ -198,7 +198,7 @@ def _scores(folds: Sequence[Pixels]) -> tuple[float, float, float]:
         brier[inside] = brier_scores(softmax(scores[inside] / warmth, axis=1), numbers[inside])
     right = field.argmax(axis=1) == numbers
     accuracy, score = (float(np.average(values, weights=weight)) for values in (right, brier))
-    return accuracy, score, best_temperature(scores, numbers, weight)
+    return score, best_temperature(scores, numbers, weight), accuracy
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -7,6 +7,7 @@ import geopandas
 import numpy as np
 import pytest
 import shapely
+from rasterio.warp import transform as transform_coordinates
 
 import hsreject as hr
 from hsreject import schema
@@ -94,14 +95,13 @@ def test_what_is_lost_is_noted(tmp_path: Path, scene) -> None:
     table = features(code=[1, 2])
     tiny = shapely.box(UTM.c + 1, UTM.f - 2, UTM.c + 2, UTM.f - 1)
     over = shapely.box(UTM.c, UTM.f - 60, UTM.c + 60, UTM.f)
-    more = geopandas.GeoDataFrame({"code": [3, 2, None]}, geometry=[tiny, over, over], crs=32633)
+    more = geopandas.GeoDataFrame({"code": [3, 1, None]}, geometry=[tiny, over, over], crs=32633)
     table = geopandas.pd.concat([table, more]).astype({"code": "Int64"})
     table.to_file(tmp_path / "f.gpkg")
     with pytest.warns(LostFeatureWarning, match="1 of 4 features .* 1 between pixel centres"):
         labels = hr.open_labels(tmp_path / "f.gpkg", like=scene, attribute="code")
-    assert (labels.values[:2, :2] == 2).all()
+    assert (labels.values[:2, :2] == 1).all()
     assert "1 features without a value of 'code' were left out." in guesses(labels)
-    assert "4 pixels lie in features of several classes" in guesses(labels)
     assert "Nothing is left of class 3" in guesses(labels)
 
 
@@ -115,7 +115,7 @@ def test_lost_features_are_counted_and_named(tmp_path: Path, scene) -> None:
         shapely.Point(x - 15, y - 15),
         shapely.Point(x + 1e5, y),
     ]
-    path = points(tmp_path, ["a", "b", "c", "d", "b"], places=places)
+    path = points(tmp_path, ["b", "b", "c", "d", "b"], places=places)
     with pytest.warns(LostFeatureWarning) as caught:
         labels = hr.open_labels(path, like=scene, attribute="kind")
     (told,) = (str(w.message) for w in caught if w.category is LostFeatureWarning)
@@ -127,7 +127,7 @@ def test_lost_features_are_counted_and_named(tmp_path: Path, scene) -> None:
         "Nothing is left of class c, d.",
     ):
         assert said in told
-    assert labels.values[:3, :3].tolist() == [[2] * 3] * 3
+    assert labels.values[:3, :3].tolist() == [[1] * 3] * 3
     assert np.count_nonzero(labels) == 9
 
 
@@ -135,8 +135,8 @@ def test_a_global_layer_on_a_utm_scene(tmp_path: Path, scene) -> None:
     """Countries reach the poles and the date line, which have no place in UTM."""
     x, y = UTM.c, UTM.f
     far = shapely.points([(0, 90), (180, -90), (-180, 90), (-75, 10)])
-    land = shapely.box(-180, -90, 180, 90)
     here = geopandas.GeoSeries([shapely.box(x, y - 60, x + 150, y)], crs=32633).to_crs(4326)[0]
+    land = shapely.box(-180, -90, 180, 90) - here
     table = geopandas.GeoDataFrame(
         {"kind": ["land", "here", *["far"] * 4]}, geometry=[land, here, *far], crs=4326
     )
@@ -164,7 +164,7 @@ def test_features_need_a_scene_they_meet(tmp_path: Path, scene) -> None:
     nowhere = scene.drop_vars(["x", "y", "spatial_ref"])
     for like, message in (
         (None, "Pass like=scene"),
-        (scene.assign_coords(x=scene.x + 1e5), "No feature of .* meets a pixel of the scene"),
+        (scene.assign_coords(x=scene.x + 1e5), "do not overlap the scene"),
         (nowhere, "without a place on a map"),
     ):
         with pytest.raises(InputError, match=message):
@@ -226,4 +226,51 @@ def test_coordinates_of_another_system_than_stated(tmp_path: Path, scene) -> Non
     """GeoJSON in metres is read as degrees by everybody; the reader says what is wrong."""
     path = points(tmp_path, [1, 2, 3], epsg=4326)
     with pytest.raises(HsrejectError, match="not in EPSG:4326"):
+        hr.open_labels(path, like=scene, attribute="kind")
+
+
+def test_pixels_remember_their_polygon_and_points_are_their_own(tmp_path: Path, scene) -> None:
+    x, y = UTM.c, UTM.f
+    apart = shapely.MultiPolygon(
+        [shapely.box(x, y - 30, x + 30, y), shapely.box(x + 240, y - 30, x + 300, y)]
+    )
+    places = [
+        apart,
+        shapely.box(x, y - 240, x + 60, y - 180),
+        shapely.Point(x + 135, y - 135),
+        shapely.Point(x + 165, y - 135),
+    ]
+    labels = hr.open_labels(
+        points(tmp_path, ["a", "a", "b", "b"], places=places), like=scene, attribute="kind"
+    )
+    assert labels.polygon.dtype == np.int32
+    np.testing.assert_array_equal(labels.polygon > 0, labels > 0)
+    sizes = np.bincount(labels.polygon.values.ravel())[1:]
+    assert sorted(sizes[sizes > 0]) == [1, 1, 1, 2, 4]
+    hr.write_map(labels, tmp_path / "labels.tif")
+    again = hr.open_labels(tmp_path / "labels.tif", like=scene)
+    np.testing.assert_array_equal(again.values, labels.values)
+
+
+def test_overlapping_features_of_different_classes_are_refused(tmp_path: Path, scene) -> None:
+    x, y = UTM.c, UTM.f
+    places = [shapely.box(x, y - 60, x + 60, y), shapely.box(x + 30, y - 60, x + 90, y)]
+    with pytest.raises(InputError, match=r"overlap.*number 1.*number 2.*2 pixels"):
+        hr.open_labels(points(tmp_path, ["a", "b"], places=places), like=scene, attribute="kind")
+
+
+@pytest.mark.parametrize("names", [("Lon", "Lat"), ("x", "y")])
+def test_a_table_of_points_is_labels(tmp_path: Path, scene, names) -> None:
+    x, y = np.array([UTM.c + 15, UTM.c + 285]), np.array([UTM.f - 15, UTM.f - 225])
+    if names[0] == "Lon":
+        x, y = transform_coordinates("EPSG:32633", "EPSG:4326", x, y)
+    rows = [f"{float(x[i])!r};{float(y[i])!r};{kind}" for i, kind in enumerate(("soil", "wood"))]
+    path = tmp_path / "points.csv"
+    path.write_text("\n".join([";".join((*names, "kind")), *rows]))
+    labels = hr.open_labels(path, like=scene, attribute="kind")
+    assert labels.values[0, 0] == 1
+    assert labels.values[7, 9] == 2
+    assert np.count_nonzero(labels) == 2
+    path.write_text("place,kind\nhere,soil")
+    with pytest.raises(FileError, match="longitude"):
         hr.open_labels(path, like=scene, attribute="kind")
