@@ -246,7 +246,7 @@ def _areas(grid: Grid, height: int, step: int) -> dict[str, Any] | None:
 def _ground(grid: Grid, step: int) -> list[float] | None:
     """Return the metres across a shown pixel and where north is, if the map knows."""
     place = ground(grid)
-    return None if place is None else [place.width / grid.width * step, place.north]
+    return None if place is None else [place[0] / grid.width * step, place[1]]
 
 
 def _ramp() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -20,7 +20,7 @@ from hsreject.io.grid import Grid, transformed
 from hsreject.measures.point import MEASURES, OperatingPoint
 from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
 from hsreject.plot.curve_displays import RejectionCurveDisplay
-from hsreject.plot.image_displays import ConfidenceMapDisplay, thinned
+from hsreject.plot.image_displays import thinned
 from hsreject.plot.optimality_displays import RelativeOptimalityDisplay
 from hsreject.plot.reliability_display import ReliabilityDisplay
 from hsreject.plot.style import COLUMN_WIDTH, PAGE_WIDTH, new_row, save_figure
@@ -82,15 +82,8 @@ class Pictures:
         return Picture(save_figure(figure, self._folder / name, dpi=_DPI)[0], title, caption)
 
 
-class Ground(NamedTuple):
-    """A map on the ground."""
-
-    width: float  # metres
-    north: float  # degrees clockwise from the way that columns run up
-
-
-def ground(grid: Grid) -> Ground | None:
-    """Return how a map lies on the ground, in its middle; None where it has no place."""
+def ground(grid: Grid) -> tuple[float, float] | None:
+    """Return metres across a map, in its middle, and degrees from up to north, clockwise."""
     if grid.crs is None or not grid.georeferenced:
         return None
     column, row = grid.width / 2, grid.height / 2
@@ -100,7 +93,7 @@ def ground(grid: Grid) -> Ground | None:
     east = _DEGREE * np.cos(np.radians(latitude[0])) * (longitude - longitude[0])
     north = _DEGREE * (latitude - latitude[0])
     width = grid.width * float(np.hypot(east[1], north[1]))
-    return Ground(width, -float(np.degrees(np.arctan2(east[2], north[2]))))
+    return width, -float(np.degrees(np.arctan2(east[2], north[2])))
 
 
 def _round_length(longest: float) -> float:
@@ -110,16 +103,16 @@ def _round_length(longest: float) -> float:
 
 
 def paint_confidence(confidence: xr.DataArray) -> tuple[NDArray[np.uint8], list[Swatch]]:
-    """Return the colors of a confidence map, and what some of them stand for."""
-    display = ConfidenceMapDisplay.from_confidence(confidence)
-    low, high = display.limits
+    """Return the colors of a confidence map, by rank, and what some of them stand for."""
+    values = thinned(confidence).values
+    ascending = np.sort(values[~np.isnan(values)])
     colors = mpl.colormaps["cividis"]
-    values = display.confidence.values
-    pixels: Any = colors((values - low) / ((high - low) or 1), bytes=True)
+    rank = np.searchsorted(ascending, values, side="right") / ascending.size
+    pixels: Any = colors(rank, bytes=True)
     pixels[np.isnan(values)] = 0
     steps = np.linspace(0, 1, _RAMP)
-    ramp = [Swatch(to_hex(colors(step)), f"{low + step * (high - low):.2g}") for step in steps]
-    return pixels, ramp
+    at_steps = zip(steps, np.quantile(ascending, steps, method="nearest"), strict=True)
+    return pixels, [Swatch(to_hex(colors(step)), f"{value:.3g}") for step, value in at_steps]
 
 
 def measures(
@@ -127,15 +120,26 @@ def measures(
     *,
     isolated: Sequence[str] = (),
     points: Mapping[str, OperatingPoint] | None = None,
-    names: Sequence[str] = tuple(MEASURES),
 ) -> Figure:
-    """Draw measures; `points` are those of the first curve, bands those that curves carry."""
-    size = (PAGE_WIDTH, 2.2) if len(names) > 1 else (1.3 * COLUMN_WIDTH, 3.1)
-    figure, axes = new_row(len(names), *size)
-    (first, *_) = curves
-    RejectionCurveDisplay.from_curves(
-        curves, isolated=isolated, marked=None if points is None else {first: points}
-    ).plot(axes, measures=names)
+    """Draw the measures; `points` are those of the first curve, bands those that curves carry."""
+    figure, axes = new_row(len(MEASURES), PAGE_WIDTH, 2.2)
+    marked = None if points is None else {next(iter(curves)): points}
+    RejectionCurveDisplay.from_curves(curves, isolated=isolated, marked=marked).plot(axes)
+    return figure
+
+
+def accuracy(
+    curves: Curves, points: Mapping[str, OperatingPoint], pixels: str, *, isolated: Sequence[str]
+) -> Figure:
+    """Draw the accuracy alone, with axes in the words of who uses a map."""
+    figure, axes = new_row(1, 1.3 * COLUMN_WIDTH, 3.1)
+    marked = {next(iter(curves)): points}
+    RejectionCurveDisplay.from_curves(curves, isolated=isolated, marked=marked).plot(
+        axes, measures=("nonrejected_accuracy",)
+    )
+    axes[0].set(
+        xlabel=f"rejected share of the {pixels}", ylabel=f"share right of the {pixels} kept"
+    )
     return figure
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hsreject.classes import ClassTable
 from hsreject.io.grid import crs_name
-from hsreject.measures.choosing import cheapest_operating_point
 from hsreject.measures.cost import break_even_cost
 from hsreject.measures.point import OperatingPoint, share
 from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 HOW_GOOD, WHERE, PER_CLASS, HOW_MUCH = "How good is it?", "Maps", "Per class", "How much to reject?"
 NO_DATA = Swatch("var(--line)", "no data")
-_COSTS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 _NAMED_CONFUSIONS = 3
 _LARGEST_MATRIX = 60  # classes
 
@@ -46,10 +44,8 @@ def with_interval(value: float, interval: tuple[float, float]) -> str:
     return "-" if np.isnan(value) else f"{100 * value:.1f}{span}"
 
 
-def area(size: float | None) -> str:
-    """Return hectares to three digits; nothing where they are not known."""
-    if size is None:
-        return ""
+def area(size: float) -> str:
+    """Return hectares to three digits."""
     digits = 2 - int(np.floor(np.log10(max(size, 1))))
     return f"{round(size, digits):,.{max(digits, 0)}f} ha"
 
@@ -103,7 +99,7 @@ def headline(  # noqa: PLR0913 (one argument per thing that it says)
         Fact(
             percent(1 - point.rejected_fraction),
             f"of the {pixels} are kept",
-            f"{_kept_of_scene(evaluation)} of the scene. {point.n:,} {pixels}",
+            f"of {point.n:,}; that is {_kept_of_scene(evaluation)}",
         ),
         Fact(
             percent(point.nonrejected_accuracy),
@@ -137,8 +133,9 @@ def headline(  # noqa: PLR0913 (one argument per thing that it says)
 
 
 def _kept_of_scene(evaluation: Evaluation) -> str:
-    kept = hectares(evaluation, (evaluation.has_data & ~evaluation.rejected).values)
-    return percent(evaluation.kept_share) + (f" ({area(kept)})" if kept is not None else "")
+    size = hectares(evaluation, (evaluation.has_data & ~evaluation.rejected).values)
+    words = f"{percent(evaluation.kept_share)} of the scene"
+    return words if size is None else f"{words}, {area(size)}"
 
 
 def _about_intervals(evaluation: Evaluation) -> str:
@@ -154,18 +151,12 @@ def _about_intervals(evaluation: Evaluation) -> str:
 def statement(evaluation: Evaluation) -> str:
     """Return what the map is worth, in the words of who uses it."""
     point, pixels = evaluation.shown.point, evaluation.measured_on
-    size = hectares(evaluation, (evaluation.has_data & ~evaluation.rejected).values)
-    scene = f"{percent(evaluation.kept_share)} of the scene"
-    scene += "" if size is None else f", {area(size)}"
     if not point.rejected:
-        return (
-            f"Of the {pixels} {percent(point.overall_accuracy)} are right, and none is rejected "
-            f"(kept: {scene})."
-        )
+        return f"{percent(point.overall_accuracy)} of the {pixels} are right; none is rejected."
     words = (
-        f"Keeps {percent(1 - point.rejected_fraction)} of the {pixels} ({scene}) at "
-        f"{percent(point.nonrejected_accuracy)} accuracy; with nothing rejected "
-        f"{percent(point.overall_accuracy)}."
+        f"Keeps {percent(1 - point.rejected_fraction)} of the {pixels} "
+        f"({_kept_of_scene(evaluation)}) at {percent(point.nonrejected_accuracy)} accuracy; with "
+        f"nothing rejected {percent(point.overall_accuracy)}."
     )
     lost = evaluation.lost_classes()
     return words + (f" Lost by rejection: {_names(lost, evaluation.classes)}." if lost else "")
@@ -193,61 +184,46 @@ def goal_table(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> T
     if not goals:
         return None
     pixels = evaluation.measured_on
-    placed = goals[0].hectares_kept is not None
     rows = []
     for goal in goals:
+        point, size = goal.point, goal.hectares_kept
+        cells = (percent(point.rejected_fraction), percent(goal.scene_share))
+        kept = () if size is None else (area(size) if goal.reached else "-",)
         lost = _names(goal.lost_classes, evaluation.classes) or "none"
-        if goal.reached:
-            rejected = percent(goal.point.rejected_fraction), percent(goal.scene_share)
-            size = (area(goal.hectares_kept),) * placed
-        else:
-            rejected, size = ("out of reach", "-"), ("-",) * placed
-            lost = f"the highest accuracy is {percent(goal.point.nonrejected_accuracy)}"
-        rows.append((percent(goal.accuracy, 0), *rejected, *size, lost))
-    headings = (
-        "for an accuracy of",
-        f"reject of the {pixels}",
-        "reject of the scene",
-        *(("area kept",) * placed),
-        "classes lost",
-    )
+        if not goal.reached:
+            cells = ("out of reach", "-")
+            lost = f"the highest accuracy is {percent(point.nonrejected_accuracy)}"
+        rows.append((percent(goal.accuracy, 0), *cells, *kept, lost))
+    headings = ["for an accuracy of", f"reject of the {pixels}", "reject of the scene"]
+    headings += [] if goals[0].hectares_kept is None else ["area kept"]
     caption = f"Accuracies are those of the {pixels} kept."
-    return Table(headings, tuple(rows), caption, title="What an accuracy costs", wordy=True)
+    title = "What an accuracy costs"
+    return Table((*headings, "classes lost"), tuple(rows), caption, title=title, wordy=True)
 
 
 def point_table(evaluation: Evaluation) -> Table:
     """Return the operating points of an evaluation, side by side."""
-    rows = []
-    for named in evaluation.points:
-        point = named.point
-        rows.append(
-            (
-                named.name,
-                percent(point.rejected_fraction),
-                with_interval(point.nonrejected_accuracy, evaluation.interval(named)),
-                percent(errors_caught(point)),
-                f"{100 * point.classification_quality:.1f}",
-                f"{point.rejection_quality:.2f}",
-                "" if np.isnan(point.threshold) else f"{point.threshold:.4g}",
-                "" if np.isnan(named.cost) else f"{named.cost:.4f}",
-            )
+    rows = tuple(
+        (
+            named.name,
+            percent(named.point.rejected_fraction),
+            with_interval(named.point.nonrejected_accuracy, evaluation.interval(named)),
+            percent(errors_caught(named.point)),
+            f"{100 * named.point.classification_quality:.1f}",
+            f"{named.point.rejection_quality:.2f}",
+            "" if np.isnan(named.point.threshold) else f"{named.point.threshold:.4g}",
+            "" if np.isnan(named.cost) else f"{named.cost:.4f}",
         )
-    headings = (
-        "operating point",
-        "rejected",
-        "A (95 % interval)",
-        "errors caught",
-        "Q",
-        "phi",
-        "threshold",
-        "cost",
+        for named in evaluation.points
     )
+    first = ("operating point", "rejected", "A (95 % interval)", "errors caught")
+    headings = (*first, "Q", "phi", "threshold", "cost")
     caption = (
         "A: accuracy of what is kept, in percent. Q: share of right decisions (right labels kept, "
         "wrong ones rejected). phi: the odds of an error among the rejected over the odds among "
         f"all. All on the {evaluation.measured_on}."
     )
-    return Table(headings, tuple(rows), caption, title="Operating points")
+    return Table(headings, rows, caption, title="Operating points")
 
 
 def per_class(evaluation: Evaluation) -> Section:
@@ -359,7 +335,7 @@ def where(
                 f"confidence_{name}",
                 pixels,
                 "Confidence",
-                f"What decides: {what}. Dark pixels are rejected first.",
+                f"What decides: {what}, colored by rank. Dark pixels are rejected first.",
                 legend=ramp,
             )
         )
@@ -379,7 +355,7 @@ def how_much(
     *,
     isolated: Sequence[str] = (),
 ) -> Section:
-    """Return what more or less rejection is worth: accuracies, what they cost, and costs.
+    """Return what more or less rejection is worth: the accuracy over r, and what it costs.
 
     The first of `curves` is that of the evaluation.
     """
@@ -403,17 +379,13 @@ def how_much(
     curves = _with_intervals(evaluation, curves)
     picture = drawn.curves(
         "accuracy",
-        figures.measures(
-            curves,
-            isolated=isolated,
-            points={"this map": point},
-            names=("nonrejected_accuracy",),
-        ),
+        figures.accuracy(curves, {"this map": point}, pixels, isolated=isolated),
         "Accuracy of what is kept",
-        f"Over the rejected share of the {pixels}. Band: 95 % intervals.",
+        "Band: 95 % intervals.",
     )
-    tables = filter(None, (goal_table(evaluation), _cost_table(next(iter(curves.values())))))
-    return Section(HOW_MUCH, text, tuple(tables), pictures=(picture,), beside=True)
+    goals = goal_table(evaluation)
+    tables = () if goals is None else (goals,)
+    return Section(HOW_MUCH, text, tables, pictures=(picture,), beside=True)
 
 
 def measures_section(
@@ -465,39 +437,11 @@ def errors_among_rejected(point: OperatingPoint) -> float:
     return float(share(point.misclassified_rejected, point.rejected))
 
 
-def _cost_table(curve: xr.Dataset) -> Table:
-    """Return the cheapest operating point for some costs of a rejection."""
-    without = OperatingPoint.from_curve(curve, 0)
-    rows = []
-    for cost in _COSTS:
-        point = cheapest_operating_point(curve, cost)
-        rows.append(
-            (
-                f"{cost:g}",
-                percent(point.rejected_fraction),
-                percent(point.nonrejected_accuracy),
-                percent(errors_caught(point)),
-                f"{point.cost(cost):.3f}",
-                f"{without.cost(cost):.3f}",
-            )
-        )
-    headings = (
-        "if a rejection costs",
-        "reject",
-        "then right of the kept",
-        "errors caught",
-        "cost per pixel",
-        "with nothing rejected",
-    )
-    title = "The cheapest point for a cost"
-    return Table(headings, tuple(rows), "An error costs 1.", title=title, folded=True)
-
-
 def evaluation_page(evaluation: Evaluation, folder: Path) -> None:
     """Write the page that a run has, too, as far as maps and a reference tell it."""
     drawn = figures.Pictures(folder / "figures", evaluation.grid)
     curves = {} if evaluation.curve is None else {"": evaluation.curve}
-    details = Section(HOW_GOOD, tables=(point_table(evaluation),))
+    points = Section(HOW_GOOD, tables=(point_table(evaluation),))
     write_page(
         folder / "report.html",
         title="Evaluation of a map with rejection",
@@ -509,5 +453,5 @@ def evaluation_page(evaluation: Evaluation, folder: Path) -> None:
             per_class(evaluation),
             how_much(evaluation, curves, drawn),
         ),
-        details=(measures_section(evaluation, curves, drawn) if curves else details,),
+        details=(measures_section(evaluation, curves, drawn) if curves else points,),
     )

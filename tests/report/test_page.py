@@ -1,6 +1,13 @@
 import base64
 from html.parser import HTMLParser
 
+import pytest
+from affine import Affine
+from rasterio.crs import CRS
+from rasterio.transform import from_origin
+
+from hsreject.io.grid import Grid
+from hsreject.report.figures import ground
 from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 
 PIXEL = base64.b64decode(
@@ -29,6 +36,22 @@ class Checker(HTMLParser):
 
     def handle_data(self, data) -> None:
         self.text.append(data)
+
+
+@pytest.mark.parametrize(
+    ("transform", "crs", "width", "north"),
+    [
+        (from_origin(5e5, 5.8e6, 30, 30), "EPSG:32633", 3000, 0),  # on the central meridian
+        (from_origin(15, 60, 0.001, 0.001), "EPSG:4326", 5570, 0),  # half of that at the equator
+        (from_origin(5e5, 5.8e6, 30, 30) @ Affine.rotation(30), "EPSG:32633", 3000, -30),
+        (from_origin(1e6, 2e5, 100, 100), "EPSG:2263", 3048, 0),  # feet
+    ],
+)
+def test_a_scale_knows_metres_and_north(transform, crs, width, north) -> None:
+    metres, degrees = ground(Grid(100, 100, transform, CRS.from_user_input(crs)))
+    assert metres == pytest.approx(width, rel=0.01)
+    assert degrees == pytest.approx(north, abs=0.5)
+    assert ground(Grid(100, 100, Affine.identity())) is None
 
 
 def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path) -> None:
