@@ -349,6 +349,8 @@ def _split(
         name: sorted(set(present) - set(_classes_present(part)))
         for name, part in zip((WITHOUT_TRAINING, WITHOUT_TEST), chosen, strict=True)
     }
+    if not chosen[1].any():
+        empty[WITHOUT_TEST] = []  # a split without a test was asked for
     _warn_of_empty_classes(empty, templates[0], everything)
     if not isinstance(templates[0], xr.DataArray):
         return cast("tuple[Labels, Labels]", chosen)
