@@ -17,14 +17,13 @@ from hsreject.pipeline.stages import Stage, Stages
 from hsreject.pipeline.tuning import best_settings
 from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.sampling.polygons import (
-    CLUMPED,
     LEFT_OUT,
     LeftOutAccuracy,
-    clump_size,
+    is_digitised,
     left_out_accuracy,
     polygon_numbers,
 )
-from hsreject.schema import CATEGORY, OPERATING_POINT, POLYGON, reference_pixels
+from hsreject.schema import CATEGORY, OPERATING_POINT, reference_pixels
 
 
 @dataclass(frozen=True)
@@ -66,10 +65,11 @@ class Walk:
         test = split.data["test"]
         if LEFT_OUT in test.attrs:
             return _walk_without_test(plan, stages, split)
-        if is_digitised(test):
+        digitised = is_digitised(test)
+        if digitised:
             plan = replace(plan, promise=None)  # its pixels are not a random sample of anything
         if plan.goal.needs_reference or plan.promise is not None:
-            half = calibration_half(test, seed=seed, by_polygons=POLYGON in test.coords)
+            half = calibration_half(test, seed=seed, by_polygons=digitised)
             split = replace(split, data=split.data.assign(calibration=half))
         settled, tuned, pixelwise, evidence = _map(plan, stages, split)
         systems = {
@@ -91,11 +91,6 @@ class Walk:
                         stacklevel=3,
                     )
         return cls(settled, split.data, tuned, evidence.data, systems)
-
-
-def is_digitised(labels: xr.DataArray) -> bool:
-    """Tell whether labelled pixels come from polygons, and not from points or a benchmark's map."""
-    return POLYGON in labels.coords and clump_size(labels) >= CLUMPED
 
 
 def _map(
