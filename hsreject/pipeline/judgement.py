@@ -15,7 +15,7 @@ from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.promising import promise_figures
-from hsreject.pipeline.walk import System, Walk
+from hsreject.pipeline.stages import System, Walk
 from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR
 from hsreject.report import findings
 from hsreject.report.evaluation import Evaluation
