@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import hsreject as hr
+from hsreject.errors import EmptyClassWarning, InputError
 from hsreject.sampling.draws import sample_fraction, sample_per_class
-from hsreject.sampling.polygons import clump_size, polygon_folds, polygon_numbers
+from hsreject.sampling.polygons import ADVICE, LEFT_OUT, clump_size, polygon_folds, polygon_numbers
 
 
 def digitised(n_polygons: int = 3, side: int = 5) -> np.ndarray:
@@ -62,3 +64,67 @@ def test_the_only_polygon_of_a_class_is_halved_across_its_longest_axis() -> None
     assert {len(set(half.ravel())) for half in halves} == {1}
     assert halves[0][0, 0] != halves[1][0, 0]
     assert fold[8, 0] == -1  # the only pixel of its class stays
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n_per_class", [None, 10])
+def test_a_split_parts_no_polygon(seed: int, n_per_class: int | None) -> None:
+    labels = xr.DataArray(digitised(5), dims=("y", "x"))
+    numbers = polygon_numbers(labels)
+    train, test = hr.sample_polygons(labels, seed=seed, n_per_class=n_per_class)
+    ours, theirs = (set(numbers[part.values > 0]) for part in (train, test))
+    assert not ours & theirs
+    assert len(ours) + len(theirs) == 10
+    assert "whole polygons" in train.attrs["sampling_meaning"].lower()
+    assert (ADVICE in train.attrs) == (len(ours) < 10)
+    if n_per_class:
+        assert np.bincount(train.values.ravel())[1:].tolist() == [10, 10]
+        sizes = np.bincount(numbers[train.values > 0])
+        assert np.ptp(sizes[sizes > 0]) <= 2  # spread evenly: 10 pixels over 2 or 3 polygons
+        assert clump_size(train) >= 3  # thinned, but still known to lie in polygons
+
+
+def test_the_only_polygon_of_a_class_is_halved_with_a_gap_or_not_tested() -> None:
+    labels = digitised(3).astype(int)
+    labels[:12, 50:] = 0
+    labels[:10, 50:] = 3
+    train, test = hr.sample_polygons(labels, buffer=2)
+    learned, tested = np.argwhere(train == 3), np.argwhere(test == 3)
+    gaps = np.abs(learned[:, None] - tested[None]).max(axis=2)
+    assert gaps.min() == 3
+    labels[labels == 3] = 0
+    labels[0, 55:57] = 3  # too small to be halved
+    with pytest.warns(EmptyClassWarning, match="No test pixel for class 3"):
+        train, test = hr.sample_polygons(labels, buffer=2)
+    assert np.count_nonzero(train == 3) == 2
+    with pytest.raises(InputError, match="one polygon"):
+        hr.sample_polygons(np.pad(np.ones((4, 4), dtype=int), 3))
+
+
+def test_where_every_polygon_is_needed_none_is_for_testing() -> None:
+    labels = xr.DataArray(digitised(2), dims=("y", "x"))
+    train, test = hr.sample_polygons(labels, fraction=1)
+    np.testing.assert_array_equal(train, labels)
+    assert not test.any()
+    assert train.attrs[LEFT_OUT] == test.attrs[LEFT_OUT] == "polygons"
+
+
+def test_the_accuracy_of_polygons_left_out_is_their_mean() -> None:
+    reference, label = np.repeat([1, 1, 1, 2], 4), np.repeat([1, 1, 2, 1], 4)
+    polygon = np.repeat([1, 2, 3, 4], 4)
+    label[:2] = 2
+    estimate = hr.left_out_accuracy(reference, label, polygon)
+    assert estimate.accuracy == pytest.approx(0.5)  # of 0.5, 1 and 0; class 2 has one polygon
+    assert estimate.standard_error == pytest.approx(0.5 / np.sqrt(3))
+    assert "3 polygons" in str(estimate)
+    assert "cannot be estimated" in str(hr.left_out_accuracy([1, 2], [1, 2], [1, 2]))
+
+
+def test_given_parts_get_one_numbering() -> None:
+    def part(values: list[list[int]]) -> xr.DataArray:
+        array = xr.DataArray(np.array(values), dims=("y", "x"))
+        return array.assign_coords(polygon=(("y", "x"), np.minimum(values, 1)))
+
+    train, test = hr.given_split(part([[1, 0, 2, 0]]), part([[0, 1, 0, 2]]))
+    assert train.polygon.values.tolist() == test.polygon.values.tolist() == [[1, 2, 1, 2]]
+    xr.Dataset({"train": train, "test": test})

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import BandAxis, check_there
+from hsreject.cli.console import BandAxis, check_there, progress_on
+from hsreject.errors import HsrejectError, InputError
+from hsreject.progress import no_progress
+
+# An option as Python writes it: nodata=255, align='nearest', names={255: 'NAME'}
+_KEYWORD = re.compile(
+    r"\b(nodata|align|attribute|variable|names|band_axis)=(?:\{(\d+): '(\w+)'\}|'?([\w-]+)'?)"
+)
 
 
-def init_command(
+def init_command(  # noqa: PLR0913 (all but two are options)
     scene: Annotated[
         Path,
         typer.Argument(metavar="SCENE", help="A product, ENVI, GeoTIFF, Zarr, .mat, .npy or URL."),
@@ -37,6 +47,26 @@ def init_command(
         str | None, typer.Option(help="Of LABELS: the array of a .mat file, or the layer.")
     ] = None,
     band_axis: BandAxis = None,
+    nodata: Annotated[
+        int | None, typer.Option(help="Of LABELS: one more value that means no reference.")
+    ] = None,
+    scene_nodata: Annotated[
+        float | None, typer.Option(help="Of SCENE: the value of pixels without data in all bands.")
+    ] = None,
+    align: Annotated[
+        str | None, typer.Option(help="Labels on another grid: exact (refused) or nearest.")
+    ] = None,
+    names: Annotated[
+        str | None, typer.Option(help="Names of the classes: corn,soil or 1=corn,4=soil.")
+    ] = None,
+    sampling: Annotated[
+        str | None,
+        typer.Option(help="per_class, fraction, blocks or polygons; by default what suits LABELS."),
+    ] = None,
+    goal: Annotated[
+        str,
+        typer.Option(help="accuracy=0.95, max_error=0.05, rejection_cost=0.3 or fraction=0.1."),
+    ] = "accuracy=0.95",
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that is already there.")
     ] = False,
@@ -48,16 +78,26 @@ def init_command(
     target = Path(f"{scene.stem}.toml") if out is None else out
     check_target(target, overwrite=overwrite)
 
+    from hsreject.pipeline.config import named_value
     from hsreject.pipeline.drafting import draft_configuration
+    from hsreject.rejection.goal import Goal
 
-    draft = draft_configuration(
-        scene,
-        labels,
-        variable=variable,
-        labels_variable=labels_variable,
-        attribute=attribute,
-        band_axis=band_axis,
-    )
+    with _in_words_of_the_command_line(labels), progress_on(Console(stderr=True)) as shown:
+        draft = draft_configuration(
+            scene,
+            labels,
+            variable=variable,
+            labels_variable=labels_variable,
+            attribute=attribute,
+            band_axis=band_axis,
+            nodata=nodata,
+            scene_nodata=scene_nodata,
+            align=align,  # type: ignore[arg-type]  # open_labels checks it
+            names=_parsed_names(names),
+            sampling=sampling,
+            goal=Goal.from_table(dict([named_value(goal, "--goal accuracy=0.95")])),
+            progress=shown if Console().is_terminal else no_progress,
+        )
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(draft.text, encoding="utf-8")
     console = Console(highlight=False)
@@ -65,3 +105,30 @@ def init_command(
     say += [f"wrote {target}; next: hsreject run {target}"]
     for line in say:
         console.print(line, soft_wrap=True, markup=False)
+
+
+@contextmanager
+def _in_words_of_the_command_line(labels: Path) -> Iterator[None]:
+    """Turn advice such as nodata=255 into an option of this command, --nodata 255."""
+
+    def as_option(keyword: re.Match[str]) -> str:
+        name, value, text, plain = keyword.groups()
+        of_labels = name == "variable" and str(labels) in str(keyword.string)
+        flag = "labels-variable" if of_labels else name.replace("_", "-")
+        return f"--{flag} " + (plain or f"{value}={text}")
+
+    try:
+        yield
+    except HsrejectError as error:
+        raise type(error)(_KEYWORD.sub(as_option, str(error))) from error
+
+
+def _parsed_names(text: str | None) -> dict[int, str] | list[str] | None:
+    """Return the classes that --names names, by value or in the order of the values 1, 2, ..."""
+    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
+    if not any("=" in part for part in parts):
+        return parts or None
+    pairs = [part.partition("=") for part in parts]
+    if not all(value.strip().isdigit() and name.strip() for value, _, name in pairs):
+        raise InputError(f"--names must look like corn,soil or 1=corn,4=soil (got '{text}').")
+    return {int(value): name.strip() for value, _, name in pairs}

@@ -3,35 +3,61 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import tomli_w
 import xarray as xr
+from dask.base import compute
 from numpy.typing import NDArray
 
 from hsreject.errors import InputError
 from hsreject.files import existing, reading
 from hsreject.io.arrays import StoredArray, stored_arrays
+from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels
 from hsreject.io.products.lookup import LookupTable
 from hsreject.io.products.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import is_known, read_columns
-from hsreject.schema import BAND, X, Y, class_table
+from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.registry import check_choice
+from hsreject.rejection.goal import Goal
+from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers
+from hsreject.schema import (
+    BAND,
+    LARGEST_LABEL,
+    NO_REFERENCE,
+    POLYGON,
+    X,
+    Y,
+    class_table,
+    valid_pixels,
+)
 
 _ARRAYS = {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}
 _CLASS_ATTRIBUTES = (  # what people call it, likeliest first
     "class", "class_name", "classname", "land_cover", "landcover", "lulc", "lc", "cover", "label",
     "labels", "category", "crop", "species", "type", "class_id", "classid", "code", "name",
+    "reference",
 )  # fmt: skip
 _MOST_CLASSES = 255
 _SAMPLES = ((2500, 50), (500, 25), (0, 10))
 """How many training pixels per class, by the size of a typical class."""
+
+SAMPLINGS = ("per_class", "fraction", "blocks", "polygons")
+_FEW_POLYGONS = 4
+"""Of a typical class: with fewer, half of them is too little to learn from, and all are needed."""
+
+_WITHIN_POLYGONS = 50
+"""Training pixels per class that say what polygons have to say; more are near copies of them."""
+
+_WHOLLY_LABELLED = 0.9
+"""From this share on labels are a map of the scene: its pixels may be drawn at random."""
 
 _MANY_PIXELS = 300_000
 """From here on joint rejection takes minutes for each of its operating points."""
@@ -52,7 +78,7 @@ class _Count(NamedTuple):
     n_pixels: int
 
 
-def draft_configuration(
+def draft_configuration(  # noqa: PLR0913 (all but two are options)
     scene: Path,
     labels: Path,
     *,
@@ -60,11 +86,20 @@ def draft_configuration(
     labels_variable: str | None = None,
     attribute: str | None = None,
     band_axis: int | None = None,
+    nodata: int | None = None,
+    scene_nodata: float | None = None,
+    align: Literal["exact", "nearest"] | None = None,
+    names: Mapping[int, str] | Sequence[str] | None = None,
+    sampling: str | None = None,
+    goal: Goal | None = None,
+    progress: ProgressCallback = no_progress,
 ) -> Draft:
     """Look at a scene and its labels, and return a configuration that runs as it is.
 
     Options that are not given are decided where a file leaves a choice, and the notes say so.
     """
+    if sampling is not None:
+        check_choice("sampling", sampling, SAMPLINGS)
     notes: list[str] = []
     scene = existing_scene(scene)
     stored = _scene_array(scene, variable, notes)
@@ -77,25 +112,40 @@ def draft_configuration(
         axes = [axis for axis in range(3) if _without(stored.shape, axis) == on_disk.shape]
         band_axis = axes[0] if len(axes) == 1 else None
     if attribute is None and file_kind(labels) is Kind.VECTOR:
-        attribute = _class_attribute(labels, labels_variable, notes)
+        attribute, paired = _class_attribute(labels, labels_variable, notes)
+        names = names or paired
     cube = open_scene(scene, chunks="auto", variable=variable, band_axis=band_axis)
     if cube.sizes[BAND] < 2:
         raise InputError(
             f"{scene} has one band, which is not a scene. Give the scene first and then its "
             "labels: hsreject init SCENE LABELS."
         )
-    reference, align = _aligned(labels, cube, attribute, labels_variable, notes)
-    counts = _counts(reference, labels)
+    if scene_nodata is not None:
+        cube = without_pixels_of(cube, scene_nodata)
+    options = {
+        "attribute": attribute, "variable": labels_variable, "nodata": nodata, "names": names
+    }  # fmt: skip
+    reference, how = _aligned(labels, cube, options, align, notes)
     notes += [*cube.attrs.get("guesses", ()), *reference.attrs.get("guesses", ())]
+    with counting_tasks("reading pixels", progress):
+        valid, n_zeros = compute(valid_pixels(cube).data, pixels_of(cube, 0).sum().data)
+    if n_zeros:
+        notes.append(note_on_zeros(int(n_zeros), valid.size))
+    counts = _counts(reference, labels)
+    with_data = np.where(valid, reference.values, reference.dtype.type(NO_REFERENCE))
+    reference = reference.copy(data=with_data)
+    counts = _with_data(counts, reference, labels, notes)
     table = {
         "name": "files",
         "path": str(scene),
         "variable": variable,
         "band_axis": band_axis,
+        "nodata": scene_nodata,
         "labels": str(labels),
         "labels_variable": labels_variable,
+        "labels_nodata": nodata,
         "attribute": attribute,
-        "align": align,
+        "align": how,
     }
     given = {key: value for key, value in table.items() if value is not None}
     n_labelled = sum(count.n_pixels for count in counts)
@@ -103,8 +153,27 @@ def draft_configuration(
         f"{cube.sizes[Y]} rows x {cube.sizes[X]} columns x {cube.sizes[BAND]} bands; "
         f"{len(counts)} classes in {n_labelled} labelled pixels"
     )
-    text = _filled_in(scene.stem, given, counts, cube, summary, notes)
+    if sampling is None:
+        sampling = "polygons" if _digitised(reference, n_labelled / valid.sum()) else "per_class"
+    goal = goal or Goal(accuracy=0.95)
+    place = _comments([f"Place: {_place(cube)}.", *notes])
+    text = _TEMPLATE.format(
+        summary=summary,
+        title=tomli_w.dumps({"title": scene.stem}),
+        goal=tomli_w.dumps({goal.kind: goal.value}),
+        about=place,
+        scene=tomli_w.dumps(given) + _names(counts, names),
+        classes=_class_lines(counts),
+        sampling=_sampling(sampling, counts, reference, notes),
+        joint=_JOINT_IS_SLOW if valid.size > _MANY_PIXELS else _JOINT,
+    )
     return Draft(text, summary, tuple(notes))
+
+
+def _digitised(reference: xr.DataArray, labelled_share: float) -> bool:
+    """Tell whether labels were drawn as polygons, and not pixel by pixel or as a whole map."""
+    least = 1.5 if POLYGON in reference.coords else CLUMPED  # a vector file knows its polygons
+    return clump_size(reference) >= least and labelled_share < _WHOLLY_LABELLED
 
 
 # What the files leave open.
@@ -152,8 +221,13 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return shape[:axis] + shape[axis + 1 :]
 
 
-def _class_attribute(path: Path, layer: str | None, notes: list[str]) -> str:
-    """Return the attribute that most likely holds the class, and note the others."""
+def _class_attribute(
+    path: Path, layer: str | None, notes: list[str]
+) -> tuple[str, dict[int, str] | None]:
+    """Return the attribute that most likely holds the class, and the names of its codes, if any.
+
+    Of a column of names and one of codes that say the same, the names are taken, with these codes.
+    """
     with reading(path):
         _, columns, _ = read_columns(path, layer=layer)
     possible = [name for name, values in columns.items() if _may_be_classes(values)]
@@ -168,14 +242,37 @@ def _class_attribute(path: Path, layer: str | None, notes: list[str]) -> str:
         place = _CLASS_ATTRIBUTES.index(name.lower()) if known else len(_CLASS_ATTRIBUTES)
         return place, columns[name].dtype.kind != "O"  # names before numbers
 
-    chosen = min(possible, key=rank)
-    others = [name for name in possible if name != chosen]
+    ranked = sorted(possible, key=rank)
+    attribute, names = ranked[0], None
+    for other in ranked[1:]:
+        texts, codes = sorted((attribute, other), key=lambda name: columns[name].dtype.kind != "O")
+        names = _paired(columns[codes], columns[texts])
+        if names is not None:
+            notes.append(f"The classes: names in '{texts}', their numbers in '{codes}'.")
+            attribute = texts
+            possible = [name for name in possible if name != codes]
+            break
+    others = [name for name in possible if name != attribute]
     if others:
         notes.append(
-            f"The classes: attribute '{chosen}'. For another one ({', '.join(others)}) change "
+            f"The classes: attribute '{attribute}'. For another one ({', '.join(others)}) change "
             "attribute."
         )
-    return chosen
+    return attribute, names
+
+
+def _paired(codes: NDArray[Any], texts: NDArray[Any]) -> dict[int, str] | None:
+    """Return the name of each code where a column of numbers and one of texts say the same."""
+    if codes.dtype.kind == "O" or texts.dtype.kind != "O":
+        return None
+    both = {
+        (float(code), str(text).strip())
+        for code, text in zip(codes.tolist(), texts.tolist(), strict=True)
+        if is_known(code) and is_known(text)
+    }
+    names = {int(code): text for code, text in both if 0 < code <= LARGEST_LABEL}
+    distinct = len(both) == len(names) == len(set(names.values())) > 1
+    return dict(sorted(names.items())) if distinct else None
 
 
 def _may_be_classes(values: NDArray[Any]) -> bool:
@@ -190,16 +287,20 @@ def _may_be_classes(values: NDArray[Any]) -> bool:
 
 
 def _aligned(
-    path: Path, cube: xr.DataArray, attribute: str | None, variable: str | None, notes: list[str]
+    path: Path,
+    cube: xr.DataArray,
+    options: dict[str, Any],
+    align: Literal["exact", "nearest"] | None,
+    notes: list[str],
 ) -> tuple[xr.DataArray, str | None]:
     """Return the labels on the grid of the scene, and how they had to be aligned."""
+    if align is not None:
+        return open_labels(path, like=cube, align=align, **options), align
     try:
-        return open_labels(path, like=cube, attribute=attribute, variable=variable), None
+        return open_labels(path, like=cube, **options), None
     except InputError as error:
         try:
-            moved = open_labels(
-                path, like=cube, attribute=attribute, variable=variable, align="nearest"
-            )
+            moved = open_labels(path, like=cube, align="nearest", **options)
         except InputError:
             raise error from None
     notes.append("The labels lie on another grid: they are brought onto that of the scene.")
@@ -224,6 +325,24 @@ def _counts(reference: xr.DataArray, path: Path) -> list[_Count]:
     return counts
 
 
+def _with_data(
+    counts: list[_Count], reference: xr.DataArray, path: Path, notes: list[str]
+) -> list[_Count]:
+    """Return how many pixels with data each class has; none is an error."""
+    sizes = np.bincount(reference.values.ravel(), minlength=counts[-1].value + 1)
+    kept = [count._replace(n_pixels=int(sizes[count.value])) for count in counts]
+    empty = [count.name for count in kept if not count.n_pixels]
+    if empty:
+        raise InputError(
+            f"The scene has no data where {path} has labels of {', '.join(empty)}. Label it "
+            "elsewhere, or leave it out."
+        )
+    lost = sum(c.n_pixels for c in counts) - sum(c.n_pixels for c in kept)
+    if lost:
+        notes.append(f"{lost} labelled pixels have no data in the scene and are not used.")
+    return kept
+
+
 # The configuration.
 
 _TEMPLATE = """\
@@ -231,30 +350,20 @@ _TEMPLATE = """\
 # Written by 'hsreject init', to run as it is. Paths are those from the folder in which hsreject is
 # started. 'hsreject config list' names all parts, 'hsreject config show auto' explains one.
 {title}
-# Which part of the pixels the reject maps reject; the report says what other fractions would bring.
-fraction = 0.1
-
 # The same seed draws the same training pixels. n_seeds = 10 runs ten of them: mean and spread.
 seed = 0
 
-# A map that is no better than one that knows the place alone may owe its accuracy to the place.
-baselines = ["coordinates"]
-
+[goal]
+# What the map must reach, rejecting no more than that takes: accuracy (of the kept pixels),
+# max_error (the same, certified), rejection_cost (a wrong pixel costs 1) or fraction (to reject).
+{goal}
 [scene]
 {about}
 {scene}
 # The classes, and how many pixels have them:
 {classes}
 
-[sampling]
-# Training pixels of each class, drawn at random; the other labelled ones are for testing.
-{sizes}
-name = "per_class"
-n_per_class = {n_per_class}
-# Neighbours look alike, which flatters a map. To keep training and test pixels apart instead:
-# name = "blocks"
-# block_size = 16
-
+{sampling}
 [classifier]
 # Makes its own features, and weighs what it tries by cross-validation on the training pixels.
 name = "auto"
@@ -268,12 +377,6 @@ prior = "auto"
 name = "sequential"
 
 {joint}
-
-[promise]
-# At most so many of the kept pixels are wrong, with this confidence: certified on one half of the
-# test pixels, evaluated on the other.
-max_error = 0.05
-confidence_level = 0.9
 """
 
 _JOINT = """\
@@ -289,28 +392,62 @@ _JOINT_IS_SLOW = """\
 """
 
 
-def _filled_in(
-    title: str,
-    scene: dict[str, Any],
-    counts: list[_Count],
-    cube: xr.DataArray,
-    summary: str,
-    notes: list[str],
+_PER_CLASS = """\
+[sampling]
+# Training pixels of each class, drawn at random; the other labelled ones are for testing.
+{sizes}
+name = "per_class"
+n_per_class = {n_per_class}
+# Neighbours look alike, which flatters a map. To keep training and test pixels apart instead:
+# name = "blocks"
+# block_size = 16
+"""
+
+_POLYGONS = """\
+[sampling]
+# Whole polygons are for training or for testing: pixels of one polygon look alike.
+{sizes}
+name = "polygons"
+fraction = {fraction}
+{thinned}"""
+
+_OTHER = """\
+[sampling]
+name = "{sampling}"
+"""
+
+
+def _sampling(
+    sampling: str, counts: list[_Count], reference: xr.DataArray, notes: list[str]
 ) -> str:
-    """Return the configuration."""
-    width = max(len(count.name) for count in counts)
+    """Return the section that says which pixels are for training."""
     typical = int(np.median([count.n_pixels for count in counts]))
-    n_per_class = next(n for least, n in _SAMPLES if typical >= least)
-    return _TEMPLATE.format(
-        summary=summary,
-        title=tomli_w.dumps({"title": title}),
-        about=_comments([f"Place: {_place(cube)}.", *notes]),
-        scene=tomli_w.dumps(scene) + _names(counts),
-        classes=_comments([f"{c.value:5d}  {c.name:{width}s}  {c.n_pixels:8d}" for c in counts]),
-        sizes=_comments(_sizes(counts, typical, n_per_class)),
-        n_per_class=n_per_class,
-        joint=_JOINT_IS_SLOW if cube.sizes[Y] * cube.sizes[X] > _MANY_PIXELS else _JOINT,
-    )
+    if sampling == "per_class":
+        n_per_class = next(n for least, n in _SAMPLES if typical >= least)
+        sizes = _comments(_sizes(counts, typical, n_per_class))
+        return _PER_CLASS.format(sizes=sizes, n_per_class=n_per_class)
+    if sampling != "polygons":
+        return _OTHER.format(sampling=sampling)
+    numbers = polygon_numbers(reference)
+    n_polygons = [len(np.unique(numbers[reference.values == c.value])) for c in counts]
+    fraction = 1 if np.median(n_polygons) < _FEW_POLYGONS else 0.5
+    lines = [f"The labels lie in {sum(n_polygons)} polygons."]
+    single = [c.name for c, n in zip(counts, n_polygons, strict=True) if n == 1]
+    if fraction == 1:
+        lines += [
+            f"A typical class has fewer than {_FEW_POLYGONS}, so all are for training: accuracy",
+            "comes from leaving whole polygons out in turn. Five small polygons beat one large.",
+        ]
+    if single:
+        lines.append(f"With a single polygon: {', '.join(single)}.")
+    notes.append(f"{lines[0]} They are kept whole: [sampling] name = 'polygons'.")
+    thinned = f"n_per_class = {_WITHIN_POLYGONS}\n" if typical > 2 * _WITHIN_POLYGONS else ""
+    return _POLYGONS.format(sizes=_comments(lines), fraction=fraction, thinned=thinned)
+
+
+def _class_lines(counts: list[_Count]) -> str:
+    width = max(len(count.name) for count in counts)
+    return _comments([f"{c.value:5d}  {c.name:{width}s}  {c.n_pixels:8d}" for c in counts])
 
 
 def _sizes(counts: list[_Count], typical: int, n_per_class: int) -> Iterator[str]:
@@ -324,8 +461,13 @@ def _sizes(counts: list[_Count], typical: int, n_per_class: int) -> Iterator[str
         yield f"Classes with a single pixel cannot be learned: {', '.join(single)}."
 
 
-def _names(counts: list[_Count]) -> str:
-    """Return the line that would name classes that have none, as a comment."""
+def _names(counts: list[_Count], names: Mapping[int, str] | Sequence[str] | None) -> str:
+    """Return the line that names the classes, as a comment where they have no names."""
+    if isinstance(names, Mapping):
+        pairs = (f"{v} = {json.dumps(n, ensure_ascii=False)}" for v, n in names.items())
+        return f"names = {{ {', '.join(pairs)} }}\n"
+    if names:
+        return f"names = {json.dumps(list(names), ensure_ascii=False)}\n"
     plain = [f"class {number}" for number in range(1, len(counts) + 1)]
     if [count.name for count in counts] != plain:
         return ""

@@ -325,12 +325,13 @@ def split_by_masks(
     *,
     how: str,
     meaning: str,
+    tested: bool = True,
 ) -> tuple[Labels, Labels]:
-    """Return `labels` where each mask holds and 0 elsewhere."""
+    """Return `labels` where each mask holds and 0 elsewhere; not `tested`: none is missed there."""
     values = reference_labels(labels)
     zero = values.dtype.type(0)
     chosen = np.where(in_train, values, zero), np.where(in_test, values, zero)
-    return _split((labels, labels), chosen, values, how=how, meaning=meaning)
+    return _split((labels, labels), chosen, values, how=how, meaning=meaning, tested=tested)
 
 
 def _split(
@@ -340,6 +341,7 @@ def _split(
     *,
     how: str,
     meaning: str,
+    tested: bool = True,
 ) -> tuple[Labels, Labels]:
     """Return the chosen labels in the type of their templates, and report empty classes."""
     present = _classes_present(everything)
@@ -348,6 +350,7 @@ def _split(
     empty = {
         name: sorted(set(present) - set(_classes_present(part)))
         for name, part in zip((WITHOUT_TRAINING, WITHOUT_TEST), chosen, strict=True)
+        if tested or name == WITHOUT_TRAINING
     }
     if not chosen[1].any():
         empty[WITHOUT_TEST] = []  # a split without a test was asked for
@@ -368,7 +371,7 @@ def _warn_of_empty_classes(
 ) -> None:
     table = ClassTable.from_attrs(template.attrs) if isinstance(template, xr.DataArray) else None
     for name, kind in ((WITHOUT_TRAINING, "training"), (WITHOUT_TEST, "test")):
-        if not empty[name]:
+        if not empty.get(name):
             continue
         listed = []
         for value in empty[name]:

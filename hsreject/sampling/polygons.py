@@ -133,6 +133,8 @@ def sample_polygons(
     check_number("fraction", fraction, above=0, most=1)
     check_count("buffer", buffer, least=0)
     numbers = polygon_numbers(labels)
+    if numbers.max(initial=0) == 1:
+        raise InputError("There is one polygon in all, which leaves nothing to test on. Draw more.")
     in_train = np.zeros(values.shape, dtype=bool)
     in_test = np.zeros(values.shape, dtype=bool)
     halved = []
@@ -160,7 +162,7 @@ def sample_polygons(
     drawn = labels
     if isinstance(labels, xr.DataArray):
         drawn = cast("Labels", check_labels(labels).assign_coords({POLYGON: (MAP_DIMS, numbers)}))
-    parts = split_by_masks(drawn, in_train, in_test, how=how, meaning=meaning)
+    parts = split_by_masks(drawn, in_train, in_test, how=how, meaning=meaning, tested=fraction < 1)
     if isinstance(parts[0], xr.DataArray):
         attrs = {ADVICE: advice} if advice else {}
         attrs |= {LEFT_OUT: "polygons"} if fraction == 1 else {}

@@ -23,22 +23,28 @@ def test_what_is_written_runs_without_an_edit(files, capsys) -> None:
     assert "hsreject run my.toml" in said
     quick = ["--set", "rejectors.joint.n_points=3"]
     assert call("run", "my.toml", "--out", "out", *quick) == 0
-    assert "With 90 % confidence" in capsys.readouterr().out
     assert (files / "out/report.html").stat().st_size > 100_000
-    assert (files / "out/maps/label_with_rejection_joint.tif").exists()
+    assert (files / "out/maps/map.tif").exists()
 
 
 def test_bad_input_is_one_sentence_and_nothing_is_written(files, capsys) -> None:
     (files / "old.toml").write_text("mine")
+    labels = np.load("labels.npy")
+    labels[:3] = 255
+    np.save("odd.npy", labels)
     for arguments, word in [
         (("none.tif", "labels.npy"), "none.tif does not exist"),
         (("labels.npy", "scene.npy"), "scene"),
         (("scene.npy", "labels.npy", "--out", "no/my.toml"), "no folder"),
         (("scene.npy", "labels.npy", "--out", "old.toml"), "--overwrite"),
+        (("scene.npy", "labels.npy", "--goal", "accuracy=95"), "0.95"),
+        (("scene.npy", "labels.npy", "--sampling", "polygon"), "polygons"),
+        (("scene.npy", "odd.npy"), "--nodata 255"),
     ]:
         assert call("init", *arguments) == 2
         said = capsys.readouterr().err
         assert word in said
         assert said.count("\n") == 1
     assert (files / "old.toml").read_text() == "mine"
-    assert sorted(path.name for path in files.iterdir()) == ["labels.npy", "old.toml", "scene.npy"]
+    names = ["labels.npy", "odd.npy", "old.toml", "scene.npy"]
+    assert sorted(path.name for path in files.iterdir()) == names

@@ -34,11 +34,11 @@ def test_a_georeferenced_raster_and_its_labels(tmp_path, scene) -> None:
     assert set(document["scene"]) == {"name", "path", "labels"}
     assert list(plan.rejectors) == ["sequential", "joint"]
     assert isinstance(plan.model, hr.AutoClassifier)
-    assert plan.promise.max_error == 0.05
+    assert plan.goal == hr.Goal(accuracy=0.95)
     assert "EPSG:32633" in draft.text
     table = hr.schema.class_table(labels)
     for value, name in zip(table.values, table.names, strict=True):
-        count = int((labels == value).sum())
+        count = int(((labels == value) & cube.notnull().all("band")).sum())
         assert any(
             line.split()[1:] == [str(value), *name.split(), str(count)]
             for line in draft.text.splitlines()
@@ -110,11 +110,11 @@ def test_the_attribute_with_the_class_is_found_and_named(tmp_path, scene) -> Non
 
 @pytest.mark.parametrize(("size", "n_per_class"), [(30, 10), (600, 25), (4000, 50)])
 def test_the_training_pixels_suit_the_classes(tmp_path, size, n_per_class) -> None:
-    labels = np.zeros((100, 150), dtype=np.uint8)
-    labels.flat[: 3 * size] = np.repeat([1, 2, 3], size)
-    labels.flat[-13:] = [*[4] * 12, 5]
+    labels = np.zeros((400, 150), dtype=np.uint8)
+    some = np.random.default_rng(1).permutation(labels.size)[: 3 * size + 13]
+    labels.flat[some] = [*np.repeat([1, 2, 3], size), *[4] * 12, 5]
     np.save(tmp_path / "labels.npy", labels)
-    np.save(tmp_path / "scene.npy", np.random.default_rng(0).uniform(size=(100, 150, 4)))
+    np.save(tmp_path / "scene.npy", np.random.default_rng(0).uniform(size=(400, 150, 4)))
     files = tmp_path / "scene.npy", tmp_path / "labels.npy"
     draft, _, document = drafted(tmp_path, *files)
     assert document["sampling"] == {"name": "per_class", "n_per_class": n_per_class}
@@ -129,7 +129,7 @@ def test_names_cannot_break_out_of_their_comment(tmp_path, scene) -> None:
     named = hr.schema.attach_classes(labels, hr.ClassTable.from_names(names))
     hr.write_map(named, tmp_path / "labels.tif")
     _, plan, _ = drafted(tmp_path, tmp_path / "scene.tif", tmp_path / "labels.tif")
-    assert plan.fraction == 0.1
+    assert plan.goal == hr.Goal(accuracy=0.95)
 
 
 def test_what_cannot_be_a_scene_with_labels_is_refused(tmp_path, scene) -> None:
@@ -144,3 +144,66 @@ def test_what_cannot_be_a_scene_with_labels_is_refused(tmp_path, scene) -> None:
     np.save(tmp_path / "small.npy", labels.values[:9])
     with pytest.raises(InputError, match="do not fit"):
         draft_configuration(tmp_path / "scene.tif", tmp_path / "small.npy")
+
+
+def squares(labels, n_polygons: int, **columns) -> gpd.GeoDataFrame:
+    """Return as many squares of 3 x 3 pixels in a row for each of two classes."""
+    step = abs(float(labels.x[1] - labels.x[0]))
+    west, north = float(labels.x[0]) - step / 2, float(labels.y[0]) + step / 2
+    boxes = [
+        shapely.box(x, y - 3 * step, x + 3 * step, y)
+        for y in (north, north - 20 * step)
+        for x in west + 6 * step * np.arange(n_polygons)
+    ]
+    return gpd.GeoDataFrame(columns, geometry=boxes, crs=labels.rio.crs)
+
+
+@pytest.mark.parametrize(("n_polygons", "fraction"), [(3, 1), (5, 0.5)])
+def test_polygons_are_kept_whole_and_names_come_with_their_codes(
+    tmp_path, scene, n_polygons, fraction
+) -> None:
+    cube, labels = scene
+    cube.rio.to_raster(tmp_path / "scene.tif")
+    kinds, codes = ["corn", "soil"], [7, 4]
+    table = squares(
+        labels, n_polygons, code=np.repeat(codes, n_polygons), kind=np.repeat(kinds, n_polygons)
+    )
+    table.to_file(tmp_path / "fields.gpkg")
+    draft, plan, document = drafted(tmp_path, tmp_path / "scene.tif", tmp_path / "fields.gpkg")
+    assert document["sampling"] == {"name": "polygons", "fraction": fraction}
+    assert document["scene"]["attribute"] == "kind"
+    assert document["scene"]["names"] == {"4": "soil", "7": "corn"}
+    assert any(f"{2 * n_polygons} polygons" in note for note in draft.notes)
+    reference = plan.load()[1]
+    assert hr.schema.class_table(reference).name_of(7) == "corn"
+    _, test = plan.sampling(reference, seed=0)
+    assert ((test > 0).any() == (fraction < 1)).item()
+    assert drafted(tmp_path, tmp_path / "scene.tif", tmp_path / "fields.gpkg", sampling="blocks")[
+        2
+    ]["sampling"] == {"name": "blocks"}
+
+
+def test_a_map_of_the_whole_scene_is_sampled_pixel_by_pixel(tmp_path) -> None:
+    np.save(tmp_path / "scene.npy", np.random.default_rng(0).uniform(size=(40, 40, 4)))
+    np.save(tmp_path / "labels.npy", np.repeat([1, 2], 800).reshape(40, 40))
+    _, _, document = drafted(tmp_path, tmp_path / "scene.npy", tmp_path / "labels.npy")
+    assert document["sampling"]["name"] == "per_class"
+
+
+def test_what_has_no_data_is_said(tmp_path, scene) -> None:
+    values = np.random.default_rng(0).uniform(size=(40, 40, 4))
+    values[:10] = 0
+    labels = np.random.default_rng(1).integers(0, 4, size=(40, 40), dtype=np.uint8)
+    np.save(tmp_path / "scene.npy", values)
+    np.save(tmp_path / "labels.npy", labels)
+    files = tmp_path / "scene.npy", tmp_path / "labels.npy"
+    draft, _, _ = drafted(tmp_path, *files)
+    assert any("400 of 1600 pixels are zero" in note for note in draft.notes)
+    draft, plan, document = drafted(tmp_path, *files, scene_nodata=0)
+    assert document["scene"]["nodata"] == 0
+    assert any("labelled pixels have no data" in note for note in draft.notes)
+    assert np.isnan(plan.load()[0].values[:, :10]).all()
+    labels[10:][labels[10:] == 3] = 0
+    np.save(tmp_path / "labels.npy", labels)
+    with pytest.raises(InputError, match=r"no data.*class 3"):
+        draft_configuration(*files, scene_nodata=0)
