@@ -352,8 +352,6 @@ def _split(
         for name, part in zip((WITHOUT_TRAINING, WITHOUT_TEST), chosen, strict=True)
         if tested or name == WITHOUT_TRAINING
     }
-    if not chosen[1].any():
-        empty[WITHOUT_TEST] = []  # a split without a test was asked for
     _warn_of_empty_classes(empty, templates[0], everything)
     if not isinstance(templates[0], xr.DataArray):
         return cast("tuple[Labels, Labels]", chosen)
