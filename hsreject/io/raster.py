@@ -38,6 +38,12 @@ _CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
 _CACHE = 128  # MB of unpacked blocks that GDAL keeps
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_DRIVERS = {
+    "GTiff": _TIFF,
+    "HFA": (b"EHFA_HEADER_TAG",),
+    "JP2OpenJPEG": (b"\0\0\0\x0cjP  ", b"\xffO\xffQ"),
+}
+"""Formats that are known by their first bytes."""
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
 
@@ -71,27 +77,26 @@ def raster_source(path: Path) -> RasterSource:
     if isinstance(path, RemotePath) and path.only_by_gdal and suffix in _TIFF_SUFFIXES:
         return RasterSource(path, "GTiff")
     header = envi.header_of(path)
+    driver = next((name for name, marks in _DRIVERS.items() if starts_with(path, *marks)), None)
     # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
-    if starts_with(path, *_TIFF) and (suffix in _TIFF_SUFFIXES or header is None):
-        return _tiff(path, header)
-    if header is not None:
+    if header is not None and suffix not in _TIFF_SUFFIXES and envi.belongs(path, header):
         return _pair(path, header, f"The header is {header.name}, found beside {path.name}.")
+    if driver == "GTiff":
+        return _tiff(path, header if suffix in _TIFF_SUFFIXES else None)
+    if driver is not None:
+        return RasterSource(path, driver)
     target = path.resolve()  # the header may stand beside the file that a link leads to
     if not path.is_symlink() or envi.header_of(target) is None:
-        raise _unknown_file(path)
+        raise _unknown_file(path, header)
     source = raster_source(target)
     return replace(source, guesses=(f"{path.name} is a link to {target}.", *source.guesses))
 
 
 def _from_header(header: Path) -> RasterSource:
     text = envi.read_text(header)
-    length = None
-    if text.startswith("ENVI"):
-        fields = envi.parse_fields(text, path=header)
-        if _describes_tiff(fields):
-            return _tiff(envi.tiff_of(header, _TIFF_SUFFIXES), header)
-        length = envi.data_length(fields, path=header)
-    data = envi.data_of(header, length=length)
+    if text.startswith("ENVI") and _describes_tiff(envi.parse_fields(text, path=header)):
+        return _tiff(envi.tiff_of(header, _TIFF_SUFFIXES), header)
+    data = envi.data_of(header)
     used = envi.header_of(data)
     if used is not None and used != header:
         raise FileError(
@@ -126,7 +131,7 @@ def _describes_tiff(fields: Mapping[str, str]) -> bool:
     return "tif" in fields.get("file type", "").lower()
 
 
-def _unknown_file(path: Path) -> FileError:
+def _unknown_file(path: Path, header: Path | None) -> FileError:
     for mark, name in _PACKED.items():
         if starts_with(path, mark):
             return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
@@ -135,10 +140,15 @@ def _unknown_file(path: Path) -> FileError:
             f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open it with "
             "open_dataset if hsreject wrote it, else with xarray, with the dims band, y and x."
         )
+    if header is not None:
+        return FileError(
+            f"{path} does not hold the pixels that {header.name} beside it describes. Give the "
+            "file that does, or the header itself."
+        )
     looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
     return FileError(
-        f"{path} is neither a GeoTIFF nor a .mat or .npy file, and has no header beside it: "
-        f"looked for {looked}."
+        f"{path} is not a GeoTIFF, ERDAS Imagine, JPEG 2000, .mat or .npy file, and has no header "
+        f"beside it: looked for {looked}."
     )
 
 

@@ -186,7 +186,8 @@ def file_kind(path: Path) -> Kind:
 def _is_product(path: Path) -> bool:
     """Tell whether a file is HDF5, or has the name of a product of several files."""
     if starts_with(path, HDF5):  # so may the pixels of an ENVI file: its header knows better
-        return path.suffix.lower() in _HDF5_SUFFIXES or envi.header_of(path) is None
+        header = envi.header_of(path)
+        return path.suffix.lower() in _HDF5_SUFFIXES or not (header and envi.belongs(path, header))
     if not _PRODUCT_NAME.search(path.name):
         return False
     from hsreject.io.products.product import is_raster_product  # noqa: PLC0415

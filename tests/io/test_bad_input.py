@@ -255,7 +255,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "marked header": (text_header(b"\xef\xbb\xbfENVI\nbands = 3"), "byte-order mark"),
     "binary header": (text_header(bytes(range(256))), "binary"),
     "empty header": (text_header(b""), "must be 'ENVI'"),
-    "text alone": (written("notes.txt", b"no scene"), "neither a GeoTIFF nor"),
+    "text alone": (written("notes.txt", b"no scene"), "not a GeoTIFF"),
     "text as header": (written("notes.hdr", b"no scene"), "is missing|must be"),
     "empty file": (written("scene", b""), "looked for scene.hdr.$"),
     "all NaN ENVI": (lambda folder: write_envi(folder, nan(2, 3, 4)), "no data"),
