@@ -25,7 +25,12 @@ _GDAL = re.compile(r"/vsi(curl|s3)(?:_streaming)?/")
 _ARCHIVES = ("/vsizip", "/vsitar", "/vsi7z", "/vsirar")
 _BLOCK = 2**18  # bytes that are asked for at least
 _STORE = ".zarr"
-_METADATA = ("zarr.json", ".zmetadata", ".zgroup")  # one of them makes a folder a Zarr store
+_METADATA = (
+    "zarr.json",
+    ".zmetadata",
+    ".zgroup",
+    ".zarray",
+)  # one of them makes a folder a Zarr store
 
 
 def as_path(given: str | PathLike[str]) -> Path:
