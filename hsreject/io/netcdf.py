@@ -225,7 +225,7 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> Pr
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what xarray says of files that name a grid mapping they do not have, and of stores."""
+    """Silence what xarray says of stores, and of grid mappings that a file names but lacks."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Failed to open Zarr store with consol", RuntimeWarning)
         warnings.filterwarnings("ignore", "Variable.s. referenced in", UserWarning)

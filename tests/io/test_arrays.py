@@ -157,7 +157,7 @@ def test_arrays_larger_than_memory_are_not_allocated(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [0, -9999])
 @pytest.mark.parametrize("bands_last", [True, False])
 def test_empty_rows_do_not_turn_a_scene(
-    tmp_path: Path, share: float, shape: tuple[int, int, int], value: int, bands_last: bool
+    tmp_path: Path, share: float, shape: tuple[int, int, int], value: int, bands_last
 ) -> None:
     rng = np.random.default_rng(3)
     spectrum = 1000 + 800 * np.sin(np.linspace(0, 5, shape[2]))

@@ -1,4 +1,4 @@
-"""Cubes in NetCDF, HDF5 and Zarr, written by xarray, rioxarray and others, open with all they say."""
+"""Cubes in NetCDF, HDF5 and Zarr, written by xarray, rioxarray and others."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("named", [False, True])
-def test_what_xarray_writes(tmp_path: Path, way: str, named: bool) -> None:
+def test_what_xarray_writes(tmp_path: Path, way: str, named) -> None:
     WAYS[way](cf_cube(), tmp_path / "a")
     (path,) = tmp_path.iterdir()
     check(path, variable="reflectance" if named else None)
