@@ -455,8 +455,8 @@ def read_or_lazy(pixels: Pixels, chunks: Any) -> Any:
     Blocks smaller than what the file stores together are cut from whole ones.
     """
     for layer in pixels.layers:
-        whole = math.prod(layer.stored_shape) if chunks is None else 0
-        check_claim(layer, max(whole, math.prod(layer.stored_chunks)))
+        every = math.prod(layer.stored_shape) if chunks is None else 0
+        check_claim(layer, max(every, math.prod(layer.stored_chunks)))
     if chunks is None:
         return pixels[:, :, :]
     stored = pixels.layers[0].chunks

@@ -17,8 +17,8 @@ import xarray as xr
 from hsreject.errors import FileError, GuessWarning, InputError
 from hsreject.files import reading, starts_with
 from hsreject.io import envi
+from hsreject.io.arrays import Kind as Kind  # noqa: PLC0414  for its callers
 from hsreject.io.arrays import (
-    Kind,
     Pixels,
     StoredArray,
     StoredScene,

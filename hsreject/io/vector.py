@@ -124,9 +124,9 @@ def read_columns(
 def _placed(geometries: NDArray[Any]) -> NDArray[Any]:
     """Return geometries, missing where a coordinate is not a number."""
     nowhere = ~np.isfinite(shapely.bounds(geometries)).all(axis=1)
-    if nowhere.any():
-        geometries = np.where(nowhere, None, geometries)
-    return geometries
+    placed = geometries.copy()
+    placed[nowhere] = None
+    return placed
 
 
 def is_known(value: Any) -> bool:

@@ -117,7 +117,7 @@ class LookupTable:
         with open_hdf5(existing_scene(self.path)) as file:
             stored = [np.asarray(file[name][()]) for name in (self.row_name, self.column_name)]
         if self.swath:
-            stored = _nearest(*stored, self.grid)
+            stored = _nearest(stored[0], stored[1], self.grid)
         known = np.ones((self.grid.height, self.grid.width), dtype=bool)
         places = []
         for numbers, shown in zip(stored, (self.rows, self.columns), strict=True):
@@ -175,8 +175,8 @@ def stored_table(
         )
     if grid is None:
         return None
-    sensor = (np.arange(size) for size in layer.shape[1:])
-    return LookupTable(layer.path, rows.name, columns.name, infilled, grid, *sensor)
+    down, across = map(np.arange, layer.shape[1:])
+    return LookupTable(layer.path, rows.name, columns.name, infilled, grid, down, across)
 
 
 # Swaths: latitude and longitude of every pixel of the sensor.
@@ -205,9 +205,9 @@ def place_of_swath(
         f"The pixels lie where the sensor saw them; maps get {grid}, each pixel of them the "
         "nearest one of the sensor."
     )
-    sensor = (np.arange(size) for size in layer.shape[1:])
-    names_of = (entry.name for entry in found)
-    return LookupTable(layer.path, *names_of, False, grid, *sensor, swath=True)  # noqa: FBT003
+    down, across = map(np.arange, layer.shape[1:])
+    named = found[0].name, found[1].name
+    return LookupTable(layer.path, *named, False, grid, down, across, swath=True)  # noqa: FBT003
 
 
 def _known_places(
