@@ -28,12 +28,14 @@ INCOMPLETE = "(incomplete)"  # a line of it while they are moved into place
 def existing(path: str | PathLike[str]) -> Path:
     """Return the path of a file that is there and may be read, or say what is wrong with it."""
     found = Path(path)
-    if found.is_fifo() or found.is_char_device():  # opening a pipe would wait for ever
-        raise FileError(f"{found} is a pipe or a device. Give a file.")
     try:
+        if found.is_fifo() or found.is_char_device():  # opening a pipe would wait for ever
+            raise FileError(f"{found} is a pipe or a device. Give a file.")
         str(found.absolute()).encode("utf-8")  # the readers take no other names
         with found.open("rb"):
             return found
+    except FileError:
+        raise
     except ValueError:
         raise FileError(f"The name {str(found)!a} is not in UTF-8. Rename the file.") from None
     except FileNotFoundError:

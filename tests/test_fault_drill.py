@@ -1,11 +1,11 @@
-"""A few rounds of the fault drill; `python -m tests.fault_drill` does as many as one likes."""
+"""A few rounds of the fault drill; `python -m tools.fault_drill` does as many as one likes."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-COMMAND = "-m tests.fault_drill --rounds 4 --seed 2 --tasks map write_map"
+COMMAND = "-m tools.fault_drill --rounds 4 --seed 2 --tasks map write_map"
 
 
 def test_what_is_stopped_goes_on_to_the_same_files() -> None:

@@ -39,6 +39,23 @@ BandAxis = Annotated[
     int | None,
     typer.Option(help="Which axis of a .mat or .npy array holds the bands: 0, 1 or 2."),
 ]
+
+
+def _trust_vrt(context: typer.Context, value: bool) -> bool:  # noqa: FBT001
+    from hsreject.io.raster import trusting_vrt
+
+    context.with_resource(trusting_vrt(value))
+    return value
+
+
+TrustVrt = Annotated[
+    bool,
+    typer.Option(
+        "--trust-vrt",
+        callback=_trust_vrt,
+        help="Let virtual rasters (.vrt) name files outside of their folder, and URLs.",
+    ),
+]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
 ]

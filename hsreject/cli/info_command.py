@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hsreject.cli.console import BandAxis, check_there, progress_on
+from hsreject.cli.console import BandAxis, TrustVrt, check_there, progress_on
 from hsreject.progress import no_progress
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def info_command(
     ] = None,
     band_axis: BandAxis = None,
     quick: Annotated[bool, typer.Option("--quick", help="Do not read the pixels.")] = False,
+    trust_vrt: TrustVrt = False,  # its callback acts
 ) -> None:
     """Print what is understood of a file: size, type, place, bands, nodata, classes, guesses."""
     check_there(path)

@@ -15,6 +15,7 @@ from hsreject.cli.console import (
     BandAxis,
     Overwrite,
     Settings,
+    TrustVrt,
     check_there,
     progress_on,
     result_table,
@@ -172,6 +173,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         bool, typer.Option("--zarr", help="Write all maps into one Zarr store, too: maps.zarr.")
     ] = False,
     overwrite: Overwrite = False,
+    trust_vrt: TrustVrt = False,  # its callback acts
 ) -> None:
     """Map a scene with a trained model, rejecting the pixels that it is least sure of.
 

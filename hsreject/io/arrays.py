@@ -1,30 +1,46 @@
-"""Bare arrays: NumPy .npy files and MATLAB .mat files, old (scipy) and new (HDF5)."""
+"""Arrays in files, not read yet: one lazy array behind every reader.
+
+A reader says where things are: :class:`Layer` objects, which read blocks, and what their values
+mean. :class:`Pixels` makes true values (band, y, x) of them, and :func:`lazy` a dask array of that.
+"""
 
 from __future__ import annotations
 
 import math
-import re
 import zlib
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
 import h5py
 import numpy as np
-from scipy.io import loadmat, whosmat
+from dask.array.core import normalize_chunks
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, reading
-from hsreject.io.products.layout import native_type
-from hsreject.io.raster import block_sizes
-from hsreject.io.scene import Kind, StoredScene
-from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
+from hsreject.io.products.remote import RemotePath, as_path
+from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from hsreject.io.grid import Grid
+    from hsreject.io.products.lookup import LookupTable
+    from hsreject.io.wavelengths import BandInfo
+
+AXES = "byx"
+_AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored chunks whole
+_SLAB = 16 * 2**20  # bytes that are read and scaled together
+_TURNED = 256  # pixels whose spectra become bands together, in the cache
+_LARGE = 2 * _SLAB  # bytes beyond which a block is laid out band by band
+_LARGE_CLAIM = 2**28  # bytes
+_PACKED = 12_000  # bytes of pixels that come out of one byte at most, by LZW
 _MATLAB_TYPES = {"single": "float32", "double": "float64", "logical": "bool"}
 _MATLAB_TYPES |= {
     f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
@@ -32,48 +48,536 @@ _MATLAB_TYPES |= {
 # Of old .mat files: byte orders, the type of a deflated element, the types of numbers.
 _BYTE_ORDERS = {b"IM": "<u4", b"MI": ">u4"}
 _DEFLATED, _NUMBERS = 15, (1, 2, 3, 4, 5, 6, 7, 9, 12, 13)
-_WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
+
+
+class Kind(Enum):
+    """The kinds of files that hsreject opens."""
+
+    RASTER = "raster"
+    PRODUCT = "product"
+    NUMPY = "numpy"
+    MATLAB = "matlab"
+    MATLAB_HDF5 = "matlab-hdf5"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, eq=False)
+class StoredScene:
+    """A scene as a file describes it: what the reader of a format returns.
+
+    Parameters
+    ----------
+    pixels : Pixels
+        The true values (band, y, x), NaN where there is no data; not read yet.
+    bands : BandInfo
+        What the file says of its bands: one value per band, in nm.
+    attrs : dict
+        Attributes of the cube: `source`, `format`, `type_in_file` and, where the file has them,
+        `nodata_in_file` and `scaling`; ``hsreject info`` prints them.
+    notes : list of str
+        Whatever was decided without the file saying it, in sentences.
+    warnings : tuple of str
+        Those of them that make the values wrong if nobody reads them.
+    place : Grid, LookupTable or None
+        The place of the pixels, if the format can tell it.
+    """
+
+    pixels: Pixels
+    bands: BandInfo
+    attrs: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
+    place: Grid | LookupTable | None = None
+
+
+# Layers: arrays on disk.
+
+
+@dataclass(frozen=True, eq=False)
+class Layer(ABC):
+    """An array in a file, not read yet: little more than a path, so that dask can send it."""
+
+    path: Path
+    name: str  # inside of the file, or nothing
+    axes: str  # its axes in the order of the file: b (bands), y and x, such as "yxb"
+    stored_shape: tuple[int, ...]
+    dtype: np.dtype[Any]  # in the file
+    stored_chunks: tuple[int, ...]  # how much of each axis is stored together
+    format: str
+
+    @abstractmethod
+    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
+        """Read a part, in the order of the file."""
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """Return what tells the array from others: not its values, which are not read for it."""
+        state = None if isinstance(self.path, RemotePath) else self.path.stat()
+        version = state and (state.st_size, state.st_mtime_ns)
+        return str(self.path), version, self.name, self.axes, self.stored_shape, str(self.dtype)
+
+    @property
+    def length(self) -> int | None:
+        """How many bytes the file has; None where nobody knows."""
+        unknown = isinstance(self.path, RemotePath) or self.path.is_dir()
+        return None if unknown else self.path.stat().st_size
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of bands, rows and columns."""
+        return self._sorted(self.stored_shape)
+
+    @property
+    def chunks(self) -> tuple[int, int, int]:
+        """How many bands, rows and columns are stored together."""
+        return self._sorted(self.stored_chunks)
+
+    def _sorted(self, sizes: tuple[int, ...]) -> tuple[int, int, int]:
+        by_axis = dict(zip(self.axes, sizes, strict=True))
+        return by_axis.get("b", 1), by_axis["y"], by_axis["x"]
+
+    def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
+        """Read a block (band, y, x): a view of it in the order of the file."""
+        wanted = dict(zip(AXES, (bands, rows, columns), strict=True))
+        with reading(self.path):
+            block = self.part(tuple(wanted[axis] for axis in self.axes))
+        axes = self.axes
+        if "b" not in axes:
+            axes, block = f"b{axes}", block[None]
+        native = np.asarray(block, dtype=native_type(block.dtype))
+        return native.transpose([axes.index(axis) for axis in AXES])
+
+
+@dataclass(frozen=True, eq=False)
+class HdfArray(Layer):
+    """An array in an HDF5 file."""
+
+    @classmethod
+    def of(cls, dataset: h5py.Dataset, axes: str) -> HdfArray:
+        """Return the array of an open file."""
+        path = existing_path(dataset.file)
+        if dataset.ndim != len(axes):
+            raise FileError(
+                f"{path}: '{dataset.name}' has {dataset.ndim} axes, {len(axes)} were expected."
+            )
+        if dataset.dtype.kind not in "iuf":
+            raise FileError(f"{path}: '{dataset.name}' holds {dataset.dtype}, not numbers.")
+        # where the file has no chunks: a row, or a row of a band
+        row = (1 if "y" in axes[place:] else n for place, n in enumerate(dataset.shape))
+        chunks = tuple(dataset.chunks or row)
+        return cls(path, dataset.name, axes, dataset.shape, dataset.dtype, chunks, "HDF5")
+
+    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
+        """Read a part, in the order of the file."""
+        with open_hdf5(self.path) as file:
+            return np.asarray(file[self.name][key])
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedArray(Layer):
+    """An array that another library has opened, but not read: of xarray, zarr or NumPy."""
+
+    opened: Any
+
+    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
+        """Read a part, in the order of the file."""
+        return np.asarray(self.opened[key])
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file, and turn whatever goes wrong with it into one line about the file."""
+    with (
+        reading(path),
+        path.open("rb") if isinstance(path, RemotePath) else nullcontext(path) as source,
+        _hdf5(source) as file,
+    ):
+        yield file
+
+
+def _hdf5(source: Any) -> h5py.File:
+    # A lock is no use for reading, and fails on some network drives. But where somebody in this
+    # process has the file open, HDF5 wants all to agree: then as h5py does by default, or as told.
+    for locking in (False, None, True):
+        try:
+            return h5py.File(source, "r", locking=locking)
+        except OSError as error:
+            if "locking" not in str(error):
+                raise
+    return h5py.File(source, "r", locking="best-effort")
+
+
+def existing_path(file: h5py.File) -> Path:
+    """Return the absolute path of an open file."""
+    return as_path(file.filename).absolute()
+
+
+def native_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of values once read: the machine's byte order, single or double precision."""
+    if dtype.kind == "f" and dtype.itemsize not in {4, 8}:
+        return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
+    return dtype.newbyteorder("=")
+
+
+def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
+    """Return a nodata value if pixels of a type can have it."""
+    if nodata is None or dtype.kind == "f":
+        return nodata
+    limits = np.iinfo(dtype)
+    fits = nodata == np.round(nodata) and limits.min <= nodata <= limits.max
+    return nodata if fits else None
+
+
+# Pixels: true values.
+
+
+@dataclass(frozen=True)
+class Mask:
+    """A layer that says where a product has no pixels of the ground."""
+
+    name: str
+    layer: Layer
+    bands: tuple[int, ...] = (0,)  # which of its bands count
+    values: tuple[int, ...] | None = None  # which values say so; None: all above 0
+    spared: str = ""  # what it flags, where that is ground to some: used on request only
+
+    def read(self, rows: slice, columns: slice) -> NDArray[np.bool_]:
+        """Return where there is no data (y, x)."""
+        whole = self.layer.read(slice(0, max(self.bands) + 1), rows, columns)[list(self.bands)]
+        bad = whole > 0 if self.values is None else np.isin(whole, self.values)
+        return np.asarray(bad.any(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Pixels:
+    """The true values of a scene (band, y, x), NaN where it has no data, read when indexed.
+
+    True value = value in the file * gain + offset, where it differs from `fill`.
+
+    Parameters
+    ----------
+    layers : tuple of Layer
+        The arrays on disk, whose bands follow one another.
+    order : array of int
+        Which of these bands the scene has.
+    gain, offset : array of float
+        One per band of the scene.
+    fill : tuple of float or None
+        Per band of the scene, the value that means no data.
+    fill_in_all : bool
+        Whether a pixel lacks data only where all bands have that value.
+    masks : tuple of Mask
+        Where else there is no data.
+    """
+
+    layers: tuple[Layer, ...]
+    order: NDArray[np.intp]
+    gain: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    fill: tuple[float | None, ...]
+    fill_in_all: bool = False
+    masks: tuple[Mask, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        layers: tuple[Layer, ...],
+        *,
+        order: NDArray[np.intp] | None = None,
+        gain: NDArray[np.float64] | float = 1.0,
+        offset: NDArray[np.float64] | float = 0.0,
+        fill: tuple[float | None, ...] | float | None = None,
+        fill_in_all: bool = False,
+        masks: tuple[Mask, ...] = (),
+    ) -> Pixels:
+        """Return the pixels of some bands of layers, by default of all; one number is for all."""
+        n_bands = sum(layer.shape[0] for layer in layers)
+        order = np.arange(n_bands) if order is None else order
+        scale = [
+            np.broadcast_to(np.asarray(values, dtype=np.float64), n_bands)[order]
+            for values in (gain, offset)
+        ]
+        if not (np.all(scale[0] != 0) and np.isfinite(scale).all()):
+            raise FileError(
+                f"{layers[0].path}: the scale of a band must be a number other than 0 and its "
+                f"offset a number (found: {_scaling(*scale)}). Correct them, or remove them."
+            )
+        stored = np.result_type(*(native_type(layer.dtype) for layer in layers))
+        fills = fill if isinstance(fill, tuple) else (fill,) * n_bands
+        usable = tuple(usable_nodata(fills[place], stored) for place in order)
+        return cls(layers, order, scale[0], scale[1], usable, fill_in_all, masks)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the true values: float where they can be missing or are scaled."""
+        stored = np.result_type(*(native_type(layer.dtype) for layer in self.layers))
+        plain = not (self.missing_value_known or self.masks or self.scaled)
+        return stored if plain or stored.kind == "f" else np.result_type(stored, np.float32)
+
+    @property
+    def missing_value_known(self) -> bool:
+        """Whether a band has a value that means no data."""
+        return any(value is not None for value in self.fill)
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the values in the file are not the true ones."""
+        return bool(np.any(self.gain != 1) or np.any(self.offset != 0))
+
+    @property
+    def scaling(self) -> str:
+        """How values become true, in words."""
+        return _scaling(self.gain, self.offset)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of bands, rows and columns."""
+        return self.order.size, *self.layers[0].shape[1:]
+
+    @property
+    def ndim(self) -> int:
+        """Three; with `shape`, `dtype` and indexing this is what dask needs."""
+        return 3
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        """Read a part: whole numbers, slices and lists of places along each axis.
+
+        A small one, as mapping reads them, is a view (band, y, x) of memory in the order of the
+        file: turning spectra into bands takes longer than reading them. A large one is turned here,
+        while it passes through the cache, because whoever copies it later would do it slowly.
+        """
+        wanted = [np.arange(size)[part] for size, part in zip(self.shape, key, strict=True)]
+        bands, rows, columns = (np.atleast_1d(places) for places in wanted)
+        shape = (bands.size, rows.size, columns.size)
+        large = math.prod(shape) * self.dtype.itemsize > _LARGE
+        axes = self.layers[0].axes
+        block = _empty(shape, self.dtype, AXES if large or "b" not in axes else axes)
+        squeezed = tuple(slice(None) if places.ndim else 0 for places in wanted)
+        if block.size == 0:
+            return block[squeezed]
+        across = slice(int(columns.min()), int(columns.max()) + 1)
+        inside = _as_slice(columns - across.start)
+        turned = large and axes[-1] == "b"
+        # some rows at a time, so that little more than the result takes memory
+        for part in np.split(np.arange(rows.size), self._cuts(rows, block[:, :1].nbytes)):
+            down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
+            read = self._read(bands, down, across)
+            if not turned:
+                block[:, _as_slice(part)] = read[:, _as_slice(rows[part] - down.start)][..., inside]
+                continue
+            for row, place in zip(part, rows[part] - down.start, strict=True):
+                spectra = read[:, place, inside]
+                for start in range(0, columns.size, _TURNED):
+                    some = slice(start, start + _TURNED)
+                    block[:, row, some] = spectra[:, some]
+        return block[squeezed]
+
+    def _cuts(self, rows: NDArray[np.intp], row_size: int) -> NDArray[np.intp]:
+        """Return where rows are cut: where stored chunks begin, or every 16 MB."""
+        step = max(_SLAB // row_size, 1)
+        stored = self.layers[0].chunks[1]
+        return np.flatnonzero(np.diff(rows // (-(-step // stored) * stored))) + 1
+
+    def _read(self, bands: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
+        """Read bands (places in `order`) of a window; what is read is changed in place."""
+        stored = self._stored(self.order[bands], rows, columns)
+        missing = self._missing(stored, bands)
+        if missing is not None and self.fill_in_all:
+            if bands.size < self.order.size:
+                every = np.arange(self.order.size)
+                missing = self._missing(self._stored(self.order, rows, columns), every)
+            missing = np.all(missing, axis=0)
+        block = stored.astype(self.dtype, copy=False)
+        if self.scaled:
+            gain, offset = (values[bands, None, None] for values in (self.gain, self.offset))
+            np.multiply(block, gain, out=block, dtype=np.float64, casting="same_kind")
+            if offset.any():
+                np.add(block, offset, out=block, dtype=np.float64, casting="same_kind")
+        if missing is not None:
+            np.copyto(block, np.nan, where=missing)
+        for mask in self.masks:
+            np.copyto(block, np.nan, where=mask.read(rows, columns))
+        return block
+
+    def _missing(self, stored: NDArray[Any], bands: NDArray[np.intp]) -> NDArray[np.bool_] | None:
+        """Return where bands have the value that means no data."""
+        fills = [self.fill[band] for band in bands]
+        if len(set(fills)) == 1:
+            return None if fills[0] is None else stored == stored.dtype.type(fills[0])
+        found = np.zeros(stored.shape, dtype=bool)
+        for place, value in enumerate(fills):
+            if value is not None:
+                found[place] = stored[place] == stored.dtype.type(value)
+        return found
+
+    def _stored(self, places: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
+        """Read the values in the file of bands at `places`, which may lie in several layers."""
+        pieces = []
+        first = 0
+        for layer in self.layers:
+            inside = np.flatnonzero((places >= first) & (places < first + layer.shape[0]))
+            if inside.size:
+                own = places[inside] - first
+                span = slice(int(own.min()), int(own.max()) + 1)
+                block = layer.read(span, rows, columns)
+                pieces.append((inside, block[_as_slice(own - span.start)]))
+            first += layer.shape[0]
+        if len(pieces) == 1:
+            return pieces[0][1]
+        shape = (places.size, *pieces[0][1].shape[1:])
+        joined = _empty(shape, pieces[0][1].dtype, self.layers[0].axes)
+        for inside, block in pieces:
+            joined[inside] = block
+        return joined
+
+
+def _scaling(gain: NDArray[np.float64], offset: NDArray[np.float64]) -> str:
+    return ", ".join(
+        f"{word} {v.min():.6g}" if v.min() == v.max() else f"{word} {v.min():.6g} to {v.max():.6g}"
+        for v, word in ((gain, "times"), (offset, "plus"))
+    )
+
+
+def _empty(shape: tuple[int, int, int], dtype: np.dtype[Any], axes: str) -> NDArray[Any]:
+    """Return an array (band, y, x) whose axes lie in memory as `axes` says, such as "yxb"."""
+    in_file = [AXES.index(axis) for axis in axes]
+    return np.empty([shape[axis] for axis in in_file], dtype).transpose(np.argsort(in_file))
+
+
+def _as_slice(places: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """Return places that follow one another as a slice, which needs no copy."""
+    in_a_row = places.size > 0 and np.all(np.diff(places) == 1)
+    return slice(int(places[0]), int(places[-1]) + 1) if in_a_row else places
+
+
+def read_or_lazy(pixels: Pixels, chunks: Any) -> Any:
+    """Return pixels, or with `chunks` a dask array of them that reads when it is computed.
+
+    Blocks smaller than what the file stores together are cut from whole ones.
+    """
+    for layer in pixels.layers:
+        every = math.prod(layer.stored_shape) if chunks is None else 0
+        check_claim(layer, max(every, math.prod(layer.stored_chunks)))
+    if chunks is None:
+        return pixels[:, :, :]
+    stored = pixels.layers[0].chunks
+    blocks = block_sizes(chunks, shape=pixels.shape, dtype=pixels.dtype, stored=stored)
+    _, *whole = (min(sizes) for sizes in zip(stored, pixels.shape, strict=True))
+    n_bands, *largest = map(max, blocks)
+    small = whole[0] > 1 and (largest[0] < whole[0] or largest[1] < whole[1])
+    small &= n_bands * math.prod(whole) * pixels.dtype.itemsize <= _AT_ONCE
+    small |= stored == pixels.layers[0].shape  # one piece
+    meta = np.empty((0, 0, 0), dtype=pixels.dtype)
+    at_once: Any = (blocks[0], *whole) if small else blocks
+    return da.from_array(pixels, chunks=at_once, meta=meta, fancy=False).rechunk(blocks)
+
+
+def check_claim(layer: Layer, n_values: int) -> None:
+    """Raise if a file cannot hold as many values as it claims, however well it is packed.
+
+    Only large claims matter: they are what would fill the memory.
+    """
+    claimed = n_values * max(layer.dtype.itemsize, 4)
+    if claimed > _LARGE_CLAIM and layer.length is not None and claimed > _PACKED * layer.length:
+        raise FileError(
+            f"{layer.path} claims {claimed} bytes of pixels, but has only {layer.length}: it is "
+            "damaged, or nearly empty. Copy it again, or open it with chunks='auto'."
+        )
+
+
+def block_sizes(
+    chunks: Any,
+    *,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    stored: tuple[int, ...] | None = None,
+) -> tuple[tuple[int, ...], ...]:
+    """Return the sizes of the blocks along (band, y, x).
+
+    Classifiers and features work pixel by pixel on whole spectra: "auto" and True make blocks that
+    hold all bands of some pixels, whole rows if those are small enough, and so does a mapping that
+    does not name the bands. Sizes that are left open become multiples of the chunks that are
+    `stored` together.
+    """
+    limit = 64 * 2**20  # bytes
+    if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
+        n_rows = 1 if stored is None else stored[1]
+        row = shape[0] * min(n_rows, shape[1]) * shape[2] * dtype.itemsize
+        chunks = (-1, "auto", -1 if row <= limit else "auto")
+    elif isinstance(chunks, Mapping):
+        unknown = [str(dim) for dim in chunks if dim not in CUBE_DIMS]
+        if unknown:
+            raise InputError(
+                f"chunks names {', '.join(unknown)}, which a cube does not have. "
+                f"It has {', '.join(CUBE_DIMS)}."
+            )
+        chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
+    if stored is not None:  # all bands of the pixels in one chunk, unless that is far too much
+        together = shape[0] * stored[1] * stored[2] * dtype.itemsize
+        limit = max(limit, min(together, 2 * limit))
+    try:
+        sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
+            chunks, shape=shape, dtype=dtype, limit=limit, previous_chunks=stored
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"chunks={chunks!r} does not fit a cube of {shape} (band, y, x): {error}."
+        ) from error
+    return sizes
+
+
+# Bare arrays: NumPy .npy files and MATLAB .mat files, old (scipy) and new (HDF5).
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array in a file, not read yet; axes in the order that its users write them."""
+    """A bare array in a file, not read yet; axes in the order that its users write them."""
 
     path: Path
     kind: Kind
     name: str  # of the variable; empty in a .npy file
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # in the machine's byte order
-
-    def __post_init__(self) -> None:
-        claimed, found = math.prod(self.shape), self.path.stat().st_size
-        # Deflate saves at most 1032 to 1, a number takes a byte; HDF5 need not store what is empty.
-        if self.kind is Kind.MATLAB and claimed > 1032 * found:
-            raise FileError(
-                f"{self.path} is damaged: {_listed([self])} would have {claimed} numbers, but the "
-                f"file has only {found} bytes. Copy or save it again."
-            )
+    chunks: tuple[int, ...] | None = None  # what is stored together, where the file says so
 
     @property
     def ndim(self) -> int:
-        """Number of axes; with `shape`, `dtype` and indexing this is what dask needs."""
+        """Number of axes."""
         return len(self.shape)
 
-    def __getitem__(self, key: Any) -> NDArray[Any]:
+    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
         """Read a part of the array from the file."""
         with reading(self.path):
             if self.kind is Kind.NUMPY:
                 return _real(np.load(self.path, mmap_mode="r")[key], self.path)
             if self.kind is Kind.MATLAB_HDF5:
-                with h5py.File(self.path, "r") as file:  # MATLAB's axes are stored in reverse
+                with open_hdf5(self.path) as file:  # MATLAB's axes are stored in reverse
                     return _real(file[self.name][tuple(reversed(key))].T, self.path)
+            from scipy.io import loadmat  # noqa: PLC0415  (slow)
+
             loaded = loadmat(self.path, variable_names=[self.name])
             # The type that MATLAB shows, not the one that packed it smallest.
             return _real(loaded[self.name][key], self.path).astype(self.dtype, copy=False)
 
     def read(self) -> NDArray[Any]:
         """Read the whole array."""
-        return self[(slice(None),) * self.ndim]
+        return self.part((slice(None),) * self.ndim)
+
+    def layer(self, axes: str) -> Layer:
+        """Return it as a layer, with axes such as "yxb"."""
+        check_real(self.dtype, self.path)
+        row = tuple(1 if "y" in axes[place:] else n for place, n in enumerate(self.shape))
+        # an old .mat file is compressed as one piece
+        chunks = self.shape if self.kind is Kind.MATLAB else self.chunks or row
+        kind = self.kind.value
+        return _BareLayer(self.path, self.name, axes, self.shape, self.dtype, chunks, kind, self)
+
+
+@dataclass(frozen=True, eq=False)
+class _BareLayer(Layer):
+    array: StoredArray
+
+    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
+        return self.array.part(key)
 
 
 def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
@@ -85,14 +589,23 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
             return [StoredArray(path, kind, "", array.shape, native_type(array.dtype))]
         if kind is Kind.MATLAB_HDF5:
             check_heaps(path)
-            with h5py.File(path, "r") as file:
+            with open_hdf5(path) as file:
                 # not .items(), which keeps h5py locked as long as somebody holds an error from here
                 return [
-                    StoredArray(path, kind, name, entry.shape[::-1], native_type(entry.dtype))
+                    StoredArray(
+                        path,
+                        kind,
+                        name,
+                        entry.shape[::-1],
+                        native_type(entry.dtype),
+                        entry.chunks and entry.chunks[::-1],
+                    )
                     for name, entry in [(name, file[name]) for name in list(file)]
                     if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape
                 ]
         _check_matrices(path)
+        from scipy.io import whosmat  # noqa: PLC0415  (slow)
+
         return [
             StoredArray(path, kind, name, shape, np.dtype(_MATLAB_TYPES[matlab_class]))
             for name, shape, matlab_class in whosmat(path)
@@ -151,10 +664,10 @@ def choose_array(
     if variable is not None:
         named = [array for array in arrays if array.name == variable]
         if not named:
-            raise FileError(f"{path} has no array '{variable}'. It has: {_listed(arrays)}.")
+            raise FileError(f"{path} has no array '{variable}'. It has: {listed(arrays)}.")
         if named[0].ndim != n_axes:
             raise FileError(
-                f"{path}: {_listed(named)} has {named[0].ndim} axes, the {what} must have {n_axes}."
+                f"{path}: {listed(named)} has {named[0].ndim} axes, the {what} must have {n_axes}."
             )
         return named[0]
     fitting = [array for array in arrays if array.ndim == n_axes and min(array.shape) > 0]
@@ -163,127 +676,29 @@ def choose_array(
     if not fitting:
         raise FileError(
             f"{path} has no array with {n_axes} axes for the {what}. "
-            f"It has: {_listed(arrays) or 'no array of numbers'}; what is inside structs, cells, "
+            f"It has: {listed(arrays) or 'no array of numbers'}; what is inside structs, cells, "
             "sparse matrices or groups is not looked at: save it as an array of its own."
         )
     if len(fitting) > 1:
         raise FileError(
-            f"{path} has several arrays that could be the {what}: {_listed(fitting)}. "
+            f"{path} has several arrays that could be the {what}: {listed(fitting)}. "
             f"Choose one with variable='{fitting[0].name}'."
         )
     return fitting[0]
 
 
-def _listed(arrays: list[StoredArray]) -> str:
-    return ", ".join(f"{array.name or 'an array'} ({_sides(array.shape)})" for array in arrays)
+def listed(arrays: list[StoredArray]) -> str:
+    """Return arrays with their sizes, in words."""
+    return ", ".join(f"{array.name or 'an array'} ({sides(array.shape)})" for array in arrays)
 
 
-def _sides(shape: tuple[int, ...]) -> str:
+def sides(shape: tuple[int, ...]) -> str:
+    """Return a shape in words, such as "3 x 4"."""
     return " x ".join(map(str, shape))
 
 
-def read_array_scene(
-    path: Path, kind: Kind, *, chunks: Any, variable: str | None, band_axis: int | None
-) -> StoredScene:
-    """Return the scene in a bare array; wavelengths may stand in a list beside it."""
-    arrays = stored_arrays(path, kind)
-    array = choose_array(arrays, path=path, n_axes=3, what="scene", variable=variable)
-    _check_real(array.dtype, path)
-    if array.dtype.kind == "b":
-        raise FileError(f"{path} holds true and false, but a scene holds numbers.")
-    guesses: list[str] = []
-    if variable is None and len(arrays) > 1:
-        guesses.append(f"The scene is '{array.name}', the only array with three axes.")
-    listed = _wavelength_list(arrays)
-    centres = None if listed is None else np.ravel(listed.read()).astype(np.float64)
-    axis = _band_axis(array, centres, band_axis, guesses)
-    wavelength = None
-    if listed is not None and centres is not None:
-        if centres.size != array.shape[axis]:
-            raise FileError(
-                f"{listed.path}: '{listed.name}' has {centres.size} wavelengths for "
-                f"{array.shape[axis]} bands. Give one per band, or choose the band axis with "
-                "band_axis."
-            )
-        guesses.append(f"The wavelengths are the array '{listed.name}'.")
-        unit = decide_unit(centres, None, guesses)
-        wavelength = None if unit is None else to_nanometres(centres, unit)
-    order = (axis, *(other for other in range(3) if other != axis))
-    if chunks is None:
-        pixels: Any = np.ascontiguousarray(array.read().transpose(order))
-    else:
-        pixels = _lazy(array, order, chunks)
-    attrs = {"source": path.name, "format": kind.value, "type_in_file": str(pixels.dtype)}
-    return StoredScene(pixels, BandInfo(wavelength), attrs, guesses)
-
-
-def _wavelength_list(arrays: list[StoredArray]) -> StoredArray | None:
-    """Return the list of wavelengths stored beside a scene, if there is one."""
-    for array in arrays:
-        if _WAVELENGTH_NAME.fullmatch(array.name) and max(array.shape) == np.prod(array.shape) > 1:
-            return array
-    return None
-
-
-def _lazy(array: StoredArray, order: tuple[int, ...], chunks: Any) -> Any:
-    shape = tuple(array.shape[axis] for axis in order)
-    blocks = block_sizes(chunks, shape=shape, dtype=array.dtype)
-    stored_blocks = tuple(blocks[order.index(axis)] for axis in range(3))
-    meta = np.empty((0, 0, 0), dtype=array.dtype)
-    # An old .mat file is compressed as one piece: read once, cut afterwards.
-    at_once = array.shape if array.kind is Kind.MATLAB else stored_blocks
-    lazy = da.from_array(array, chunks=at_once, meta=meta)
-    return lazy.rechunk(stored_blocks).transpose(order)
-
-
-def _band_axis(
-    array: StoredArray,
-    centres: NDArray[np.float64] | None,
-    given: int | None,
-    guesses: list[str],
-) -> int:
-    """Return which axis holds the bands: as told, by the number of wavelengths, or by its looks."""
-    if given is not None:
-        if given not in range(-3, 3):
-            raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {given}).")
-        return given % 3
-    first, middle, last = array.shape
-    if centres is not None and array.shape.count(centres.size) == 1:
-        axis, reason = array.shape.index(centres.size), "it is as long as the list of wavelengths"
-        if axis == 2:  # as everybody expects
-            return axis
-    elif (first == middle) != (middle == last):
-        axis, reason = (2 if first == middle else 0), "the other two axes are equally long"
-    elif array.kind is Kind.NUMPY:
-        axis, reason = _axis_by_profile(np.load(array.path, mmap_mode="r"))
-    else:
-        axis, reason = 2, "MATLAB scenes have it last"
-    guesses.append(
-        f"Axis {axis} of {_sides(array.shape)} was taken for the bands: {reason}. "
-        "Pass band_axis to choose."
-    )
-    return axis
-
-
-def _axis_by_profile(array: NDArray[np.generic]) -> tuple[int, str]:
-    """Return the band axis of an array on disk, first or last, and why."""
-    # Bands differ in brightness far more than rows do: of the variance of up to 16 x 16 x 16
-    # values, the mean spectrum explains more than the mean row.
-    steps = tuple(slice(None, None, -(-size // 16)) for size in array.shape)
-    sample = np.asarray(array[steps], dtype=np.float64)
-    known = np.isfinite(sample)
-    mean = sample[known].mean() if known.any() else 0.0
-    centred = np.subtract(sample, mean, out=np.zeros(sample.shape), where=known)
-    total = float((centred**2).mean()) or np.inf
-    first, last = (
-        float((centred.mean(axis=others) ** 2).mean()) / total for others in ((1, 2), (0, 1))
-    )
-    if max(first, last) > max(0.05, 2 * min(first, last)):
-        return (0 if first > last else 2), "brightness changes most along it"
-    return (0 if array.shape[0] < array.shape[2] else 2), "it is the shorter one"
-
-
-def _check_real(dtype: np.dtype[Any], path: Path) -> None:
+def check_real(dtype: np.dtype[Any], path: Path) -> None:
+    """Raise unless a type is that of real numbers."""
     if dtype.kind == "c" or dtype.names == ("real", "imag"):  # as in MATLAB's new files
         raise FileError(f"{path} holds complex numbers ({dtype}). Store their amplitude.")
     if dtype.kind not in "iufb":
@@ -292,5 +707,5 @@ def _check_real(dtype: np.dtype[Any], path: Path) -> None:
 
 def _real(values: NDArray[Any], path: Path) -> NDArray[Any]:
     """Return real numbers in the machine's byte order."""
-    _check_real(values.dtype, path)
+    check_real(values.dtype, path)
     return np.asarray(values, dtype=native_type(values.dtype))

@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
+from hsreject.files import starts_with
 from hsreject.io.products.remote import RemotePath
 
 if TYPE_CHECKING:
@@ -42,11 +43,18 @@ _SYNONYMS = {"wavelengths": "wavelength", "wavelength unit": "wavelength units"}
 HEADER = ".hdr"
 # Files that live beside a data file under the same name without being one.
 _COMPANIONS = {
-    ".aux", ".csv", ".dbf", ".enp", ".geojson", ".gif", ".gpkg", ".html", ".jpeg", ".jpg", ".json",
-    ".kml", ".mat", ".md", ".msk", ".nc", ".npy", ".npz", ".ovr", ".pdf", ".png", ".prj", ".qml",
-    ".shp", ".shx", ".sta", ".stx", ".svg", ".tfw", ".tif", ".tiff", ".toml", ".txt", ".xml",
+    ".aux", ".blw", ".clr", ".csv", ".dbf", ".enp", ".geojson", ".gif", ".gpkg", ".h5", ".hdf",
+    ".he5", ".html", ".j2k", ".jp2", ".jpeg", ".jpg", ".json", ".kml", ".log", ".mat", ".md",
+    ".msk", ".nc", ".npy", ".npz", ".ovr", ".pdf", ".png", ".prj", ".qml", ".rrd", ".shp", ".shx",
+    ".sta", ".stx", ".svg", ".tfw", ".tif", ".tiff", ".toml", ".txt", ".vrt", ".wld", ".xml",
     ".zip", HEADER,
 }  # fmt: skip
+# How files begin that say themselves what they are: raw pixels do so by chance only.
+_OWN_MARKS = (
+    *(b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"EHFA_HEADER_TAG", b"\0\0\0\x0cjP  ", b"\xffO\xffQ"),
+    *(b"\x89HDF", b"CDF\1", b"CDF\2", b"CDF\5", b"\x93NUMPY", b"MATLAB 5.0", b"SQLite format 3"),
+    *(b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"PK\3\4", b"<?xml", b"<VRTDataset"),
+)
 
 
 # The text of a header and its fields.
@@ -328,29 +336,51 @@ def header_of(data: Path) -> Path | None:
     return None
 
 
-def data_of(header: Path, *, length: int | None) -> Path:
+def belongs(data: Path, header: Path) -> bool:
+    """Tell whether a data file holds the pixels that a header of its name describes.
+
+    What has a mark or an ending of its own does not, nor does a file of another length where one
+    beside it has the length that the header claims.
+    """
+    own_header = header.stem.lower() == data.name.lower()
+    if data.suffix.lower() in _COMPANIONS and not own_header:
+        return False
+    marked = starts_with(data, *_OWN_MARKS)
+    others = [] if isinstance(data, RemotePath) else data_beside(header)
+    if not marked and others in ([], [data]):
+        return True  # the only one: a length that differs is said of it
+    length = _claimed_length(header)
+    if length is None or data.stat().st_size == length:
+        return not marked or length is not None
+    return not marked and not any(other.stat().st_size == length for other in others)
+
+
+def _claimed_length(header: Path) -> int | None:
+    """Return how many bytes of data a header describes; None for one of another kind."""
+    text = read_text(header)
+    if text.startswith("ENVI"):
+        return data_length(parse_fields(text, path=header), path=header)
+    return None
+
+
+def data_of(header: Path) -> Path:
     """Return the data file of a header: `x.hdr` has `x` or `x.anything`, `x.img.hdr` has `x.img`.
 
-    Of several files, the one with `length` bytes is taken, if that is known.
+    Of several files, the one with as many bytes as the header describes is taken.
     """
     if isinstance(header, RemotePath):
         raise FileError(f"{header} is the header of a scene. Give the URL of its data file.")
-    found = data_beside(header)
-    named = [path for path in found if path.name.lower() == header.stem.lower()]
-    if named:
-        return named[0]
-    if len(found) > 1 and length is not None:
-        fitting = [path for path in found if path.stat().st_size == length]
-        found = fitting if len(fitting) == 1 else found
-    if not found:
+    fitting = [path for path in data_beside(header) if belongs(path, header)]
+    named = [path for path in fitting if path.name.lower() == header.stem.lower()]
+    if not fitting:
         raise FileError(
             f"The data file of {header} is missing: looked for {header.stem} and "
             f"{header.stem}.* in the same folder. Put the two files side by side."
         )
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
+    if len(fitting) > 1 and not named:
+        names = ", ".join(path.name for path in fitting)
         raise FileError(f"Several files could belong to {header}: {names}. Give the data file.")
-    return found[0]
+    return (named or fitting)[0]
 
 
 def data_beside(header: Path) -> list[Path]:
@@ -360,7 +390,8 @@ def data_beside(header: Path) -> list[Path]:
     return [
         path
         for path in beside
-        if stem in {path.name.lower(), path.stem.lower()} and path.suffix.lower() not in _COMPANIONS
+        if path.name.lower() == stem
+        or (path.stem.lower() == stem and path.suffix.lower() not in _COMPANIONS)
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from rasterio.windows import Window
 
 from hsreject import schema
 from hsreject.classes import ClassTable
-from hsreject.errors import FileError, InputError
+from hsreject.errors import InputError
 from hsreject.files import starts_with
 from hsreject.io.grid import quiet_without_place
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from hsreject.io.maps import Raster
 
 TILE = 512
-# How many bytes of pixels come out of one byte at most: of one bit each, or by the codec of a TIFF.
-UNPACKED = {"": 8, "PACKBITS": 512, "DEFLATE": 8256, "LZW": 11_200}
 # Column name, GDAL field type (0 integer, 2 string) and usage of a thematic attribute table.
 _COLUMNS = (
     ("Value", 0, 5), ("Class", 2, 2),
@@ -338,34 +335,3 @@ def _check_end(path: Path) -> None:
             )
             if offset is not None and int(offset) + int(size) > length:
                 raise RasterioIOError("the file ends before its last tile")
-
-
-def check_tiff(dataset: Any, path: Path) -> None:
-    """Raise if a TIFF is shorter than it says, or too short for its pixels however well packed."""
-    length = path.stat().st_size
-    if not length:  # unknown, inside of an archive
-        return
-    shape = dataset.block_shapes[-1]
-    rows, columns = (-(-n // size) for n, size in zip(dataset.shape, shape, strict=True))
-    corners = ((0, 0, 1), (columns - 1, rows - 1, dataset.count))
-    first, last = (
-        int(dataset.get_tag_item(f"BLOCK_OFFSET_{x}_{y}", "TIFF", bidx=band) or 0)  # 0: left out
-        for x, y, band in corners
-    )
-    if last >= length:
-        raise FileError(
-            f"{path} is cut short: its last pixels are said to begin at byte {last}, but it has "
-            f"only {length} bytes. Copy it again."
-        )
-    structure = dataset.tags(ns="IMAGE_STRUCTURE")
-    together = dataset.count if structure.get("INTERLEAVE") == "PIXEL" else 1
-    block = math.prod(shape) * together * np.dtype(dataset.dtypes[0]).itemsize
-    n_blocks = rows * columns * dataset.count // together
-    most = UNPACKED.get(structure.get("COMPRESSION", ""), math.inf) * length
-    # blocks may be left out, but their list, of 4 bytes or more for each, may not
-    sparse = 4 * n_blocks <= length
-    if (block > most and (first or last)) or (n_blocks * block > most and not sparse):
-        raise FileError(
-            f"{path} is damaged: it claims {n_blocks * block} bytes of pixels, which its {length} "
-            "bytes cannot hold. Copy it again."
-        )

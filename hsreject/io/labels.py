@@ -19,10 +19,11 @@ from rasterio.warp import reproject, transform_bounds
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.files import existing, reading
+from hsreject.files import reading
 from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid
 from hsreject.io.products.lookup import LookupTable
+from hsreject.io.products.remote import existing_scene
 from hsreject.io.raster import raster_info, raster_source, read_pixels, virtual_raster
 from hsreject.io.scene import Kind, file_kind
 from hsreject.io.wavelengths import raster_notes
@@ -100,7 +101,7 @@ def open_labels(
     ('soil', 'water')
     """
     check_choice("align", align, ("exact", "nearest"))
-    found = existing(path)
+    found = existing_scene(path)
     given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
     guesses: list[str] = []
     with reading(found):

@@ -20,13 +20,14 @@ from rasterio.errors import RasterioError, RasterioIOError
 from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.files import check_space, existing, free_space, reading, replacing
+from hsreject.files import check_space, free_space, reading, replacing
 from hsreject.io import geotiff
 from hsreject.io.envi import HEADER, data_beside
 from hsreject.io.geotiff import CategoryTable, unused_name
 from hsreject.io.grid import Grid, quiet_without_place
 from hsreject.io.labels import open_labels, stated_classes, whole_labels
 from hsreject.io.products.lookup import on_the_map
+from hsreject.io.products.remote import existing_scene
 from hsreject.io.raster import RasterInfo, raster_info, raster_source, read_pixels
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.progress import ProgressCallback, no_progress
@@ -240,7 +241,12 @@ def _has_namesake(path: Path) -> bool:
 def _check_envi_names(raster: Raster) -> None:
     """Raise when the header cannot hold the names of the map, before anything is computed."""
     classes = () if raster.categories is None else raster.categories.names.values()
-    for name in (*raster.band_names, *classes):
+    for name in classes or raster.band_names:
+        if not name.strip() and raster.categories is not None:
+            raise InputError(
+                "An ENVI header cannot hold a class without a name. Name it, or write a GeoTIFF "
+                "(.tif)."
+            )
         if re.search(r"[,{}\n]", name):
             raise InputError(
                 f"An ENVI header cannot hold the name '{name}': commas and braces separate its "
@@ -286,9 +292,15 @@ def _with_all_digits(text: str, transform: Affine) -> str:
 def _class_fields(categories: CategoryTable) -> str:
     names, colors = categories.names, categories.colors
     every = range(max(names) + 1)
-    listed = ", ".join(names.get(value, unused_name(value)) for value in every)
-    lookup = ", ".join(str(channel) for value in every for channel in colors.get(value, (0, 0, 0)))
+    listed = _in_lines([names.get(value, unused_name(value)) for value in every])
+    lookup = _in_lines([str(c) for value in every for c in colors.get(value, (0, 0, 0))])
     return f"classes = {len(every)}\nclass names = {{{listed}}}\nclass lookup = {{{lookup}}}\n"
+
+
+def _in_lines(items: Sequence[str]) -> str:
+    """Return a list of a header, cut into lines: GDAL does not read very long ones."""
+    rows = (", ".join(items[start : start + 60]) for start in range(0, len(items), 60))
+    return ",\n ".join(rows)
 
 
 def _check_place(grid: Grid, path: Path) -> None:
@@ -348,7 +360,7 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
         attributes, `schema.nodata_label` is no data. Floats have NaN where there is no data;
         several bands become the categories 1, 2, ...
     """
-    found = existing(path)
+    found = existing_scene(path)
     with reading(found):
         return _read_map(found, chunks)
 
@@ -442,7 +454,7 @@ def _open_reference(
     """Return the reference; polygons and points are burnt onto the grid of the labels."""
     if not isinstance(reference, str | PathLike):
         return schema.as_map(reference, name="reference")
-    if file_kind(existing(reference)) is Kind.VECTOR:
+    if file_kind(existing_scene(reference)) is Kind.VECTOR:
         return open_labels(reference, like=label, attribute=attribute)
     truth = open_labels(reference)
     _check_grid(truth, reference, label, given)
@@ -451,7 +463,7 @@ def _open_reference(
 
 def open_band(path: Any) -> xr.DataArray:
     """Open a map of numbers (y, x), such as a confidence."""
-    found = existing(path)
+    found = existing_scene(path)
     kind = file_kind(found)
     if kind in {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}:
         from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (slow)

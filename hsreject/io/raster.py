@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree as ET
 
-import dask.array as da
 import numpy as np
 import rasterio
 import rasterio.shutil
 import rioxarray
-import xarray as xr
 from affine import Affine
-from dask.array.core import normalize_chunks
 from rasterio.enums import ColorInterp, MaskFlags
 from rasterio.io import MemoryFile
 
-from hsreject.errors import FileError, InputError
-from hsreject.files import reading, starts_with
+from hsreject.errors import FileError
+from hsreject.files import starts_with
 from hsreject.io import envi
-from hsreject.io.geotiff import UNPACKED, check_tiff
+from hsreject.io.arrays import (
+    AXES,
+    OpenedArray,
+    Pixels,
+    StoredScene,
+    read_or_lazy,
+    usable_nodata,
+)
 from hsreject.io.grid import Grid, grid_of_file, local_system, quiet_without_place
-from hsreject.io.products.remote import RemotePath, gdal_name
-from hsreject.schema import CUBE_DIMS
+from hsreject.io.products.remote import RemotePath, as_path, gdal_name
+from hsreject.io.wavelengths import band_info, raster_notes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,10 +41,21 @@ if TYPE_CHECKING:
 HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
+_SCALE_FACTOR = "reflectance scale factor"
 _CACHE = 128  # MB of unpacked blocks that GDAL keeps
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_DRIVERS = {
+    "GTiff": _TIFF,
+    "HFA": (b"EHFA_HEADER_TAG",),
+    "JP2OpenJPEG": (b"\0\0\0\x0cjP  ", b"\xffO\xffQ"),
+}
+"""Formats that are known by their first bytes."""
 _TIFF_SUFFIXES = {".tif", ".tiff", ".gtiff", ".btf", ".tf8"}
 _PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz"}
+
+
+_PLAIN = (*_TIFF, *_DRIVERS["HFA"], *_DRIVERS["JP2OpenJPEG"], HDF5, b"\x89PNG", b"\xff\xd8\xff")
+_TRUSTED: ContextVar[bool] = ContextVar("trusted virtual rasters", default=False)
 
 
 # Which files belong together.
@@ -54,6 +70,7 @@ class RasterSource:
     header: Path | None = None
     fields: dict[str, str] = field(default_factory=dict)  # of an ENVI header
     guesses: tuple[str, ...] = ()  # what was decided without the user saying it
+    parts: tuple[Path, ...] | None = None  # the files that a virtual raster names, if it is checked
 
     @property
     def described_in(self) -> str:
@@ -61,37 +78,36 @@ class RasterSource:
         return str(self.header or self.path)
 
 
-def raster_source(path: Path) -> RasterSource:
+def raster_source(path: Path) -> RasterSource:  # noqa: PLR0911  one for each kind
     """Return how to open a raster, after checking what can be checked before GDAL opens it."""
     suffix = path.suffix.lower()
     if suffix == envi.HEADER:
         return _from_header(path)
     if suffix == ".vrt":
-        return RasterSource(path, "VRT")
+        return RasterSource(path, "VRT", parts=_named_files(path))
     if isinstance(path, RemotePath) and path.only_by_gdal and suffix in _TIFF_SUFFIXES:
         return RasterSource(path, "GTiff")
     header = envi.header_of(path)
+    driver = next((name for name, marks in _DRIVERS.items() if starts_with(path, *marks)), None)
     # The first pixels of an ENVI file may look like the start of a TIFF: its header knows better.
-    if starts_with(path, *_TIFF) and (suffix in _TIFF_SUFFIXES or header is None):
-        return _tiff(path, header)
-    if header is not None:
+    if header is not None and suffix not in _TIFF_SUFFIXES and envi.belongs(path, header):
         return _pair(path, header, f"The header is {header.name}, found beside {path.name}.")
+    if driver == "GTiff":
+        return _tiff(path, header if suffix in _TIFF_SUFFIXES else None)
+    if driver is not None:
+        return RasterSource(path, driver)
     target = path.resolve()  # the header may stand beside the file that a link leads to
     if not path.is_symlink() or envi.header_of(target) is None:
-        raise _unknown_file(path)
+        raise _unknown_file(path, header)
     source = raster_source(target)
     return replace(source, guesses=(f"{path.name} is a link to {target}.", *source.guesses))
 
 
 def _from_header(header: Path) -> RasterSource:
     text = envi.read_text(header)
-    length = None
-    if text.startswith("ENVI"):
-        fields = envi.parse_fields(text, path=header)
-        if _describes_tiff(fields):
-            return _tiff(envi.tiff_of(header, _TIFF_SUFFIXES), header)
-        length = envi.data_length(fields, path=header)
-    data = envi.data_of(header, length=length)
+    if text.startswith("ENVI") and _describes_tiff(envi.parse_fields(text, path=header)):
+        return _tiff(envi.tiff_of(header, _TIFF_SUFFIXES), header)
+    data = envi.data_of(header)
     used = envi.header_of(data)
     if used is not None and used != header:
         raise FileError(
@@ -126,7 +142,7 @@ def _describes_tiff(fields: Mapping[str, str]) -> bool:
     return "tif" in fields.get("file type", "").lower()
 
 
-def _unknown_file(path: Path) -> FileError:
+def _unknown_file(path: Path, header: Path | None) -> FileError:
     for mark, name in _PACKED.items():
         if starts_with(path, mark):
             return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
@@ -135,11 +151,83 @@ def _unknown_file(path: Path) -> FileError:
             f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open it with "
             "open_dataset if hsreject wrote it, else with xarray, with the dims band, y and x."
         )
+    if header is not None:
+        return FileError(
+            f"{path} does not hold the pixels that {header.name} beside it describes. Give the "
+            "file that does, or the header itself."
+        )
     looked = " and ".join(dict.fromkeys((f"{path.name}.hdr", f"{path.stem}.hdr")))
     return FileError(
-        f"{path} is neither a GeoTIFF nor a .mat or .npy file, and has no header beside it: "
-        f"looked for {looked}."
+        f"{path} is not a GeoTIFF, ERDAS Imagine, JPEG 2000, .mat or .npy file, and has no header "
+        f"beside it: looked for {looked}."
     )
+
+
+# Virtual rasters, which name other files: a stranger's could name any.
+
+
+@contextmanager
+def trusting_vrt(trust: bool) -> Iterator[None]:  # noqa: FBT001
+    """Let virtual rasters name files outside of their folder, and URLs, where a user says so."""
+    before = _TRUSTED.set(trust or _TRUSTED.get())
+    try:
+        yield
+    finally:
+        _TRUSTED.reset(before)
+
+
+def _named_files(path: Path) -> tuple[Path, ...] | None:
+    """Return the files that a virtual raster names, all in its own folder; None of a trusted one.
+
+    Raises where it names anything else: GDAL would open it, whatever and wherever it is.
+    """
+    if _TRUSTED.get():
+        return None
+    try:
+        root = ET.fromstring(path.read_bytes())  # noqa: S314  read, never expanded
+    except (ET.ParseError, ValueError) as error:
+        raise FileError(f"{path} is not a virtual raster ({error}). Make it again.") from error
+    plain = {None, "VRTSourcedRasterBand", "VRTRawRasterBand"}
+    computed = [e.get("subClass") for e in root.iter() if e.get("subClass") not in plain]
+    elsewhere = [e.text for e in root.iter("MDI") if e.get("key") == "OVERVIEW_FILE"]
+    files: dict[Path, None] = {}
+    for element in root.iter("SourceFilename"):
+        name = (element.text or "").strip()
+        file = path.parent / name if element.get("relativeToVRT") == "1" else as_path(name)
+        if _may_be_named(path, file, name):
+            files[file] = None
+            for inner in _named_files(file) or () if starts_with(file, b"<") else ():
+                files[inner] = None
+        else:
+            elsewhere.append(name)
+    if computed or elsewhere:
+        what = f"names {elsewhere[0]!r}" if elsewhere else f"is computed ({computed[0]})"
+        raise FileError(
+            f"{path} {what}: a virtual raster may read plain rasters in its own folder only, "
+            "because one from a stranger could read any file of yours. If you know where it comes "
+            "from, open it with --trust-vrt (in Python trust_vrt=True)."
+        )
+    return tuple(files)
+
+
+def _may_be_named(path: Path, file: Path, name: str) -> bool:
+    """Tell whether a virtual raster may name a file: a plain raster, or another one, beside it."""
+    if re.match(r"[<{]|\w\w+:|/vsi", name) or ".." in Path(name).parts:
+        return False
+    if isinstance(path, RemotePath):
+        return not Path(name).is_absolute() and file.is_file()
+    inside = path.parent.resolve() in file.resolve().parents
+    if not (inside and file.is_file()):
+        return False
+    return starts_with(file, *_PLAIN, b"<VRTDataset") or envi.header_of(file) is not None
+
+
+def _length(source: RasterSource) -> int | None:
+    """Return how many bytes the files have that hold the pixels of a raster, if that is known."""
+    files = (source.path,) if source.driver != "VRT" else source.parts
+    if files is None or isinstance(source.path, RemotePath):
+        return None
+    return sum(file.stat().st_size for file in files)
 
 
 # What a file says before its pixels are read.
@@ -173,6 +261,7 @@ class RasterInfo:
     common_nodata: bool  # a pixel has no data only where every band has its nodata value
     n_control_points: int  # ground control points, which are not used
     local_system: str  # name of a system of coordinates without a place on the earth: not used
+    length: int | None  # bytes of the files that hold the pixels; None where nobody knows
 
     @property
     def n_bands(self) -> int:
@@ -195,7 +284,7 @@ def raster_info(source: RasterSource) -> RasterInfo:
 
 
 def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
-    with _quiet(), rasterio.open(name, driver=driver) as dataset:
+    with quiet(), rasterio.open(name, driver=driver) as dataset:
         _check_claims(dataset, source)
         dtype = np.dtype(dataset.dtypes[0])
         bands = _bands(dataset, dtype)
@@ -218,6 +307,7 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             common_nodata={MaskFlags.per_dataset, MaskFlags.nodata} <= masks[0],
             n_control_points=len(dataset.gcps[0]),
             local_system=local_system(dataset.crs),
+            length=_length(source),
         )
 
 
@@ -244,24 +334,21 @@ def _check_claims(dataset: Any, source: RasterSource) -> None:
     if dataset.driver == "ENVI":
         envi.check_same(source.fields, dataset.tags(ns="ENVI"), path=source.described_in)
     if dataset.driver == "GTiff":
-        check_tiff(dataset, source.path)
-    if source.driver == "VRT" and not isinstance(source.path, RemotePath):
-        _check_virtual(dataset, source.path)
+        _check_end(dataset, source.path)
 
 
-def _check_virtual(dataset: Any, path: Path) -> None:
-    """Raise if a virtual raster claims far more pixels than the files that it names can hold."""
-    text = envi.decoded(path.read_bytes())
-    named = set(re.findall(r"<SourceFilename[^>]*>(?:[^<]*/)?([^</]+)<", text))
-    parts = [Path(file) for file in dataset.files if Path(file).name in named]
-    if not parts or len(parts) < len(named) or not all(part.is_file() for part in parts):
-        return  # some are not files of their own, as parts of archives or of HDF5 files
-    length = sum(part.stat().st_size for part in parts)
-    claimed = dataset.count * math.prod(dataset.shape) * np.dtype(dataset.dtypes[0]).itemsize
-    if claimed > max(UNPACKED.values()) * length:
+def _check_end(dataset: Any, path: Path) -> None:
+    """Raise if the last pixels of a TIFF lie behind its end: before long work, not after it."""
+    rows, columns = (
+        -(-n // size) for n, size in zip(dataset.shape, dataset.block_shapes[-1], strict=True)
+    )
+    last = f"BLOCK_OFFSET_{columns - 1}_{rows - 1}"
+    begin = int(dataset.get_tag_item(last, "TIFF", bidx=dataset.count) or 0)  # 0: left out
+    length = path.stat().st_size
+    if begin >= length > 0:  # which is unknown inside of an archive
         raise FileError(
-            f"{path} is damaged: it claims {claimed} bytes of pixels, and the files that it names "
-            f"have only {length}. Make it again, around them."
+            f"{path} is cut short: its last pixels are said to begin at byte {begin}, but it has "
+            f"only {length} bytes. Copy it again."
         )
 
 
@@ -275,18 +362,9 @@ def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
     return tuple(RasterBand(*row) for row in rows)
 
 
-def usable_nodata(nodata: float | None, dtype: np.dtype[Any]) -> float | None:
-    """Return a nodata value if pixels of a type can have it."""
-    if nodata is None or dtype.kind == "f":
-        return nodata
-    limits = np.iinfo(dtype)
-    fits = nodata == np.round(nodata) and limits.min <= nodata <= limits.max
-    return nodata if fits else None
-
-
 def virtual_raster(path: Path) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
-    with MemoryFile(ext=".vrt") as target, _quiet():
+    with MemoryFile(ext=".vrt") as target, quiet():
         rasterio.shutil.copy(gdal_name(path), target.name, driver="VRT")
         lines = target.read().splitlines(keepends=True)
     return "".join(envi.decoded(line) for line in lines)
@@ -295,104 +373,145 @@ def virtual_raster(path: Path) -> str:
 # Pixels.
 
 
-def read_pixels(info: RasterInfo, *, chunks: Any = None, nodata: float | None = None) -> Any:
-    """Return the pixels (band, y, x): float with NaN where there is no data, else as in the file.
+@dataclass(frozen=True, eq=False)
+class RasterArray(OpenedArray):
+    """The bands of a raster, which rioxarray has opened."""
 
-    8- and 16-bit integers with a mask become float32, wider ones float64, which hold them exactly.
-    `chunks` is anything dask takes for (band, y, x): then no pixel is read yet. `nodata` is a value
-    that GDAL does not know of.
-    """
+    bytes_on_disk: int | None
+
+    @classmethod
+    def of(cls, info: RasterInfo, *, masked: bool = False) -> RasterArray:
+        """Return the pixels of a raster as they are or, if `masked`, with NaN where GDAL says so.
+
+        8- and 16-bit integers with a mask become float32, wider ones float64, which hold them.
+        """
+        with quiet():
+            opened: Any = rioxarray.open_rasterio(
+                info.name,
+                masked=masked,
+                cache=False,
+                parse_coordinates=False,
+                decode_times=False,
+                # every thread has a file handle of its own, but for files without a place: rasterio
+                # would warn whenever one of them is opened
+                lock=None if info.grid.transform == Affine.identity() else False,
+                driver=info.driver,
+            )
+        together = info.n_bands if info.layout in {"pixel", "bip"} else 1
+        chunks = (together, *info.grain)
+        path = info.source.path
+        kind, shape = info.driver, opened.shape
+        return cls(path, "", AXES, shape, opened.dtype, chunks, kind, opened.variable, info.length)
+
+    @property
+    def length(self) -> int | None:
+        """How many bytes its files have; None where nobody knows."""
+        return self.bytes_on_disk
+
+    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
+        """Read a part (band, y, x)."""
+        # whatever process this is: by default GDAL would keep 5 % of the memory of the machine
+        with rasterio.Env(GDAL_CACHEMAX=_CACHE):
+            return super().part(key)
+
+
+def raster_pixels(
+    info: RasterInfo,
+    *,
+    nodata: float | None = None,
+    gain: NDArray[np.float64] | float = 1.0,
+    offset: NDArray[np.float64] | float = 0.0,
+) -> Pixels:
+    """Return the pixels of a raster; `nodata` is a value that GDAL does not know of."""
     # GDAL masks its nodata value, but not in 64-bit integers nor beside a mask in the file.
     wide = info.dtype.kind in "iu" and info.dtype.itemsize == 8 and not info.common_nodata
-    overlooked = [band.nodata if wide or info.has_mask else None for band in info.bands]
+    overlooked = tuple(band.nodata if wide or info.has_mask else None for band in info.bands)
     if info.nodata is None:
-        overlooked = [nodata] * info.n_bands
-    with _quiet():
-        opened: Any = rioxarray.open_rasterio(
-            info.name,
-            masked=info.has_mask or info.common_nodata or (info.nodata is not None and not wide),
-            cache=False,
-            parse_coordinates=False,
-            decode_times=False,
-            # every thread has a file handle of its own, but for files without a place: rasterio
-            # would warn whenever one of them is opened
-            lock=None if info.grid.transform == Affine.identity() else False,
-            driver=info.driver,
-        )
-        if chunks is None:
-            with opened:
-                pixels = np.asarray(opened.values)
-        else:
-            blocks = block_sizes(
-                chunks, shape=opened.shape, dtype=info.dtype, stored=(1, *info.grain)
-            )
-            lazy = _LazyPixels(info.source.path, opened, opened.shape, opened.ndim, opened.dtype)
-            pixels = da.from_array(lazy, blocks, name=False)
-    if any(value is not None for value in overlooked):
-        values = np.array(overlooked, dtype=float)[:, None, None]  # None becomes NaN: no value
-        pixels = xr.DataArray(pixels).where(pixels != values).data
-    return pixels
+        overlooked = (nodata,) * info.n_bands
+    masked = info.has_mask or info.common_nodata or (info.nodata is not None and not wide)
+    layer = RasterArray.of(info, masked=masked)
+    return Pixels.of((layer,), gain=gain, offset=offset, fill=overlooked)
 
 
-@dataclass(frozen=True, eq=False)
-class _LazyPixels:
-    """Pixels that dask reads block by block: whatever fails then is said about the file."""
+def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
+    """Return the pixels (band, y, x): float with NaN where there is no data, else as in the file.
 
-    path: Path
-    opened: xr.DataArray
-    shape: tuple[int, ...]
-    ndim: int
-    dtype: np.dtype[Any]
-
-    def __getitem__(self, key: Any) -> NDArray[Any]:
-        # whatever process this is: by default GDAL would keep 5 % of the memory of the machine
-        with rasterio.Env(GDAL_CACHEMAX=_CACHE), reading(self.path):
-            return np.asarray(self.opened[key])
-
-
-def block_sizes(
-    chunks: Any,
-    *,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    stored: tuple[int, ...] | None = None,
-) -> tuple[tuple[int, ...], ...]:
-    """Return the sizes of the blocks along (band, y, x).
-
-    Classifiers and features work pixel by pixel on whole spectra: "auto" and True make blocks that
-    hold all bands of some pixels, whole rows if those are small enough, and so does a mapping that
-    does not name the bands. Sizes that are left open become multiples of the chunks that are
-    `stored` together.
+    `chunks` is anything dask takes for (band, y, x): then no pixel is read yet.
     """
-    limit = 64 * 2**20  # bytes
-    if chunks is True or (isinstance(chunks, str) and chunks == "auto"):
-        n_rows = 1 if stored is None else stored[1]
-        row = shape[0] * min(n_rows, shape[1]) * shape[2] * dtype.itemsize
-        chunks = (-1, "auto", -1 if row <= limit else "auto")
-    elif isinstance(chunks, Mapping):
-        unknown = [str(dim) for dim in chunks if dim not in CUBE_DIMS]
-        if unknown:
-            raise InputError(
-                f"chunks names {', '.join(unknown)}, which a cube does not have. "
-                f"It has {', '.join(CUBE_DIMS)}."
-            )
-        chunks = tuple(chunks.get(dim, -1) for dim in CUBE_DIMS)
-    if stored is not None:  # all bands of the pixels in one chunk, unless that is far too much
-        together = shape[0] * stored[1] * stored[2] * dtype.itemsize
-        limit = max(limit, min(together, 2 * limit))
-    try:
-        sizes: tuple[tuple[int, ...], ...] = normalize_chunks(
-            chunks, shape=shape, dtype=dtype, limit=limit, previous_chunks=stored
+    return read_or_lazy(raster_pixels(info), chunks)
+
+
+def read_raster_scene(path: Path) -> StoredScene:
+    """Return the scene in a file that GDAL opens: its values scaled, NaN where it has no data."""
+    info = raster_info(raster_source(path))
+    notes = [*info.source.guesses, *raster_notes(info)]
+    bands = band_info(info, notes)
+    gain, offset = _stated_scale(info, notes)
+    nodata = info.nodata if info.nodata is not None else _nodata_of_fields(info, notes)
+    pixels = raster_pixels(info, nodata=nodata, gain=gain, offset=offset)
+    attrs: dict[str, Any] = {
+        "source": info.source.path.name,
+        "format": f"{info.driver} {info.layout}",
+        "type_in_file": str(info.dtype),
+    }
+    if nodata is not None:
+        attrs["nodata_in_file"] = nodata
+    return StoredScene(pixels, bands, attrs, notes, place=info.grid)
+
+
+def _nodata_of_fields(info: RasterInfo, notes: list[str]) -> float | None:
+    """Return the nodata value that only the ENVI fields tell, if pixels can have it."""
+    stated = info.fields.get("data ignore value")
+    if stated is None:
+        return None
+    value = envi.number(stated, name="data ignore value", where=str(info.source.path))
+    if usable_nodata(value, info.dtype) is None:
+        notes.append(
+            f"The data ignore value {stated} cannot occur in {info.dtype} pixels: ignored."
         )
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"chunks={chunks!r} does not fit a cube of {shape} (band, y, x): {error}."
-        ) from error
-    return sizes
+        return None
+    return value
+
+
+def _stated_scale(
+    info: RasterInfo, notes: list[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return gain and offset per band that a file states: in its bands, or in the header beside it.
+
+    Where a file has band gains and a `reflectance scale factor`, both say the same: only the factor
+    counts, so that nothing is scaled twice.
+    """
+    where = info.source.described_in
+    gain, offset = np.array([(band.scale, band.offset) for band in info.bands], dtype=float).T
+    if np.all(gain == 1) and not offset.any():
+        # GDAL reads the header of an ENVI file, not the one beside a TIFF
+        listed = (
+            envi.band_numbers(info.source.fields, name, n_bands=info.n_bands, where=where)
+            for name in ("data gain values", "data offset values")
+        )
+        gain, offset = (
+            np.array(numbers or plain)
+            for numbers, plain in zip(listed, (gain, offset), strict=True)
+        )
+    text = info.fields.get(_SCALE_FACTOR)
+    if not text:
+        return gain, offset
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = np.nan
+    if not (np.isfinite(factor) and factor > 0):
+        raise FileError(f"{where}: '{_SCALE_FACTOR} = {text[:40]}' must be a number above 0.")
+    if np.any(gain != 1) or offset.any():
+        notes.append(
+            f"The file has band gains or offsets and a {_SCALE_FACTOR} ({factor:g}): "
+            "only the factor was applied."
+        )
+    return np.full(info.n_bands, 1 / factor), np.zeros(info.n_bands)
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Silence warnings about what is fine here or handled here."""
     with quiet_without_place():
         warnings.filterwarnings("ignore", r"\w+ differ across bands", UserWarning)

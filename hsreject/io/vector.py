@@ -20,6 +20,7 @@ from rasterio.warp import transform_bounds
 from hsreject.errors import FileError, InputError, LostFeatureWarning
 from hsreject.files import reading
 from hsreject.io.grid import Grid, crs_name, same_crs, transformed
+from hsreject.io.products.remote import gdal_name
 from hsreject.registry import nearest
 from hsreject.sampling.polygons import polygon_numbers
 from hsreject.schema import NO_REFERENCE
@@ -63,7 +64,8 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
         info = pyogrio.read_info(path, force_feature_count=True, **options)
         fields = tuple(str(name) for name in info["fields"])
         return LayerInfo(path.stem, "Point", int(info["features"]), fields, crs, options)
-    layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
+    source = gdal_name(path)
+    layers = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
     if layer is None and len(layers) != 1:
         raise FileError(
             f"{path} has {len(layers)} layers with geometries: "
@@ -72,7 +74,7 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     chosen = layers[0] if layer is None else layer
     if chosen not in layers:
         raise FileError(f"{path} has no layer '{chosen}'. It has: {', '.join(layers)}.")
-    info = pyogrio.read_info(path, layer=chosen, force_feature_count=True)
+    info = pyogrio.read_info(source, layer=chosen, force_feature_count=True)
     fields = tuple(str(name) for name in info["fields"])
     return LayerInfo(
         chosen, str(info["geometry_type"]), int(info["features"]), fields, _crs(info["crs"], path)
@@ -112,9 +114,9 @@ def read_features(
             f"{nearest(attribute, attributes)}"
         )
     _, _, stored, columns = pyogrio.raw.read(
-        path, layer=info.layer, columns=[attribute], **info.options
+        gdal_name(path), layer=info.layer, columns=[attribute], **info.options
     )
-    geometries, classes = shapely.from_wkb(stored), columns[0]
+    geometries, classes = _placed(shapely.from_wkb(stored)), columns[0]
     if any(isinstance(value, list | dict | np.ndarray) for value in classes):
         raise FileError(
             f"{path}: '{attribute}' holds lists, not one class per feature. Choose an attribute of "
@@ -138,12 +140,22 @@ def read_columns(
     path: Path, *, layer: str | None = None
 ) -> tuple[NDArray[Any], dict[str, NDArray[Any]], CRS | None]:
     """Return the geometries of a layer, which may be missing, all its attributes, and its CRS."""
-    info = layer_info(path, layer=layer)
     with reading(path):
-        meta, _, stored, columns = pyogrio.raw.read(path, layer=info.layer, **info.options)
-        geometries = shapely.from_wkb(stored)
+        info = layer_info(path, layer=layer)
+        meta, _, stored, columns = pyogrio.raw.read(
+            gdal_name(path), layer=info.layer, **info.options
+        )
+        geometries = _placed(shapely.from_wkb(stored))
     names = [str(name) for name in meta["fields"]]
     return geometries, dict(zip(names, columns, strict=True)), info.crs
+
+
+def _placed(geometries: NDArray[Any]) -> NDArray[Any]:
+    """Return geometries, missing where a coordinate is not a number."""
+    nowhere = ~np.isfinite(shapely.bounds(geometries)).all(axis=1)
+    placed = geometries.copy()
+    placed[nowhere] = None
+    return placed
 
 
 def is_known(value: Any) -> bool:

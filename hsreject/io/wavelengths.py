@@ -42,6 +42,7 @@ _WITH_UNIT = re.compile(
 )
 _BRACKETED = re.compile(rf".*[(\[]\s*({_NUMBER})\s*[)\]].*")
 _ALONE = re.compile(rf"\s*({_NUMBER})\s*")
+_NAMED = re.compile(r"[a-z][a-z _-]*?[ _-]?(\d{3,4})", re.IGNORECASE)
 _ONLY_DECIMAL = re.compile(r"[^.]*?(?<!\d)(\d+\.\d+)[^.]*")
 
 # Tag names without case and punctuation: "CENTRAL_WAVELENGTH_UM" reads "centralwavelengthum".
@@ -225,7 +226,7 @@ def _numbers_in_names(names: Sequence[str]) -> tuple[NDArray[np.float64], str | 
         units = {_known_unit(match.group(2)) for match in with_unit if match}
         numbers = np.array([float(match.group(1)) for match in with_unit if match])
         return (numbers, units.pop()) if len(units) == 1 else None
-    for pattern in (_BRACKETED, _ALONE, _ONLY_DECIMAL):
+    for pattern in (_BRACKETED, _ALONE, _ONLY_DECIMAL, _NAMED):
         matches = [pattern.fullmatch(name) for name in names]
         if all(matches):
             numbers = np.array([float(match.group(1)) for match in matches if match])
@@ -237,6 +238,9 @@ def _could_be_wavelengths(numbers: NDArray[np.float64], pattern: re.Pattern[str]
     whole = bool(np.all(numbers == np.round(numbers)))
     if whole and np.all(np.diff(numbers) == 1) and numbers.min() < 300:
         return False  # 1, 2, 3 and a lone 7 count bands
+    if pattern is _NAMED:  # "Band_503", but not the numbers of some bands
+        steps = np.diff(numbers)
+        return bool(numbers.min() >= 300 and numbers.max() <= 2600 and np.all(steps > 1))
     if _plausible(numbers):
         return True
     # "v1.2" is a version, not 1.2 micrometres

@@ -28,7 +28,7 @@ from hsreject.context.segsalsa import SOLVERS, SegSALSA
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.features import FEATURES
 from hsreject.features.spectra import BandRequirements
-from hsreject.files import replacing
+from hsreject.files import existing, replacing
 from hsreject.mapping.foreign import TrainingScene
 from hsreject.mapping.map_model import MapModel
 from hsreject.rejection import REJECTORS, Novelty, RankedRejector
@@ -126,7 +126,7 @@ def load_model(
         Names of further types that may be made, such as ``"my_package.MyPrior"``. Name your own
         types, never what an unknown file asks for.
     """
-    path = Path(path)
+    path = existing(path)
     try:
         archive = path.read_bytes()
     except OSError as error:

@@ -147,6 +147,25 @@ def test_several_candidates_for_labels_are_named(tmp_path: Path) -> None:
 def test_arrays_larger_than_memory_are_not_allocated(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "scene.mat", "w") as file:
         file.create_dataset("cube", (200, 10**6, 10**6), dtype="f8", chunks=(10, 100, 100))
-    with pytest.raises(FileError, match=r"memory .*chunks='auto'"):
+    with pytest.raises(FileError, match=r"claims .*chunks='auto'"):
         hr.open_scene(tmp_path / "scene.mat")
     assert hr.open_scene(tmp_path / "scene.mat", chunks="auto").shape == (200, 10**6, 10**6)
+
+
+@pytest.mark.parametrize("share", [0.34, 0.5, 0.8])
+@pytest.mark.parametrize("shape", [(60, 45, 30), (30, 60, 60), (45, 60, 100), (90, 20, 50)])
+@pytest.mark.parametrize("value", [0, -9999])
+@pytest.mark.parametrize("bands_last", [True, False])
+def test_empty_rows_do_not_turn_a_scene(
+    tmp_path: Path, share: float, shape: tuple[int, int, int], value: int, bands_last
+) -> None:
+    rng = np.random.default_rng(3)
+    spectrum = 1000 + 800 * np.sin(np.linspace(0, 5, shape[2]))
+    cube = spectrum * rng.uniform(0.8, 1.2, (*shape[:2], 1)) + rng.normal(0, 20, shape)
+    cube[: round(share * shape[0])] = value
+    stored = cube if bands_last else cube.transpose(2, 0, 1)
+    np.save(tmp_path / "scene.npy", stored.astype("int16"))
+    assert hr.open_scene(tmp_path / "scene.npy").shape == (shape[2], *shape[:2])
+    if bands_last:
+        scipy.io.savemat(tmp_path / "scene.mat", {"cube": stored.astype("int16")})
+        assert hr.open_scene(tmp_path / "scene.mat").shape == (shape[2], *shape[:2])

@@ -1,10 +1,10 @@
-"""Files damaged at random: some hundred of the cases of `tests/fuzz_readers.py`."""
+"""Files damaged at random: some hundred of the cases of `tools/fuzz_readers.py`."""
 
-from tests.fuzz_readers import FINE, SEEDS, fuzz
+from tools.fuzz_readers import FINE, SEEDS, fuzz
 
 
 def test_readers_refuse_or_open_damaged_files() -> None:
-    outcomes = list(fuzz(8 * len(SEEDS)))
+    outcomes = list(fuzz(6 * len(SEEDS)))
     assert [case for case in outcomes if case.found not in FINE] == []
     assert {case.found for case in outcomes} == set(FINE)
     assert {case.kind for case in outcomes} == set(SEEDS)

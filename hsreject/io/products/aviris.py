@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import h5py
-import numpy as np
 
+from hsreject.io.arrays import HdfArray
 from hsreject.io.products.layout import (
-    HdfArray,
     Product,
     attribute,
     cf_fill,
@@ -28,7 +27,7 @@ from hsreject.io.products.layout import (
     reference_system,
     text,
 )
-from hsreject.io.products.lookup import LookupTable
+from hsreject.io.products.lookup import LookupTable, stored_table
 
 if TYPE_CHECKING:
     from affine import Affine
@@ -45,10 +44,10 @@ def describe(file: h5py.File) -> Product | None:
     what = next((n for n in ("reflectance", "radiance") if f"{n}/{n}" in file), None)
     if what is None or "wavelength" not in file[what]:
         return None
-    group, guesses = file[what], list[str]()
+    group, notes = file[what], list[str]()
     dataset = group[what]
     layer = HdfArray.of(dataset, "byx")
-    crs, transform = _projection(file, guesses)
+    crs, transform = _projection(file, notes)
     widths = child(group, "fwhm")
     gain, offset = cf_scale(dataset)
     return Product(
@@ -60,35 +59,32 @@ def describe(file: h5py.File) -> Product | None:
         fwhm_unit=None if widths is None else text(attribute(widths, "units", "Units")) or None,
         good=None if "good_wavelengths" not in group else numbers(group["good_wavelengths"]) == 1,
         fill=cf_fill(dataset, -9999.0),
-        place=_place(file, layer, transform, crs, guesses),
-        guesses=tuple(guesses),
+        place=_place(file, layer, transform, crs, notes),
+        notes=tuple(notes),
         gain=gain,
         offset=offset,
     )
 
 
-def _projection(file: h5py.File, guesses: list[str]) -> tuple[CRS | None, Affine | None]:
+def _projection(file: h5py.File, notes: list[str]) -> tuple[CRS | None, Affine | None]:
     """Return what the grid variable says, whatever its name is."""
     for entry in file.values():
         stated = attribute(entry, "spatial_ref", "crs_wkt")
         if isinstance(entry, h5py.Dataset) and stated is not None:
             transform = gdal_transform(attribute(entry, "GeoTransform", "geotransform"))
-            return reference_system(text(stated), guesses), transform
+            return reference_system(text(stated), notes), transform
     return None, None
 
 
 def _place(
-    file: h5py.File, layer: HdfArray, transform: Affine | None, crs: CRS | None, guesses: list[str]
+    file: h5py.File, layer: HdfArray, transform: Affine | None, crs: CRS | None, notes: list[str]
 ) -> Grid | LookupTable | None:
     table = file.get(_LOOKUP)
     if table is None:
-        return grid_of(layer, transform, crs, guesses)
+        return grid_of(layer, transform, crs, notes)
     rows, columns = table["line"], table["sample"]
     # files that are maps already may keep the table they were made with
     if rows.shape == layer.shape[1:] and "easting" in file and "northing" in file:
-        return grid_of(layer, transform, crs, guesses)
-    grid = grid_of(rows.shape, transform, crs, guesses)
-    if grid is None:
-        return None
-    sensor = (np.arange(size) for size in layer.shape[1:])
-    return LookupTable(layer.path, rows.name, columns.name, True, grid, *sensor)  # noqa: FBT003
+        return grid_of(layer, transform, crs, notes)
+    grid = grid_of(rows.shape, transform, crs, notes)
+    return stored_table(rows, columns, grid, layer, infilled=True)

@@ -17,7 +17,9 @@ import numpy as np
 
 from hsreject.errors import FileError
 from hsreject.io import envi
-from hsreject.io.products.layout import Mask, Product, RasterArray
+from hsreject.io.arrays import Mask
+from hsreject.io.products.layout import Product
+from hsreject.io.raster import RasterArray, RasterInfo, raster_info, raster_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +30,7 @@ _NAME = re.compile(r"(DESIS-.*)(?:SPECTRAL_IMAGE\.(?:TIFF?|HDR)|METADATA\.XML)",
 _IMAGE = re.compile(r"SPECTRAL_IMAGE\.TIFF?", re.IGNORECASE)
 _HEADER = re.compile(r"SPECTRAL_IMAGE\.HDR", re.IGNORECASE)
 _QUALITY = re.compile(r"QL_QUALITY-2\.TIFF?", re.IGNORECASE)
-_COVERED = (0, 2, 3, 4, 5, 6)  # of its bands: shadow, snow, haze, cloud
+_COVERED, _SNOW = (0, 3, 4, 5, 6), (2,)  # of its bands: shadow, haze, cloud; snow
 
 
 def recognise(path: Path) -> bool:
@@ -42,49 +44,51 @@ def describe(path: Path) -> Product:
     if image is None or header is None:
         raise FileError(f"{path} is not a DESIS scene with its header beside it.")
     fields = envi.parse_fields(envi.read_text(header), path=header)
-    layer = RasterArray(image.absolute())
-    n_bands = layer.shape[0]
+    info = raster_info(raster_source(image.absolute()))
 
     def listed(name: str) -> NDArray[np.float64] | None:
-        found = envi.band_numbers(fields, name, n_bands=n_bands, where=str(header))
+        found = envi.band_numbers(fields, name, n_bands=info.n_bands, where=str(header))
         return None if found is None else np.array(found)
 
     gain, offset = listed("data gain values"), listed("data offset values")
     flags = listed("bbl")
-    info = layer.info
     stated = fields.get("data ignore value")
     fill = info.nodata
     if fill is None and stated:
         fill = envi.number(stated, name="data ignore value", where=str(header))
     if fill is None and info.dtype == np.int16:
         fill = -32768.0
-    guesses = [f"Bands are described by {header.name}, found beside {image.name}."]
+    notes = [f"Bands are described by {header.name}, found beside {image.name}."]
     level = re.search(r"L\d[A-D]", image.name)
     return Product(
         name=f"DESIS {level[0] if level else 'L2A'}",
-        layers=(layer,),
+        layers=(RasterArray.of(info),),
         wavelength=listed("wavelength"),
         unit=fields.get("wavelength units", "nm"),
         fwhm=listed("fwhm"),
         good=None if flags is None else flags > 0,
         fill=fill,
-        gain=1.0 if gain is None else gain,
+        gain=1.0 if gain is None and info.dtype.kind == "f" else gain,
         offset=0.0 if offset is None else offset,
-        masks=_masks(path, layer, guesses),
+        masks=_masks(path, info, notes),
         place=info.grid,
-        guesses=tuple(guesses),
+        notes=tuple(notes),
     )
 
 
-def _masks(path: Path, layer: RasterArray, guesses: list[str]) -> tuple[Mask, ...]:
+def _masks(path: Path, info: RasterInfo, notes: list[str]) -> tuple[Mask, ...]:
     file = _beside(path, _QUALITY)
     if file is None:
         return ()
-    mask = RasterArray(file.absolute())
-    if mask.shape[1:] != layer.shape[1:] or mask.shape[0] < 8:
-        guesses.append(f"{file.name} does not fit the image: not used.")
+    quality = raster_info(raster_source(file.absolute()))
+    if not quality.grid.same_as(info.grid) or quality.n_bands < 8:
+        notes.append(f"{file.name} does not lie on the pixels of the image: not used.")
         return ()
-    return (Mask("QL_QUALITY-2 (shadow, snow, haze, cloud)", mask, _COVERED),)
+    layer = RasterArray.of(quality)
+    return (
+        Mask("QL_QUALITY-2 (shadow, haze, cloud)", layer, _COVERED),
+        Mask("QL_QUALITY-2 (snow)", layer, _SNOW, spared="snow"),
+    )
 
 
 def _beside(path: Path, part: re.Pattern[str]) -> Path | None:

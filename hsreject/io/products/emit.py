@@ -15,26 +15,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hsreject.errors import FileError
+from hsreject.io.arrays import HdfArray, Mask, existing_path, open_hdf5
 from hsreject.io.products.layout import (
-    HdfArray,
-    Mask,
     Product,
     attribute,
     cf_fill,
     cf_scale,
     child,
-    existing_path,
     gdal_transform,
     grid_of,
     numbers,
-    open_hdf5,
     reference_system,
     text,
 )
-from hsreject.io.products.lookup import LookupTable
+from hsreject.io.products.lookup import LookupTable, stored_table
 
 if TYPE_CHECKING:
     import h5py
@@ -56,7 +51,7 @@ def describe(file: h5py.File) -> Product | None:
             f"{existing_path(file)} is an EMIT file that holds {held}. Open the reflectance of the "
             "same scene (its name has L2A_RFL); masks are read from the folder that it is in."
         )
-    guesses: list[str] = []
+    notes: list[str] = []
     layer = HdfArray.of(dataset, "yxb")
     centres, widths = child(parameters, "wavelengths"), child(parameters, "fwhm")
     good = child(parameters, "good_wavelengths")
@@ -70,9 +65,9 @@ def describe(file: h5py.File) -> Product | None:
         fwhm_unit=_unit(widths),
         good=None if good is None else numbers(good) == 1,
         fill=cf_fill(dataset, -9999.0),
-        masks=_masks(layer, guesses),
-        place=_lookup(file, layer, guesses),
-        guesses=tuple(guesses),
+        masks=_masks(layer, notes),
+        place=_lookup(file, layer, notes),
+        notes=tuple(notes),
         gain=gain,
         offset=offset,
     )
@@ -82,21 +77,18 @@ def _unit(dataset: h5py.Dataset | None) -> str:
     return text(attribute(dataset, "units", "Units")) or "nm" if dataset is not None else "nm"
 
 
-def _lookup(file: h5py.File, layer: HdfArray, guesses: list[str]) -> LookupTable | None:
+def _lookup(file: h5py.File, layer: HdfArray, notes: list[str]) -> LookupTable | None:
     rows, columns = (file["location"].get(name) for name in ("glt_y", "glt_x"))
     if rows is None or columns is None:
-        guesses.append("The file has no lookup table: maps stay in sensor geometry.")
+        notes.append("The file has no lookup table: maps stay in sensor geometry.")
         return None
-    crs = reference_system(text(attribute(file, "spatial_ref", "crs_wkt")), guesses)
+    crs = reference_system(text(attribute(file, "spatial_ref", "crs_wkt")), notes)
     transform = gdal_transform(attribute(file, "geotransform", "GeoTransform"))
-    grid = grid_of(rows.shape, transform, crs, guesses)
-    if grid is None:
-        return None
-    sensor = (np.arange(size) for size in layer.shape[1:])
-    return LookupTable(layer.path, rows.name, columns.name, False, grid, *sensor)  # noqa: FBT003
+    grid = grid_of(rows.shape, transform, crs, notes)
+    return stored_table(rows, columns, grid, layer, infilled=False)
 
 
-def _masks(layer: HdfArray, guesses: list[str]) -> tuple[Mask, ...]:
+def _masks(layer: HdfArray, notes: list[str]) -> tuple[Mask, ...]:
     """Return the mask of clouds and of the space station, if its file lies beside the scene."""
     beside = layer.path.with_name(re.sub("_RFL_", "_MASK_", layer.path.name))
     if beside == layer.path or not beside.is_file():
@@ -106,7 +98,7 @@ def _masks(layer: HdfArray, guesses: list[str]) -> tuple[Mask, ...]:
         names = [text(name) for name in file["sensor_band_parameters/mask_bands"][()]]
     flags = tuple(place for place, name in enumerate(names) if _COVERS.fullmatch(name.strip()))
     if mask.shape[1:] != layer.shape[1:] or not flags:
-        guesses.append(f"{beside.name} does not fit the scene: not used.")
+        notes.append(f"{beside.name} does not fit the scene: not used.")
         return ()
     listed = ", ".join(names[place] for place in flags)
     return (Mask(f"{beside.name} ({listed})", mask, flags),)

@@ -1,11 +1,13 @@
-"""EnMAP L2A and L1C (DLR): a GeoTIFF, a description in XML and masks, side by side in a folder.
+"""EnMAP (DLR): a raster, a description in XML and masks, side by side in a folder.
 
 The layout::
 
-    *-SPECTRAL_IMAGE*.TIF, int16, -32768 = no data
+    *-SPECTRAL_IMAGE*.TIF, int16, -32768 = no data; also .BSQ, .BIL or .BIP with a header
     *-METADATA.XML: specific/bandCharacterisation/bandID/{wavelengthCenterOfBand, FWHMOfBand,
     GainOfBand, OffsetOfBand}, and product/bandStatistics/bandID/stdDeviation
     *-QL_QUALITY_{CLASSES, CLOUD, CLOUDSHADOW, HAZE, CIRRUS, SNOW}*.TIF
+
+L1B products have an image per detector, VNIR and SWIR, whose bands follow one another in the XML.
 """
 
 from __future__ import annotations
@@ -17,75 +19,146 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from hsreject.errors import FileError
-from hsreject.io.products.layout import Mask, Product, RasterArray
+from hsreject.io.arrays import Mask
+from hsreject.io.products.layout import Product
+from hsreject.io.raster import RasterArray, RasterInfo, raster_info, raster_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-_IMAGE = re.compile(r"(.*)SPECTRAL_IMAGE(_COG)?\.TIFF?", re.IGNORECASE)
-_DETECTOR = re.compile(r".*SPECTRAL_IMAGE_(VNIR|SWIR).*\.TIFF?", re.IGNORECASE)
+    from hsreject.io.arrays import StoredScene
+
+_ENDING = r"\.(?:TIFF?|BSQ|BIL|BIP)"
+_IMAGE = re.compile(rf"(.*)SPECTRAL_IMAGE(?:_(VNIR|SWIR))?(.*){_ENDING}", re.IGNORECASE)
 _METADATA = re.compile(r"(.*)METADATA\.XML", re.IGNORECASE)
 _QUALITY = re.compile(
-    r"(.*)QL_QUALITY_(CLASSES|CLOUD|CLOUDSHADOW|HAZE|CIRRUS|SNOW)(_COG)?\.TIFF?", re.IGNORECASE
+    rf"(.*)QL_QUALITY_(CLASSES|CLOUD|CLOUDSHADOW|HAZE|CIRRUS|SNOW)(?:_COG)?{_ENDING}", re.IGNORECASE
 )
+_SCENE = re.compile(r"DT\d{10}_\d{8}T\d{6}Z_\d{3}", re.IGNORECASE)  # what names of a scene share
+_LEVEL = re.compile(r"L\d[A-C]")
 _BACKGROUND = (0, 3)  # of the classes; 1 is land, 2 is water
+_THIN, _THICKER = (1,), (2, 3)  # of cirrus
 
 
 def recognise(path: Path) -> bool:
-    """Tell whether a file is the image or the description of an EnMAP scene."""
-    if path.name.upper().startswith("DESIS"):
+    """Tell whether a file is the image or the description of an EnMAP scene, by its name."""
+    name = path.name.upper()
+    if name.startswith("DESIS"):
         return False
-    if _METADATA.fullmatch(path.name):
+    if _METADATA.fullmatch(name):
         return True
-    return bool(_IMAGE.fullmatch(path.name)) and _beside(path, _METADATA) is not None
-
-
-def describe(path: Path) -> Product:
-    """Return the description of an EnMAP scene, given its image or its XML file."""
-    described = _beside(path, _METADATA) or path
-    image = _beside(path, _IMAGE)
-    if image is None:
-        other = _beside(path, _DETECTOR)
-        raise FileError(
-            f"{other or path} belongs to an EnMAP L1B product, whose two detectors do not see the "
-            "same pixels. Download the L2A product."
-            if other
-            else f"{path} describes an EnMAP scene, but its image *-SPECTRAL_IMAGE.TIF is not "
-            "beside it. Put both into one folder."
-        )
-    layer = RasterArray(image.absolute())
-    other = described if path == image else image
-    guesses = [f"{other.name}, found beside, belongs to it."]
-    root = _parsed(described)
-    info = layer.info
-    fill = -32768.0 if info.nodata is None and info.dtype == np.int16 else info.nodata
-    masks = _masks(path, layer, guesses)
-    level = re.search(r"L\d[A-C]", image.name)
-    return Product(
-        name=f"EnMAP {level[0] if level else 'L2A'}",
-        layers=(layer,),
-        wavelength=_numbers(root, "wavelengthCenterOfBand", described),
-        fwhm=_numbers(root, "FWHMOfBand", described, needed=False),
-        good=_good(root),
-        fill=fill,
-        gain=_numbers(root, "GainOfBand", described),
-        offset=_numbers(root, "OffsetOfBand", described),
-        masks=masks,
-        place=info.grid,
-        guesses=tuple(guesses),
+    image = _IMAGE.fullmatch(re.sub(r"\.HDR$", ".BSQ", name))
+    return image is not None and (
+        "ENMAP" in name or any(_METADATA.fullmatch(file.name) for file in path.parent.iterdir())
     )
 
 
-def _beside(path: Path, pattern: re.Pattern[str]) -> Path | None:
-    """Return the file of the same scene whose name fits, or the only one in the folder."""
-    own = next((m[1] for p in (_IMAGE, _METADATA) if (m := p.fullmatch(path.name))), "")
-    fitting = [file for file in sorted(path.parent.iterdir()) if pattern.fullmatch(file.name)]
-    same = [file for file in fitting if file.name.upper().startswith(own.upper())] if own else []
-    if same:
-        return path if path in same else same[0]
-    return fitting[0] if len(fitting) == 1 and not own else None
+def describe(path: Path) -> Product | None:
+    """Return the description of an EnMAP scene, given its image or its XML file.
+
+    None for an image whose description is missing.
+    """
+    given = _METADATA.fullmatch(path.name) is not None
+    source = raster_source((_image_of(path) if given else path).absolute())
+    image, info = source.path, raster_info(source)
+    described = path if given else _metadata_of(image, info)
+    if described is None:
+        return None
+    detector = _parts(image)[1]
+    level = _LEVEL.search(image.name)
+    notes = [f"{(image if given else described).name}, found beside, belongs to it."]
+    root = _parsed(described)
+    bands = _bands(root, described, info.n_bands, detector)
+    return Product(
+        name=f"EnMAP {level[0] if level else 'L2A'} {detector}".strip(),
+        layers=(RasterArray.of(info),),
+        wavelength=bands["wavelengthCenterOfBand"],
+        fwhm=bands["FWHMOfBand"] if bands["FWHMOfBand"].size else None,
+        good=None if detector else _good(root),
+        fill=-32768.0 if info.nodata is None and info.dtype == np.int16 else info.nodata,
+        gain=bands["GainOfBand"],
+        offset=bands["OffsetOfBand"],
+        masks=_masks(image, info, notes),
+        place=info.grid,
+        notes=tuple(notes),
+    )
+
+
+def missing_description(path: Path, scene: StoredScene) -> str | None:
+    """Say what an image with the name of EnMAP lacks, where its description is not beside it."""
+    lacks = []
+    if scene.pixels.layers[0].dtype.kind in "iu" and not scene.pixels.scaled:
+        lacks.append("scale (its values are the numbers in the file, of L2A 10000 x reflectance)")
+    if scene.bands.wavelength is None:
+        lacks.append("wavelengths")
+    if not lacks:
+        return None
+    return (
+        f"{path.name} has the name of an EnMAP image, but no METADATA.XML that fits is beside it: "
+        f"it has no {', no '.join(lacks)} and no masks. Put the METADATA.XML into its folder."
+    )
+
+
+def _image_of(described: Path) -> Path:
+    """Return the image that a description belongs to."""
+    own = _parts(described)[0]
+    images = [file for file in sorted(described.parent.iterdir()) if _IMAGE.fullmatch(file.name)]
+    same = [file for file in images if _parts(file)[0] == own] or (
+        images if len(images) == 1 else []
+    )
+    if not same:
+        raise FileError(
+            f"{described} describes an EnMAP scene, but its image *-SPECTRAL_IMAGE.TIF is not "
+            "beside it. Put both into one folder."
+        )
+    detectors = [file for file in same if _parts(file)[1]]
+    if len(detectors) == len(same):
+        raise FileError(
+            f"{described} belongs to an EnMAP L1B product, whose two detectors do not see the same "
+            "pixels. Download the L2A product, or open the image of one detector."
+        )
+    whole = [file for file in same if file not in detectors]
+    return min(whole, key=lambda file: (len(file.name), file.name))
+
+
+def _metadata_of(image: Path, info: RasterInfo) -> Path | None:
+    """Return the description that fits an image: of its name, of its scene, or the only one."""
+    prefix, detector, rest = _parts(image)
+    there = [file for file in sorted(image.parent.iterdir()) if _METADATA.fullmatch(file.name)]
+    same = [file for file in there if _parts(file)[0] == prefix]
+    if same and (detector or rest in {"", "_COG"}):  # as it was downloaded
+        return same[0]
+    scene = _SCENE.search(image.name)
+    if scene is not None:
+        there = [file for file in there if scene[0].upper() in file.name.upper()]
+    fitting = same or there
+    if len(fitting) != 1:
+        return None
+    n_described = _numbers(_parsed(fitting[0]), "wavelengthCenterOfBand", fitting[0]).size
+    return fitting[0] if n_described == info.n_bands else None
+
+
+def _parts(path: Path) -> tuple[str, str, str]:
+    """Return what the names of a scene begin with, the detector, and what was added to a name."""
+    name = path.name.upper()
+    if image := _IMAGE.fullmatch(name):
+        return image[1], image[2] or "", image[3]
+    described = _METADATA.fullmatch(name)
+    return (described[1] if described else ""), "", ""
+
+
+def _bands(
+    root: ET.Element, path: Path, n_bands: int, detector: str
+) -> dict[str, NDArray[np.float64]]:
+    """Return the numbers of the bands of an image; those of SWIR come after those of VNIR."""
+    names = ("wavelengthCenterOfBand", "GainOfBand", "OffsetOfBand", "FWHMOfBand")
+    found = {name: _numbers(root, name, path, needed=name != "FWHMOfBand") for name in names}
+    if not detector:
+        return found
+    part = slice(n_bands) if detector == "VNIR" else slice(-n_bands, None)
+    return {name: values[part] for name, values in found.items()}
 
 
 def _parsed(path: Path) -> ET.Element:
@@ -120,18 +193,23 @@ def _good(root: ET.Element) -> NDArray[np.bool_] | None:
     return good if good.size else None
 
 
-def _masks(path: Path, layer: RasterArray, guesses: list[str]) -> tuple[Mask, ...]:
-    own = next((m[1] for p in (_IMAGE, _METADATA) if (m := p.fullmatch(path.name))), "")
+def _masks(image: Path, info: RasterInfo, notes: list[str]) -> tuple[Mask, ...]:
+    """Return the masks of the quality layers that lie on the pixels of the image."""
     masks: dict[str, Mask] = {}
-    for file in sorted(path.parent.iterdir()):
+    for file in sorted(image.parent.iterdir()):
         match = _QUALITY.fullmatch(file.name)
-        if match is None or match[1].upper() != own.upper():
+        if match is None or match[1].upper() != _parts(image)[0]:
             continue
-        mask = RasterArray(file.absolute())
-        if mask.shape[1:] != layer.shape[1:]:
-            guesses.append(f"{file.name} has another size than the image: not used.")
+        quality = raster_info(raster_source(file.absolute()))
+        if not quality.grid.same_as(info.grid):
+            notes.append(f"{file.name} does not lie on the pixels of the image: not used.")
             continue
-        values = _BACKGROUND if match[2].upper() == "CLASSES" else None
-        name = f"QL_QUALITY_{match[2].upper()}"
-        masks.setdefault(name, Mask(name, mask, values=values))
+        layer, kind = RasterArray.of(quality), match[2].upper()
+        name = f"QL_QUALITY_{kind}"
+        if kind == "CIRRUS":
+            thin = f"{name} (thin)"
+            masks.setdefault(thin, Mask(thin, layer, values=_THIN, spared="thin cirrus"))
+        values = {"CLASSES": _BACKGROUND, "CIRRUS": _THICKER}.get(kind)
+        spared = "snow" if kind == "SNOW" else ""
+        masks.setdefault(name, Mask(name, layer, values=values, spared=spared))
     return tuple(masks.values())

@@ -6,18 +6,23 @@ The layout::
     .../Metadata/Spectral_Data/{Wavelength, FWHM}
     .../Metadata/Coordinate_System/{Map_Info (as in an ENVI header), EPSG Code}
     attributes Band_Window_{1, 2}_Nanometers of /{SITE}/Reflectance: where bands are bad
+
+Radiance since 2021 is kept in two arrays, /{SITE}/Radiance/{RadianceIntegerPart,
+RadianceDecimalPart}: radiance = integer part + decimal part / 50000.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
 from affine import Affine
 
+from hsreject.errors import FileError
+from hsreject.io.arrays import HdfArray
 from hsreject.io.products.layout import (
-    HdfArray,
     Product,
     attribute,
     cf_fill,
@@ -35,24 +40,59 @@ if TYPE_CHECKING:
     from hsreject.io.grid import Grid
 
 
+_DECIMALS = 50_000.0
+
+
+@dataclass(frozen=True, eq=False)
+class _TwoParts(HdfArray):
+    """Radiance as an integer part, and a decimal part in an array of its own."""
+
+    decimals: HdfArray
+
+    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
+        """Read a part, in the order of the file; no data stays as it is."""
+        whole, decimals = super().part(key), self.decimals.part(key)
+        return np.where(whole < 0, whole, whole + decimals / _DECIMALS).astype(np.float32)
+
+
 def describe(file: h5py.File) -> Product | None:
     """Return the description of a NEON scene, or None for another file."""
     for site in file.values():
         for what in ("Reflectance", "Radiance"):
-            if isinstance(site, h5py.Group) and f"{what}/{what}_Data" in site:
-                return _product(site[what], what)
+            group = site.get(what) if isinstance(site, h5py.Group) else None
+            if not isinstance(group, h5py.Group):
+                continue
+            if f"{what}_Data" in group:
+                return _product(group, what, HdfArray.of(group[f"{what}_Data"], "yxb"))
+            parts = [child(group, f"{what}{part}Part") for part in ("Integer", "Decimal")]
+            if None not in parts:
+                return _product(group, what, _in_two_parts(*parts))
     return None
 
 
-def _product(group: h5py.Group, what: str) -> Product:
-    guesses: list[str] = []
-    dataset = group[f"{what}_Data"]
-    layer = HdfArray.of(dataset, "yxb")
-    spectral = group["Metadata/Spectral_Data"]
-    centres, widths = child(spectral, "Wavelength"), child(spectral, "FWHM")
+def _in_two_parts(integer: h5py.Dataset, decimal: h5py.Dataset) -> HdfArray:
+    whole, decimals = HdfArray.of(integer, "yxb"), HdfArray.of(decimal, "yxb")
+    if whole.stored_shape != decimals.stored_shape:
+        raise FileError(
+            f"{whole.path}: the integer part has {whole.stored_shape} values, the decimal part "
+            f"{decimals.stored_shape}. The file is damaged: download it again."
+        )
+    place = (whole.path, whole.name, "yxb", whole.stored_shape)
+    return _TwoParts(*place, np.dtype("float32"), whole.stored_chunks, "HDF5", decimals)
+
+
+def _product(group: h5py.Group, what: str, layer: HdfArray) -> Product:
+    notes: list[str] = []
+    dataset = group[layer.name]
+    centres, widths = (
+        child(group, f"Metadata/Spectral_Data/{name}") for name in ("Wavelength", "FWHM")
+    )
     centre = None if centres is None else numbers(centres)
     divisor = maybe_number(attribute(dataset, "Scale_Factor", "Scale"))
     ignored = maybe_number(attribute(dataset, "Data_Ignore_Value"))
+    gain: float | None = 1 / divisor if divisor else None
+    if layer.dtype.kind == "f":  # radiance in two parts, or values that are true already
+        gain = gain or 1.0
     return Product(
         name=f"NEON AOP {what.lower()}",
         layers=(layer,),
@@ -61,9 +101,9 @@ def _product(group: h5py.Group, what: str) -> Product:
         fwhm=None if widths is None else numbers(widths),
         good=None if centre is None else _good(group, centre),
         fill=cf_fill(dataset, -9999.0) if ignored is None else ignored,
-        gain=1 / divisor if divisor else 1.0,
-        place=_grid(group, layer, guesses),
-        guesses=tuple(guesses),
+        gain=1.0 if isinstance(layer, _TwoParts) else gain,
+        place=_grid(group, layer, notes),
+        notes=tuple(notes),
     )
 
 
@@ -76,10 +116,11 @@ def _good(group: h5py.Group, centre: NDArray[np.float64]) -> NDArray[np.bool_] |
     return ~np.asarray(np.any(inside, axis=0), dtype=bool)
 
 
-def _grid(group: h5py.Group, layer: HdfArray, guesses: list[str]) -> Grid | None:
+def _grid(group: h5py.Group, layer: HdfArray, notes: list[str]) -> Grid | None:
     """Return the grid of the map info: projection, tie point, its place, sizes of a pixel, ..."""
     system = child(group, "Metadata/Coordinate_System")
     if system is None:
+        notes.append("The file does not say where it lies: no place on a map.")
         return None
     fields = [field.strip() for field in text(child(system, "Map_Info")).strip("{}").split(",")]
     transform = None
@@ -90,4 +131,4 @@ def _grid(group: h5py.Group, layer: HdfArray, guesses: list[str]) -> Grid | None
         transform = Affine(width, 0.0, left, 0.0, -height, top)
     code = maybe_number(child(system, "EPSG Code", "EPSG_Code"))
     wkt = text(child(system, "Coordinate_System_String"))
-    return grid_of(layer, transform, reference_system(int(code) if code else wkt, guesses), guesses)
+    return grid_of(layer, transform, reference_system(int(code) if code else wkt, notes), notes)

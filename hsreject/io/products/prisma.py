@@ -1,10 +1,11 @@
-"""PRISMA L2D (ASI): HDF-EOS5 on a UTM grid, two spectrometers, bands descending.
+"""PRISMA L2D and L2C (ASI): HDF-EOS5, two spectrometers, bands descending; L2D on a UTM grid.
 
 The layout::
 
     /HDFEOS/SWATHS/PRS_L2D_HCO/Data Fields/{VNIR, SWIR}_Cube (row, band, column) uint16
     root attributes List_Cw_*, List_Fwhm_* (nm, 0 = unused), L2Scale*{Min, Max}, Epsg_Code,
     Product_{UL, LR}corner_{easting, northing}
+    of L2C, as the sensor sees: .../Geolocation Fields/{Latitude, Longitude} (row, column)
 
 Reflectance = min + value / 65535 (max - min). A pixel that is 0 in all bands has no data; in some
 of them, as over dark water, 0 is the smallest reflectance.
@@ -19,21 +20,22 @@ import numpy as np
 from affine import Affine
 
 from hsreject.errors import FileError
+from hsreject.io.arrays import HdfArray, existing_path
 from hsreject.io.products.layout import (
-    HdfArray,
     Product,
     attribute,
-    existing_path,
     grid_of,
     maybe_number,
     numbers,
     reference_system,
 )
+from hsreject.io.products.lookup import place_of_swath
 
 if TYPE_CHECKING:
     import h5py
 
     from hsreject.io.grid import Grid
+    from hsreject.io.products.lookup import LookupTable
 
 _SWATH = re.compile(r"PRS_(L\w+?)_HCO")
 _WATER_VAPOUR = ((1340.0, 1450.0), (1790.0, 1960.0))  # nm
@@ -45,12 +47,13 @@ def describe(file: h5py.File) -> Product | None:
     level = next((found[1] for name in swaths if (found := _SWATH.fullmatch(name))), None)
     if level is None:
         return None
-    if level != "L2D":
+    if level not in {"L2C", "L2D"}:
         raise FileError(
-            f"{existing_path(file)} is a PRISMA {level} product, whose pixels are not on a map. "
-            "Download the L2D product of the same scene."
+            f"{existing_path(file)} is a PRISMA {level} product, which does not hold surface "
+            "reflectance. Download the L2D product of the same scene."
         )
-    fields = swaths["PRS_L2D_HCO/Data Fields"]
+    swath = swaths[f"PRS_{level}_HCO"]
+    fields = swath["Data Fields"]
     names = [name for name in ("Vnir", "Swir") if f"{name.upper()}_Cube" in fields]
     layers = tuple(HdfArray.of(fields[f"{name.upper()}_Cube"], "ybx") for name in names)
     centre, width, flag, gain, offset = (
@@ -60,14 +63,18 @@ def describe(file: h5py.File) -> Product | None:
         )
     )
     absorbed = [(low <= centre) & (centre <= high) for low, high in _WATER_VAPOUR]
-    guesses = [
-        "The corners of PRISMA were taken for centres of pixels.",
+    notes = [
         "No data is where all bands are 0; elsewhere 0 counts as the smallest reflectance.",
         "The product flags no bad bands: those where water vapour absorbs (1340 to 1450 and 1790 "
         "to 1960 nm) were called bad.",
     ]
+    if level == "L2D":
+        notes.append("The corners of PRISMA were taken for centres of pixels.")
+        place: Grid | LookupTable | None = _grid(file, layers[0], notes)
+    else:
+        place = place_of_swath(swath.get("Geolocation Fields", {}), layers[0], notes)
     return Product(
-        name="PRISMA L2D reflectance",
+        name=f"PRISMA {level} reflectance",
         layers=layers,
         wavelength=centre,
         fwhm=width,
@@ -77,8 +84,8 @@ def describe(file: h5py.File) -> Product | None:
         fill_in_all=True,
         gain=gain,
         offset=offset,
-        place=_grid(file, layers[0], guesses),
-        guesses=tuple(guesses),
+        place=place,
+        notes=tuple(notes),
     )
 
 
@@ -94,7 +101,7 @@ def _bands(file: h5py.File, name: str, layer: HdfArray) -> tuple[np.ndarray, ...
     return centre, width, used, np.full(size, (high - low) / 65535), np.full(size, low)
 
 
-def _grid(file: h5py.File, layer: HdfArray, guesses: list[str]) -> Grid | None:
+def _grid(file: h5py.File, layer: HdfArray, notes: list[str]) -> Grid | None:
     code = maybe_number(attribute(file, "Epsg_Code"))
     corners = [
         maybe_number(attribute(file, f"Product_{corner}corner_{axis}"))
@@ -105,5 +112,5 @@ def _grid(file: h5py.File, layer: HdfArray, guesses: list[str]) -> Grid | None:
     rows, columns = layer.shape[1:]
     across, down = (right - left) / max(columns - 1, 1), (bottom - top) / max(rows - 1, 1)
     transform = Affine(across, 0.0, left - across / 2, 0.0, down, top - down / 2)
-    crs = reference_system(None if code is None else int(code), guesses)
-    return grid_of(layer, transform, crs, guesses)
+    crs = reference_system(None if code is None else int(code), notes)
+    return grid_of(layer, transform, crs, notes)

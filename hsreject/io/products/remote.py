@@ -8,29 +8,62 @@ them: the environment, ~/.aws and ~/.netrc.
 from __future__ import annotations
 
 import re
+import tarfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from io import BufferedReader
 from os import PathLike, stat_result
 from pathlib import Path
+from tarfile import is_tarfile
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 from uuid import uuid4
+from zipfile import ZipFile, is_zipfile
 from zlib import crc32
 
 from hsreject.errors import FileError
-from hsreject.files import existing
+from hsreject.files import check_space, existing, reading
 
 _URL = re.compile(r"(https?|s3):/+", re.IGNORECASE)
 _GDAL = re.compile(r"/vsi(curl|s3)(?:_streaming)?/")
 _ARCHIVES = ("/vsizip", "/vsitar", "/vsi7z", "/vsirar")
 _BLOCK = 2**18  # bytes that are asked for at least
+_SECONDS = 60  # how long a server may be silent
+_REFUSED = {
+    401: "the server wants to know who asks (401). Put name and password into ~/.netrc.",
+    403: "the server does not let you read it (403). Ask for access, or check the address.",
+    500: "the server is in trouble (500). Try again later.",
+    502: "the server is in trouble (502). Try again later.",
+    503: "the server is in trouble (503). Try again later.",
+}
+_PACKED = {".zip", ".tar", ".tgz", ".gz"}
+_SCENES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"ENMAP.*METADATA\.XML|DESIS.*SPECTRAL_IMAGE\.TIFF?",
+        r"(?!.*(?:_MASK_|UNCERT|_OBS_)).*\.(?:nc4?|he5|h5|hdf5?)",
+        r"(?!.*QL_).*\.(?:tiff?|hdr|img|jp2)",
+        r".*\.(?:mat|npy)",
+    )
+)
+"""What the scene of a folder is called, the likeliest first."""
 _STORE = ".zarr"
-_METADATA = ("zarr.json", ".zmetadata", ".zgroup")  # one of them makes a folder a Zarr store
+_METADATA = (
+    "zarr.json",
+    ".zmetadata",
+    ".zgroup",
+    ".zarray",
+)  # one of them makes a folder a Zarr store
 
 
 def as_path(given: str | PathLike[str]) -> Path:
     """Return a path, one that reads from the network for a URL."""
     text = str(given)
+    if text.lower().startswith("file:/"):
+        return Path(url2pathname(urlparse(text).path))
     if not (_URL.match(text) or text.startswith("/vsi")):
         return Path(given)
     prefix, _, rest = text.partition("//")
@@ -47,9 +80,46 @@ def existing_scene(given: str | PathLike[str]) -> Path:
         _metadata(path)
     elif isinstance(path, RemotePath):
         path.check()
+    elif path.is_dir():
+        return _scene_in(path, path)
     else:
-        return existing(path)
+        path = existing(path)
+        if path.suffix.lower() in _PACKED and (is_zipfile(path) or is_tarfile(path)):
+            return _scene_in(_unpacked(path), path)
     return path
+
+
+def _scene_in(folder: Path, given: Path) -> Path:
+    """Return the only scene in a folder, or in those inside of it."""
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name[0] != "."]
+    for pattern in _SCENES:  # products before plain rasters, which may be their parts
+        fitting = [file for file in files if pattern.fullmatch(file.name)]
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            names = ", ".join(file.relative_to(folder).as_posix() for file in fitting[:5])
+            raise FileError(f"{given} holds {len(fitting)} scenes: {names}. Give one of them.")
+    raise FileError(f"{given} is a folder or an archive without a scene in it. Give the scene.")
+
+
+@cache
+def _archive(path: Path, _state: tuple[int, int]) -> TemporaryDirectory[str]:
+    """Unpack an archive into a folder that lives as long as the process."""
+    folder = TemporaryDirectory(prefix="hsreject-", ignore_cleanup_errors=True)
+    if is_zipfile(path):
+        with ZipFile(path) as packed:
+            check_space(Path(folder.name), sum(entry.file_size for entry in packed.infolist()))
+            packed.extractall(folder.name)  # noqa: S202  zipfile keeps names inside
+    else:
+        with tarfile.open(path) as packed:
+            check_space(Path(folder.name), sum(entry.size for entry in packed.getmembers()))
+            packed.extractall(folder.name, filter="data")
+    return folder
+
+
+def _unpacked(path: Path) -> Path:
+    with reading(path):
+        return Path(_archive(path.absolute(), state_of(path)).name)
 
 
 def is_store(path: Path) -> bool:
@@ -156,7 +226,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         try:
             from fsspec.core import url_to_fs  # type: ignore[import-untyped]  # noqa: PLC0415
 
-            return question(url_to_fs(self.url)[0])
+            return question(url_to_fs(self.url, **self._limits())[0])
         except ImportError as error:
             raise FileError(
                 f"{self} cannot be opened ({error}). Install what reads URLs: "
@@ -165,12 +235,24 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         except Exception as error:
             # of a file that is not there, and of a server that is not there, fsspec says the same
             status = getattr(error.__cause__, "status", 404 if error.__cause__ is None else None)
+            status = getattr(error, "status", status)
+            if status in _REFUSED:
+                raise FileError(f"{self}: {_REFUSED[status]}") from None
             if isinstance(error, FileNotFoundError) and status == 404:
                 raise FileError(f"{self} does not exist. Check the address.") from None
             said = str(error.__cause__ or error)
             raise FileError(
                 f"{self} cannot be opened: {said.rstrip('.')}. {self.remedy}"
             ) from error
+
+    def _limits(self) -> dict[str, Any]:
+        """Return how long a web server may be silent."""
+        if not self.url.lower().startswith("http"):
+            return {}
+        from aiohttp import ClientTimeout  # noqa: PLC0415  (an extra)
+
+        limit = ClientTimeout(total=None, sock_connect=_SECONDS, sock_read=_SECONDS)
+        return {"client_kwargs": {"timeout": limit}}
 
     def stat(self, **_kwargs: Any) -> stat_result:
         """Return the size, and as time of change what the server says of the version."""

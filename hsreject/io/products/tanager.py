@@ -6,6 +6,7 @@ The layout::
     wavelengths and fwhm as attributes of it, or as arrays beside it
     .../{nodata_pixels, beta_cloud_mask, beta_cirrus_mask} (y, x): 1 where there is no ground
     /HDFEOS INFORMATION/StructMetadata.0: corners of the grid; epsg_code of the group, or UTM zone
+    of basic files, Geolocation Fields/{Latitude, Longitude} (y, x)
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import h5py
 from affine import Affine
 
+from hsreject.io.arrays import HdfArray, Mask
 from hsreject.io.products.layout import (
-    HdfArray,
-    Mask,
     Product,
     attribute,
     cf_fill,
@@ -30,6 +30,7 @@ from hsreject.io.products.layout import (
     reference_system,
     text,
 )
+from hsreject.io.products.lookup import place_of_swath
 
 if TYPE_CHECKING:
     from hsreject.io.grid import Grid
@@ -57,21 +58,19 @@ def describe(file: h5py.File) -> Product | None:
 def _product(
     file: h5py.File, fields: h5py.Group, dataset: h5py.Dataset, *, on_map: bool
 ) -> Product:
-    guesses: list[str] = []
+    notes: list[str] = []
     layer = HdfArray.of(dataset, "byx")
     centres, unit = _stated(fields, dataset, "wavelengths", "wavelength", "Wavelengths")
     widths, width_unit = _stated(fields, dataset, "fwhm", "FWHM")
     good, _ = _stated(fields, dataset, "good_wavelengths")
-    masks = [
-        Mask(name, HdfArray.of(fields[name], "yx"))
-        for name in _MASKS
-        if name in fields and fields[name].shape == layer.shape[1:]
+    there = [name for name in _MASKS if name in fields]
+    masks = [name for name in there if fields[name].shape == layer.shape[1:]]
+    notes += [
+        f"The mask {name} has another size than the image: not used."
+        for name in there
+        if name not in masks
     ]
-    if not on_map:
-        guesses.append(
-            "A basic product without a lookup table: maps stay in sensor geometry. Download the "
-            "ortho product for maps with a place."
-        )
+    located = fields.parent.get("Geolocation Fields", {})
     kind = "ortho" if on_map else "basic"
     gain, offset = cf_scale(dataset)
     return Product(
@@ -83,9 +82,9 @@ def _product(
         fwhm_unit=width_unit,
         good=None if good is None else numbers(good) == 1,
         fill=cf_fill(dataset, -9999.0),
-        masks=tuple(masks),
-        place=_grid(file, layer, guesses) if on_map else None,
-        guesses=tuple(guesses),
+        masks=tuple(Mask(name, HdfArray.of(fields[name], "yx")) for name in masks),
+        place=_grid(file, layer, notes) if on_map else place_of_swath(located, layer, notes),
+        notes=tuple(notes),
         gain=gain,
         offset=offset,
     )
@@ -99,7 +98,7 @@ def _stated(fields: h5py.Group, dataset: h5py.Dataset, *names: str) -> tuple[Any
     return attribute(dataset, *names), text(attribute(dataset, f"{names[0]}_units")) or None
 
 
-def _grid(file: h5py.File, layer: HdfArray, guesses: list[str]) -> Grid | None:
+def _grid(file: h5py.File, layer: HdfArray, notes: list[str]) -> Grid | None:
     stated = text(file.get(_METADATA))
     number = r"\s*(-?[\d.]+(?:[eE][-+]?\d+)?)\s*"
     corners = [
@@ -116,5 +115,5 @@ def _grid(file: h5py.File, layer: HdfArray, guesses: list[str]) -> Grid | None:
         rows, columns = layer.shape[1:]
         across, down = (right - left) / columns, (bottom - top) / rows
         transform = Affine(across, 0.0, left, 0.0, down, top)
-    crs = reference_system(None if code is None else int(code), guesses)
-    return grid_of(layer, transform, crs, guesses)
+    crs = reference_system(None if code is None else int(code), notes)
+    return grid_of(layer, transform, crs, notes)

@@ -102,7 +102,6 @@ CASES = {
     "text": (lambda folder: changed(folder, text_in_pixels), "not numbers"),
     "PRISMA L1": (lambda folder: prisma(folder, "L1"), "L2D"),
     "PRISMA L2B": (lambda folder: prisma(folder, "L2B"), "L2D"),
-    "PRISMA L2C": (lambda folder: prisma(folder, "L2C"), "L2D"),
     "another product": (lambda folder: own(folder, cube=np.ones((2, 3, 4))), r"cube \(2 x 3 x 4\)"),
     "no cube": (lambda folder: own(folder, map=np.ones((2, 3))), "open_dataset"),
     "EnMAP without image": (enmap_without_image, "SPECTRAL_IMAGE"),

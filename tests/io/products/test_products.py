@@ -1,5 +1,6 @@
 """Products open with the values, bands, masks and places that their layouts say."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,9 +8,13 @@ import dask.array as da
 import h5py
 import numpy as np
 import pytest
+import rasterio
+import rasterio.shutil
 import xarray as xr
+from affine import Affine
 
 import hsreject as hr
+from hsreject.errors import GuessWarning, InputError
 from hsreject.io.grid import Grid
 from tests.io.products.writers import (
     FILL,
@@ -242,7 +247,7 @@ def test_basic_tanager_stays_in_sensor_geometry(tmp_path: Path) -> None:
     cube = hr.open_scene(path)
     np.testing.assert_array_equal(cube.values, CUBE)
     assert not Grid.of(cube).georeferenced
-    assert "ortho" in " ".join(cube.attrs["guesses"])
+    assert "sensor geometry" in " ".join(cube.attrs["guesses"])
 
 
 # EnMAP.
@@ -260,14 +265,27 @@ def test_masks_and_empty_bands_of_enmap(tmp_path: Path, suffix: str, given: int)
     masks["CLASSES"] = np.ones((ROWS, COLUMNS))
     masks["CLASSES"][1, 1], masks["CLASSES"][2, 2] = 3, 2  # background, water
     files = write_enmap(tmp_path, COUNTS, masks=masks, spread=[1, 2, 0, 1, 1, 1], suffix=suffix)
-    for chunks in (None, {"y": 2, "x": 2}):
-        cube = hr.open_scene(files[given], chunks=chunks)
+    covered, snow = [[0, 0], [1, 0], [1, 1], [2, 0], [3, 0]], [[4, 0]]
+    for chunks, wanted in ((None, True), ({"y": 2, "x": 2}, True), (None, "all")):
+        cube = hr.open_scene(files[given], chunks=chunks, masks=wanted)
         missing = np.isnan(cube.values)
-        expected = [[0, 0], [1, 0], [1, 1], [2, 0], [3, 0], [4, 0]]
+        expected = covered + snow * (wanted == "all")
         assert np.argwhere(missing.all(axis=0)).tolist() == expected
         assert missing.sum() == BANDS * len(expected)
     assert cube.good_band.values.tolist() == [True, True, False, True, True, True]
     assert "QL_QUALITY_CLOUDSHADOW" in cube.attrs["masks"]
+    assert "snow" in " ".join(hr.open_scene(files[given]).attrs["guesses"])
+
+
+def test_thin_cirrus_is_ground_unless_one_says_otherwise(tmp_path: Path) -> None:
+    cirrus = np.zeros((ROWS, COLUMNS))
+    cirrus[0, :4] = (0, 1, 2, 3)
+    path, _ = write_enmap(tmp_path, COUNTS, masks={"CIRRUS": cirrus})
+    for masks, expected in ((True, [2, 3]), ("all", [1, 2, 3]), (False, [])):
+        missing = np.isnan(hr.open_scene(path, masks=masks).values).all(axis=0)
+        assert np.flatnonzero(missing).tolist() == expected
+    with pytest.raises(InputError, match="masks"):
+        hr.open_scene(path, masks="some")
 
 
 def test_the_image_of_enmap_is_found_among_others(tmp_path: Path) -> None:
@@ -280,7 +298,76 @@ def test_the_image_of_enmap_is_found_among_others(tmp_path: Path) -> None:
 
 def test_an_image_without_its_description_is_a_plain_raster(tmp_path: Path) -> None:
     path = write_tiff(tmp_path / "ENMAP01-SPECTRAL_IMAGE.TIF", COUNTS)
-    np.testing.assert_array_equal(hr.open_scene(path).values, COUNTS)
+    with pytest.warns(GuessWarning, match=r"METADATA\.XML"):
+        cube = hr.open_scene(path)
+    np.testing.assert_array_equal(cube.values, COUNTS)
+    assert "METADATA.XML" in " ".join(cube.attrs["guesses"])
+    with pytest.warns(GuessWarning):
+        assert any("METADATA.XML" in note for note in hr.describe(path).guesses)
+
+
+SCENE = "ENMAP01-____L2A-DT0000001053_20220611T072305Z_002_V010400_20231124T152718Z"
+OTHER_SCENE = SCENE.replace("_002_", "_003_")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{SCENE}-SPECTRAL_IMAGE_sub.TIF",
+        "berlin_DT0000001053_20220611T072305Z_002_SPECTRAL_IMAGE.TIF",
+        f"sub_{SCENE}-SPECTRAL_IMAGE.TIF",
+    ],
+)
+def test_a_renamed_image_of_enmap_finds_its_description(tmp_path: Path, name: str) -> None:
+    image, _ = write_enmap(tmp_path, with_hole(COUNTS, -32768), stem=f"{SCENE}-")
+    _, other = write_enmap(tmp_path, COUNTS, stem=f"{OTHER_SCENE}-")  # two scenes in one folder
+    other.write_text(other.read_text().replace("400.0", "411.0"))
+    renamed = image.rename(tmp_path / name)
+    check(hr.open_scene(renamed), CUBE, fwhm=6.5)
+
+
+def test_a_subset_of_the_bands_of_enmap_is_not_described_by_all(tmp_path: Path) -> None:
+    image, _ = write_enmap(tmp_path, COUNTS)
+    part = write_tiff(image.with_name(image.stem + "_bands.TIF"), COUNTS[:3])
+    with pytest.warns(GuessWarning, match="scale"):
+        np.testing.assert_array_equal(hr.open_scene(part).values, COUNTS[:3])
+
+
+@pytest.mark.parametrize("interleave", ["BSQ", "BIL", "BIP"])
+def test_enmap_delivered_with_a_header(tmp_path: Path, interleave: str) -> None:
+    image, described = write_enmap(tmp_path, with_hole(COUNTS, -32768))
+    name = image.with_suffix(f".{interleave}")
+    with rasterio.open(image) as file:
+        rasterio.shutil.copy(file, name, driver="ENVI", interleave=interleave)
+    image.unlink()
+    header = name.with_suffix(".hdr").rename(name.with_suffix(".HDR"))
+    for path in (name, header, described):
+        check(hr.open_scene(path), CUBE, fwhm=6.5)
+
+
+def test_one_detector_of_enmap_has_its_own_bands(tmp_path: Path) -> None:
+    image, _ = write_enmap(tmp_path, COUNTS, stem="ENMAP01-____L1B-X-")
+    for detector, part in (("VNIR", slice(0, 2)), ("SWIR", slice(2, None))):
+        path = write_tiff(image.with_name(f"{image.stem}_{detector}.TIF"), COUNTS[part])
+        cube = hr.open_scene(path)
+        np.testing.assert_allclose(cube.values, CUBE[part], rtol=1e-6)
+        np.testing.assert_allclose(cube.wavelength, wavelengths(BANDS)[part])
+        assert detector in cube.attrs["product"]
+
+
+@pytest.mark.parametrize("product", ["EnMAP", "DESIS"])
+def test_a_quality_layer_that_lies_elsewhere_is_not_used(tmp_path: Path, product: str) -> None:
+    if product == "EnMAP":
+        path, _ = write_enmap(tmp_path, COUNTS, masks={"CLOUD": np.ones((ROWS, COLUMNS))})
+        layer = next(tmp_path.glob("*QL_QUALITY_CLOUD*"))
+    else:
+        path, *_ = write_desis(tmp_path, COUNTS, quality=np.ones((10, ROWS, COLUMNS)))
+        layer = next(tmp_path.glob("*QL_QUALITY-2*"))
+    with rasterio.open(layer, "r+") as file:
+        file.transform = Affine(30.0, 0.0, UTM.c + 300, 0.0, -30.0, UTM.f)
+    cube = hr.open_scene(path)
+    assert not np.isnan(cube.values).any()
+    assert layer.name in " ".join(cube.attrs["guesses"])
 
 
 def test_offsets_of_desis(tmp_path: Path) -> None:
@@ -294,9 +381,72 @@ def test_what_desis_sees_no_ground_of_has_no_data(tmp_path: Path) -> None:
         quality[band].flat[band] = 1
     path, *_ = write_desis(tmp_path, COUNTS, quality=quality)
     missing = np.isnan(hr.open_scene(path).values).all(axis=0)
-    assert np.flatnonzero(missing).tolist() == [0, 2, 3, 4, 5, 6]  # not land, water, aerosols
+    assert np.flatnonzero(missing).tolist() == [0, 3, 4, 5, 6]  # not land, snow, water, aerosols
+    every = np.isnan(hr.open_scene(path, masks="all").values).all(axis=0)
+    assert np.flatnonzero(every).tolist() == [0, 2, 3, 4, 5, 6]
     assert "QL_QUALITY-2" in hr.open_scene(path).attrs["masks"]
     assert not np.isnan(hr.open_scene(path, masks=False).values).any()
+
+
+# What a file should say and does not.
+
+
+def test_numbers_without_a_scale_are_called_so(tmp_path: Path) -> None:
+    neon = write_neon(tmp_path / "n.h5", COUNTS)
+    with h5py.File(neon, "r+") as file:
+        del file["ABBY/Reflectance/Reflectance_Data"].attrs["Scale_Factor"]
+    desis, header = write_desis(tmp_path, COUNTS)[:2]
+    text = header.read_text()
+    header.write_text(re.sub(r"data (gain|offset) values = .*\n", "", text))
+    for path in (neon, desis):
+        with pytest.warns(GuessWarning, match="scaled"):
+            cube = hr.open_scene(path)
+        assert "scaled" in " ".join(cube.attrs["guesses"])
+    with h5py.File(neon, "r+") as file:
+        file["ABBY/Reflectance/Reflectance_Data"].attrs["Scale_Factor"] = 0.0
+    with pytest.warns(GuessWarning, match="scaled"):
+        hr.open_scene(neon, chunks="auto")
+
+
+def test_what_neon_leaves_out_is_noted(tmp_path: Path) -> None:
+    path = write_neon(tmp_path / "n.h5", COUNTS)
+    with h5py.File(path, "r+") as file:
+        del file["ABBY/Reflectance/Metadata"]
+    notes = " ".join(hr.open_scene(path).attrs["guesses"])
+    assert "wavelengths" in notes
+    assert "place" in notes
+
+
+def test_masks_of_tanager_of_another_size_are_noted(tmp_path: Path) -> None:
+    path = write_tanager(tmp_path / "t.h5", CUBE)
+    with h5py.File(path, "r+") as file:
+        fields = file["HDFEOS/GRIDS/HYP/Data Fields"]
+        fields["beta_cloud_mask"] = np.ones((ROWS + 1, COLUMNS), "uint8")
+    cube = hr.open_scene(path)
+    assert not np.isnan(cube.values).any()
+    assert "beta_cloud_mask" in " ".join(cube.attrs["guesses"])
+
+
+def test_radiance_of_neon_in_two_parts(tmp_path: Path) -> None:
+    path = write_neon(tmp_path / "n.h5", COUNTS)
+    values = np.random.default_rng(4).uniform(0, 300, (BANDS, ROWS, COLUMNS))
+    whole, decimals = np.floor(values), np.round(50_000 * (values % 1))
+    whole[:, 0, 0] = decimals[:, 0, 0] = -9999
+    with h5py.File(path, "r+") as file:
+        file.move("ABBY/Reflectance", "ABBY/Radiance")
+        group = file["ABBY/Radiance"]
+        del group["Reflectance_Data"]
+        for name, part in (("Integer", whole), ("Decimal", decimals)):
+            data = part.transpose(1, 2, 0).astype("int32")
+            group[f"Radiance{name}Part"] = data
+            group[f"Radiance{name}Part"].attrs["Data_Ignore_Value"] = -9999.0
+    expected = whole + decimals / 50_000
+    expected[:, 0, 0] = np.nan
+    for chunks in (None, {"y": 2}):
+        cube = hr.open_scene(path, chunks=chunks)
+        np.testing.assert_allclose(cube.values, expected, rtol=1e-6)
+    assert cube.wavelength.size == BANDS
+    assert cube.attrs["product"] == "NEON AOP radiance"
 
 
 # Any HDF5 file, if its user says what is what.

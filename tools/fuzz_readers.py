@@ -1,6 +1,6 @@
 """Good files of every kind, damaged at random: a reader may refuse one only with an error of ours.
 
-``python -m tests.fuzz_readers --n 20000`` opens so many. Each is opened whole and block by block,
+``python -m tools.fuzz_readers --n 20000`` opens so many. Each is opened whole and block by block,
 described as by ``hsreject info``, and opened as labels, in another process, so that crashes of
 compiled code, hangs and memory are seen. A case has a number: ``--first 1234 --n 1 --keep folder``
 makes that one again.
@@ -118,6 +118,35 @@ def _features(path: Path) -> Path:
     return path
 
 
+LABELS = xr.DataArray(1 + (np.indices((20, 24)).sum(0) // 9) % 3, dims=("y", "x"))
+LABELS = LABELS.rio.write_crs(32633).rio.write_transform(UTM).astype("uint8")
+
+
+def _sample(path: Path) -> Path:
+    hr.draw_sample(LABELS, 12, seed=0).with_reference(LABELS).write(path)
+    return path
+
+
+def _certificate(path: Path) -> Path:
+    confidence = LABELS.copy(data=np.linspace(0, 1, LABELS.size).reshape(LABELS.shape))
+    sample = hr.draw_sample(LABELS, 200, seed=0).with_reference(LABELS)
+    hr.certify(LABELS, confidence, sample, max_error=0.1).write(path)
+    return path
+
+
+def _model(path: Path) -> Path:
+    cube = xr.DataArray(CUBE.astype("float32"), dims=("band", "y", "x"))
+    return hr.save_model(hr.SceneClassifier("lda", features=["scale"]).fit(cube, LABELS), path)
+
+
+def _cube(path: Path) -> Path:
+    coords = {"wavelength": ("band", np.linspace(400, 2400, 6), {"units": "nm"})}
+    cube = xr.DataArray(CUBE, dims=("band", "y", "x"), coords=coords, name="reflectance")
+    engine = "scipy" if path.name == "classic.nc" else "h5netcdf"
+    cube.rio.write_crs(32633).to_netcdf(path, engine=engine)
+    return path
+
+
 SEEDS: dict[str, Callable[[Path], Path]] = {
     "ENVI": lambda to: write_envi(to, CUBE, fields=FIELDS),
     "ENVI by line": lambda to: write_envi(to, CUBE, interleave="bil", byte_order=1, fields=FIELDS),
@@ -133,6 +162,15 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
     "GeoTIFF with mask": lambda to: _masked(to / "a.tif"),
     "reject map": lambda to: _written(to / "a.tif", reject_map((20, 24))),
     "reject map in ENVI": lambda to: _written(to / "a.img", reject_map((20, 24))),
+    "ERDAS Imagine": lambda to: write_with_gdal(to / "a.img", CUBE, driver="HFA"),
+    "JPEG 2000": lambda to: write_with_gdal(to / "a.jp2", CUBE, driver="JP2OpenJPEG"),
+    "CF cube": lambda to: _cube(to / "cube.nc"),
+    "classic NetCDF": lambda to: _cube(to / "classic.nc"),
+    "sample GeoPackage": lambda to: _sample(to / "sample.gpkg"),
+    "sample GeoJSON": lambda to: _sample(to / "sample.geojson"),
+    "sample table": lambda to: _sample(to / "sample.csv"),
+    "certificate": lambda to: _certificate(to / "certificate.json"),
+    "model": lambda to: _model(to / "model.skops"),
     "VRT": lambda to: _virtual(to / "a.vrt"),
     "npy": lambda to: _npy(to / "a.npy", CUBE),
     "npy labels": lambda to: _npy(to / "a.npy", CUBE[0] % 4),
@@ -211,8 +249,22 @@ def make_case(number: int, *, seed: int, good: Path, into: Path) -> Path:
 
 
 def uses(path: Path, scene: object) -> Iterator[Callable[[], object]]:
+    only = {
+        "sample": lambda: hr.open_sample(path, LABELS),
+        "certificate": lambda: hr.Certificate.read(path),
+        "model": lambda: hr.load_model(path),
+    }
+    if path.stem in only:
+        yield only[path.stem]
+        return
     if path.suffix == ".nc":
         yield lambda: hr.open_dataset(path).close()
+    if path.name == "emit.nc":  # whose lookup table places a map
+
+        def place() -> None:
+            hr.write_map(hr.open_scene(path)[0], path.parent / "map.tif", overwrite=True)
+
+        yield place
     yield lambda: hr.open_scene(path)
     yield lambda: hr.open_scene(path, chunks="auto").isel(y=slice(8), x=slice(8)).compute().size
     yield lambda: hr.describe(path)

@@ -1,6 +1,6 @@
 """The fault drill: stop commands at random moments, let them go on, and compare to the last byte.
 
-    python -m tests.fault_drill --rounds 300 --seed 0
+    python -m tools.fault_drill --rounds 300 --seed 0
 
 Each round does one of `run`, `map`, `train` and `write_map` on a small scene and disturbs it, once
 or twice: kill -9, Ctrl-C, SIGTERM, a full disk, a folder that cannot be written, a scene cut short,

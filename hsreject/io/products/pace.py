@@ -1,0 +1,50 @@
+"""PACE OCI L2 surface reflectance (NASA): NetCDF as the sensor sees, spectra last.
+
+The layout::
+
+    /geophysical_data/rhos (number_of_lines, pixels_per_line, wavelength_3d), scaled
+    /sensor_band_parameters/wavelength_3d
+    /navigation_data/{latitude, longitude} (number_of_lines, pixels_per_line)
+
+Level 3 files, which are maps, are cubes that follow the CF conventions and need no family.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hsreject.io.arrays import HdfArray
+from hsreject.io.products.layout import (
+    Product,
+    attribute,
+    cf_fill,
+    cf_scale,
+    child,
+    numbers,
+    text,
+)
+from hsreject.io.products.lookup import place_of_swath
+
+if TYPE_CHECKING:
+    import h5py
+
+
+def describe(file: h5py.File) -> Product | None:
+    """Return the description of a PACE OCI scene, or None for another file."""
+    dataset = child(file, "geophysical_data/rhos")
+    if dataset is None:
+        return None
+    layer, notes = HdfArray.of(dataset, "yxb"), list[str]()
+    centres = child(file, "sensor_band_parameters/wavelength_3d")
+    gain, offset = cf_scale(dataset)
+    return Product(
+        name="PACE OCI surface reflectance",
+        layers=(layer,),
+        wavelength=None if centres is None else numbers(centres),
+        unit="nm" if centres is None else text(attribute(centres, "units")) or "nm",
+        fill=cf_fill(dataset, -32767.0),
+        gain=gain,
+        offset=offset,
+        place=place_of_swath(file.get("navigation_data", {}), layer, notes),
+        notes=tuple(notes),
+    )

@@ -1,0 +1,193 @@
+"""Cubes in NetCDF, HDF5 and Zarr, written by xarray, rioxarray and others."""
+
+from pathlib import Path
+
+import dask
+import h5py
+import numpy as np
+import pytest
+import rioxarray
+import xarray as xr
+import zarr
+from affine import Affine
+
+import hsreject as hr
+from hsreject.errors import FileError
+from hsreject.io.grid import Grid
+from tests.io.writers import UTM, random_cube, write_envi
+
+CUBE = random_cube("float32", (5, 6, 7)) / 100
+NM = np.array([450.0, 550.0, 650.0, 850.0, 1600.0])
+DEGREES = Affine(0.001, 0.0, 13.0, 0.0, -0.001, 52.5)
+
+
+def cf_cube(*, names: tuple[str, str, str] = ("wavelength", "y", "x"), degrees: bool = False):
+    """Return a dataset with a cube, its wavelengths and its place, as people make them."""
+    transform = DEGREES if degrees else UTM
+    band, down, across = names
+    cube = xr.DataArray(
+        CUBE,
+        dims=names,
+        coords={
+            band: (band, NM, {"units": "nm"}),
+            down: transform.f + transform.e * (np.arange(6) + 0.5),
+            across: transform.c + transform.a * (np.arange(7) + 0.5),
+            "fwhm": (band, np.full(5, 9.0)),
+        },
+        name="reflectance",
+    )
+    placed = cube.rio.set_spatial_dims(across, down)
+    return placed.rio.write_crs(4326 if degrees else 32633).to_dataset()
+
+
+def check(path: Path, expected: np.ndarray = CUBE, transform: Affine = UTM, **options) -> None:
+    for chunks in (None, {"y": 4}):
+        scene = hr.open_scene(path, chunks=chunks, **options)
+        np.testing.assert_allclose(scene.values, expected, rtol=1e-6)
+        np.testing.assert_allclose(scene.wavelength, NM)
+        grid = Grid.of(scene)
+        assert grid.crs.to_epsg() == (32633 if transform == UTM else 4326)
+        np.testing.assert_allclose(grid.transform[:6], transform[:6])
+
+
+WAYS = {
+    "NetCDF": lambda ds, path: ds.to_netcdf(path.with_suffix(".nc"), engine="h5netcdf"),
+    "classic NetCDF": lambda ds, path: ds.to_netcdf(
+        path.with_suffix(".nc"), engine="scipy", format="NETCDF3_64BIT"
+    ),
+    "Zarr": lambda ds, path: ds.to_zarr(path.with_suffix(".zarr"), zarr_format=2),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("named", [False, True])
+def test_what_xarray_writes(tmp_path: Path, way: str, named) -> None:
+    WAYS[way](cf_cube(), tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    check(path, variable="reflectance" if named else None)
+    assert (hr.open_scene(path).fwhm.values == 9).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_ortho_rectified_emit_file_with_spectra_last(tmp_path: Path, way: str) -> None:
+    names = ("wavelengths", "latitude", "longitude")
+    dataset = cf_cube(names=names, degrees=True).transpose("latitude", "longitude", "wavelengths")
+    filled = dataset.reflectance.values.copy()
+    filled[0, 0] = -9999
+    dataset["reflectance"] = dataset.reflectance.copy(data=filled).assign_attrs(_FillValue=-9999.0)
+    dataset["reflectance"].attrs.pop("_FillValue")
+    dataset["reflectance"].encoding = {"_FillValue": np.float32(-9999)}
+    WAYS[way](dataset, tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    expected = CUBE.copy()
+    expected[:, 0, 0] = np.nan
+    check(path, expected, DEGREES)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_scaled_integers(tmp_path: Path, way: str) -> None:
+    dataset = cf_cube()
+    dataset["reflectance"].encoding = {
+        "dtype": "int16", "scale_factor": 0.01, "add_offset": 0.5, "_FillValue": np.int16(-999),
+    }  # fmt: skip
+    WAYS[way](dataset, tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    check(path)
+    assert hr.open_scene(path).attrs["type_in_file"] == "int16"
+
+
+def test_what_rioxarray_writes(tmp_path: Path) -> None:
+    fields = {
+        "wavelength": "{450, 550, 650, 850, 1600}",
+        "wavelength units": "nanometers",
+        "map info": "{UTM, 1, 1, 364095, 5809965, 30, 30, 33, North, WGS-84}",
+    }
+    source = write_envi(tmp_path, CUBE, fields=fields)
+    with rioxarray.open_rasterio(source) as raster:
+        raster.to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
+    check(tmp_path / "b.nc")
+
+
+def test_a_cube_in_a_group(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    cf_cube().to_netcdf(path, engine="h5netcdf", group="level/two")
+    check(path)
+    check(path, variable="level/two/reflectance")
+
+
+def test_several_cubes_are_asked_for(tmp_path: Path) -> None:
+    dataset = cf_cube()
+    dataset["uncertainty"] = 0.1 * dataset.reflectance
+    dataset.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    with pytest.raises(FileError, match=r"uncertainty \(5 x 6 x 7\)"):
+        hr.open_scene(tmp_path / "a.nc")
+    check(tmp_path / "a.nc", variable="reflectance")
+
+
+def test_time_is_not_taken_for_bands(tmp_path: Path) -> None:
+    cf_cube(names=("time", "y", "x")).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    with pytest.raises(FileError, match="variable"):
+        hr.open_scene(tmp_path / "a.nc")
+
+
+def test_what_is_missing_or_odd_is_noted(tmp_path: Path) -> None:
+    dataset = cf_cube(names=("band", "y", "x")).drop_vars(["band", "spatial_ref", "fwhm"])
+    dataset = dataset.assign_coords(x=dataset.x.values**2)
+    dataset.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    notes = " ".join(hr.open_scene(tmp_path / "a.nc").attrs["guesses"])
+    for word in ("evenly", "wavelengths", "place"):
+        assert word in notes
+
+
+def test_a_level_3_file_of_pace(tmp_path: Path) -> None:
+    names = ("wavelength", "lat", "lon")
+    dataset = cf_cube(names=names, degrees=True).drop_vars("spatial_ref")
+    dataset.lat.attrs["units"], dataset.lon.attrs["units"] = "degrees_north", "degrees_east"
+    dataset = dataset.rename(reflectance="rhos").transpose("lat", "lon", "wavelength")
+    dataset["palette"] = (("rgb", "eightbitcolor"), np.zeros((3, 256), "uint8"))
+    dataset.to_netcdf(tmp_path / "PACE_OCI.L3m.nc", engine="h5netcdf")
+    check(tmp_path / "PACE_OCI.L3m.nc", transform=DEGREES)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_store_that_is_one_array(tmp_path: Path, version: int) -> None:
+    names = {"dimension_names": ("band", "y", "x")} if version == 3 else {}
+    store = zarr.create_array(
+        tmp_path / "a.zarr", data=CUBE, chunks=(5, 3, 3), zarr_format=version, **names
+    )
+    options = {} if version == 3 else {"band_axis": 0}
+    store.attrs["wavelength"] = "not looked at"
+    for chunks in (None, {"y": 2}):
+        scene = hr.open_scene(tmp_path / "a.zarr", chunks=chunks, **options)
+        np.testing.assert_array_equal(scene.values, CUBE)
+
+
+def test_files_that_are_open_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    cf_cube().to_netcdf(path, engine="h5netcdf")
+    scenes = [hr.open_scene(path, chunks="auto")]
+    with xr.open_dataset(path, engine="h5netcdf") as opened, h5py.File(path) as file:
+        assert opened.sizes["x"] == len(file["x"])
+        check(path)
+        scenes.append(hr.open_scene(path, chunks="auto"))
+        for scene in scenes:
+            np.testing.assert_allclose(scene.values, CUBE, rtol=1e-6)
+    np.testing.assert_allclose(scenes[1].values, CUBE, rtol=1e-6)
+
+
+def test_arrays_of_matlab_that_are_open_elsewhere(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.mat", "w") as file:
+        file["cube"] = CUBE
+    with h5py.File(tmp_path / "a.mat"):
+        np.testing.assert_array_equal(
+            hr.open_scene(tmp_path / "a.mat", band_axis=2).values, CUBE.transpose(0, 2, 1)
+        )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_lazy_cubes_travel(tmp_path: Path, way: str) -> None:
+    WAYS[way](cf_cube(), tmp_path / "a")
+    (path,) = tmp_path.iterdir()
+    lazy = hr.open_scene(path, chunks={"y": 2})
+    with dask.config.set(scheduler="processes", num_workers=1):
+        np.testing.assert_allclose(lazy.values, CUBE, rtol=1e-6)

@@ -1,0 +1,203 @@
+"""What users bring that is right, or wrong in a way that deserves one sentence."""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyogrio
+import pytest
+import rasterio
+import shapely
+import xarray as xr
+
+import hsreject as hr
+from hsreject.classes import ClassTable
+from hsreject.errors import FileError, HsrejectError, InputError
+from hsreject.schema import attach_classes
+from tests.io.products.writers import (
+    reflectance,
+    write_aviris,
+    write_emit,
+    write_emit_mask,
+    write_enmap,
+)
+from tests.io.writers import UTM, random_cube, write_with_gdal
+
+LABEL = xr.DataArray(np.tile(np.array([1, 2], "uint8"), (6, 4)), dims=("y", "x"))
+
+
+def test_lookup_tables_of_two_shapes_are_refused_at_once(tmp_path: Path) -> None:
+    table = (np.ones((4, 5)), np.ones((5, 4)))
+    for write in (write_emit, write_aviris):
+        with pytest.raises(FileError, match="lookup table"):
+            hr.open_scene(write(tmp_path / "a.nc", reflectance(), table), chunks="auto")
+
+
+@pytest.mark.parametrize("name", ["a.geojson", "a.gpkg", "a.shp"])
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b'{"type": "FeatureCollection", "features": [', b"SQLite"]
+)
+def test_samples_that_are_empty_or_damaged(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(HsrejectError):
+        hr.open_sample(tmp_path / name, LABEL)
+
+
+def test_points_that_are_nowhere(tmp_path: Path) -> None:
+    label = LABEL.rio.write_crs(32633).rio.write_transform(UTM)
+    points = [shapely.Point(UTM.c + 15, UTM.f - 15), shapely.Point(np.nan, 1.0)]
+    geometry = shapely.to_wkb(points)
+    pyogrio.raw.write(
+        tmp_path / "a.gpkg",
+        geometry=geometry,
+        field_data=[np.array([1, 2])],
+        fields=["reference"],
+        geometry_type="Point",
+        crs="EPSG:32633",
+        driver="GPKG",
+    )
+    with pytest.raises(FileError, match="without a place"):
+        hr.open_sample(tmp_path / "a.gpkg", label)
+
+
+def test_names_that_are_too_long(tmp_path: Path) -> None:
+    for name in ("x" * 300 + ".tif", "x" * 5000):
+        for open_ in (hr.open_scene, hr.open_labels, hr.open_map, hr.load_model):
+            with pytest.raises(FileError):
+                open_(tmp_path / name)
+
+
+def test_models_are_not_read_from_pipes(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.skops")
+    for path in (tmp_path / "model.skops", "/dev/zero"):
+        with pytest.raises(FileError, match="pipe"):
+            hr.load_model(path)
+
+
+def test_a_url_of_a_file_on_disk(tmp_path: Path) -> None:
+    path = write_with_gdal(tmp_path / "a b.tif", random_cube("uint8", (1, 4, 5)))
+    assert path.as_uri().startswith("file:")
+    assert hr.open_scene(path.as_uri()).shape == (1, 4, 5)
+    assert hr.open_labels(path.as_uri()).shape == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["Band_503", "Band_508", "Band_1201"], [503, 508, 1201]),
+        (["503.2 nm", "508.1 nm", "1201 nm"], [503.2, 508.1, 1201]),
+        (["Band_101", "Band_103", "Band_205"], None),
+        (["Band_301", "Band_302", "Band_303"], None),
+    ],
+)
+def test_wavelengths_in_band_names(tmp_path: Path, names: list[str], expected: object) -> None:
+    path = write_with_gdal(tmp_path / "a.tif", random_cube("uint8", (3, 4, 5)))
+    with rasterio.open(path, "r+") as file:
+        file.descriptions = names
+    cube = hr.open_scene(path)
+    assert ("wavelength" in cube.coords) == (expected is not None)
+    if expected is not None:
+        np.testing.assert_allclose(cube.wavelength, expected)
+
+
+def test_envi_maps_with_large_class_values_come_back(tmp_path: Path) -> None:
+    values = np.array([[0, 1, 1200], [1500, 1, 0]], dtype="uint16")
+    table = ClassTable.from_names({1: "soil", 1200: "water", 1500: "ice"})
+    label = attach_classes(xr.DataArray(values, dims=("y", "x")), table)
+    hr.write_map(label, tmp_path / "a.img")
+    back = hr.open_map(tmp_path / "a.img")
+    np.testing.assert_array_equal(back.values, values)
+    assert back.attrs["class_names"] == ["soil", "water", "ice"]
+    np.testing.assert_array_equal(hr.open_labels(tmp_path / "a.img").values, values)
+
+
+def test_envi_maps_need_names(tmp_path: Path) -> None:
+    label = attach_classes(LABEL, ClassTable.from_names(["soil", ""]))
+    with pytest.raises(InputError, match="without a name"):
+        hr.write_map(label, tmp_path / "a.img")
+
+
+# Folders and archives, as downloads come.
+
+
+@pytest.mark.parametrize("ending", ["", "zip", "gztar"])
+@pytest.mark.parametrize("product", ["EnMAP", "EMIT", "GeoTIFF"])
+def test_a_product_in_its_folder_or_its_archive(tmp_path: Path, product: str, ending: str) -> None:
+    folder = tmp_path / "download" / "scene"
+    folder.mkdir(parents=True)
+    counts = random_cube("int16", (4, 6, 5))
+    if product == "EnMAP":
+        path, _ = write_enmap(folder, counts, masks={"CLOUD": counts[0] > 60})
+    elif product == "EMIT":
+        path = write_emit(folder / "EMIT_L2A_RFL_001.nc", reflectance())
+        write_emit_mask(folder / "EMIT_L2A_MASK_001.nc", np.ones((1, 5, 4)), ["Cloud flag"])
+    else:
+        path = write_with_gdal(folder / "a.tif", counts)
+    expected = hr.open_scene(path, masks=False).values
+    given = folder.parent
+    if ending:
+        given = Path(shutil.make_archive(str(tmp_path / "packed"), ending, folder.parent))
+    for chunks in (None, {"y": 2}):
+        found = hr.open_scene(given, masks=False, chunks=chunks).values
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_folder_of_several_scenes_is_asked_about(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="without a scene"):
+        hr.open_scene(tmp_path)
+    for name in ("a.tif", "b.tif"):
+        write_with_gdal(tmp_path / name, random_cube("int16", (4, 6, 5)))
+    with pytest.raises(FileError, match=r"a\.tif, b\.tif"):
+        hr.open_scene(tmp_path)
+
+
+# Virtual rasters of strangers.
+
+
+def virtual(path: Path, name: str, *, relative: int = 1, more: str = "") -> Path:
+    path.write_text(
+        '<VRTDataset rasterXSize="5" rasterYSize="4"><VRTRasterBand dataType="Byte" band="1">'
+        f'<SimpleSource><SourceFilename relativeToVRT="{relative}">{name}</SourceFilename>'
+        f"<SourceBand>1</SourceBand></SimpleSource>{more}</VRTRasterBand></VRTDataset>"
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "relative"),
+    [
+        ("/etc/passwd", 0),
+        ("../secret.tif", 1),
+        ("/vsicurl/http://127.0.0.1:9/a.tif", 0),
+        ("http://127.0.0.1:9/a.tif", 0),
+        ("link.tif", 1),
+        ("notes.txt", 1),
+        ("inner.tif", 1),
+        ("<VRTDataset></VRTDataset>", 0),
+        ('HDF5:"a.h5"://x', 0),
+    ],
+)
+def test_a_virtual_raster_reads_its_own_folder_only(
+    tmp_path: Path, name: str, relative: int
+) -> None:
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    secret = write_with_gdal(tmp_path / "secret.tif", random_cube("uint8", (1, 4, 5)))
+    (folder / "link.tif").symlink_to(secret)
+    (folder / "notes.txt").write_text("x" * 20)
+    virtual(folder / "inner.tif", str(secret), relative=0)
+    path = virtual(folder / "a.vrt", name.replace("<", "&lt;"), relative=relative)
+    for open_ in (hr.open_scene, hr.describe, hr.open_labels, hr.open_map):
+        with pytest.raises(FileError, match="trust"):
+            open_(path)
+    if name in {"../secret.tif", "link.tif", "inner.tif"}:
+        assert hr.open_scene(path, trust_vrt=True).shape == (1, 4, 5)
+
+
+def test_a_virtual_raster_of_its_own_folder(tmp_path: Path) -> None:
+    values = random_cube("uint8", (1, 4, 5))
+    write_with_gdal(tmp_path / "part.tif", values)
+    for relative, name in ((1, "part.tif"), (0, str(tmp_path / "part.tif"))):
+        path = virtual(tmp_path / "a.vrt", name, relative=relative)
+        np.testing.assert_array_equal(hr.open_scene(path).values, values)
