@@ -17,7 +17,8 @@ from hsreject.classes import ClassTable
 from hsreject.errors import HsrejectWarning, InputError
 from hsreject.io.grid import Grid
 from hsreject.measures.confusion import confusion_matrix
-from hsreject.promise.design import NODATA, STRATIFIED, Sample, labels_of
+from hsreject.promise.frame import NODATA, labels_of
+from hsreject.promise.sample import STRATIFIED, Sample
 from hsreject.promise.sample_file import given_sample
 from hsreject.registry import check_number
 from hsreject.schema import (
