@@ -244,7 +244,7 @@ class Sample:
                 f"Cannot tell the format of '{path.name}'. A sample may end in: "
                 f"{', '.join(_DRIVERS)}."
             )
-        columns, x, y = _columns(self, show_label=show_label)
+        columns, x, y = file_columns(self, show_label=show_label)
         with replacing(path, overwrite=overwrite) as work:
             if driver == "CSV":
                 write_csv(
@@ -297,7 +297,7 @@ def _completed(classes: ClassTable, values: NDArray[np.int64], *, names: ClassTa
 # Files for people who label.
 
 
-def _columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[Any], NDArray[Any]]:
+def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[Any], NDArray[Any]]:
     """Return the columns of a file, and x and y of its points."""
     grid = sample.grid
     x, y = _centres(sample.row, sample.column, grid)
