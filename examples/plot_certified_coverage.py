@@ -2,11 +2,11 @@
 A promise: at most 5 % of the kept pixels are wrong
 ===================================================
 
-A random sample of 500 pixels is labelled. Coverages that were fixed beforehand are tested one
-after the other, until one fails; the last that passed is certified. With 90 % confidence at
-most 5 % of the pixels that it keeps are wrong, whatever the classifier and the scene
-(:func:`hsreject.certify`). The threshold whose errors in the sample (crosses) are few enough
-would keep more, and break the promise about every second time.
+At most 500 pixels are labelled, batch by batch, where the promise is decided: a climb from the
+surest pixels on. A step passes when few enough of the pixels looked at are wrong (dashes), until
+one fails; the last that passed is certified. With 90 % confidence at most 5 % of the pixels that it
+keeps are wrong, whatever the classifier and the scene (:func:`hsreject.certify`), and one may stop
+at any time.
 
 Here the map ends where the reference of Indian Pines ends, so that the truth is known.
 """
@@ -21,7 +21,11 @@ model = hr.SceneClassifier(hr.SparseMultinomialRegression(), features=[hr.MNF(30
 probability = model.fit(cube, train).predict_proba(cube)
 maps = hr.PixelwiseRejector().rank(probability.where(test > 0))  # elsewhere no data
 
-sample = hr.draw_sample(maps.label, 500, seed=0).with_reference(test)
-certificate = hr.certify(maps.label, maps.confidence, sample, max_error=0.05, confidence_level=0.9)
+sample = hr.draw_sample(maps.label, 500, design="climb", confidence=maps.confidence, seed=0)
+size = 0
+while len(sample) > size:  # the field work, 50 points at a time
+    size, sample = len(sample), sample.with_reference(test)
+    sample = hr.more_points(maps.label, maps.confidence, sample, 50)
+certificate = hr.certify(maps.label, maps.confidence, sample)
 hr.plot.CertificateDisplay(certificate).plot()
 plt.show()

@@ -27,7 +27,12 @@ from hsreject.cli.fetch_command import fetch_command
 from hsreject.cli.info_command import info_command
 from hsreject.cli.init_command import init_command
 from hsreject.cli.map_commands import map_command, train_command
-from hsreject.cli.promise_commands import assess_command, certify_command, sample_command
+from hsreject.cli.promise_commands import (
+    assess_command,
+    certify_command,
+    label_command,
+    sample_command,
+)
 from hsreject.cli.run_command import run_command
 from hsreject.errors import HsrejectError, HsrejectWarning
 
@@ -53,6 +58,7 @@ app.command("train")(train_command)
 app.command("map")(map_command)
 app.command("evaluate")(evaluate_command)
 app.command("sample")(sample_command)
+app.command("label")(label_command)
 app.command("certify")(certify_command)
 app.command("assess")(assess_command)
 app.command("explore")(explore_command)

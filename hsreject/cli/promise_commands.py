@@ -1,4 +1,4 @@
-"""``hsreject sample``, ``certify`` and ``assess``: what may be promised of a map."""
+"""``hsreject sample``, ``label``, ``certify`` and ``assess``: what may be promised of a map."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 Nodata = Annotated[int | None, typer.Option(help="One more label that means no data, such as 0.")]
 Exclude = Annotated[
     Path | None,
-    typer.Option(help="Training pixels: raster (0 is none), polygons or points; never sampled."),
+    typer.Option(
+        help="Never sampled: training pixels, or places that nobody can label. Raster, polygons, "
+        "points."
+    ),
 ]
 Attribute = Annotated[
     str | None,
@@ -43,13 +46,35 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         Path, typer.Argument(metavar="MAP", help="Label map of any software: raster, .mat, .npy.")
     ],
     *,
-    n: Annotated[int, typer.Option("--n", help="Number of points.")],
+    n: Annotated[
+        int | None, typer.Option("--n", help="Number of points; with --for-promise, of labels.")
+    ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file to make: .gpkg, .geojson or .csv.")
-    ],
-    design: Annotated[
-        str, typer.Option(help="random (which 'certify' needs) or stratified by class.")
-    ] = "random",
+        Path | None, typer.Option("--out", "-o", help="The file to make: .gpkg, .geojson or .csv.")
+    ] = None,
+    confidence: Annotated[
+        Path | None, typer.Option(help="Confidence of the labels: raster, for --for-promise.")
+    ] = None,
+    for_promise: Annotated[
+        float | None,
+        typer.Option(help="Draw where it counts for a promise of this error, such as 0.05."),
+    ] = None,
+    confidence_level: Annotated[float, typer.Option(help="Of the promise.")] = 0.9,
+    per_class: Annotated[
+        str | None,
+        typer.Option(help="A promise for each class: together, or each on its own."),
+    ] = None,
+    predicted: Annotated[
+        Path | None,
+        typer.Option(help="Probability of the label, calibrated: raster. Says where to begin."),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only print what to expect of so many labels.")
+    ] = False,
+    design: Annotated[str, typer.Option(help="random, or stratified by class.")] = "random",
+    looks: Annotated[
+        str, typer.Option(help="Of a random sample: when to certify, such as 200,400.")
+    ] = "",
     exclude: Exclude = None,
     attribute: Attribute = None,
     seed: Annotated[int, typer.Option(help="Another one draws other points.")] = 0,
@@ -61,31 +86,130 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         bool, typer.Option("--overwrite", help="Replace a file that is already there.")
     ] = False,
 ) -> None:
-    """Draw random pixels of a map, to be labelled in QGIS or a spreadsheet.
+    """Draw pixels of a map, to be labelled on a page, in QGIS or in a spreadsheet.
 
-    Fill in the column 'reference' with class names or codes, without looking at the map. Then run
-    'hsreject certify' or 'hsreject assess'.
+    Fill in the column 'reference' with class names or codes, without looking at the map, or with
+    'cannot tell' ('hsreject label' makes a page for it). Then run 'hsreject certify' or
+    'hsreject assess'. With --for-promise the first batch is drawn; 'certify --more' adds others.
     """
-    check_there(label, exclude)
+    check_there(label, exclude, confidence, predicted)
+    from hsreject.errors import InputError
     from hsreject.files import check_target
     from hsreject.promise.design import draw_sample
 
-    check_target(out, overwrite=overwrite)
+    if confidence is None and (plan or for_promise is not None):
+        raise InputError("A promise ranks the pixels of the map: give their --confidence, too.")
+    if out is not None:
+        check_target(out, overwrite=overwrite)
     on_map = _label_map(label, nodata)
     training = _training(exclude, on_map, attribute)
-    sample = draw_sample(on_map, n, design=design, exclude=training, seed=seed)
-    sample.write(out, show_label=show_label, overwrite=overwrite)
+    sure = None if confidence is None else _band(confidence)
+    error = None if predicted is None else 1 - _band(predicted)
     console = Console(highlight=False)
-    console.print(
-        f"wrote {n} points into {out}: fill in the column 'reference' with "
-        f"{_listed(sample.classes.names)}, or a name of your own for anything else",
-        soft_wrap=True,
-        markup=False,
+    if plan and sure is not None:
+        _show_plan(console, on_map, sure, error, training, confidence_level)
+        return
+    if n is None or out is None:
+        raise InputError("Give the number of points (--n) and the file to make (--out).")
+    climb = for_promise is not None
+    sample = draw_sample(
+        on_map,
+        n,
+        design="climb" if climb else design,
+        exclude=training,
+        seed=seed,
+        looks=[int(look) for look in looks.split(",") if look],
+        confidence=sure,
+        max_error=0.05 if for_promise is None else for_promise,
+        confidence_level=confidence_level,
+        per_class=per_class,
+        predicted=error,
     )
-    console.print(f"next: hsreject assess {label} --sample {out}", soft_wrap=True, markup=False)
-    if design == "random":
-        command = f"hsreject certify --labels {label} --confidence ... --sample {out} --out ..."
-        console.print(f"or:   {command}", soft_wrap=True, markup=False)
+    sample.write(out, show_label=show_label, overwrite=overwrite)
+    batch = f" (of {n} labels planned)" if climb else ""
+    _tell(
+        console,
+        f"wrote {len(sample)} points{batch} into {out}: fill in the column 'reference' with "
+        f"{_listed(sample.classes.names)}, 'cannot tell', or a name of your own for anything else",
+        f"on a page: hsreject label {out} --scene SCENE --labels {label} --out label.html",
+    )
+    certify_it = f"hsreject certify --labels {label} --confidence {confidence or '...'} "
+    if climb:
+        _tell(console, f"next: {certify_it}--sample {out} --out ... --more 50")
+    else:
+        _tell(console, f"next: hsreject assess {label} --sample {out}")
+        _tell(console, f"or:   {certify_it}--sample {out} --out ...")
+
+
+def _tell(console: Console, *lines: str) -> None:
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def _show_plan(
+    console: Console,
+    on_map: xr.DataArray,
+    sure: xr.DataArray,
+    error: xr.DataArray | None,
+    training: xr.DataArray | None,
+    confidence_level: float,
+) -> None:
+    """Print what coverage to expect for some numbers of labels and errors."""
+    from hsreject.promise.frame import percent
+    from hsreject.promise.planning import expected_coverage
+
+    expected = expected_coverage(
+        on_map, sure, error, confidence_level=confidence_level, exclude=training
+    )
+    rows = [
+        (percent(share), *(percent(value, 0) for value in row))
+        for share, row in zip(expected["max_error"].values, expected.values, strict=True)
+    ]
+    counts = [f"{n} labels" for n in expected["n"].values]
+    title = "share of the map that can probably be promised: a prediction, not a promise"
+    console.print(result_table(console, ("error", *counts), rows, title=title))
+
+
+def label_command(
+    sample: Annotated[Path, typer.Argument(metavar="POINTS", help="File of 'hsreject sample'.")],
+    *,
+    scene: Annotated[Path, typer.Option(help="Scene to show the points on.")],
+    labels: Annotated[Path, typer.Option(help="The label map that the points were drawn from.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to make: .html.")],
+    medians: Annotated[
+        Path | None, typer.Option(help="Labels of training pixels: show class medians, too.")
+    ] = None,
+    show_label: Annotated[
+        bool, typer.Option("--show-label", help="Tell what the map says to whoever labels.")
+    ] = False,
+    nodata: Nodata = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that is already there.")
+    ] = False,
+) -> None:
+    """Make a page on which the points of a sample are labelled, without a network.
+
+    It saves a CSV file that 'hsreject certify' and 'hsreject assess' read, and goes on from one.
+    """
+    check_there(sample, scene, labels, medians)
+    from hsreject.files import check_target
+    from hsreject.io.labels import open_labels
+    from hsreject.io.scene import open_scene
+    from hsreject.promise.label_page import write_label_page
+    from hsreject.promise.sample_file import open_sample
+
+    check_target(out, overwrite=overwrite)
+    on_map = _label_map(labels, nodata)
+    cube = open_scene(scene)
+    training = None if medians is None else open_labels(medians, like=on_map)
+    points = open_sample(sample, on_map)
+    write_label_page(
+        points, cube, out, medians=training, show_label=show_label, overwrite=overwrite
+    )
+    _tell(
+        Console(highlight=False),
+        f"wrote {out}: open it in a browser, label {len(points)} points, save the CSV file",
+    )
 
 
 def certify_command(  # noqa: PLR0913 (one argument per option)
@@ -99,11 +223,18 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     ] = None,
     sample: SampleFile,
     max_error: Annotated[
-        float, typer.Option(help="Share of the kept pixels that may be wrong.")
-    ] = 0.05,
+        float | None,
+        typer.Option(help="Share of the kept pixels that may be wrong: 0.05, or as planned."),
+    ] = None,
     confidence_level: Annotated[
-        float, typer.Option(help="How sure the promise is, above 0 and below 1.")
-    ] = 0.9,
+        float | None, typer.Option(help="How sure the promise is: 0.9, or as planned.")
+    ] = None,
+    more: Annotated[
+        int, typer.Option(help="Add up to so many points to the sample, if its plan asks for them.")
+    ] = 0,
+    predicted: Annotated[
+        Path | None, typer.Option(help="Probability of the label, calibrated: raster.")
+    ] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="New folder for certificate, map and picture.")
     ],
@@ -116,16 +247,17 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
 ) -> None:
     """Find the largest part of a map of which few pixels are wrong, with confidence.
 
-    The sample must be a simple random one, drawn with 'hsreject sample'. Writes certificate.json,
-    the map with everything else rejected, the tests as a table and a picture of them.
+    The sample is one of 'hsreject sample'. Writes certificate.json, the map with everything else
+    rejected, the tests as a table and a picture of them. With --more, the sample file gets the next
+    points that its plan asks for; labels stay.
     """
-    check_there(*labels, confidence, sample, exclude)
+    check_there(*labels, confidence, sample, exclude, predicted)
     import xarray as xr
 
     from hsreject.errors import InputError
     from hsreject.files import check_folder
-    from hsreject.io.maps import open_band
     from hsreject.promise.certifying import certify
+    from hsreject.promise.design import more_points
     from hsreject.promise.sample_file import open_sample
     from hsreject.schema import OPERATING_POINT
 
@@ -133,23 +265,39 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     maps = [_label_map(path, nodata) for path in labels]
     if (confidence is None) == (len(maps) == 1):
         raise InputError("Give one map of labels and its --confidence, or several maps and none.")
-    sure = None if confidence is None else open_band(confidence)
+    sure = None if confidence is None else _band(confidence)
+    points = open_sample(sample, maps[0], attribute=column)
+    training = _training(exclude, maps[0], attribute)
     made = certify(
         maps[0] if sure is not None else xr.concat(maps, OPERATING_POINT, combine_attrs="override"),
         sure,
-        open_sample(sample, maps[0], attribute=column),
+        points,
         max_error=max_error,
         confidence_level=confidence_level,
-        exclude=_training(exclude, maps[0], attribute),
+        exclude=training,
+        predicted=None if predicted is None else 1 - _band(predicted),
         assume_random=assume_random,
     )
+    larger = points
+    if more and sure is not None:
+        larger = more_points(maps[0], sure, points, more, exclude=training)
     files = _write_certificate(made, maps, sure, out, overwrite=overwrite)
     console = Console(highlight=False)
-    console.print(made.statement, soft_wrap=True, markup=False)
+    _tell(console, made.statement)
+    if made.by_class:
+        headings = ("class", "promised error", "kept of the class", "labels", "wrong")
+        console.print(result_table(console, headings, made.rows()))
     if made.threshold is not None:
         what = labels[int(made.threshold)].name if made.stacked else f"{made.threshold:.6g}"
-        console.print(f"{'map' if made.stacked else 'threshold'}: {what}", markup=False)
-    console.print(f"wrote {', '.join(files)} into {out}", soft_wrap=True, markup=False)
+        _tell(console, f"{'map' if made.stacked else 'threshold'}: {what}")
+    _tell(console, f"wrote {', '.join(files)} into {out}", made.applies_to)
+    if len(larger) > len(points):
+        larger.write(sample, overwrite=True)
+        _tell(
+            console, f"added {len(larger) - len(points)} points to {sample}: label them and go on"
+        )
+    elif more:
+        _tell(console, "no more points: the climb has ended, or its labels are used up")
 
 
 def assess_command(
@@ -212,6 +360,12 @@ def show_assessment(found: Assessment, console: Console) -> None:
         soft_wrap=True,
         markup=False,
     )
+    if found.n_untold:
+        console.print(
+            f"{found.n_untold} points that nobody could label: intervals hold all they may be",
+            soft_wrap=True,
+            markup=False,
+        )
     estimates = found.rows()
     for name, _, value in estimates[:2]:
         console.print(f"{name} {_percent(value)} %")
@@ -285,6 +439,12 @@ def _label_map(path: Path, nodata: int | None) -> xr.DataArray:
     return label
 
 
+def _band(path: Path) -> xr.DataArray:
+    from hsreject.io.maps import open_band
+
+    return open_band(path)
+
+
 def _training(
     path: Path | None, on_map: xr.DataArray, attribute: str | None
 ) -> xr.DataArray | None:
@@ -302,26 +462,35 @@ def _write_certificate(
     overwrite: bool,
 ) -> list[str]:
     """Write certificate, tests, picture and, if there is one, the certified map."""
-    import csv
-    from dataclasses import asdict
+    from dataclasses import astuple, fields
 
     from hsreject.files import complete_folder
     from hsreject.io.maps import write_map
     from hsreject.plot import CertificateDisplay, new_row, save_figure
     from hsreject.plot.style import COLUMN_WIDTH
+    from hsreject.promise.certificate import TestedPoint
+    from hsreject.promise.sample import write_csv
+    from hsreject.schema import ZERO_MEANING
 
     with complete_folder(folder, overwrite=overwrite) as work:
         made.write(work / "certificate.json")
-        with (work / "tests.csv").open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, list(asdict(made.tests[0])))
-            writer.writeheader()
-            writer.writerows(asdict(test) for test in made.tests)
+        tests = [
+            (one.class_name, *astuple(test))
+            for one in (made.by_class or (made,))
+            for test in one.tests
+        ]
+        columns = ["class", *(field.name for field in fields(TestedPoint))]
+        write_csv(work / "tests.csv", columns, tests)
+        if made.by_class:
+            headings = ["class", "promised_error", "coverage", "labels", "wrong"]
+            write_csv(work / "classes.csv", headings, made.rows())
         figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
         CertificateDisplay(made).plot(ax)
         save_figure(figure, work / "certificate")
-        if made.threshold is not None:
+        if made.coverage > 0:
             if sure is None:
-                kept = maps[int(made.threshold)].rename("label_with_rejection")
+                kept = maps[int(made.threshold or 0)].rename("label_with_rejection")
+                kept = kept.assign_attrs({ZERO_MEANING: "rejected"})
             else:
                 kept = made.apply(maps[0], sure)["label_with_rejection"]
             write_map(kept, work / "label_with_rejection.tif")

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyproj
 import rasterio
 import rioxarray  # noqa: F401 - registers the .rio accessor
 import xarray as xr
 from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError, NotGeoreferencedWarning
+from scipy.interpolate import interp1d
 
 from hsreject.errors import FileError, InputError
 from hsreject.schema import MAP_DIMS, X, Y
@@ -22,12 +24,17 @@ from hsreject.schema import MAP_DIMS, X, Y
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from hsreject.io.raster import RasterInfo
 
 # Coordinates that differ by less than this part of a pixel are the same.
 _TOLERANCE = 0.01
 # Coordinates carry rounding; a real shift is a good part of a pixel.
 _SAME_PIXEL = 1e-3
+# Areas of pixels are nominal where the map scale is as true as the first of these, and one for a
+# row where they differ by less than the second.
+_TRUE_TO_SCALE, _SAME_AREA = 0.01, 1e-7
 # What rioxarray calls the coordinates of a rotated grid.
 _ROTATED_X, _ROTATED_Y = "xc", "yc"
 
@@ -99,6 +106,40 @@ class Grid:
         metres = float(self.crs.linear_units_factor[1])
         return float(abs(self.transform.determinant) * metres**2 / 10_000)
 
+    def pixel_areas(self) -> NDArray[np.float64] | None:
+        """Return the hectares of each pixel, of a shape that fits (y, x), or None without a place.
+
+        From the corners on the ellipsoid, where the map scale is more than 1 % off anywhere: in
+        degrees, in Mercator's projection (a quarter at 60 degrees north), far from where a
+        projection is true. Elsewhere all pixels have their nominal area. Corners are computed for
+        some pixels and areas interpolated between them.
+        """
+        if self.crs is None or not (self.crs.is_projected or self.crs.is_geographic):
+            return None
+        rows, columns = (_spread(size) for size in (self.height, self.width))
+        areas = self._ellipsoidal_areas(rows, columns)
+        nominal = self.pixel_hectares
+        if nominal is not None and np.abs(areas / nominal - 1).max() < _TRUE_TO_SCALE:
+            return np.full((1, 1), nominal)
+        along_rows = interp1d(rows, areas, axis=0)(np.arange(self.height))
+        if np.ptp(areas, axis=1).max() <= _SAME_AREA * areas.max():
+            return np.asarray(along_rows[:, :1])
+        return np.asarray(interp1d(columns, along_rows, axis=1)(np.arange(self.width)))
+
+    def _ellipsoidal_areas(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Return the hectares of the pixels where some rows and columns meet."""
+        system = pyproj.CRS.from_wkt(self.crs.to_wkt())  # type: ignore[union-attr]
+        geodesic = pyproj.Transformer.from_crs(system, system.geodetic_crs, always_xy=True)
+        row, column = (grid.ravel() for grid in np.meshgrid(rows, columns, indexing="ij"))
+        a, b, c, d, e, f = self.transform[:6]
+        down, across = row[:, None] + [0, 0, 1, 1], column[:, None] + [0, 1, 1, 0]
+        corners = geodesic.transform(a * across + b * down + c, d * across + e * down + f)
+        geod = system.get_geod() or pyproj.Geod(ellps="WGS84")
+        areas = [geod.polygon_area_perimeter(x, y)[0] for x, y in zip(*corners, strict=True)]
+        return np.abs(areas).reshape(rows.size, columns.size) / 10_000
+
     @property
     def rotated(self) -> bool:
         """Whether rows and columns run askew to the map axes."""
@@ -167,6 +208,11 @@ class Grid:
         pixel = f"pixels of {np.hypot(a, d):.10g} x {np.hypot(b, e):.10g}"
         askew = f", {self.orientation}" if self.orientation else ""
         return f"{size}, {pixel} from ({c:.12g}, {f:.12g}){askew}, in {crs_name(self.crs)}"
+
+
+def _spread(size: int) -> NDArray[np.intp]:
+    """Return up to 33 places from the first to the last of `size`, at least two to go between."""
+    return np.unique(np.linspace(0, max(size - 1, 1), min(size + 1, 33)).astype(np.intp))
 
 
 def _stored_transform(array: xr.DataArray) -> Affine | None:

@@ -35,12 +35,16 @@ class CertificateDisplay:
 
     Crosses are the errors found among the sampled pixels that are kept, circles the upper
     confidence bound of the errors among all that are kept: filled where the test passed, open where
-    it failed. The dashed line is what was asked for. Coverages in the shade were not tested.
+    it failed. The dashed line is what was asked for. Coverages in the shade were not tested. Of a
+    climb, dashes are the errors with which a look passes; of one for each class, bars are what is
+    certified of it.
 
     Parameters
     ----------
     certificate : Certificate
         From :func:`hsreject.certify`.
+    predicted : pair of arrays, optional
+        Coverages and the errors that were predicted for them.
 
     Examples
     --------
@@ -54,6 +58,7 @@ class CertificateDisplay:
     """
 
     certificate: Certificate
+    predicted: tuple[Any, Any] | None = None
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
@@ -63,11 +68,15 @@ class CertificateDisplay:
         return ax
 
     def _draw(self, ax: Axes) -> None:
-        made, tests = self.certificate, self.certificate.tests
+        made = self.certificate
+        if made.by_class:
+            self._draw_classes(ax)
+            return
+        tests = made.tests
         coverage = np.array([test.coverage for test in tests])
         bound = np.array([test.upper_bound for test in tests])
-        found = np.array([test.n_errors / test.n_kept if test.n_kept else np.nan for test in tests])
-        passed = coverage <= made.coverage
+        seen = np.array([test.n_errors / test.n_kept if test.n_kept else np.nan for test in tests])
+        passed = np.array([test.passes(made.confidence_level) for test in tests], dtype=bool)
         level = f"{100 * made.confidence_level:g} %"
         ax.plot(coverage, bound, color=_INK, linewidth=0.7, zorder=2)
         for which, fill, name in ((passed, _INK, f"{level} bound"), (~passed, "white", "failed")):
@@ -80,18 +89,25 @@ class CertificateDisplay:
                 markersize=3,
                 label=name,
             )
-        ax.plot(coverage, found, "x", color=_GRAY, markersize=3, label="in the sample")
+        ax.plot(coverage, seen, "x", color=_GRAY, markersize=3, label="in the sample")
+        climb = [test.boundary is not None for test in tests]
+        if any(climb):
+            allowed = [(test.boundary or 0) / test.n_kept for test in tests]
+            ax.plot(coverage, allowed, "_", color=WORSE, markersize=5, label="boundary")
+        if self.predicted is not None:
+            ax.plot(*self.predicted, color=_GRAY, linewidth=0.9, linestyle=":", label="predicted")
         ax.axhline(made.max_error, color=WORSE, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
-        top = max(2 * made.max_error, 1.15 * np.nanmax(np.append(bound, found)))
+        top = max(2 * made.max_error, 1.15 * np.max([*bound, *seen[~np.isnan(seen)]], initial=0))
         ax.set(xlim=(0, 1), ylim=(0, min(top, 1)))
         ax.set(xlabel="coverage: share of the pixels kept", ylabel="share of these that is wrong")
         asked = "asked for" if made.threshold is None else "promised"
-        end, side = (0.99, "right") if coverage[-1] < 0.5 else (0.01, "left")  # off the points
+        last = coverage[-1] if coverage.size else 0.0
+        end, side = (0.99, "right") if last < 0.5 else (0.01, "left")  # off the points
         ax.text(end, made.max_error, f"{asked}: {100 * made.max_error:g} %", ha=side, **_ABOVE)
         if not passed.all():
-            ax.axvspan(coverage[-1], 1, color="0.93", zorder=0, linewidth=0)
-            middle, across = (coverage[-1] + 1) / 2, ax.get_xaxis_transform()
-            if coverage[-1] < 0.8:  # else there is no room for it
+            ax.axvspan(last, 1, color="0.93", zorder=0, linewidth=0)
+            middle, across = (last + 1) / 2, ax.get_xaxis_transform()
+            if last < 0.8:  # else there is no room for it
                 ax.text(middle, 0.03, "not tested", transform=across, **_INSIDE)
         outcome = "nothing certified"
         if made.threshold is not None:
@@ -99,6 +115,18 @@ class CertificateDisplay:
             outcome = f"certified: {100 * made.coverage:.1f} % of the pixels"
         ax.set_title(outcome, color=WORSE if made.threshold is None else BETTER)
         legend_above(ax, ax.get_legend_handles_labels()[0])
+
+    def _draw_classes(self, ax: Axes) -> None:
+        made = self.certificate
+        place = np.arange(len(made.by_class))
+        ax.barh(place, [one.coverage for one in made.by_class], height=0.7, color=_INK, alpha=0.6)
+        for at, one in enumerate(made.by_class):
+            text = f"{one.n_points} labels" if one.threshold is not None else "cannot be promised"
+            ax.text(min(one.coverage + 0.01, 0.7), at, text, va="center", fontsize=6.5)
+        ax.set_yticks(place, [one.class_name for one in made.by_class])
+        ax.invert_yaxis()
+        ax.set(xlim=(0, 1), xlabel="certified share of the pixels of the class")
+        ax.set_title(f"at most {100 * made.max_error:g} % wrong, {made.per_class}", color=BETTER)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, astuple, dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,9 @@ from hsreject.classes import ClassTable
 from hsreject.errors import HsrejectWarning, InputError
 from hsreject.io.grid import Grid
 from hsreject.measures.confusion import confusion_matrix
-from hsreject.promise.design import NODATA, STRATIFIED, Sample, labels_of
-from hsreject.promise.sample_file import given_sample
-from hsreject.registry import check_number
+from hsreject.promise.frame import NODATA, check_share, labels_of
+from hsreject.promise.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, write_csv
+from hsreject.promise.sample_file import check_complete, given_sample
 from hsreject.schema import (
     CATEGORY,
     CLASS_NAME,
@@ -85,6 +85,9 @@ class Assessment:
         Of the intervals.
     n_points : int
         Sampled pixels with a reference.
+    n_untold : int
+        Sampled pixels that nobody could label. Estimates leave them out, intervals hold whatever
+        they may be.
     drawn : str
         How the sample was drawn, in words.
     """
@@ -100,6 +103,7 @@ class Assessment:
     error_matrix: xr.DataArray
     confidence_level: float
     n_points: int
+    n_untold: int
     drawn: str
 
     @property
@@ -125,19 +129,19 @@ class Assessment:
 
     def write_tables(self, folder: Path) -> None:
         """Write `assessment.csv` and `error-matrix.csv` into a folder."""
-        with (folder / "assessment.csv").open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(["quantity", "class", *STATISTICS])
-            for quantity, name, found in self.rows():
-                values = (found.value, found.standard_error, found.lower, found.upper)
-                writer.writerow([quantity, name, *("" if np.isnan(v) else v for v in values)])
-        with (folder / "error-matrix.csv").open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream)
-            decisions = self.error_matrix[DECISION].values[:-1].tolist()
-            names = [self.classes.name_of(value) for value in decisions]
-            writer.writerow(["reference", *names, "rejected"])
-            for name, counts in zip(names, self.error_matrix.values.tolist(), strict=True):
-                writer.writerow([name, *counts])
+        rows = [
+            (title, name, *(None if np.isnan(v) else v for v in astuple(estimate)))
+            for title, name, estimate in self.rows()
+        ]
+        write_csv(folder / "assessment.csv", ["quantity", "class", *STATISTICS], rows)
+        decisions = self.error_matrix[DECISION].values[:-1].tolist()
+        names = [self.classes.name_of(value) for value in decisions]
+        counts = zip(names, self.error_matrix.values.tolist(), strict=True)
+        write_csv(
+            folder / "error-matrix.csv",
+            ["reference", *names, "rejected"],
+            [(name, *row) for name, row in counts],
+        )
 
 
 def assess(
@@ -161,8 +165,13 @@ def assess(
     rejected pixels (post-stratification); kept classes with fewer than two points are put together.
     Of a stratified sample they are those that it was drawn from, which may differ from the classes
     of this map. Where strata and classes agree, this is Olofsson et al. (2014), equations 1 to 11,
-    with the correction for a finite map. Intervals are R +- z SE, within what is possible; where
-    all points agree, SE is 0 and the interval is the exact one of that many equal answers.
+    with the correction for a finite map. Pixels count by their area, which differs on geographic
+    and Mercator grids. Intervals are Wilson's (1927) with an effective sample size::
+
+        n* = min(R (1 - R) / SE^2, 1.5 n_K),   n_K = (sum w x)^2 / sum (w x)^2   (Kish 1965)
+
+    and n* = n_K where SE is 0: on accurate maps R +- z SE is too short. A stratum that is sampled
+    whole has no error, and no bound exceeds what is possible.
 
     Parameters
     ----------
@@ -173,7 +182,8 @@ def assess(
         another one of the same place. An array holds reference labels on the grid of the map, 0
         where not sampled, and is taken at the caller's word: a simple random sample of the map, or
         of each of its classes. Points without a reference are left out, as if chance had chosen
-        them.
+        them; those that nobody could label widen the intervals by all that they may be. Missing
+        points are refused, and so are those of a climb, which leaves out what it rejects.
     confidence_level : float in (0, 1)
         Of the intervals.
     assume_random : bool
@@ -204,34 +214,38 @@ def assess(
     >>> found.by_class.mapped_area.sel(category=2).item(), area.values.round()
     (3300.0, array([4803.,  166., 4477., 5128.]))
     """
-    if check_number("confidence_level", confidence_level, above=0) >= 1:
-        raise InputError(f"confidence_level is a share, below 1 (got {confidence_level:g}).")
+    check_share("confidence_level", confidence_level)
     on_map = labels_of(label_with_rejection, name="label_with_rejection")
     points = _points(sample, on_map, assume_random=assume_random)
-    has_data = on_map.values != NODATA
     n_rejected = int(np.count_nonzero(on_map.values == REJECTED))
-    n_known = int(np.count_nonzero(points.labelled & (points.label == REJECTED)))
+    n_known = int(np.count_nonzero((points.reference > 0) & (points.label == REJECTED)))
     unknown = n_known < min(n_rejected, 2)  # one point tells nothing about its spread
     # a rejected point that nobody labelled still says that its place is not among the kept
-    used = points.labelled | (unknown & (points.label == REJECTED))
+    hidden = unknown & (points.label == REJECTED)
+    points = replace(points, reference=np.where(hidden, 0, points.reference))
+    used = points.labelled | hidden
     _tell_unlabelled(int(np.count_nonzero(~used)), len(points))
     points = points.select(used)
-    estimator = _Estimator(*_strata(points, on_map), confidence_level)
-    hectares = Grid.of(on_map).pixel_hectares
-    unit = 1.0 if hectares is None else hectares
-    n_pixels = int(np.count_nonzero(has_data))
-    kept, right = points.label != REJECTED, points.label == points.reference
+    hectares = Grid.of(on_map).pixel_areas()
+    area = np.ones((1, 1)) if hectares is None else hectares
+    area = np.broadcast_to(area, on_map.shape)
+    inside, rejected = on_map.values != NODATA, on_map.values == REJECTED
+    total, rejected_area = float(area[inside].sum()), float(area[rejected].sum())
+    estimator = _Estimator.of(points, on_map, area, confidence_level)
+    kept_share = 1 - rejected_area / total
+    kept_accuracy = estimator.between(_right_of_kept, 0, points.label)
     return Assessment(
-        overall_accuracy=estimator.ratio(kept & right),
-        kept_accuracy=estimator.ratio(kept & right, kept),
-        by_class=_by_class(points, on_map, estimator, total=n_pixels * unit, unknown=unknown),
+        overall_accuracy=Estimate(*(kept_share * number for number in astuple(kept_accuracy))),
+        kept_accuracy=kept_accuracy,
+        by_class=_by_class(estimator, on_map, area, kept_share if unknown else None),
         area_unit="pixels" if hectares is None else "ha",
-        total_area=n_pixels * unit,
-        rejected_area=n_rejected * unit,
-        unknown_area=n_rejected * unit if unknown else 0.0,
+        total_area=total,
+        rejected_area=rejected_area,
+        unknown_area=rejected_area if unknown else 0.0,
         error_matrix=_error_matrix(points),
         confidence_level=float(confidence_level),
-        n_points=int(np.count_nonzero(points.labelled)),
+        n_points=int(np.count_nonzero(points.reference > 0)),
+        n_untold=int(np.count_nonzero(points.reference == CANNOT_TELL)),
         drawn=_drawn(points),
     )
 
@@ -244,8 +258,15 @@ def _points(
 ) -> Sample:
     """Return the points where the map has data, or say why they tell nothing about it."""
     points = given_sample(sample, on_map, assume_random=assume_random)
+    if points.design is not None and points.design.kind == CLIMB:
+        raise InputError(
+            "The points of a climb certify a map, but do not estimate accuracies and areas: none "
+            "lies where it rejects. Draw a sample with design='random' or 'stratified'."
+        )
+    if points.design is not None and not assume_random:
+        check_complete(points, points.design)
     points = points.select(points.label != NODATA)
-    if not points.labelled.any():
+    if not (points.reference > 0).any():
         raise InputError(
             "No sampled pixel has a reference where the map has data. Fill in the column "
             "'reference' with class names or codes."
@@ -303,28 +324,83 @@ def _scarce(
     return np.sort(kept[:n_few])
 
 
+Quantity = Callable[[Sample], tuple["NDArray[np.bool_]", "NDArray[np.bool_] | None"]]
+"""Which points count above, and which below the line of a ratio; None for all."""
+
+
+def _right_of_kept(points: Sample) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    kept = points.label != REJECTED
+    return kept & (points.label == points.reference), kept
+
+
 @dataclass(frozen=True, eq=False)
 class _Estimator:
     """Ratios of totals, estimated from points in strata."""
 
+    points: Sample
     stratum: NDArray[np.intp]  # of each point
     sizes: NDArray[np.float64]  # pixels of each stratum
+    weight: NDArray[np.float64]  # area of each point
     confidence_level: float
+    told: _Estimator | None = None  # of the points that somebody could label, if not of all
+
+    @classmethod
+    def of(
+        cls, points: Sample, on_map: xr.DataArray, area: NDArray[np.float64], level: float
+    ) -> _Estimator:
+        """Return the estimator of points, and of those with a reference if these are fewer."""
+        weight = area[points.row, points.column]
+        untold = points.reference == CANNOT_TELL
+        told = cls.of(points.select(~untold), on_map, area, level) if untold.any() else None
+        return cls(points, *_strata(points, on_map), weight / weight.mean(), level, told)
+
+    def between(self, quantity: Quantity, worst: Any, best: Any) -> Estimate:
+        """Return a ratio; its interval holds all references, from worst to best, of the untold."""
+        if self.told is None:
+            return self.ratio(*quantity(self.points))
+        untold = self.points.reference == CANNOT_TELL
+        low, high = (
+            self.ratio(
+                *quantity(
+                    replace(self.points, reference=np.where(untold, guess, self.points.reference))
+                )
+            )
+            for guess in (worst, best)
+        )
+        middle = self.told.between(quantity, worst, best)
+        ends = np.fmin(low.lower, middle.lower), np.fmax(high.upper, middle.upper)
+        return replace(middle, lower=float(ends[0]), upper=float(ends[1]))
 
     def ratio(self, y: NDArray[np.bool_], x: NDArray[np.bool_] | None = None) -> Estimate:
-        """Return the share of the pixels with x (all of them, if None) that have y."""
-        ones = np.ones(self.stratum.size) if x is None else x.astype(np.float64)
-        below = float(self.sizes.sum()) if x is None else self._total(ones)
-        if not below > 0:
+        """Return the share of the area with x (all of it, if None) that has y."""
+        below = self.weight if x is None else self.weight * x
+        whole = np.asarray(self.sizes * self._mean_weight) if x is None else self._totals(below)
+        if not whole.sum() > 0:
             return UNKNOWN
-        share = self._total(y.astype(np.float64)) / below
-        error = float(np.sqrt(self._variance(y - share * ones)) / below)
-        if error > 1e-12:  # less is rounding
-            reach = float(norm.ppf(0.5 + self.confidence_level / 2)) * error
-        else:  # all agree: as if they were so many equal answers
-            error = 0.0
-            reach = 1 - (0.5 - self.confidence_level / 2) ** (1 / self._equal_points(ones))
-        return Estimate(share, error, max(share - reach, 0.0), min(share + reach, 1.0))
+        above = self._totals(self.weight * y)
+        share = float(above.sum() / whole.sum())
+        error = float(np.sqrt(self._variance(self.weight * y - share * below)) / whole.sum())
+        error = error if error > 1e-12 else 0.0  # less is rounding
+        # only strata that are not sampled whole leave room for doubt
+        open_ = self._counts < self.sizes
+        doubt = float(whole[open_].sum() / whole.sum())
+        if not doubt > 0:
+            return Estimate(share, error, share, share)
+        part = float(above[open_].sum() / whole[open_].sum())
+        kish = self._kish(below, open_)
+        n = kish
+        if error:
+            n = min(part * (1 - part) * (doubt / error) ** 2, 1.5 * kish)
+        low, high = self._wilson(part, n)
+        sure = share - doubt * part
+        return Estimate(share, error, max(sure + doubt * low, 0.0), min(sure + doubt * high, 1.0))
+
+    def _wilson(self, share: float, n: float) -> tuple[float, float]:
+        share = min(max(share, 0.0), 1.0)
+        z = float(norm.ppf(0.5 + self.confidence_level / 2))
+        middle, whole = share + z**2 / (2 * n), 1 + z**2 / n
+        half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+        return float((middle - half) / whole), float((middle + half) / whole)
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.bincount(self.stratum, values, minlength=self.sizes.size).astype(np.float64)
@@ -334,8 +410,14 @@ class _Estimator:
         """Points of each stratum, 1 where there is none: what is divided by it is 0 there."""
         return np.maximum(self._sums(np.ones(self.stratum.size)), 1)
 
-    def _total(self, values: NDArray[np.float64]) -> float:
-        return float((self.sizes * self._sums(values) / self._counts).sum())
+    @cached_property
+    def _mean_weight(self) -> NDArray[np.float64]:
+        """Mean area of the points of each stratum, 1 where there is none."""
+        there = self._sums(np.ones(self.stratum.size)) > 0
+        return np.where(there, self._sums(self.weight) / self._counts, 1.0)
+
+    def _totals(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.sizes * self._sums(values) / self._counts)
 
     def _variance(self, residual: NDArray[np.float64]) -> float:
         """Return the variance of the estimated total of what a ratio leaves over."""
@@ -344,40 +426,60 @@ class _Estimator:
         spread = self._sums((residual - mean[self.stratum]) ** 2) / np.maximum(n - 1, 1)
         return float((size**2 * (1 - n / size) * spread / n).sum())
 
-    def _equal_points(self, x: NDArray[np.float64]) -> float:
-        """Return how many points of equal weight those with x are worth (Kish); inf if all are."""
-        if np.array_equal(self._counts, self.sizes):
-            return np.inf
-        weight = (self.sizes / self._counts)[self.stratum] * x
+    def _kish(self, x: NDArray[np.float64], strata: NDArray[np.bool_]) -> float:
+        """Return how many points of equal weight those with x in some strata are worth."""
+        weight = ((self.sizes / self._counts) * strata)[self.stratum] * x
         return float(weight.sum() ** 2 / (weight**2).sum())
 
 
+def _at_most(estimate: Estimate, most: float) -> Estimate:
+    return replace(estimate, upper=max(min(estimate.upper, most), estimate.value))
+
+
 def _by_class(
-    points: Sample, on_map: xr.DataArray, estimator: _Estimator, *, total: float, unknown: bool
+    estimator: _Estimator,
+    on_map: xr.DataArray,
+    area: NDArray[np.float64],
+    known_share: float | None,
 ) -> xr.Dataset:
-    """Return the table of the classes of map and reference."""
-    classes = points.classes
-    kept = points.label != REJECTED
+    """Return the table of the classes of map and reference.
+
+    `known_share` is that of the kept pixels where nothing is known of the others.
+    """
+    points = estimator.points
+    classes, inside = points.classes, on_map.values != NODATA
+    total = float(area[inside].sum())
     columns: dict[str, list[tuple[float, ...]]] = {}
     for value in classes.values:
-        mapped, really = points.label == value, points.reference == value
-        area = estimator.ratio(really & kept if unknown else really)
-        users = estimator.ratio(mapped & really, mapped)
-        producers = estimator.ratio(mapped & really, really)
-        if unknown:
-            producers = UNKNOWN
-        for name, found, scale in (
-            ("users_accuracy", users, 1.0),
-            ("producers_accuracy", producers, 1.0),
-            ("area", area, total),
-        ):
-            values = (found.value, found.standard_error, found.lower, found.upper)
-            columns.setdefault(name, []).append(tuple(scale * number for number in values))
-    n_pixels = int(np.count_nonzero(on_map.values != NODATA))
-    counts = np.bincount(on_map.values.ravel(), minlength=max(classes.values) + 1)
+        mapped = points.label == value
+
+        def users(p: Sample, value: int = value) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+            return (p.label == value) & (p.reference == value), p.label == value
+
+        def producers(p: Sample, value: int = value) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+            return (p.label == value) & (p.reference == value), p.reference == value
+
+        def share(p: Sample, value: int = value) -> tuple[NDArray[np.bool_], None]:
+            counted = p.reference == value
+            return counted if known_share is None else counted & (p.label != REJECTED), None
+
+        missed, caught = np.where(mapped, 0, value), np.where(mapped, value, 0)
+        size = estimator.between(share, 0, value)
+        rows = {
+            "users_accuracy": estimator.between(users, 0, value),
+            "producers_accuracy": estimator.between(producers, missed, caught)
+            if known_share is None
+            else UNKNOWN,
+            "area": size if known_share is None else _at_most(size, known_share),
+        }
+        for name, estimate in rows.items():
+            scale = total if name == "area" else 1.0
+            columns.setdefault(name, []).append(tuple(scale * x for x in astuple(estimate)))
+    labels = on_map.values[inside]
+    counted = np.bincount(labels, area[inside], minlength=max(classes.values) + 1)
     table = xr.Dataset(
         {name: ((CATEGORY, STATISTIC), np.array(rows)) for name, rows in columns.items()}
-        | {"mapped_area": (CATEGORY, counts[list(classes.values)] * (total / n_pixels))},
+        | {"mapped_area": (CATEGORY, counted[list(classes.values)])},
         coords={
             CATEGORY: list(classes.values),
             CLASS_NAME: (CATEGORY, list(classes.names)),
@@ -389,7 +491,7 @@ def _by_class(
 
 
 def _error_matrix(points: Sample) -> xr.DataArray:
-    known = points.select(points.labelled)
+    known = points.select(points.reference > 0)
     rejected = known.label == REJECTED
     label = np.where(rejected, known.reference, known.label)  # any class: the column is another
     return confusion_matrix(known.reference, label, rejected=rejected, classes=points.classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import KW_ONLY, asdict, dataclass, fields
@@ -9,19 +10,30 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
 from hsreject import __version__
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, replacing
-from hsreject.promise.design import map_id
+from hsreject.promise.climb import boundaries, planned_looks
+from hsreject.promise.frame import map_id, percent
+from hsreject.promise.sample import CLIMB, EACH, RANDOM
+from hsreject.promise.sequence_test import ROUNDING, Regions, least_points
 from hsreject.rejection.rejector import rejection_maps
-from hsreject.schema import as_map
+from hsreject.schema import (
+    LABEL_WITH_REJECTION,
+    REJECTED,
+    ZERO_MEANING,
+    as_map,
+    nodata_label,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FORMAT = "hsreject certificate"
+_NAMED = 0.9  # a class that lost more of its pixels than this is named
 
 
 @dataclass(frozen=True)
@@ -30,10 +42,46 @@ class TestedPoint:
 
     threshold: float  # the smallest confidence kept, or the position of the map in its stack
     coverage: float  # share of the pixels that is kept
-    n_kept: int  # sampled and kept
+    n_kept: int  # sampled and kept; of a climb, the pixels of the last look at this region
     n_errors: int  # of these
-    p_value: float
+    p_value: float  # of so few errors, if just too many pixels of the region were wrong
     upper_bound: float  # of the share of wrong pixels, for this region alone
+    n_pixels: int  # of the region
+    boundary: int | None = None  # of a climb: the most errors with which the look passes
+    n_thinned: int | None = None  # of a stratified sample: points left of one density,
+    density: float | None = None  # and that density
+
+    def passes(self, confidence_level: float) -> bool:
+        """Tell whether the region passed."""
+        if self.boundary is not None:
+            return self.n_errors <= self.boundary
+        return self.p_value <= 1 - confidence_level + ROUNDING
+
+
+def points_of(
+    regions: Regions,
+    thresholds: NDArray[np.float64],
+    *,
+    n_all: int,
+    max_error: float,
+    confidence_level: float,
+    boundary: list[int] | None = None,
+) -> tuple[TestedPoint, ...]:
+    """Return the tests of regions, one after the other."""
+    n = regions.n_pixels.size
+    columns: list[Any] = [
+        thresholds.tolist(),
+        (regions.n_pixels / n_all).tolist(),
+        regions.n_kept.tolist(),
+        regions.n_errors.tolist(),
+        regions.p_values(max_error).tolist(),
+        regions.upper_bounds(confidence_level).tolist(),
+        regions.n_pixels.tolist(),
+        [None] * n if boundary is None else boundary,
+        [None] * n if regions.n_thinned is None else regions.n_thinned.tolist(),
+        [None] * n if regions.density is None else regions.density.tolist(),
+    ]
+    return tuple(TestedPoint(*values) for values in zip(*columns, strict=True))
 
 
 @dataclass(frozen=True)
@@ -47,21 +95,22 @@ class Certificate:
         could have been drawn, at least the share `confidence_level` leads to a promise that holds.
     threshold : float or None
         The smallest confidence to keep. For a stack of maps, the position of the certified one.
-        None where nothing can be certified.
+        None where nothing can be certified, and where each class has its own (`by_class`).
     coverage : float in [0, 1]
         Share of the pixels that is kept; 0 where nothing can be certified.
     n_kept, n_errors : int
-        Sampled pixels that are kept, and how many of them are wrong.
+        Sampled pixels that are kept, and how many of them are wrong. Of a climb: those looked at in
+        the region that is kept.
     upper_bound : float
         Exact upper confidence bound of the share of wrong pixels among the kept, if this coverage
         had been the only one asked about. What is promised is `max_error`. NaN without a threshold.
     n_points : int
-        Sampled pixels.
+        Sampled pixels, of a climb those with a label.
     n_pixels : int
         Pixels of the map that the promise speaks of.
     n_needed : int or None
-        About how many points would be needed, where nothing can be certified; None otherwise, and
-        where no sample is in sight that would do.
+        A number of random points that would probably certify something, where nothing can be
+        certified; None otherwise, and where no sample is in sight that would do.
     drawn : str
         How the sample was drawn, in words.
     tests : tuple of TestedPoint
@@ -72,6 +121,29 @@ class Certificate:
         Rows and columns of the map.
     stacked : bool
         Whether the sequence is a stack of maps instead of thresholds on one confidence.
+    design : str
+        "random", "stratified" or "climb".
+    n_hidden : int
+        Pixels of the map that could not be drawn, where nobody has said again which.
+    n_planned : int
+        Labels that a climb was planned with.
+    finished : bool
+        False while a climb may go on.
+    n_more : int or None
+        Of a climb that may go on: how many more labels are likely to certify its next step; None if
+        none of its looks is likely to pass.
+    smallest_error : float or None
+        Where nothing can be certified: the smallest error that so many labels could have promised.
+    n_untold : int
+        Sampled pixels that nobody could label, which count as wrong.
+    coverage_if_told : float
+        What would be kept had all of these been right: what they cost.
+    lost_classes : tuple of str
+        Classes of the map that lost more than nine tenths of their pixels.
+    by_class : tuple of Certificate
+        Of a climb for each class: the promise of each, with its `class_value` and `class_name`.
+    per_class : str
+        "together" or "each": whether all these promises hold with the confidence level, or each.
     """
 
     _: KW_ONLY
@@ -90,33 +162,155 @@ class Certificate:
     map_id: str
     shape: tuple[int, int]
     stacked: bool = False
+    design: str = RANDOM
+    n_hidden: int = 0
+    n_planned: int = 0
+    finished: bool = True
+    n_more: int | None = None
+    smallest_error: float | None = None
+    n_untold: int = 0
+    coverage_if_told: float = 0.0
+    lost_classes: tuple[str, ...] = ()
+    by_class: tuple[Certificate, ...] = ()
+    per_class: str = ""
+    class_value: int = 0
+    class_name: str = ""
+
+    @classmethod
+    def of_tests(cls, tests: tuple[TestedPoint, ...], **facts: Any) -> Certificate:
+        """Return the certificate of a sequence of tests: the last that passed is promised."""
+        level = facts["confidence_level"]
+        passed = [test for test in tests if test.passes(level)]
+        best = passed[-1] if passed else None
+        return cls(
+            tests=tests,
+            threshold=None if best is None else best.threshold,
+            coverage=0.0 if best is None else best.coverage,
+            n_kept=0 if best is None else best.n_kept,
+            n_errors=0 if best is None else best.n_errors,
+            upper_bound=math.nan if best is None else best.upper_bound,
+            **facts,
+        )
+
+    @classmethod
+    def of_classes(cls, by_class: tuple[Certificate, ...], **facts: Any) -> Certificate:
+        """Return the certificate of all classes: what they keep together."""
+        kept = sum(one.coverage * one.n_pixels for one in by_class)
+        return cls(
+            tests=(),
+            threshold=None,
+            coverage=kept / facts["n_pixels"],
+            n_kept=sum(one.n_kept for one in by_class),
+            n_errors=sum(one.n_errors for one in by_class),
+            upper_bound=math.nan,
+            by_class=by_class,
+            **facts,
+        )
+
+    # Words.
 
     @property
     def statement(self) -> str:
-        """What is promised, for which pixels, from which sample: one sentence."""
-        percent, level = f"{100 * self.max_error:g} %", f"{100 * self.confidence_level:g} %"
+        """What is promised, for which pixels, from which sample: one sentence or two."""
+        error, level = percent(self.max_error), percent(self.confidence_level)
+        if self.by_class:
+            return self._statement_of_classes(error, level)
         if self.threshold is None:
-            wish = f"Nothing can be certified with this sample of {self.n_points} pixels"
-            if self.n_needed is not None:
-                return f"{wish}; about n = {self.n_needed} would be needed."
-            return (
-                f"{wish}, and no larger one is in sight that would: even of its surest pixels too "
-                f"many are wrong for a promise of {percent}."
-            )
-        return (
-            f"With {level} confidence at most {percent} of the kept pixels are wrong: kept are "
-            f"{100 * self.coverage:.1f} % of the {self.n_pixels} pixels that the sample was drawn "
-            f"from, and of {self.n_points} sampled pixels ({self.drawn}) {self.n_kept} are kept "
-            f"and {self.n_errors} of those wrong."
+            return " ".join(filter(None, [self._nothing(error), self._cost(), self._next_step()]))
+        which = "kept pixels" if not self.class_name else f"pixels kept as {self.class_name}"
+        looked = "looked at" if self.design == CLIMB else "kept"
+        counts = f"{self.n_kept} are {looked} and {self.n_errors} of those wrong"
+        promise = (
+            f"With {level} confidence at most {error} of the {which} are wrong: kept are "
+            f"{percent(self.coverage, 1)} of the {self.n_pixels} pixels that the sample was drawn "
+            f"from, and of {self.n_points} sampled pixels ({self.drawn}) {counts}."
         )
+        lost = ""
+        if self.lost_classes:
+            lost = f"Of {', '.join(self.lost_classes)} more than nine tenths are rejected."
+        return " ".join(filter(None, [promise, lost, self._cost(), self._next_step()]))
+
+    def _nothing(self, error: str) -> str:
+        wish = f"Nothing can be certified with this sample of {self.n_points} pixels"
+        if self.design == CLIMB and not self.finished:
+            return f"Nothing is certified yet with {self.n_points} labels."
+        if self.n_needed is not None:
+            return f"{wish}; about n = {self.n_needed} would be needed."
+        least = math.ceil(1.5 * least_points(self.max_error, self.confidence_level))
+        if self.n_points < least:
+            return f"{wish}: fewer than {least} do not prove {error}, even if all are right."
+        return f"{wish}: even of its surest pixels too many are wrong for a promise of {error}."
+
+    def _cost(self) -> str:
+        if not self.n_untold:
+            return ""
+        return (
+            f"{self.n_untold} points that nobody could label count as wrong; had they been right, "
+            f"{percent(self.coverage_if_told, 1)} would be kept."
+        )
+
+    def _next_step(self) -> str:
+        if self.design == CLIMB and not self.finished:
+            if self.n_more is None:
+                return "None of the next looks is likely to pass: this is probably the end."
+            return f"About {self.n_more} more labels are likely to certify the next step."
+        if self.threshold is not None:
+            return ""
+        hint = ""
+        if self.smallest_error is not None:
+            hint = f"With so many labels {percent(self.smallest_error)} could have been promised. "
+        if self.design == CLIMB:
+            return f"{hint}Allow a larger error, or improve the map, and plan a new climb."
+        return f"{hint}Labels made where it counts go further: 'hsreject sample --for-promise'."
+
+    def _statement_of_classes(self, error: str, level: str) -> str:
+        kept = [one for one in self.by_class if one.threshold is not None]
+        others = [one.class_name for one in self.by_class if one.threshold is None]
+        none = f"Nothing is certified of any class with {self.n_points} labels."
+        if not kept:
+            return none
+        which = "each on its own" if self.per_class == EACH else "all together"
+        listed = ", ".join(f"{one.class_name} {percent(one.coverage, 0)}" for one in kept)
+        promise = (
+            f"With {level} confidence, {which}, at most {error} of the pixels kept as each of "
+            f"these classes are wrong, and so much of them is kept: {listed}; of all "
+            f"{self.n_pixels} pixels {percent(self.coverage, 1)}, after {self.n_points} labels "
+            f"({self.drawn})."
+        )
+        return f"{promise} Cannot be promised: {', '.join(others)}." if others else promise
+
+    @property
+    def applies_to(self) -> str:
+        """Which map the promise is about, and which not: one sentence."""
+        return (
+            f"It is about this very map ({self.map_id}, {self.shape[0]} rows x {self.shape[1]} "
+            "columns): the same labels and confidences. It does not hold for a map made again with "
+            "other settings, by 'hsreject map' from the model of a run, of another scene or date."
+        )
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        """Return class, promised error, coverage, labels looked at and wrong ones, per class."""
+        return [
+            (one.class_name, "cannot be promised", "", str(one.n_points), "")
+            if one.threshold is None
+            else (
+                one.class_name,
+                percent(one.max_error),
+                percent(one.coverage, 1),
+                str(one.n_points),
+                str(one.n_errors),
+            )
+            for one in self.by_class
+        ]
+
+    # Files.
 
     def to_json(self) -> str:
         """Return the certificate as JSON; :meth:`from_json` is the inverse."""
-        entries = asdict(self)
-        if math.isnan(self.upper_bound):
-            entries["upper_bound"] = None
-        head = {"format": _FORMAT, "hsreject": __version__, "statement": self.statement}
-        return json.dumps(head | entries, indent=2, allow_nan=False) + "\n"
+        entries = {"statement": self.statement, "applies_to": self.applies_to}
+        entries |= json.loads(json.dumps(_without_nan(asdict(self)), allow_nan=False))
+        head = {"format": _FORMAT, "hsreject": __version__, "digest": _digest(entries)}
+        return json.dumps(head | entries, indent=2) + "\n"
 
     def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
         """Write the certificate into a small JSON file."""
@@ -125,14 +319,32 @@ class Certificate:
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
-        """Return the certificate that :meth:`to_json` wrote."""
+        """Return the certificate that :meth:`to_json` wrote; raise if it contradicts itself."""
         entries = json.loads(text)
         if entries.pop("format") != _FORMAT:
             raise KeyError
+        entries.pop("hsreject")
+        digest = entries.pop("digest", None)
+        if digest is None:
+            raise InputError(
+                "The certificate is of hsreject 0.2 and cannot be checked. Certify the map again."
+            )
+        read = cls._from_entries(entries)
+        if digest != _digest(entries) or not _agree(entries, json.loads(_rebuilt(read).to_json())):
+            raise InputError(
+                "The certificate contradicts itself: its threshold, counts, bounds or statement do "
+                "not follow from its tests. Take the file as it was written, or certify again."
+            )
+        return read
+
+    @classmethod
+    def _from_entries(cls, entries: dict[str, Any]) -> Certificate:
         names = {field.name for field in fields(cls)}
         known = {name: value for name, value in entries.items() if name in names}
         known["tests"] = tuple(TestedPoint(**test) for test in known["tests"])
         known["shape"] = tuple(known["shape"])
+        known["lost_classes"] = tuple(known["lost_classes"])
+        known["by_class"] = tuple(cls._from_entries(one) for one in known["by_class"])
         if known["upper_bound"] is None:
             known["upper_bound"] = math.nan
         return cls(**known)
@@ -142,10 +354,14 @@ class Certificate:
         """Return the certificate in a JSON file."""
         try:
             return cls.from_json(existing(path).read_text(encoding="utf-8"))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except InputError as error:
+            raise FileError(f"{path}: {error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
             raise FileError(
                 f"{path} is not a certificate. Give the certificate.json of 'hsreject certify'."
             ) from None
+
+    # The map.
 
     @property
     def applicable_threshold(self) -> float:
@@ -155,6 +371,11 @@ class Certificate:
                 "The certificate is of one map in a sequence, not of a threshold on a confidence: "
                 "take that map as it is."
             )
+        if self.by_class:
+            raise InputError(
+                "The certificate has a threshold for each class, not one: take the map that "
+                "'hsreject certify' wrote beside it, or Certificate.apply."
+            )
         if self.threshold is None:
             raise InputError(f"The certificate has no threshold. {self.statement}")
         return self.threshold
@@ -162,12 +383,12 @@ class Certificate:
     def check_map(self, label: xr.DataArray, confidence: xr.DataArray) -> None:
         """Raise unless label and confidence (y, x) are those that the certificate was made for."""
         self.check_shape(label.shape)
-        found = map_id(label, confidence)
-        if found != self.map_id:
+        identity = map_id(label, confidence)
+        if identity != self.map_id:
             raise InputError(
-                f"The certificate is of another map ({self.map_id}, this one is {found}). It holds "
-                "for the very same labels and confidences only: the same scene, model and block "
-                "size. Certify this map with a sample of its own."
+                f"The certificate is of another map ({self.map_id}, this one is {identity}). It "
+                "holds for the very same labels and confidences only: the same scene, model and "
+                "block size. Certify this map with a sample of its own."
             )
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -197,8 +418,112 @@ class Certificate:
         Dataset
             `label`, `confidence`, `rejected` and `label_with_rejection` (y, x).
         """
-        threshold = self.applicable_threshold
+        threshold = -math.inf if self.by_class else self.applicable_threshold
         on_map, sure = as_map(label, name="label"), as_map(confidence, name="confidence")
         self.check_map(on_map, sure)
         attrs = {"certificate": self.statement}
-        return rejection_maps(on_map, sure, threshold=threshold, attrs=attrs)
+        if self.by_class:
+            sure = sure.where(self._kept_by_class(on_map, sure), -math.inf)
+            threshold = min(
+                (t.threshold for t in self.by_class if t.threshold is not None), default=0.0
+            )
+        maps = rejection_maps(on_map, sure, threshold=threshold, attrs=attrs)
+        named = maps[LABEL_WITH_REJECTION].assign_attrs({ZERO_MEANING: "rejected"})
+        return maps.assign({LABEL_WITH_REJECTION: named})
+
+    def _kept_by_class(self, label: xr.DataArray, sure: xr.DataArray) -> xr.DataArray:
+        """Return which pixels (y, x) reach the threshold of their class."""
+        kept = np.asarray(label.values == nodata_label(label.dtype))
+        for one in self.by_class:
+            if one.threshold is not None:
+                kept |= (label.values == one.class_value) & (sure.values >= one.threshold)
+        return label.copy(data=kept)
+
+
+def lost_classes(
+    label: NDArray[np.integer],
+    inside: NDArray[np.bool_],
+    kept: NDArray[np.bool_],
+    names: dict[int, str],
+) -> tuple[str, ...]:
+    """Return the names of classes that lost more than nine tenths of their pixels."""
+    values, counts = np.unique(label[inside], return_counts=True)
+    left = np.array([np.count_nonzero(kept & inside & (label == value)) for value in values])
+    gone = (left < (1 - _NAMED) * counts) & (values != REJECTED)
+    return tuple(names.get(int(value), f"class {value}") for value in values[gone])
+
+
+def _without_nan(entries: Any) -> Any:
+    """Return entries in which NaN is None, as JSON has no NaN."""
+    if isinstance(entries, dict):
+        return {name: _without_nan(value) for name, value in entries.items()}
+    if isinstance(entries, list | tuple):
+        return [_without_nan(value) for value in entries]
+    return None if isinstance(entries, float) and math.isnan(entries) else entries
+
+
+def _digest(entries: dict[str, Any]) -> str:
+    """Return 16 hexadecimal digits of the entries of a certificate, against accidents."""
+    text = json.dumps(entries, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _agree(stored: Any, rebuilt: Any) -> bool:
+    """Tell whether everything that is stored is what follows from the tests, but for rounding."""
+    if isinstance(stored, dict):
+        return all(_agree(value, rebuilt.get(name)) for name, value in stored.items())
+    if isinstance(stored, list):
+        return len(stored) == len(rebuilt) and all(map(_agree, stored, rebuilt))
+    if isinstance(stored, float) and isinstance(rebuilt, float):
+        return math.isclose(stored, rebuilt, rel_tol=1e-6, abs_tol=1e-12)
+    return bool(stored == rebuilt)
+
+
+def _rebuilt(made: Certificate) -> Certificate:
+    """Return the certificate that follows from the counts of its own tests."""
+    derived = {
+        "tests",
+        "threshold",
+        "coverage",
+        "n_kept",
+        "n_errors",
+        "upper_bound",
+        "by_class",
+    }
+    facts = {f.name: getattr(made, f.name) for f in fields(made) if f.name not in derived}
+    if made.by_class:
+        return Certificate.of_classes(tuple(_rebuilt(one) for one in made.by_class), **facts)
+    if not made.tests:
+        return Certificate.of_tests((), **facts)
+    column = {
+        name: np.array([getattr(test, name) for test in made.tests])
+        for name in ("n_pixels", "n_kept", "n_errors", "threshold", "n_thinned", "density")
+    }
+    thinned = made.tests[0].n_thinned is not None
+    regions = Regions(
+        column["n_pixels"],
+        column["n_kept"],
+        column["n_errors"],
+        made.n_hidden,
+        column["n_thinned"] if thinned else None,
+        column["density"] if thinned else None,
+    )
+    tests = points_of(
+        regions,
+        column["threshold"],
+        n_all=made.n_pixels + made.n_hidden,
+        max_error=made.max_error,
+        confidence_level=made.confidence_level,
+        boundary=_boundaries(made) if made.design == CLIMB else None,
+    )
+    return Certificate.of_tests(tests, **facts)
+
+
+def _boundaries(made: Certificate) -> list[int]:
+    """Return the boundaries of the looks that a climb made."""
+    delta = 1 - made.confidence_level
+    looks = planned_looks(made.n_planned, made.max_error, delta)
+    return [
+        dict(boundaries(test.n_pixels, looks, made.max_error, delta)).get(test.n_kept, -1)
+        for test in made.tests
+    ]

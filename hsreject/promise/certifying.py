@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,45 +13,45 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import HsrejectWarning, InputError
-from hsreject.promise.certificate import Certificate, TestedPoint
-from hsreject.promise.design import (
-    NODATA,
-    RANDOM,
-    Design,
-    Sample,
-    excluded_pixels,
-    labels_of,
-    map_id,
+from hsreject.promise.certificate import Certificate, lost_classes, points_of
+from hsreject.promise.design import MapClimb, climb_plan, map_climbs
+from hsreject.promise.frame import NODATA, Frame, check_share, labels_of, map_id
+from hsreject.promise.planning import region_errors
+from hsreject.promise.sample import CANNOT_TELL, CLIMB, RANDOM, STRATIFIED, Design, Sample
+from hsreject.promise.sample_file import WAY_OUT, check_complete, given_sample
+from hsreject.promise.sequence_test import (
+    COVERAGES,
+    Regions,
+    first_region,
+    n_passed,
+    points_needed,
+    smallest_error,
 )
-from hsreject.promise.sample_file import WAY_OUT, given_sample
-from hsreject.promise.sequence_test import Regions, fixed_sequence, points_needed, upper_bounds
-from hsreject.registry import check_number
-from hsreject.schema import REJECTED, as_map, check_same_grid
+from hsreject.schema import REJECTED, class_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-COVERAGES = tuple(percent / 100 for percent in range(2, 101, 2))
-"""The sequence that is tested unless another one is given. Every step can end it: with steps of 1 %
-a little less is certified on average, with steps of 5 % hardly more."""
 
-
-def certify(
+def certify(  # noqa: PLR0913 (what is asked, and of what)
     label: xr.DataArray | NDArray[Any],
     confidence: xr.DataArray | NDArray[Any] | None,
     sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
     *,
-    max_error: float = 0.05,
-    confidence_level: float = 0.9,
+    max_error: float | None = None,
+    confidence_level: float | None = None,
     exclude: xr.DataArray | NDArray[Any] | None = None,
     coverages: Sequence[float] = COVERAGES,
+    predicted: xr.DataArray | NDArray[Any] | None = None,
     assume_random: bool = False,
 ) -> Certificate:
     """Return the largest part of a map of which it can be promised that few pixels are wrong.
 
-    The map is finished; `sample` is a simple random sample of its pixels. Coverages
-    c_1 < ... < c_m are fixed beforehand, and the confidences of the whole map, without any label,
-    give the threshold of each. They are tested in this order (Learn-then-Test with a fixed
+    The map is finished. Coverages c_1 < ... < c_m are fixed beforehand, and the confidences of the
+    whole map, without any label, give the threshold of each. Of a climb
+    (``draw_sample(..., design="climb")``) they are climbed one by one, with exact boundaries for
+    the errors at every look (:class:`hsreject.promise.climb.Climb`); the promise holds whenever
+    one stops. Of a simple random sample they are tested in this order (Learn-then-Test with a fixed
     sequence). Of the N_j pixels kept at c_j, n_j were sampled and k_j of those are wrong::
 
         p_j = P[H(N_j, floor(alpha N_j) + 1, n_j) <= k_j]
@@ -64,7 +65,8 @@ def certify(
     over all samples that could have been drawn, whatever the classifier, the confidence and the
     scene. Choosing the threshold whose errors on the sample are few enough breaks such a promise
     about every second time (``make bench ONLY=promise``). It is about all kept pixels, sampled ones
-    included: where a good part of the map is sampled, few errors there leave more to the others.
+    included: where a good part of the map is sampled, few errors there leave more to the others. A
+    stratified sample is thinned to one density (:meth:`hsreject.promise.sequence_test.Regions`).
 
     Parameters
     ----------
@@ -76,21 +78,26 @@ def certify(
     confidence : DataArray or array, dims (y, x), or None
         Larger is surer. Equal confidences are kept or rejected together.
     sample : Sample, path, DataArray or array of int, dims (y, x)
-        The points of :func:`hsreject.draw_sample`, labelled, or their file. Points without a
-        reference count as errors where they are kept, which keeps the promise; those after the last
-        labelled one, in the order of the draw, are left out. An array holds reference labels on
+        The points of :func:`hsreject.draw_sample`, labelled, or their file. Points that nobody
+        could label or has labelled count as errors where they are kept, which keeps the promise;
+        those after the last labelled one, in the order of the draw, are left out. Unlabelled points
+        of a climb are still asked for. An array holds reference labels on
         the grid of the map, 0 where not sampled, and is taken at the caller's word: every pixel of
         the map had the same chance to be in it, independently of where it lies, of its label and of
         its confidence, and none was used to train, tune or choose the map.
-    max_error : float in (0, 1)
-        Share of wrong pixels among the kept ones that is allowed.
-    confidence_level : float in (0, 1)
-        1 - delta.
+    max_error : float in (0, 1), optional
+        Share of wrong pixels among the kept ones that is allowed; 0.05, or what a climb was planned
+        for, which cannot be changed.
+    confidence_level : float in (0, 1), optional
+        1 - delta; 0.9, or that of a climb.
     exclude : DataArray or array of int, dims (y, x), optional
         Not 0 at training pixels. The promise is about the others. A sample that holds some is
-        refused. Where the sample was drawn without them, this need not be said again.
+        refused. Where a random sample was drawn without them, this need not be said again.
     coverages : sequence of float in (0, 1]
         The sequence. Choose it before looking at the labels.
+    predicted : DataArray or array, dims (y, x), optional
+        Chance of each label to be wrong (:func:`hsreject.predicted_error`): the sequence of a
+        sample that was drawn at once begins where it comes far by this prediction.
     assume_random : bool
         Take points of unknown origin, or of a sample drawn from another map, for a simple random
         sample of this map: at the caller's word, as an array.
@@ -120,94 +127,259 @@ def certify(
     >>> certificate.apply(label, confidence).rejected_fraction
     0.4
     """
-    check_asked(max_error, confidence_level)
     maps = _maps(label, confidence)
-    inside = maps[0].values != NODATA
-    if exclude is not None:
-        inside &= ~excluded_pixels(exclude, maps[0])
-    n_all = int(np.count_nonzero(inside))
-    points = _points(sample, maps, inside, assume_random=assume_random)
-    place = points.row, points.column
+    frame = Frame.of(maps[0], confidence, exclude)
+    points = given_sample(sample, frame.label, assume_random=assume_random)
+    _check_none_excluded(points, frame)
+    if points.design is not None and points.design.kind == CLIMB:
+        return _certify_climb(points, frame, max_error, confidence_level)
+    asked = (
+        (0.05 if max_error is None else max_error),
+        (0.9 if confidence_level is None else confidence_level),
+    )
+    check_asked(*asked)
+    points = _points(points, maps, frame, assume_random=assume_random)
     if confidence is None:
-        order, sizes = _by_coverage(maps, inside)
-        labels = np.array([maps[position].values[place] for position in order])
-        kept, thresholds = labels != REJECTED, order.astype(np.float64)
+        order, sizes = _by_coverage(maps, frame.inside)
+        layers, thresholds = [maps[position] for position in order], order.astype(np.float64)
         identity = "".join(map_id(one) for one in maps)
     else:
-        sure = _confidences(confidence, maps[0])
-        thresholds, sizes = _thresholds(sure.values, maps[0].values, inside, coverages)
-        labels = maps[0].values[place]
-        kept = (sure.values[place] >= thresholds[:, None]) & (labels != REJECTED)
-        identity = map_id(maps[0], sure)
-    regions = Regions(
-        n_pixels=sizes,
-        n_kept=kept.sum(axis=1),
-        n_errors=(kept & (labels != points.reference)).sum(axis=1),
-        n_hidden=0 if points.design is None else max(n_all - points.design.n_pixels, 0),
-    )
-    return _certificate(
-        regions,
-        thresholds,
-        n_points=place[0].size,
-        n_all=n_all,
-        max_error=float(max_error),
-        confidence_level=float(confidence_level),
-        words={
-            "drawn": _drawn(points, assume_random=assume_random),
-            "map_id": identity,
-            "shape": maps[0].shape,
-        },
-        stacked=confidence is None,
-    )
+        thresholds, sizes = frame.thresholds(coverages)
+        layers, identity = [frame.label], map_id(frame.label, frame.confidence)
+    test = _SequenceOfRegions(frame, points, layers, thresholds, sizes, asked)
+    facts: dict[str, Any] = {
+        "drawn": _drawn(points, assume_random=assume_random),
+        "map_id": identity,
+        "shape": frame.label.shape,
+        "stacked": confidence is None,
+    }
+    errors = None if confidence is None else region_errors(predicted, frame, thresholds)
+    return test.certificate(facts, errors)
 
 
 def check_asked(max_error: float, confidence_level: float) -> None:
     """Raise unless what is asked for are two shares."""
-    for name, share in (("max_error", max_error), ("confidence_level", confidence_level)):
-        if check_number(name, share, above=0) >= 1:
-            raise InputError(
-                f"{name} is a share, above 0 and below 1 (got {share:g}). Write 5 % as 0.05."
-            )
+    check_share("max_error", max_error)
+    check_share("confidence_level", confidence_level)
 
 
-def _certificate(
-    regions: Regions,
-    thresholds: NDArray[np.float64],
-    *,
-    n_points: int,
-    n_all: int,
-    max_error: float,
-    confidence_level: float,
-    words: dict[str, Any],
-    stacked: bool,
+# A sample that was drawn at once.
+
+
+@dataclass(frozen=True, eq=False)
+class _SequenceOfRegions:
+    """Regions of a map, and the points that tell how many of their pixels are wrong."""
+
+    frame: Frame
+    points: Sample
+    layers: list[xr.DataArray]  # the map of each region, or the only one
+    thresholds: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+    asked: tuple[float, float]  # max_error and confidence_level
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which points (region, point) are kept."""
+        labels = np.array([one.values[self.points.row, self.points.column] for one in self.layers])
+        if len(self.layers) > 1 or self.frame.confidence is None:
+            return np.asarray(labels != REJECTED)
+        sure = self.frame.sure.values[self.points.row, self.points.column]
+        return np.asarray((sure >= self.thresholds[:, None]) & (labels != REJECTED))
+
+    def regions(self, *, untold_right: bool = False) -> Regions:
+        """Return the counts of all regions."""
+        points = self.points
+        labels = np.array([one.values[points.row, points.column] for one in self.layers])
+        wrong = labels != points.reference
+        if untold_right:
+            wrong &= points.reference > 0
+        kept, design = self.kept, points.design
+        hidden = 0 if design is None else max(self.frame.n_pixels - design.n_pixels, 0)
+        if design is None or design.kind != STRATIFIED:
+            return Regions(self.sizes, kept.sum(axis=1), (kept & wrong).sum(axis=1), hidden)
+        left, n_thinned, density = self._thinned()
+        counts = (kept & left).sum(axis=1), (kept & wrong & left).sum(axis=1)
+        return Regions(self.sizes, *counts, hidden, n_thinned, density)
+
+    def _thinned(self) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.float64]]:
+        """Return which points (region, point) are left of one density, how many, and that density.
+
+        That of the sparsest stratum which a region touches: of the others the first points, in the
+        order of the draw, are left.
+        """
+        points = self.points
+        strata, stratum = np.unique(points.stratum, return_inverse=True)
+        first = [np.flatnonzero(stratum == h)[0] for h in range(strata.size)]
+        n_pixels, label = points.stratum_pixels[first], points.label[first]
+        n_drawn = np.bincount(stratum)
+        rank = np.empty(len(points), dtype=np.int64)  # within its stratum, in the order of the draw
+        order = np.lexsort((points.id, stratum))
+        rank[order] = np.arange(len(points)) - np.repeat(np.cumsum(n_drawn) - n_drawn, n_drawn)
+        inside, sure = self.frame.inside, self.frame.sure.values
+        surest = [np.max(sure, where=inside & (self.frame.label.values == v), initial=-np.inf)
+                  for v in label]  # fmt: skip
+        touched = (np.array(surest) >= self.thresholds[:, None]) & (label != REJECTED)
+        share = np.where(touched, n_drawn / n_pixels, np.inf).min(axis=1, keepdims=True)
+        quota = np.where(touched, np.floor(share * n_pixels + 1e-9), 0).astype(np.int64)
+        density = np.where(touched, quota / n_pixels, np.inf).min(axis=1)
+        return rank < quota[:, stratum], quota.sum(axis=1), density
+
+    def expected(self, regions: Regions) -> NDArray[np.float64]:
+        """Return how many points each region is expected to hold."""
+        density = len(self.points) / self.frame.n_pixels
+        return np.asarray(
+            regions.n_pixels * (density if regions.density is None else regions.density)
+        )
+
+    def certificate(
+        self, facts: dict[str, Any], predicted: NDArray[np.float64] | None
+    ) -> Certificate:
+        """Return what the sequence certifies."""
+        max_error, level = self.asked
+        points, design = self.points, self.points.design
+        regions, n_all = self.regions(), self.frame.n_pixels
+        looks = 1 if design is None else max(len(design.looks), 1)
+        level_here = 1 - (1 - level) / looks
+        asked: dict[str, Any] = {"max_error": float(max_error), "confidence_level": level_here}
+        expected = self.expected(regions)
+        first = first_region(expected, error=predicted, sizes=self.sizes, **asked)
+        passed = n_passed(regions.select(slice(first, None)).p_values(max_error), level_here)
+        tested = slice(first, first + passed + 1)
+        tests = points_of(regions.select(tested), self.thresholds[tested], n_all=n_all, **asked)
+        made = Certificate.of_tests(
+            tests,
+            **asked,
+            n_points=len(points),
+            n_pixels=n_all - regions.n_hidden,
+            n_needed=None,
+            n_hidden=regions.n_hidden,
+            design=RANDOM if design is None else design.kind,
+            n_untold=int(np.count_nonzero(points.reference <= 0)),
+            **facts,
+        )
+        if made.n_untold:
+            told = self.regions(untold_right=True).select(slice(first, None)).p_values(max_error)
+            n_told = n_passed(told, level_here)
+            if n_told:
+                made = replace(made, coverage_if_told=float(self.sizes[first + n_told - 1] / n_all))
+        if made.threshold is None:
+            random = regions.density is None
+            needed = points_needed(regions, n=len(points), n_all=n_all, **asked) if random else None
+            hint = smallest_error(regions, expected, **asked)
+            return replace(made, n_needed=needed, smallest_error=hint)
+        return replace(made, lost_classes=self._lost(made.threshold))
+
+    def _lost(self, threshold: float) -> tuple[str, ...]:
+        label = self.layers[-1].values  # the fullest map of a stack
+        if self.frame.confidence is None:
+            at = self.thresholds.tolist().index(threshold)
+            kept = self.layers[at].values != REJECTED
+        else:
+            kept = self.frame.sure.values >= threshold
+        return _named(label, self.frame, kept)
+
+
+def _named(label: NDArray[np.integer], frame: Frame, kept: NDArray[np.bool_]) -> tuple[str, ...]:
+    table = class_table(frame.label)
+    names = dict(zip(table.values, table.names, strict=True))
+    return lost_classes(label, frame.inside, kept, names)
+
+
+# A climb.
+
+
+def _certify_climb(
+    sample: Sample, frame: Frame, max_error: float | None, confidence_level: float | None
 ) -> Certificate:
-    """Return the certificate of what a sequence of regions keeps."""
-    asked = {"max_error": max_error, "confidence_level": confidence_level}
-    test = fixed_sequence(regions, n=n_points, n_all=n_all, **asked)
-    tested = slice(test.first, test.first + test.p_value.size)
-    counts = [column[tested] for column in (regions.n_pixels, regions.n_kept, regions.n_errors)]
-    bounds = upper_bounds(*counts, confidence_level=confidence_level)
-    columns = (thresholds[tested], counts[0] / n_all, *counts[1:], test.p_value, bounds)
-    tests = tuple(
-        TestedPoint(*values)
-        for values in zip(*(column.tolist() for column in columns), strict=True)
+    """Return how far a climb has come with the labels that there are."""
+    plan = climb_plan(sample, frame)
+    for name, given, planned in (
+        ("max_error", max_error, plan.max_error),
+        ("confidence_level", confidence_level, plan.confidence_level),
+    ):
+        if given is not None and given != planned:
+            raise InputError(
+                f"{name} is {planned:g} in the plan of this climb and cannot be changed after the "
+                f"draw (got {given:g}). Leave it out, or draw a new sample."
+            )
+    climbs = map_climbs(plan, frame)
+    facts = {
+        "max_error": plan.max_error,
+        "n_pixels": frame.n_pixels,
+        "n_needed": None,
+        "drawn": f"a climb drawn by hsreject, seed {plan.seed}",
+        "map_id": map_id(frame.label, frame.confidence),
+        "shape": frame.label.shape,
+        "design": CLIMB,
+        "per_class": plan.per_class,
+    }
+    parts = tuple(_climbed(one, sample, plan, frame, facts) for one in climbs)
+    if not plan.per_class:
+        (made,) = parts
+        if made.threshold is None:
+            return made
+        kept = frame.sure.values >= made.threshold
+        return replace(made, lost_classes=_named(frame.label.values, frame, kept))
+    return Certificate.of_classes(
+        parts,
+        **facts,
+        confidence_level=plan.confidence_level,
+        n_points=int(np.count_nonzero(sample.labelled)),
+        n_planned=plan.n_points,
+        n_untold=int(np.count_nonzero(sample.reference == CANNOT_TELL)),
+        coverage_if_told=sum(one.coverage_if_told * one.n_pixels for one in parts) / frame.n_pixels,
+        finished=all(one.finished for one in parts) or len(sample) >= plan.n_points,
+        n_more=min((one.n_more for one in parts if one.n_more is not None), default=None),
     )
-    best = tests[test.n_passed - 1] if test.n_passed else None
-    return Certificate(
-        max_error=max_error,
-        confidence_level=confidence_level,
-        threshold=None if best is None else best.threshold,
-        coverage=0.0 if best is None else best.coverage,
-        n_kept=0 if best is None else best.n_kept,
-        n_errors=0 if best is None else best.n_errors,
-        upper_bound=math.nan if best is None else best.upper_bound,
-        n_points=n_points,
-        n_pixels=n_all - regions.n_hidden,
-        n_needed=points_needed(regions, n=n_points, n_all=n_all, **asked) if best is None else None,
-        tests=tests,
-        stacked=stacked,
-        **words,
+
+
+def _climbed(
+    one: MapClimb, sample: Sample, plan: Design, frame: Frame, facts: dict[str, Any]
+) -> Certificate:
+    """Return how far one climb has come."""
+    climb = one.climb
+    outcome = one.outcome(sample)
+    walk = climb.walk(outcome)
+    steps = [step for step in walk.steps if step.n_looked]
+    at = [step.region for step in steps]
+    regions = Regions(
+        climb.sizes[at],
+        np.array([step.n_looked for step in steps], dtype=np.int64),
+        np.array([step.n_errors for step in steps], dtype=np.int64),
     )
+    mine = np.ones(len(sample), dtype=bool) if one.value is None else sample.label == one.value
+    n_pixels = frame.n_pixels if one.value is None else int(climb.sizes[-1])
+    asked: dict[str, Any] = {"max_error": plan.max_error, "confidence_level": 1 - climb.delta}
+    tests = points_of(
+        regions,
+        one.thresholds[at],
+        n_all=n_pixels,
+        **asked,
+        boundary=[step.boundary for step in steps],
+    )
+    untold = mine & (sample.reference == CANNOT_TELL)
+    told = replace(sample, reference=np.where(untold, sample.label, sample.reference))
+    reached = climb.walk(one.outcome(told)).reached if untold.any() else None
+    spent = len(sample) >= plan.n_points and bool(sample.labelled.all())
+    ended = walk.next_look is None
+    made = Certificate.of_tests(
+        tests,
+        **(facts | asked | {"n_pixels": n_pixels}),
+        n_points=int(np.count_nonzero(sample.labelled & mine)),
+        n_planned=climb.n,
+        finished=ended or spent,
+        n_more=None if ended or spent else climb.likely_look(outcome),
+        n_untold=int(np.count_nonzero(untold)),
+        coverage_if_told=0.0 if reached is None else float(climb.sizes[reached.region] / n_pixels),
+        class_value=one.value or 0,
+        class_name="" if one.value is None else class_table(frame.label).name_of(one.value),
+    )
+    if made.threshold is None and made.finished:
+        return replace(made, smallest_error=climb.smallest_error(outcome))
+    return made
+
+
+# What is given.
 
 
 def _maps(label: xr.DataArray | NDArray[Any], confidence: object) -> list[xr.DataArray]:
@@ -225,46 +397,6 @@ def _maps(label: xr.DataArray | NDArray[Any], confidence: object) -> list[xr.Dat
     return maps
 
 
-def _confidences(confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> xr.DataArray:
-    """Return the confidences as floats, or say where one is missing."""
-    sure = as_map(confidence, name="confidence")
-    check_same_grid(on_map, sure, names=("label", "confidence"))
-    if sure.dtype.kind not in "iuf":
-        raise InputError(f"confidence must hold numbers (got {sure.dtype}).")
-    numbers = sure if sure.dtype in {np.float32, np.float64} else sure.astype(np.float64)
-    labelled = (on_map.values != NODATA) & (on_map.values != REJECTED)
-    missing = int(np.count_nonzero(labelled & ~np.isfinite(numbers.values)))
-    if missing:
-        raise InputError(
-            f"confidence is NaN or infinite in {missing} pixels that have a label. Give these "
-            "pixels the label of no data, or a confidence."
-        )
-    return numbers
-
-
-def _thresholds(
-    sure: NDArray[np.floating],
-    label: NDArray[np.uint16],
-    inside: NDArray[np.bool_],
-    coverages: Sequence[float],
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return distinct thresholds, descending, and how many pixels each keeps.
-
-    That of a coverage keeps the pixel at its rank and all of the same confidence. Where pixels are
-    rejected already, the largest coverage keeps the others.
-    """
-    wanted = np.array(sorted(coverages), dtype=np.float64)
-    if not wanted.size or not (wanted[0] > 0 and wanted[-1] <= 1):
-        raise InputError("coverages must be shares above 0 and at most 1, such as 0.1, 0.2, 0.3.")
-    ascending = np.sort(sure[inside & (label != REJECTED)])
-    if not ascending.size:
-        raise InputError("label keeps no pixel: it is 0 (rejected) wherever there is data.")
-    rank = np.ceil(wanted * np.count_nonzero(inside) - 1e-9).astype(np.int64)
-    rank = np.clip(rank, 1, ascending.size)
-    thresholds = np.unique(ascending[ascending.size - rank])[::-1]
-    return thresholds.astype(np.float64), ascending.size - np.searchsorted(ascending, thresholds)
-
-
 def _by_coverage(
     maps: list[xr.DataArray], inside: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -277,25 +409,23 @@ def _by_coverage(
     return order, sizes[order]
 
 
-def _points(
-    sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
-    maps: list[xr.DataArray],
-    inside: NDArray[np.bool_],
-    *,
-    assume_random: bool,
-) -> Sample:
-    """Return the points that count, or say why they cannot certify anything."""
-    points = given_sample(sample, maps[0], assume_random=assume_random)
-    excluded = ~inside & (maps[0].values != NODATA)
+def _check_none_excluded(points: Sample, frame: Frame) -> None:
+    excluded = ~frame.inside & (frame.label.values != NODATA)
     n_training = int(np.count_nonzero(excluded[points.row, points.column]))
     if n_training:
         raise InputError(
             f"{n_training} of the {len(points)} sampled pixels are training pixels, of which the "
             "map knows the class. Draw the sample without them (exclude=train, --exclude)."
         )
+
+
+def _points(
+    points: Sample, maps: list[xr.DataArray], frame: Frame, *, assume_random: bool
+) -> Sample:
+    """Return the points that count, or say why they cannot certify anything."""
     if points.design is not None:
-        points = _one_random_draw(points, points.design, maps, assume_random=assume_random)
-    points = points.select(inside[points.row, points.column])
+        points = _one_draw(points, points.design, maps, assume_random=assume_random)
+    points = points.select(frame.inside[points.row, points.column])
     n_open = int(np.count_nonzero(~points.labelled))
     if n_open == len(points):
         raise InputError(
@@ -312,14 +442,14 @@ def _points(
     return points
 
 
-def _one_random_draw(
+def _one_draw(
     sample: Sample, design: Design, maps: list[xr.DataArray], *, assume_random: bool
 ) -> Sample:
-    """Return the points that were meant, in a sample that is one random draw; refuse others."""
-    if design.kind != RANDOM:
+    """Return the points that were meant, in a sample that is one draw from this map."""
+    if design.kind == STRATIFIED and (assume_random or len(maps) > 1):
         raise InputError(
-            "A stratified sample cannot certify a threshold: its points had different chances. "
-            "Draw one with design='random', and use this one for hsreject.assess."
+            "A stratified sample certifies thresholds of the map that it was drawn from, and it is "
+            "not a simple random one. Draw a sample with design='random' or 'climb'."
         )
     if assume_random:
         return sample
@@ -328,26 +458,30 @@ def _one_random_draw(
             f"The sample was drawn from another map ({design.map_id}) than this one "
             f"({map_id(maps[0])}), which may have learnt from it. {WAY_OUT}"
         )
-    if len(sample) < design.n_points:
-        raise InputError(
-            f"{design.n_points - len(sample)} of the {design.n_points} points that were drawn are "
-            "missing from the sample. Put these rows back, with an empty reference."
-        )
-    return _until_last_label(sample)
+    check_complete(sample, design)
+    return _until_last_label(sample, design)
 
 
-def _until_last_label(sample: Sample) -> Sample:
+def _until_last_label(sample: Sample, design: Design) -> Sample:
     """Return the points up to the last labelled one in the order of the draw."""
     last = int(sample.id[sample.labelled].max(initial=0))
     n_after = int(np.count_nonzero(sample.id > last))
+    if design.looks and last not in design.looks:
+        raise InputError(
+            f"{last} of {len(sample)} points are labelled, but looks at this sample were planned "
+            f"after {', '.join(map(str, design.looks))} labels. Looking at other times until it "
+            "works breaks the promise: label on to the next look."
+        )
     if not last or not n_after:
         return sample
-    warnings.warn(
-        f"The last {n_after} of {len(sample)} points have no reference: the first {last} are taken "
-        "for the sample. This is right if labelling did not end because of what had been found.",
-        HsrejectWarning,
-        stacklevel=5,
-    )
+    if not design.looks:
+        warnings.warn(
+            f"The last {n_after} of {len(sample)} points have no reference: the first {last} are "
+            "taken for the sample. This is right if labelling did not end because of what had been "
+            "found, and nobody looks a second time; plan looks, or a climb, to look more often.",
+            HsrejectWarning,
+            stacklevel=5,
+        )
     return sample.select(sample.id <= last)
 
 
@@ -355,4 +489,5 @@ def _drawn(points: Sample, *, assume_random: bool) -> str:
     """Say how the points were drawn."""
     if points.design is None or assume_random:
         return "a simple random sample, as the caller says"
-    return f"a simple random sample drawn by hsreject, seed {points.design.seed}"
+    kind = "stratified" if points.design.kind == STRATIFIED else "simple random"
+    return f"a {kind} sample drawn by hsreject, seed {points.design.seed}"

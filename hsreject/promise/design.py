@@ -1,197 +1,61 @@
-"""A sample of the pixels of a map: how it was drawn, where its points lie, what they really are."""
+"""Drawing a sample: at random, by strata, or step by step where a promise is decided."""
 
 from __future__ import annotations
 
-import hashlib
-import re
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.io.grid import Grid
+from hsreject.promise.climb import (
+    LAST_LOOK,
+    OPEN,
+    RIGHT,
+    WRONG,
+    Climb,
+    best_start,
+    first_in_order,
+    planned_looks,
+)
+from hsreject.promise.frame import NODATA, Frame, check_share, map_id
+from hsreject.promise.planning import region_errors
+from hsreject.promise.sample import CLIMB, EACH, RANDOM, STRATIFIED, TOGETHER, Design, Sample
+from hsreject.promise.sequence_test import COVERAGES, least_points
 from hsreject.registry import check_choice, check_count
 from hsreject.sampling.draws import random_keys
-from hsreject.schema import (
-    LARGEST_LABEL,
-    NO_REFERENCE,
-    REJECTED,
-    Y,
-    as_label_map,
-    as_map,
-    check_label_type,
-    check_no_mask,
-    check_same_grid,
-    class_table,
-    fill_value,
-    nodata_label,
-)
+from hsreject.schema import REJECTED, class_table
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from numpy.typing import NDArray
 
-RANDOM, STRATIFIED = "random", "stratified"
-NODATA = nodata_label(np.uint16)
+CLASS_COVERAGES = tuple(step / 20 for step in range(1, 21))
+"""The regions of a class, as shares of its pixels."""
 
-_ROWS = 512  # of a map, read at once
 _ORDER = 1 << 16  # streams of random numbers: labels lie below it
 _NAMES = 1 << 17
+_CLIMB = 1 << 19
+_FEWEST = 10  # points of a batch
 
 
-@dataclass(frozen=True)
-class Design:
-    """How the points of a sample were drawn.
-
-    Its text, such as "random n=500 pixels=20865 seed=0 map=0123456789abcdef", stands in every row
-    of a sample file, because a column survives every program that files go through.
-    """
-
-    kind: str  # "random" or "stratified"
-    n_points: int
-    n_pixels: int  # of the map that could be drawn: those with data that were not excluded
-    seed: int
-    map_id: str  # of the label map, see :func:`map_id`
-
-    _TEXT = re.compile(r"(random|stratified) n=(\d+) pixels=(\d+) seed=(\d+) map=([0-9a-f]{16})")
-
-    def __str__(self) -> str:
-        return (
-            f"{self.kind} n={self.n_points} pixels={self.n_pixels} seed={self.seed} "
-            f"map={self.map_id}"
-        )
-
-    @classmethod
-    def parse(cls, text: str) -> Design | None:
-        """Return the design that a text states, or None."""
-        found = cls._TEXT.search(text)
-        if found is None:
-            return None
-        kind, n_points, n_pixels, seed, of_map = found.groups()
-        return cls(kind, int(n_points), int(n_pixels), int(seed), of_map)
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Points at pixel centres of a map, to be labelled or labelled already.
-
-    Made by :func:`hsreject.draw_sample` and :func:`hsreject.open_sample`. All arrays have one entry
-    per point; points come in random order, so that the first ones are a sample, too.
-
-    Attributes
-    ----------
-    id : array of int
-        Number of the point, from 1 in the order of the draw.
-    row, column : array of int
-        The pixel, counted from 0.
-    label : array of int
-        What the map says, 0 where it rejects.
-    reference : array of int
-        What is really there, 0 where nobody has said so yet.
-    stratum : array of int
-        The stratum that the point was drawn from. The numbers mean nothing, so that they do not
-        tell the map's label to whoever labels.
-    stratum_pixels : array of int
-        Number of pixels in that stratum.
-    design : Design or None
-        How the points were drawn, if that is known.
-    classes : ClassTable
-        The classes of the map and those that only the reference has.
-    grid : Grid
-        Of the map.
-    """
-
-    id: NDArray[np.int64]
-    row: NDArray[np.int64]
-    column: NDArray[np.int64]
-    label: NDArray[np.int64]
-    reference: NDArray[np.int64]
-    stratum: NDArray[np.int64]
-    stratum_pixels: NDArray[np.int64]
-    design: Design | None
-    classes: ClassTable
-    grid: Grid
-
-    def __len__(self) -> int:
-        return self.id.size
-
-    @property
-    def labelled(self) -> NDArray[np.bool_]:
-        """Which points have a reference."""
-        return np.asarray(self.reference != NO_REFERENCE)
-
-    @property
-    def inclusion_probability(self) -> NDArray[np.float64]:
-        """The share of the pixels of its stratum that was drawn, for each point."""
-        _, place, counts = np.unique(self.stratum, return_inverse=True, return_counts=True)
-        return np.asarray(counts[place] / self.stratum_pixels)
-
-    def select(self, which: NDArray[Any]) -> Sample:
-        """Return the points that a mask or an index chooses."""
-        names = ("id", "row", "column", "label", "reference", "stratum", "stratum_pixels")
-        return replace(self, **{name: getattr(self, name)[which] for name in names})
-
-    def with_reference(self, reference: xr.DataArray | NDArray[Any]) -> Sample:
-        """Return the same points with the labels that a reference map (y, x) has there."""
-        on_grid = as_label_map(reference, name="reference")
-        shape = (self.grid.height, self.grid.width)
-        if on_grid.shape != shape:
-            raise InputError(
-                f"reference must have the {shape[0]} rows x {shape[1]} columns of the map that the "
-                f"sample was drawn from (got {on_grid.shape[0]} x {on_grid.shape[1]})."
-            )
-        found = on_grid.values[self.row, self.column].astype(np.int64)
-        listed = ClassTable.from_attrs(on_grid.attrs) or self.classes
-        return replace(self, reference=found, classes=_completed(self.classes, found, names=listed))
-
-    def on_map(self, on_map: xr.DataArray) -> Sample:
-        """Return the same points with the labels of a map on their grid."""
-        grid = Grid.of(on_map)
-        same_size = (grid.height, grid.width) == (self.grid.height, self.grid.width)
-        placed = grid.georeferenced and self.grid.georeferenced
-        if not same_size or (placed and not grid.same_as(self.grid)):
-            raise InputError(
-                f"The sample belongs to a map on another grid: {self.grid}, against {grid}. Write "
-                "it into a file and open that for this map: open_sample(path, label)."
-            )
-        return replace(
-            self,
-            label=on_map.values[self.row, self.column].astype(np.int64),
-            classes=_completed(class_table(on_map), self.reference, names=self.classes),
-        )
-
-    def write(
-        self, path: str | PathLike[str], *, show_label: bool = False, overwrite: bool = False
-    ) -> None:
-        """Write the points for QGIS or a spreadsheet: .gpkg, .geojson or .csv.
-
-        Parameters
-        ----------
-        path : path
-            The file to make. The column `reference` is the one to fill in, with names or codes of
-            classes; leave the others as they are.
-        show_label : bool
-            Add what the map says in a column `map_label`. Whoever sees it tends to agree with it.
-        overwrite : bool
-            Replace a file that is already there.
-        """
-        from hsreject.promise.sample_file import write_sample  # noqa: PLC0415 (it imports this file)
-
-        write_sample(self, Path(path), show_label=show_label, overwrite=overwrite)
-
-
-def draw_sample(
+def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
     label: xr.DataArray | NDArray[Any],
     n: int,
     *,
     design: str = RANDOM,
     exclude: xr.DataArray | NDArray[Any] | None = None,
     seed: int = 0,
+    looks: Sequence[int] = (),
+    confidence: xr.DataArray | NDArray[Any] | None = None,
+    max_error: float = 0.05,
+    confidence_level: float = 0.9,
+    per_class: str | None = None,
+    predicted: xr.DataArray | NDArray[Any] | None = None,
 ) -> Sample:
     """Draw pixels of a map whose true class is then to be found out.
 
@@ -199,20 +63,38 @@ def draw_sample(
     ----------
     label : DataArray or array of int, dims (y, x)
         The map. Pixels without data (``schema.nodata_label``) are never drawn; rejected ones (0)
-        are: without them nobody knows what lies there.
+        are, unless in a climb: without them nobody knows what lies there.
     n : int
-        Number of points, at least 1 and at most the number of pixels. About 500 certify 5 % of
-        errors on a good map; :func:`hsreject.certify` says when more are needed.
-    design : {"random", "stratified"}
-        "random" is a simple random sample without replacement, which certificates need.
+        Number of points, at least 1 and at most the number of pixels. Of a climb: the labels that
+        one is ready to make; the first batch is drawn.
+    design : {"random", "stratified", "climb"}
+        "climb" is for a promise: batch by batch, points come from where it is decided. It certifies
+        two to four times as much of a map as a random sample of the same size, and one may stop at
+        any time (:func:`hsreject.more_points`, :func:`hsreject.certify`).
+        "random" is a simple random sample without replacement, for promises and for areas.
         "stratified" draws from each class of the map and from the rejected pixels: half of the
         points in equal parts, half in proportion to area. It estimates the areas of rare classes
-        better, but certifies nothing.
+        better, and certifies as a random sample of about half the size does.
     exclude : DataArray or array of int, dims (y, x), optional
-        Not 0 where a pixel must not be drawn: the training pixels.
+        Not 0 where a pixel must not be drawn: training pixels, and places that nobody can label,
+        such as clouds or private land.
     seed : int
         0 or larger. The same seed draws the same pixels everywhere; a smaller random sample is the
         beginning of a larger one.
+    looks : sequence of int
+        For a random sample: after how many labels one wants to certify, ascending. Each look gets
+        an equal part of 1 - confidence level. Without any, there is one look, at the end.
+    confidence : DataArray or array, dims (y, x)
+        For a climb: larger is surer. It is frozen with the map: a changed one is refused.
+    max_error, confidence_level : float in (0, 1)
+        For a climb: what is to be promised.
+    per_class : {"together", "each"}, optional
+        For a climb: one for each class of the map. "together": all promises hold with the
+        confidence level; "each": every single one does.
+    predicted : DataArray or array, dims (y, x), optional
+        For a climb: how probable it is that a label is wrong, in [0, 1]; see
+        :func:`hsreject.predicted_error`. A confidence that is a probability of the label says it
+        itself. It decides where the climb begins, so only its power depends on it.
 
     Returns
     -------
@@ -230,130 +112,78 @@ def draw_sample(
     'random n=10 pixels=75 seed=0 map=...'
     """
     check_count("n", n, least=1)
-    check_choice("design", design, (RANDOM, STRATIFIED))
-    on_map = labels_of(label)
-    free = on_map.values != NODATA
-    if exclude is not None:
-        free &= ~excluded_pixels(exclude, on_map)
-    n_pixels = int(np.count_nonzero(free))
-    if n > n_pixels:
+    check_choice("design", design, (RANDOM, STRATIFIED, CLIMB))
+    if design == CLIMB and confidence is None:
+        raise InputError("A climb goes from the surest pixels on: give it the confidence, too.")
+    frame = Frame.of(label, confidence if design == CLIMB else None, exclude)
+    if n > frame.n_pixels:
         raise InputError(
-            f"n must be at most {n_pixels}, the number of pixels that can be drawn (got {n}): the "
-            f"map has {int((on_map.values != NODATA).sum())} pixels with data, less those that "
-            "exclude leaves out."
+            f"n must be at most {frame.n_pixels}, the number of pixels that can be drawn (got {n})"
+            f": the map has {int((frame.label.values != NODATA).sum())} pixels with data, less "
+            "those that exclude leaves out."
         )
-    strata = _strata(on_map.values, free, design, n)
+    plan = Design(design, n, frame.n_pixels, int(seed), map_id(frame.label))
+    if design == CLIMB:
+        plan = replace(
+            plan,
+            ranking_id=frame.ranking_id,
+            max_error=check_share("max_error", max_error),
+            confidence_level=check_share("confidence_level", confidence_level),
+            per_class=per_class or "",
+        )
+        return _first_batch(plan, frame, predicted)
+    if looks:
+        plan = replace(plan, looks=_checked_looks(looks, plan))
+    return _drawn_at_once(plan, frame)
+
+
+def _checked_looks(looks: Sequence[int], plan: Design) -> tuple[int, ...]:
+    ascending = all(first < second for first, second in pairwise(looks))
+    if plan.kind != RANDOM or not ascending or looks[0] < 1 or looks[-1] != plan.n_points:
+        raise InputError(
+            "looks are ascending numbers of labels of a random sample, the last one n, such as "
+            f"({plan.n_points // 2}, {plan.n_points}) (got {tuple(looks)})."
+        )
+    return tuple(int(look) for look in looks)
+
+
+def _drawn_at_once(plan: Design, frame: Frame) -> Sample:
+    """Return a random or stratified sample."""
+    on_map, n, seed = frame.label, plan.n_points, plan.seed
+    strata = _strata(on_map.values, frame.inside, plan.kind, n)
     parts = [_drawn(mask, count, seed, stream) for mask, count, stream in strata]
     row, column = (np.concatenate(axis) for axis in zip(*parts, strict=True))
     names = np.argsort(random_keys(len(strata), seed, _NAMES), kind="stable") + 1
     sizes = [np.count_nonzero(mask) for mask, _, _ in strata]
     counts = [count for _, count, _ in strata]
-    sample = Sample(
-        id=np.arange(1, n + 1),
-        row=row,
-        column=column,
-        label=on_map.values[row, column].astype(np.int64),
-        reference=np.zeros(n, dtype=np.int64),
+    sample = replace(
+        _points(plan, frame, row, column),
         stratum=np.repeat(names, counts),
         stratum_pixels=np.repeat(sizes, counts),
-        design=Design(design, n, n_pixels, int(seed), map_id(on_map)),
-        classes=class_table(on_map),
-        grid=Grid.of(on_map),
     )
-    if design == RANDOM:
+    if plan.kind == RANDOM:
         return sample
     shuffled = sample.select(np.argsort(random_keys(n, seed, _ORDER), kind="stable"))
     return replace(shuffled, id=sample.id)
 
 
-def sample_of_array(reference: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> Sample:
-    """Return the pixels where an array of reference labels (y, x) on the grid of a map is not 0."""
-    on_grid = as_label_map(reference, name="sample")
-    check_same_grid(on_map, on_grid, names=("the map", "sample"))
-    row, column = np.nonzero(on_grid.values)
+def _points(
+    plan: Design, frame: Frame, row: NDArray[np.int64], column: NDArray[np.int64], first: int = 1
+) -> Sample:
+    """Return unlabelled points, numbered from `first`, in one stratum."""
     ones = np.ones(row.size, dtype=np.int64)
-    found = on_grid.values[row, column].astype(np.int64)
-    listed = ClassTable.from_attrs(on_grid.attrs) or ClassTable.plain([])
     return Sample(
-        id=np.cumsum(ones),
+        id=np.arange(first, first + row.size),
         row=row,
         column=column,
-        label=on_map.values[row, column].astype(np.int64),
-        reference=found,
+        label=frame.label.values[row, column].astype(np.int64),
+        reference=0 * ones,
         stratum=ones,
-        stratum_pixels=ones * int(np.count_nonzero(on_map.values != NODATA)),
-        design=None,
-        classes=_completed(class_table(on_map), found, names=listed),
-        grid=Grid.of(on_map),
+        stratum_pixels=ones * frame.n_pixels,
+        design=plan,
+        classes=class_table(frame.label),
+        grid=Grid.of(frame.label),
     )
-
-
-def _completed(classes: ClassTable, values: NDArray[np.int64], *, names: ClassTable) -> ClassTable:
-    """Return a class table with the values that it lacks, as another table names them."""
-    table = classes.completed(values[values != NO_REFERENCE].tolist())
-    added = [names.name_of(value) for value in table.values[len(classes) :]]
-    if len({*classes.names, *added}) < len(table):  # the tables mean different classes by a name
-        return table
-    return ClassTable(table.values, (*classes.names, *added), table.colors)
-
-
-def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.DataArray:
-    """Return a label map (y, x) in memory as uint16: 0 is rejected, 65535 (`NODATA`) no data."""
-    check_no_mask(label, name=name, remedy=f"Fill them with {nodata_label(np.uint8)} (no data).")
-    on_grid = as_map(label, name=name)
-    check_label_type(on_grid.dtype, name=name)
-    classes = ClassTable.from_attrs(on_grid.attrs)
-    canonical = on_grid.copy(data=_canonical(on_grid.values, fill_value(on_grid), name))
-    if not (canonical.values != NODATA).any():
-        raise InputError(f"{name} has no pixel with data.")
-    canonical.attrs["_FillValue"] = NODATA
-    if classes is None:
-        there = [int(value) for value in np.unique(canonical.values)]
-        classes = ClassTable.plain([value for value in there if value not in {REJECTED, NODATA}])
-    return canonical.assign_attrs(classes.to_attrs())
-
-
-def _canonical(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.uint16]:
-    without_data = values == nodata_label(values.dtype)
-    if fill is not None:
-        without_data |= values == fill
-    known = np.where(without_data, values.dtype.type(0), values)
-    if known.size and not 0 <= known.min() <= known.max() <= LARGEST_LABEL:
-        raise InputError(
-            f"{name} must hold class values from 1, 0 where a pixel is rejected and "
-            f"{nodata_label(np.uint8)} (uint8) without data (found {known.min()} to {known.max()})."
-        )
-    return np.where(without_data, np.uint16(NODATA), known.astype(np.uint16))
-
-
-def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
-    """Return 16 hexadecimal digits that tell a label map, or a ranking, from any other.
-
-    They do not depend on the type that labels and confidences are stored in, nor on chunks: a map
-    in memory and the same one in a file agree. A lazy map is read some rows at a time.
-    """
-    digest = hashlib.sha256(f"{label.shape}".encode())
-    fill = fill_value(label)
-    for start in range(0, label.sizes[Y], _ROWS):
-        rows = {Y: slice(start, start + _ROWS)}
-        labels = _canonical(np.asarray(label.isel(rows).values), fill, "label")
-        digest.update(labels.astype("<u2").tobytes())
-        if confidence is not None:
-            sure = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # no negative zero
-            unranked = (labels == NODATA) | (labels == REJECTED)
-            digest.update(np.where(unranked, 0.0, sure).tobytes())
-    return digest.hexdigest()[:16]
-
-
-def excluded_pixels(
-    exclude: xr.DataArray | NDArray[Any], on_map: xr.DataArray
-) -> NDArray[np.bool_]:
-    """Return which pixels of a map (y, x) are excluded: those where `exclude` is not 0."""
-    if np.asarray(exclude).dtype.kind == "b":
-        exclude = exclude.astype(np.uint8)
-    given = as_label_map(exclude, name="exclude")
-    check_same_grid(on_map, given, names=("the map", "exclude"))
-    return np.asarray(given.values != NO_REFERENCE)
 
 
 def _strata(
@@ -415,3 +245,182 @@ def _distinct(count: int, n: int, seed: int, stream: int) -> NDArray[np.int64]:
         chosen[step] = swapped.get(place, place)
         swapped[place] = swapped.get(step, step)
     return chosen
+
+
+# The climb on a map.
+
+
+@dataclass(frozen=True, eq=False)
+class MapClimb:
+    """A climb over a map, or over one of its classes."""
+
+    value: int | None  # of the class
+    thresholds: NDArray[np.float64]  # the smallest confidence of each region
+    pixels: NDArray[np.int64]  # flat places of the first pixels of the regions, in random order
+    climb: Climb
+
+    def outcome(self, sample: Sample, *, assumed: int = OPEN) -> NDArray[np.int8]:
+        """Return what is known of the pixels; points that wait for a label are as `assumed`."""
+        place = sample.row * sample.grid.width + sample.column
+        known = np.where(sample.label == sample.reference, RIGHT, WRONG)
+        known = np.where(sample.labelled, known, assumed).astype(np.int8)
+        order = np.argsort(place)
+        at = order[np.minimum(np.searchsorted(place[order], self.pixels), place.size - 1)]
+        return np.where(place[at] == self.pixels, known[at], np.int8(OPEN))
+
+
+def map_climbs(
+    plan: Design, frame: Frame, predicted: xr.DataArray | NDArray[Any] | None = None
+) -> list[MapClimb]:
+    """Return the climb of a plan, or those of its classes.
+
+    A plan without starts gets them: from the predicted error (y, x), if there is one.
+    """
+    values: list[int | None] = [None]
+    if plan.per_class:
+        inside = frame.label.values[frame.inside]
+        values = [value for value in np.unique(inside).tolist() if value != REJECTED]
+    n, delta = _share_of_class(plan, len(values))
+    flat = np.flatnonzero(frame.inside)
+    label, sure = frame.label.values.flat[flat], frame.sure.values.flat[flat]
+    key = random_keys(flat.size, plan.seed, _CLIMB)
+    climbs = []
+    for position, value in enumerate(values):
+        steps = COVERAGES if value is None else CLASS_COVERAGES
+        thresholds, sizes = frame.thresholds(steps, value)
+        # thresholds descend: the first that is not above a confidence is that of its region
+        depth = np.searchsorted(-thresholds, -sure.astype(np.float64), side="left")
+        depth[label == REJECTED if value is None else label != value] = thresholds.size
+        most = planned_looks(n, plan.max_error, delta)
+        pixels = first_in_order(depth, key, thresholds.size, most[-1])
+        if plan.starts:
+            start = plan.starts[position]
+        else:
+            error = region_errors(predicted, frame, thresholds, value)
+            n_all = frame.n_pixels if value is None else int(sizes[-1])
+            start = best_start(
+                sizes, error, n_all=n_all, n=n, max_error=plan.max_error, delta=delta
+            )
+        climb = Climb(sizes, depth[pixels], start, n, plan.max_error, delta)
+        climbs.append(MapClimb(value, thresholds, flat[pixels], climb))
+    return climbs
+
+
+def _share_of_class(plan: Design, n_classes: int) -> tuple[int, float]:
+    """Return the labels that a climb plans with, and its part of 1 - confidence level."""
+    delta = 1 - plan.confidence_level
+    if plan.per_class == TOGETHER:
+        delta /= n_classes
+    least = math.ceil(least_points(plan.max_error, 1 - delta) / LAST_LOOK)
+    if not plan.per_class:
+        if plan.n_points < least:
+            raise InputError(
+                f"n must be at least {least} for a promise of {100 * plan.max_error:g} % with "
+                f"{100 * plan.confidence_level:g} % confidence (got {plan.n_points}): fewer labels "
+                "prove nothing, even if all are right."
+            )
+        return plan.n_points, delta
+    check_choice("per_class", plan.per_class, (TOGETHER, EACH))
+    return max(-(-2 * plan.n_points // n_classes), least), delta
+
+
+def _first_batch(
+    plan: Design, frame: Frame, predicted: xr.DataArray | NDArray[Any] | None
+) -> Sample:
+    """Return the pixels of the first look of a climb; of several, the largest classes first."""
+    climbs = map_climbs(plan, frame, predicted)
+    plan = replace(plan, starts=tuple(one.climb.start for one in climbs))
+    nothing = [np.full(one.pixels.size, OPEN, dtype=np.int8) for one in climbs]
+    order = sorted(range(len(climbs)), key=lambda i: -int(climbs[i].climb.sizes[-1]))
+    batch = [climbs[i].pixels[climbs[i].climb.next_pixels(nothing[i])] for i in order]
+    row, column = np.divmod(np.concatenate(batch)[: plan.n_points], frame.label.shape[1])
+    return _points(plan, frame, row, column)
+
+
+def more_points(
+    label: xr.DataArray | NDArray[Any],
+    confidence: xr.DataArray | NDArray[Any],
+    sample: Sample,
+    n: int = 50,
+    *,
+    exclude: xr.DataArray | NDArray[Any] | None = None,
+) -> Sample:
+    """Return a sample of a climb with the next points that it asks for.
+
+    Those of the next look come first. The others are those that would be asked for if all of them
+    turn out right, so that one need not come back for every few points. To keep some labels for
+    later, at most a quarter of those that are left is handed out at once, but 10.
+
+    Parameters
+    ----------
+    label, confidence : DataArray or array, dims (y, x)
+        The map that the climb was planned for; a changed one is refused.
+    sample : Sample
+        Of :func:`hsreject.draw_sample` with ``design="climb"``, labelled as far as it goes.
+    n : int
+        The most points to add.
+    exclude : DataArray or array of int, dims (y, x), optional
+        As for the draw.
+
+    Returns
+    -------
+    Sample
+        The points of `sample` with their labels and up to `n` more; unchanged when the climb has
+        ended or its labels are used up.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
+    >>> label, truth = np.where(confidence < 0.4, 2, 1), np.ones((100, 100), dtype=int)
+    >>> sample = hr.draw_sample(label, 200, design="climb", confidence=confidence)
+    >>> size = 0
+    >>> while len(sample) > size:
+    ...     size = len(sample)
+    ...     sample = hr.more_points(label, confidence, sample.with_reference(truth))
+    >>> hr.certify(label, confidence, sample).coverage
+    0.6
+    """
+    check_count("n", n, least=1)
+    frame = Frame.of(label, confidence, exclude)
+    plan = climb_plan(sample, frame)
+    sample = sample.on_map(frame.label)
+    left = plan.n_points - len(sample)
+    count = min(n, left, max(-(-left // 4), _FEWEST))
+    climbs = map_climbs(plan, frame)
+    outcomes = [one.outcome(sample, assumed=RIGHT) for one in climbs]
+    batch: list[NDArray[np.int64]] = []
+    while count > 0:
+        best = max(range(len(climbs)), key=lambda i: climbs[i].climb.urgency(outcomes[i]))
+        wanted = climbs[best].climb.next_pixels(outcomes[best])[:count]
+        if not wanted.size:
+            break
+        outcomes[best][wanted] = RIGHT
+        batch.append(climbs[best].pixels[wanted])
+        count -= wanted.size
+    if not batch:
+        return sample
+    row, column = np.divmod(np.concatenate(batch), frame.label.shape[1])
+    return sample.joined(_points(plan, frame, row, column, int(sample.id.max()) + 1))
+
+
+def climb_plan(sample: Sample, frame: Frame) -> Design:
+    """Return the plan of a sample of a climb over this map, or say why it is none."""
+    plan = sample.design
+    if plan is None or plan.kind != CLIMB:
+        raise InputError(
+            "The sample is not of a climb: it has all points that were planned. Draw one with "
+            "design='climb' ('hsreject sample --for-promise')."
+        )
+    if plan.n_pixels != frame.n_pixels:
+        raise InputError(
+            f"The sample was drawn from {plan.n_pixels} pixels, and {frame.n_pixels} of this map "
+            "can be drawn. Exclude the same pixels as then (exclude=, --exclude)."
+        )
+    if plan.ranking_id != frame.ranking_id:
+        raise InputError(
+            f"The sample was drawn from another map ({plan.ranking_id}) than this one "
+            f"({frame.ranking_id}): labels, confidences and excluded pixels must be those of the "
+            "draw. Draw a new sample from this map."
+        )
+    return plan

@@ -11,18 +11,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyogrio
 import shapely
 import xarray as xr
 from rasterio.crs import CRS
-from rasterio.warp import transform as transform_coordinates
 
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, GuessWarning, HsrejectWarning, InputError
-from hsreject.files import existing, replacing
+from hsreject.files import existing
 from hsreject.io.grid import Grid
 from hsreject.io.vector import Features, is_known, onto_grid, read_columns
-from hsreject.promise.design import STRATIFIED, Design, Sample, labels_of, map_id, sample_of_array
+from hsreject.promise.frame import labels_of, map_id
+from hsreject.promise.sample import (
+    CANNOT_TELL,
+    CANNOT_TELL_TEXT,
+    STRATIFIED,
+    WGS84,
+    Columns,
+    Design,
+    Sample,
+    sample_of_array,
+    without_apostrophe,
+)
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE, class_table
 
@@ -34,10 +43,7 @@ WAY_OUT = (
     "map and none of them served to make it, say so (assume_random=True, --assume-random)."
 )
 
-_WGS84 = "EPSG:4326"
-_DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON", ".csv": "CSV"}
 _WHOLE = re.compile(r"\d{1,5}(\.0*)?")
-Columns = dict[str, "NDArray[Any]"]
 
 
 def open_sample(
@@ -58,8 +64,8 @@ def open_sample(
         The map that the points lie on; it need not be the one that they were drawn from.
     attribute : str
         The column with the true class: a code or a name of the map's classes. Empty cells and 0
-        are points that nobody has labelled. Any other name is a class that the map does not know,
-        and an error wherever the map gives a label.
+        are points that nobody has looked at, "cannot tell" those that nobody could label. Any other
+        name is a class that the map does not know, and an error wherever the map gives a label.
 
     Returns
     -------
@@ -125,76 +131,12 @@ def given_sample(
     return sample.on_map(on_map)
 
 
-def write_sample(sample: Sample, path: Path, *, show_label: bool, overwrite: bool) -> None:
-    """Write a sample as its ending says; see :meth:`hsreject.promise.design.Sample.write`."""
-    ending = path.suffix.lower()
-    if ending not in _DRIVERS:
+def check_complete(sample: Sample, design: Design) -> None:
+    """Raise where points of a sample that was drawn at once are missing."""
+    if len(sample) < design.n_points:
         raise InputError(
-            f"Cannot tell the format of '{path.name}'. A sample may end in: {', '.join(_DRIVERS)}."
-        )
-    grid = sample.grid
-    x, y = _centres(sample.row, sample.column, grid)
-    place = {"x": x, "y": y} if grid.georeferenced else {}
-    if grid.crs is not None:
-        longitude, latitude = transform_coordinates(grid.crs, _WGS84, x, y)[:2]
-        place |= {"longitude": np.array(longitude), "latitude": np.array(latitude)}
-    names: list[str | None] = [
-        sample.classes.name_of(value) if value != NO_REFERENCE else None
-        for value in sample.reference.tolist()
-    ]
-    columns: Columns = {"id": sample.id, "reference": np.array(names, dtype=object), **place}
-    columns |= {"row": sample.row, "column": sample.column, "stratum": sample.stratum}
-    columns |= {
-        "inclusion_probability": sample.inclusion_probability,
-        "pixels": sample.stratum_pixels,
-        "design": np.array([str(sample.design or "unknown")] * len(sample), dtype=object),
-    }
-    if show_label:
-        shown = [sample.classes.name_of(v) if v else "rejected" for v in sample.label.tolist()]
-        columns["map_label"] = np.array(shown, dtype=object)
-    with replacing(path, overwrite=overwrite) as work:
-        if ending == ".csv":
-            _write_csv(work, columns)
-        else:
-            _write_points(work, columns, x, y, grid.crs, _DRIVERS[ending])
-
-
-def _centres(
-    row: NDArray[np.int64], column: NDArray[np.int64], grid: Grid
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return map coordinates of pixel centres; without a place, columns and rows downwards."""
-    across, down = column + 0.5, row + 0.5
-    if not grid.georeferenced:
-        return across, -down  # where QGIS draws an image without a place
-    a, b, c, d, e, f = grid.transform[:6]
-    return a * across + b * down + c, d * across + e * down + f
-
-
-def _write_csv(path: Path, columns: Columns) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)  # which writes None as nothing
-        writer.writerow(columns)
-        writer.writerows(zip(*(values.tolist() for values in columns.values()), strict=True))
-
-
-def _write_points(
-    path: Path, columns: Columns, x: NDArray[Any], y: NDArray[Any], crs: CRS | None, driver: str
-) -> None:
-    options: dict[str, Any] = {"crs": None if crs is None else crs.to_wkt()}
-    if driver == "GeoJSON" and crs is not None:  # degrees, as the standard wants it
-        x, y = columns["longitude"], columns["latitude"]
-        options = {"crs": _WGS84, "layer_options": {"COORDINATE_PRECISION": "9"}}
-    with warnings.catch_warnings():  # images without a place have no reference system
-        warnings.filterwarnings("ignore", message="'crs' was not provided")
-        pyogrio.raw.write(
-            path,
-            geometry=shapely.to_wkb(shapely.points(x, y)),
-            field_data=list(columns.values()),
-            fields=list(columns),
-            layer="sample",
-            geometry_type="Point",
-            driver=driver,
-            **options,
+            f"{design.n_points - len(sample)} of the {design.n_points} points that were drawn are "
+            "missing from the sample. Put these rows back, with an empty reference."
         )
 
 
@@ -224,7 +166,7 @@ def _read_csv(path: Path, grid: Grid) -> tuple[Columns, NDArray[np.int64], NDArr
     """Return the columns of a CSV file, and row and column of its points."""
     columns = _csv_columns(path)
     if grid.crs is not None and {"longitude", "latitude"} <= set(columns):
-        place, crs = ("longitude", "latitude"), CRS.from_user_input(_WGS84)
+        place, crs = ("longitude", "latitude"), CRS.from_user_input(WGS84)
     elif grid.georeferenced and {"x", "y"} <= set(columns):
         place, crs = ("x", "y"), grid.crs
     else:
@@ -252,7 +194,7 @@ def _csv_columns(path: Path) -> Columns:
         )
     cells = [row + [""] * (len(names) - len(row)) for row in rows[1:]]
     return {
-        name: np.array([row[place].strip() for row in cells], dtype=object)
+        name: np.array([without_apostrophe(row[place].strip()) for row in cells], dtype=object)
         for place, name in enumerate(names)
     }
 
@@ -343,14 +285,15 @@ def _classes_of(values: Iterable[Any], classes: ClassTable) -> tuple[NDArray[np.
     """Return the codes that labellers meant, and the class table with what it lacked."""
     texts = [str(value).strip() if is_known(value) else "" for value in values]
     names = zip(classes.names, classes.values, strict=True)
-    code_of = {"": NO_REFERENCE} | {name.casefold(): value for name, value in names}
+    code_of = {"": NO_REFERENCE, CANNOT_TELL_TEXT: CANNOT_TELL}
+    code_of |= {name.casefold(): value for name, value in names}
     numbers = {text for text in texts if _WHOLE.fullmatch(text)} - set(code_of)
     code_of |= {text: int(float(text)) for text in numbers}
     strange = {text.casefold(): text for text in texts if text.casefold() not in code_of}
     start = max(code_of.values()) + 1
     code_of |= {key: code for code, key in enumerate(sorted(strange), start=start)}
     codes = np.array([code_of[text.casefold()] for text in texts], dtype=np.int64)
-    table = classes.completed(codes[codes != NO_REFERENCE].tolist())
+    table = classes.completed(codes[codes > NO_REFERENCE].tolist())
     spelled = {code_of[key]: text for key, text in strange.items()}
     named = [
         spelled.get(value, name) for value, name in zip(table.values, table.names, strict=True)

@@ -91,6 +91,47 @@ def test_nothing_certified_is_an_answer(capsys, files) -> None:
     assert json.loads((files / "out/certificate.json").read_text())["threshold"] is None
 
 
+def test_a_climb_batch_by_batch_until_it_ends(capsys, files) -> None:
+    on_map = ("--confidence", files / "confidence.tif")
+    sample = ("--sample", files / "sample.gpkg")
+    assert call("sample", files / "label.tif", *on_map, "--for-promise", 0.1, "--n", 150,
+                "--exclude", files / "train.tif", "--out", files / "sample.gpkg") == 0  # fmt: skip
+    assert "--more 50" in capsys.readouterr().out
+    for _ in range(20):
+        fill_in(files)
+        without = ("--exclude", files / "train.tif", "--overwrite", "--more", 50)
+        assert certify(files, *without) == 0
+        said = capsys.readouterr().out
+        if "no more points" in said:
+            break
+    made = hr.Certificate.read(files / "out/certificate.json")
+    assert (made.design, made.finished) == ("climb", True)
+    assert made.statement in said
+    assert len(gpd.read_file(files / "sample.gpkg")) == made.n_points <= 150
+    kept = hr.open_map(files / "out/label_with_rejection.tif")
+    assert kept.attrs["zero_meaning"] == "rejected"
+    assert call("certify", "--labels", files / "label.tif", *on_map, *sample, "--out",
+                files / "no") == 2  # fmt: skip
+    assert "exclude" in capsys.readouterr().err
+
+
+def test_a_climb_for_each_class_and_a_plan(capsys, files) -> None:
+    on_map = ("--confidence", files / "confidence.tif")
+    assert call("sample", files / "label.tif", *on_map, "--for-promise", 0.2, "--n", 200,
+                "--per-class", "each", "--out", files / "sample.gpkg") == 0  # fmt: skip
+    fill_in(files)
+    assert certify(files) == 0
+    said = capsys.readouterr().out
+    assert "kept of the class" in said
+    rows = list(csv.DictReader((files / "out/classes.csv").read_text().splitlines()))
+    assert [row["class"] for row in rows] == ["corn", "bare soil", "water"]
+    assert call("sample", files / "label.tif", *on_map, "--plan", "--predicted",
+                files / "confidence.tif") == 0  # fmt: skip
+    assert "800 labels" in capsys.readouterr().out
+    assert call("sample", files / "label.tif", "--plan") == 2
+    assert "--confidence" in capsys.readouterr().err
+
+
 def test_a_sequence_of_maps(capsys, files) -> None:
     label, confidence = (hr.open_map(files / f"{name}.tif") for name in ("label", "confidence"))
     options = []

@@ -34,3 +34,15 @@ def kept_error(
         return 0.0
     kept = confidence >= certificate.threshold
     return float((label != truth)[kept].mean())
+
+
+def climbed(
+    label: np.ndarray, confidence: np.ndarray, truth: np.ndarray, n: int, *, batch: int = 50, **plan
+) -> hr.Sample:
+    """Return the labelled sample of a climb that has ended or used up its labels."""
+    sample = hr.draw_sample(label, n, design="climb", confidence=confidence, **plan)
+    size = 0
+    while len(sample) > size:
+        size = len(sample)
+        sample = hr.more_points(label, confidence, sample.with_reference(truth), batch)
+    return sample

@@ -5,10 +5,11 @@ from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import HsrejectWarning, InputError
-from tests.promise.scenes import placed, ranked_map
+from tests.promise.scenes import climbed, placed, ranked_map
 
 # Olofsson et al. (2014), tables 8 and 9 and section 5: deforestation, forest gain, stable forest,
 # stable non-forest; pixels of 30 m, rows of the error matrix are map classes.
@@ -41,7 +42,9 @@ def test_areas_of_olofsson_2014(olofsson) -> None:
     np.testing.assert_allclose(half_width, [6158, 3756, 15_510, 16_282], atol=1.5)
     assert column(olofsson, "area")[0] / 0.09 == pytest.approx(235_086, abs=0.5)
     lower, upper = (column(olofsson, "area", end) for end in ("lower", "upper"))
-    np.testing.assert_allclose(upper - lower, 2 * half_width, rtol=1e-4)
+    # Wilson's, of an effective size of at most 1.5 times Kish's: wider than the paper's R +- z SE
+    assert (upper - lower >= 1.9 * half_width).all()
+    assert (upper - lower <= 4 * half_width).all()
     np.testing.assert_allclose(
         olofsson.by_class.mapped_area, 0.09 * np.array(OLOFSSON_PIXELS), rtol=1e-9
     )
@@ -227,8 +230,8 @@ def test_where_all_points_agree_the_interval_is_not_empty() -> None:
     found = hr.assess(label, hr.draw_sample(label, 40).with_reference(label))
     assert found.kept_accuracy.value == 1
     assert found.kept_accuracy.standard_error == 0
-    # 40 of 40: the exact (Clopper-Pearson) bound
-    assert found.kept_accuracy.lower == pytest.approx(0.025 ** (1 / 40))
+    # Wilson's bound of 40 of 40
+    assert found.kept_accuracy.lower == pytest.approx(40 / (40 + 1.959964**2))
 
 
 def test_where_each_class_agrees_with_itself_no_area_is_certain() -> None:
@@ -259,7 +262,7 @@ def test_points_without_a_reference_are_left_out_with_a_warning() -> None:
     with pytest.warns(HsrejectWarning, match="30 of 100"):
         found = hr.assess(label, some)
     assert found.n_points == 70
-    fewer = hr.assess(label, sample.select(sample.id <= 70))
+    fewer = hr.assess(label, sample.select(sample.id <= 70), assume_random=True)
     assert found.overall_accuracy == fewer.overall_accuracy
 
 
@@ -274,15 +277,128 @@ def test_what_cannot_be_assessed_is_refused() -> None:
     with pytest.raises(InputError, match="No sampled pixel"):
         hr.assess(label, hr.draw_sample(label, 10))
     with pytest.raises(InputError, match="Fewer than two"):
+        hr.assess(label, sample.select(sample.id == 1), assume_random=True)
+    with pytest.raises(InputError, match="99 of the 100 points"):
         hr.assess(label, sample.select(sample.id == 1))
     strata = hr.draw_sample(label, 60, design="stratified").with_reference(truth)
     first = strata.stratum == strata.stratum[0]
-    with pytest.raises(InputError, match="two"):
-        hr.assess(label, strata.select(~first | (np.cumsum(first) == 1)))
-    with pytest.raises(InputError, match="two"):
-        hr.assess(label, strata.select(~first))
+    for seen in (np.cumsum(first) == 1, False):
+        with (
+            pytest.warns(HsrejectWarning, match="no reference"),
+            pytest.raises(InputError, match="two"),
+        ):
+            hr.assess(
+                label, replace(strata, reference=np.where(~first | seen, strata.reference, 0))
+            )
+    climb = climbed(label, np.linspace(0, 1, label.size).reshape(label.shape), truth, 60)
+    with pytest.raises(InputError, match="climb"):
+        hr.assess(label, climb)
     with pytest.raises(InputError, match="grid"):
         hr.assess(label[1:], sample)
+
+
+@pytest.mark.parametrize("design", ["random", "stratified"])
+@pytest.mark.parametrize("kind", ["accurate", "rare class"])
+def test_intervals_hold_where_few_points_are_wrong(design, kind) -> None:
+    """Too short on either side: R +- z SE left out the truth above in up to 9 % of such draws."""
+    rng = np.random.default_rng(4)
+    label = rng.choice([1, 2, 3], p=[0.6, 0.36, 0.04], size=(70, 80))
+    truth = label.copy()
+    wrong = rng.uniform(size=label.shape) < (0.02 if kind == "accurate" else 0.1)
+    truth[wrong] = label[wrong] % 3 + 1
+    value = 1 if kind == "accurate" else 3
+    wanted = {
+        "overall": (label == truth).mean(),
+        "users": (label == truth)[label == value].mean(),
+        "producers": (label == truth)[truth == value].mean(),
+        "area": (truth == value).sum(),
+    }
+    n_draws = 120
+    inside = dict.fromkeys(wanted, 0)
+    for seed in range(n_draws):
+        sample = hr.draw_sample(label, 200, design=design, seed=seed).with_reference(truth)
+        found = hr.assess(label, sample)
+        table = found.by_class.sel(category=value, statistic=["lower", "upper"])
+        ends = {
+            "overall": (found.overall_accuracy.lower, found.overall_accuracy.upper),
+            "users": table.users_accuracy.values,
+            "producers": table.producers_accuracy.values,
+            "area": table.area.values,
+        }
+        for name, (lower, upper) in ends.items():
+            inside[name] += lower - 1e-9 <= wanted[name] <= upper + 1e-9
+    # 95 %, less 2 % for the approximation and 2.5 standard errors of 120 draws
+    for name, count in inside.items():
+        assert count / n_draws > 0.93 - 2.5 * np.sqrt(0.05 * 0.95 / n_draws), name
+
+
+def test_a_stratum_that_is_sampled_whole_leaves_no_doubt() -> None:
+    label = np.ones((20, 50), dtype=int)
+    label[0, :20] = 2
+    truth = label.copy()
+    truth[0, :4] = 1
+    sample = hr.draw_sample(label, 150, design="stratified", seed=1).with_reference(truth)
+    assert (sample.label == 2).sum() == 20
+    found = hr.assess(label, sample).by_class.users_accuracy.sel(category=2)
+    np.testing.assert_allclose(found.values, [0.8, 0, 0.8, 0.8])
+
+
+def test_nothing_exceeds_what_is_kept() -> None:
+    label, truth = rejecting_map()
+    sample = hr.draw_sample(label, 30, seed=2).with_reference(np.where(label > 0, label, truth))
+    found = hr.assess(label, sample)
+    assert found.overall_accuracy.upper <= (label > 0).mean()
+    blind = replace(sample, reference=np.where(sample.label == 0, 0, sample.reference))
+    areas = hr.assess(label, blind).by_class.area.sel(statistic="upper")
+    assert (areas <= (label > 0).sum()).all()
+
+
+def test_points_that_nobody_could_label_widen_the_intervals_by_all_they_may_be() -> None:
+    label, truth = rejecting_map()
+    sample = hr.draw_sample(label, 300).with_reference(truth)
+    untold = sample.reference.copy()
+    untold[::10] = -1
+    found = hr.assess(label, replace(sample, reference=untold))
+    assert (found.n_points, found.n_untold) == (270, 30)
+    extremes = [
+        hr.assess(label, replace(sample, reference=np.where(untold == -1, guess, untold)))
+        for guess in (9, np.where(sample.label == 0, 9, sample.label))
+    ]
+    assert found.kept_accuracy.lower <= extremes[0].kept_accuracy.lower
+    assert found.kept_accuracy.upper >= extremes[1].kept_accuracy.upper
+    dropped = hr.assess(label, sample.select(untold != -1), assume_random=True)
+    assert found.kept_accuracy.value == pytest.approx(dropped.kept_accuracy.value)
+    for value in (1, 2, 3):
+        every = hr.assess(
+            label, replace(sample, reference=np.where(untold == -1, value, untold))
+        ).by_class.sel(category=value)
+        mine = found.by_class.sel(category=value)
+        for quantity in ("users_accuracy", "producers_accuracy", "area"):
+            wide, one = mine[quantity], every[quantity]
+            assert wide.sel(statistic="lower") <= one.sel(statistic="estimate")
+            assert wide.sel(statistic="upper") >= one.sel(statistic="estimate")
+
+
+def test_areas_are_those_on_the_ground() -> None:
+    """A pixel of Web Mercator at 60 degrees north is a quarter of what it says."""
+    values = np.repeat([1, 2], 1800).reshape(60, 60)
+    y = 8_399_738.0 - 10.0 * np.arange(60)
+    place = {"y": y, "x": 1e6 + 10.0 * np.arange(60)}
+    label = xr.DataArray(values, dims=("y", "x"), coords=place).rio.write_crs("EPSG:3857")
+    found = hr.assess(label, hr.draw_sample(label, 100).with_reference(values))
+    # 0.5025: the ellipsoid is not a sphere
+    assert found.total_area == pytest.approx(36 * 0.2523, rel=0.01)
+    degrees = xr.DataArray(
+        values,
+        dims=("y", "x"),
+        coords={"y": 60 - np.arange(60) / 10, "x": 20 + np.arange(60) / 10},
+    ).rio.write_crs("EPSG:4326")
+    sample = hr.draw_sample(degrees, 400, design="stratified").with_reference(values)
+    found = hr.assess(degrees, sample)
+    lower, upper = found.by_class.area.sel(category=1, statistic=["lower", "upper"]).values
+    north, both = found.by_class.mapped_area.sel(category=1).item(), found.total_area
+    assert north < 0.49 * both  # of as many pixels
+    assert lower <= north <= upper
 
 
 def test_tables_for_spreadsheets(tmp_path) -> None:
@@ -295,3 +411,20 @@ def test_tables_for_spreadsheets(tmp_path) -> None:
     matrix = list(csv.reader((tmp_path / "error-matrix.csv").read_text().splitlines()))
     assert matrix[0] == ["reference", "corn", "bare soil", "water", "rejected"]
     assert sum(int(cell) for row in matrix[1:] for cell in row[1:]) == 300
+
+
+def test_cells_that_a_spreadsheet_would_compute_are_text(tmp_path) -> None:
+    values, truth = rejecting_map()
+    label = placed(values, names=("=1+1", "-dry", "@home"))
+    sample = hr.draw_sample(label, 300).with_reference(truth)
+    hr.assess(label, sample).write_tables(tmp_path)
+    sample.write(tmp_path / "sample.csv", show_label=True)
+    for name in ("assessment.csv", "error-matrix.csv", "sample.csv"):
+        rows = list(csv.reader((tmp_path / name).read_text().splitlines()))
+        cells = {
+            cell for row in rows for cell in row if not cell.lstrip("-").replace(".", "").isdigit()
+        }
+        assert "'=1+1" in cells
+        assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+    back = hr.open_sample(tmp_path / "sample.csv", label)
+    np.testing.assert_array_equal(back.reference, sample.reference)

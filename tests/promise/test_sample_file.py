@@ -1,6 +1,8 @@
 """Sample files on their way through QGIS and spreadsheets."""
 
 import csv
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import geopandas as gpd
@@ -243,3 +245,27 @@ def test_other_endings_are_refused_and_nothing_is_left(label, tmp_path) -> None:
     written(label, tmp_path / "sample.csv")
     with pytest.raises(FileError, match="already there"):
         written(label, tmp_path / "sample.csv")
+
+
+def test_a_geopackage_offers_the_classes_of_the_map(label, tmp_path) -> None:
+    """As the GeoPackage extension "Schema" wants it, and still readable by others."""
+    written(label, tmp_path / "sample.gpkg")
+    with closing(sqlite3.connect(tmp_path / "sample.gpkg")) as file:
+        offered = file.execute(
+            "SELECT c.value FROM gpkg_data_columns d JOIN gpkg_data_column_constraints c USING "
+            "(constraint_name) WHERE d.table_name = 'sample' AND d.column_name = 'reference'"
+        ).fetchall()
+    names = ["corn", "bare soil", "water", "none of these", "cannot tell"]
+    assert {name for (name,) in offered} == set(names)
+    assert len(gpd.read_file(tmp_path / "sample.gpkg")) == 40
+
+
+def test_cannot_tell_is_an_answer(label, tmp_path) -> None:
+    def change(frame):
+        frame["reference"] = "Cannot tell"
+        return frame
+
+    back = hr.open_sample(edited(label, tmp_path, change), label)
+    assert set(back.reference) == {-1}
+    back.write(tmp_path / "again.csv")
+    assert set(hr.open_sample(tmp_path / "again.csv", label).reference) == {-1}

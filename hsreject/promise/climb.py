@@ -1,0 +1,308 @@
+"""The climb: which pixels to look at next, exactly how many may be wrong, and where to begin.
+
+Plain arrays only. Regions are the surest pixels of a map, each a part of the next one. All pixels
+stand in one random order, fixed beforehand, so that the first k pixels of a region in this order
+are a simple random sample of it, for every k and every region.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import binom
+
+from hsreject.promise.sequence_test import ROUNDING, WRONG_BY, least_points, nearly_best, too_many
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+OPEN, RIGHT, WRONG = -1, 0, 1
+"""What is known of a pixel: nobody has looked at it, its label is right, or it is not."""
+
+_N_LOOKS = 16
+LAST_LOOK = 0.92  # of all labels: the others went to pixels of smaller regions
+
+_START_WITHOUT_PREDICTION = 0.1
+
+
+def planned_looks(n: int, max_error: float, delta: float) -> tuple[int, ...]:
+    """Return after how many pixels of a region one looks whether it passes.
+
+    16 geometric steps from what could pass at all, or n / 10, to 0.92 n; none if n is too small.
+    """
+    first = max(least_points(max_error, 1 - delta), n / 10)
+    last = LAST_LOOK * n
+    if last < first:
+        return ()
+    return tuple(
+        np.unique(np.ceil(np.geomspace(first, last, _N_LOOKS) - ROUNDING)).astype(int).tolist()
+    )
+
+
+@lru_cache(maxsize=4096)
+def boundaries(
+    n_pixels: int, looks: tuple[int, ...], max_error: float, delta: float
+) -> tuple[tuple[int, int], ...]:
+    """Return the looks at which a region of `n_pixels` can pass, and with how many wrong pixels.
+
+    With M = floor(alpha N) + 1 wrong pixels, the fewest that break the promise, f[k] is the chance
+    that k are among those looked at and no look has passed yet. Between looks f is convolved with
+    the hypergeometric of the pixels that are added. The boundary of look l is the largest b with ::
+
+        P(passed before) + sum_{k <= b} f[k] <= delta n_l / n_L
+
+    and a look where nothing can pass is left out. A region smaller than a look is looked at whole,
+    where all of delta may be spent. So a region with M or more wrong pixels ever passes with a
+    chance of at most delta.
+    """
+    if not looks:
+        return ()
+    n_wrong = int(too_many(np.array(n_pixels), max_error))
+    whole = n_pixels <= looks[-1]
+    steps = sorted({min(look, n_pixels) for look in looks})
+    # more errors than this never pass, so their chances need not be followed
+    most = min(n_wrong, _most_errors(steps[-1], n_pixels, n_wrong, delta))
+    chance = np.zeros(most + 1)
+    chance[0] = 1.0
+    spent, drawn, passable = 0.0, 0, []
+    for look in steps:
+        chance = chance @ _transitions(most, n_pixels - drawn, n_wrong, look - drawn)
+        drawn = look
+        may_spend = delta if whole and look == steps[-1] else delta * look / looks[-1]
+        allowed = np.flatnonzero(spent + np.cumsum(chance) <= may_spend + ROUNDING * delta)
+        boundary = int(allowed[-1]) if allowed.size else -1
+        spent += float(chance[: boundary + 1].sum())
+        chance[: boundary + 1] = 0.0
+        if boundary >= 0:
+            passable.append((look, boundary))
+    return tuple(passable)
+
+
+def _most_errors(look: int, n_pixels: int, n_wrong: int, delta: float) -> int:
+    """Return a number of errors that no boundary exceeds: the median is within 1 of the mean."""
+    return math.ceil(look * n_wrong / n_pixels) + 1 if delta < 0.5 else look
+
+
+def _transitions(most: int, n_pixels: int, n_wrong: int, n_drawn: int) -> NDArray[np.float64]:
+    """Return the chances to come from k wrong pixels (row) to others (column) by more draws.
+
+    `n_pixels` are left, `n_wrong` - k of them wrong. More than `most` wrong pixels are not
+    followed.
+    """
+    before = np.arange(most + 1)[:, None]
+    wrong, right = n_wrong - before, n_pixels - n_wrong + before
+    more = np.arange(most + 1)[None, :] - before
+    possible = (more >= 0) & (more <= wrong) & (n_drawn - more <= right) & (more <= n_drawn)
+    possible &= right >= 0
+    some, size = np.where(possible, more, 0), np.where(possible, right, n_pixels)
+    logarithm = (
+        _log_choose(np.where(possible, wrong, 0), some)
+        + _log_choose(size, np.where(possible, n_drawn - more, 0))
+        - _log_choose(np.array(n_pixels), np.array(n_drawn))
+    )
+    return np.where(possible, np.exp(logarithm), 0.0)
+
+
+def _log_choose(n: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far the looks at a region have come."""
+
+    region: int
+    n_looked: int  # pixels of the last look that was made; 0 before the first one
+    n_errors: int  # among these
+    boundary: int  # the most errors with which that look passes; -1 for none
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How far a climb has come with the labels that there are."""
+
+    steps: tuple[Step, ...]  # the last one has failed or waits for labels, unless all have passed
+    next_look: int | None  # pixels of the last region that are to be labelled; None at the end
+
+    @property
+    def reached(self) -> Step | None:
+        """The last region that passed."""
+        passed = [step for step in self.steps if step.passed]
+        return passed[-1] if passed else None
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """Regions of growing size, looked at one after the other until one of them does not pass.
+
+    The rule has no memory: it goes through the regions from `start` on and through the looks of
+    each. A look with an unlabelled pixel asks for its label; one with few enough errors certifies
+    the region and leads to the next; a region none of whose looks passes ends the climb.
+
+    It holds whenever one stops: whether a region would ever pass depends on the order and the truth
+    only, and a broken promise needs the first bad region from the start on to pass.
+    """
+
+    sizes: NDArray[np.int64]  # pixels of each region, ascending
+    depth: NDArray[np.intp]  # of the first pixels in the random order: smallest region around each
+    start: int  # the first region to look at
+    n: int  # labels that one is ready to make
+    max_error: float
+    delta: float
+
+    @cached_property
+    def looks(self) -> tuple[int, ...]:
+        """Planned looks of a region that is large enough for them."""
+        return planned_looks(self.n, self.max_error, self.delta)
+
+    def boundaries(self, region: int) -> tuple[tuple[int, int], ...]:
+        """Return the looks of a region and the most errors with which each passes."""
+        return boundaries(int(self.sizes[region]), self.looks, self.max_error, self.delta)
+
+    def pixels(self, region: int, look: int) -> NDArray[np.intp]:
+        """Return the first pixels of a region, as places in the random order."""
+        return np.asarray(np.flatnonzero(self.depth <= region)[:look])
+
+    def walk(self, outcome: NDArray[np.int8]) -> Walk:
+        """Return how far the climb comes if `outcome` (OPEN, RIGHT, WRONG) is known of pixels."""
+        steps: list[Step] = []
+        for region in range(self.start, self.sizes.size):
+            seen = outcome[self.pixels(region, self.looks[-1])]
+            step = Step(region, 0, 0, -1, passed=False)
+            for look, boundary in self.boundaries(region):
+                if (seen[:look] == OPEN).any():
+                    return Walk((*steps, step), look)
+                n_errors = int(np.count_nonzero(seen[:look] == WRONG))
+                step = Step(region, look, n_errors, boundary, passed=n_errors <= boundary)
+                if step.passed:
+                    break
+            steps.append(step)
+            if not step.passed:
+                break
+        return Walk(tuple(steps), None)
+
+    def next_pixels(self, outcome: NDArray[np.int8]) -> NDArray[np.intp]:
+        """Return the pixels of the next look that nobody has looked at; none at the end."""
+        walk = self.walk(outcome)
+        if walk.next_look is None:
+            return np.empty(0, dtype=np.intp)
+        pixels = self.pixels(walk.steps[-1].region, walk.next_look)
+        return np.asarray(pixels[outcome[pixels] == OPEN])
+
+    def urgency(self, outcome: NDArray[np.int8]) -> float:
+        """Return how many pixels a label is likely to certify: which of several climbs goes on."""
+        walk = self.walk(outcome)
+        if walk.next_look is None:
+            return -1.0
+        before = 0 if walk.reached is None else self.sizes[walk.reached.region]
+        n_labels = self.likely_look(outcome)
+        gain = float(self.sizes[walk.steps[-1].region] - before)
+        return 0.0 if n_labels is None else gain / max(n_labels, 1)
+
+    def likely_look(self, outcome: NDArray[np.int8]) -> int | None:
+        """Return how many more labels are likely to certify one more region; None if none are.
+
+        The first look that passes with a chance of at least 1/2 at the error rate seen so far.
+        """
+        walk = self.walk(outcome)
+        if walk.next_look is None:
+            return None
+        region = walk.steps[-1].region
+        seen = outcome[self.pixels(region, self.looks[-1])]
+        n_seen, n_wrong = np.count_nonzero(seen != OPEN), np.count_nonzero(seen == WRONG)
+        rate = (n_wrong + 0.5) / (n_seen + 1)
+        for look, boundary in self.boundaries(region):
+            first = seen[:look]
+            n_open = int(np.count_nonzero(first == OPEN))
+            known = int(np.count_nonzero(first == WRONG))
+            if look >= walk.next_look and binom.cdf(boundary - known, n_open, rate) >= 0.5:
+                return n_open
+        return None
+
+    def smallest_error(self, outcome: NDArray[np.int8]) -> float | None:
+        """Return the smallest whole percentage that n labels would probably promise at the start.
+
+        At the error rate seen there; it says what to ask for next time, and is not a promise.
+        """
+        seen = outcome[self.pixels(self.start, self.looks[-1])]
+        rate = (np.count_nonzero(seen == WRONG) + 0.5) / (np.count_nonzero(seen != OPEN) + 1)
+        size = int(self.sizes[self.start])
+        for share in np.arange(math.floor(100 * self.max_error) + 1, 51) / 100:
+            looks = planned_looks(self.n, float(share), self.delta)
+            for look, boundary in boundaries(size, looks, float(share), self.delta):
+                if binom.cdf(boundary, look, rate) >= 0.5:
+                    return float(share)
+        return None
+
+
+def first_in_order(
+    depth: NDArray[np.intp], key: NDArray[np.uint64], n_regions: int, most: int
+) -> NDArray[np.intp]:
+    """Return the pixels that can be among the first `most` of a region, in the order of their keys.
+
+    `depth` is the smallest region around each pixel, `n_regions` for those outside of all.
+    """
+    kept = []
+    for region in range(n_regions):
+        ring = np.flatnonzero(depth == region)
+        if ring.size > most:
+            ring = ring[np.argpartition(key[ring], most)[:most]]
+        kept.append(ring)
+    pixels = np.concatenate(kept)
+    return pixels[np.lexsort((pixels, key[pixels]))]
+
+
+def best_start(sizes: NDArray[np.int64], error: NDArray[np.float64] | None, *, n_all: int, n: int,
+               max_error: float, delta: float) -> int:  # fmt: skip
+    """Return the region to begin with; only the power of a climb depends on it, not its validity.
+
+    `error` is the share of wrong pixels predicted for each region. For every start, and for
+    predictions wrong by factors of 0.35 to 2.8, :func:`forecast` says how far the climb would come.
+    The highest start within 3 % of the best mean is taken; 10 % without a prediction.
+    """
+    if error is None:
+        return min(int(np.searchsorted(sizes, _START_WITHOUT_PREDICTION * n_all)), sizes.size - 1)
+    gain = np.zeros(sizes.size)
+    for factor in WRONG_BY:
+        for start in range(sizes.size):
+            end = forecast(sizes, factor * error, start, n=n, max_error=max_error, delta=delta)
+            gain[start] += 0 if end is None else sizes[end]
+    return nearly_best(gain) if gain.any() else int(np.argmin(error))
+
+
+def forecast(
+    sizes: NDArray[np.int64],
+    error: NDArray[np.float64],
+    start: int,
+    *,
+    n: int,
+    max_error: float,
+    delta: float,
+) -> int | None:
+    """Return the last region that a climb with n labels would reach if `error` were true.
+
+    As if a look passed where the error is at most alpha - 1.5 sqrt(alpha (1 - alpha) / n_l).
+    """
+    looks = np.array(planned_looks(n, max_error, delta))
+    if not looks.size:
+        return None
+    tolerated = max_error - 1.5 * np.sqrt(max_error * (1 - max_error) / looks)
+    rings = np.diff(sizes, prepend=0)
+    share = np.zeros(sizes.size)  # of each ring that is labelled
+    reached = None
+    for region in range(start, sizes.size):
+        passing = np.flatnonzero(error[region] <= tolerated)
+        if not passing.size:
+            break
+        needed = min(looks[passing[0]] / sizes[region], 1.0)
+        share[: region + 1] = np.maximum(share[: region + 1], needed)
+        if share @ rings > n:
+            break
+        reached = region
+    return reached

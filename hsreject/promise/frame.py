@@ -1,0 +1,192 @@
+"""The frame of a sample: the pixels of a map that may be drawn, and what a threshold keeps."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.registry import check_number
+from hsreject.schema import (
+    LARGEST_LABEL,
+    NO_REFERENCE,
+    REJECTED,
+    Y,
+    as_label_map,
+    as_map,
+    check_label_type,
+    check_no_mask,
+    check_same_grid,
+    fill_value,
+    nodata_label,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NODATA = nodata_label(np.uint16)
+
+_ROWS = 512  # of a map, read at once
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A label map, the pixels of it that may be drawn and, for a ranking, its confidences."""
+
+    label: xr.DataArray  # of :func:`labels_of`
+    inside: NDArray[np.bool_]  # has data and is not excluded
+    confidence: xr.DataArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        label: xr.DataArray | NDArray[Any],
+        confidence: xr.DataArray | NDArray[Any] | None = None,
+        exclude: xr.DataArray | NDArray[Any] | None = None,
+    ) -> Frame:
+        """Return the frame of what a caller gave, checked."""
+        on_map = labels_of(label)
+        inside = on_map.values != NODATA
+        if exclude is not None:
+            inside &= ~excluded_pixels(exclude, on_map)
+        return cls(on_map, inside, None if confidence is None else _confidences(confidence, on_map))
+
+    @cached_property
+    def n_pixels(self) -> int:
+        """Pixels that may be drawn."""
+        return int(np.count_nonzero(self.inside))
+
+    @property
+    def sure(self) -> xr.DataArray:
+        """The confidences, or an error where there are none."""
+        if self.confidence is None:
+            raise InputError("Give the confidence of the labels: it ranks the pixels of the map.")
+        return self.confidence
+
+    @cached_property
+    def ranking_id(self) -> str:
+        """Tells labels, confidences and what is excluded from any other: a changed map is found."""
+        masked = np.where(self.inside, self.label.values, np.uint16(NODATA))
+        return map_id(self.label.copy(data=masked), self.confidence)
+
+    def thresholds(
+        self, coverages: Sequence[float], of_class: int | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return distinct thresholds, descending, and how many pixels each keeps.
+
+        That of a coverage keeps the pixel at its rank and all of the same confidence. Where pixels
+        are rejected already, the largest coverage keeps the others. Coverages of a class are shares
+        of its own pixels.
+        """
+        wanted = np.array(sorted(coverages), dtype=np.float64)
+        if not wanted.size or not (wanted[0] > 0 and wanted[-1] <= 1):
+            raise InputError(
+                "coverages must be shares above 0 and at most 1, such as 0.1, 0.2, 0.3."
+            )
+        label = self.label.values
+        kept = label != REJECTED if of_class is None else label == of_class
+        ascending = np.sort(self.sure.values[self.inside & kept])
+        if not ascending.size:
+            raise InputError("label keeps no pixel: it is 0 (rejected) wherever there is data.")
+        n_all = self.n_pixels if of_class is None else ascending.size
+        rank = np.clip(np.ceil(wanted * n_all - 1e-9).astype(np.int64), 1, ascending.size)
+        thresholds = np.unique(ascending[ascending.size - rank])[::-1]
+        sizes = ascending.size - np.searchsorted(ascending, thresholds)
+        return thresholds.astype(np.float64), sizes
+
+
+def check_share(name: str, share: float) -> float:
+    """Return a share above 0 and below 1, or say what is wrong with it."""
+    if check_number(name, share, above=0) >= 1:
+        raise InputError(
+            f"{name} is a share, above 0 and below 1 (got {share:g}). Write 5 % as 0.05."
+        )
+    return float(share)
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """Return a share as text, such as 5 %."""
+    return f"{100 * share:g} %" if digits is None else f"{100 * share:.{digits}f} %"
+
+
+def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.DataArray:
+    """Return a label map (y, x) in memory as uint16: 0 is rejected, 65535 (`NODATA`) no data."""
+    check_no_mask(label, name=name, remedy=f"Fill them with {nodata_label(np.uint8)} (no data).")
+    on_grid = as_map(label, name=name)
+    check_label_type(on_grid.dtype, name=name)
+    classes = ClassTable.from_attrs(on_grid.attrs)
+    canonical = on_grid.copy(data=_canonical(on_grid.values, fill_value(on_grid), name))
+    if not (canonical.values != NODATA).any():
+        raise InputError(f"{name} has no pixel with data.")
+    canonical.attrs["_FillValue"] = NODATA
+    if classes is None:
+        there = [int(value) for value in np.unique(canonical.values)]
+        classes = ClassTable.plain([value for value in there if value not in {REJECTED, NODATA}])
+    return canonical.assign_attrs(classes.to_attrs())
+
+
+def _canonical(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.uint16]:
+    without_data = values == nodata_label(values.dtype)
+    if fill is not None:
+        without_data |= values == fill
+    known = np.where(without_data, values.dtype.type(0), values)
+    if known.size and not 0 <= known.min() <= known.max() <= LARGEST_LABEL:
+        raise InputError(
+            f"{name} must hold class values from 1, 0 where a pixel is rejected and "
+            f"{nodata_label(np.uint8)} (uint8) without data (found {known.min()} to {known.max()})."
+        )
+    return np.where(without_data, np.uint16(NODATA), known.astype(np.uint16))
+
+
+def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
+    """Return 16 hexadecimal digits that tell a label map, or a ranking, from any other.
+
+    They do not depend on the type that labels and confidences are stored in, nor on chunks: a map
+    in memory and the same one in a file agree. A lazy map is read some rows at a time.
+    """
+    digest = hashlib.sha256(f"{label.shape}".encode())
+    fill = fill_value(label)
+    for start in range(0, label.sizes[Y], _ROWS):
+        rows = {Y: slice(start, start + _ROWS)}
+        labels = _canonical(np.asarray(label.isel(rows).values), fill, "label")
+        digest.update(labels.astype("<u2").tobytes())
+        if confidence is not None:
+            sure = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # no negative zero
+            unranked = (labels == NODATA) | (labels == REJECTED)
+            digest.update(np.where(unranked, 0.0, sure).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def excluded_pixels(
+    exclude: xr.DataArray | NDArray[Any], on_map: xr.DataArray
+) -> NDArray[np.bool_]:
+    """Return which pixels of a map (y, x) are excluded: those where `exclude` is not 0."""
+    if np.asarray(exclude).dtype.kind == "b":
+        exclude = exclude.astype(np.uint8)
+    given = as_label_map(exclude, name="exclude")
+    check_same_grid(on_map, given, names=("the map", "exclude"))
+    return np.asarray(given.values != NO_REFERENCE)
+
+
+def _confidences(confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> xr.DataArray:
+    """Return the confidences as floats, or say where one is missing."""
+    sure = as_map(confidence, name="confidence")
+    check_same_grid(on_map, sure, names=("label", "confidence"))
+    if sure.dtype.kind not in "iuf":
+        raise InputError(f"confidence must hold numbers (got {sure.dtype}).")
+    numbers = sure if sure.dtype in {np.float32, np.float64} else sure.astype(np.float64)
+    labelled = (on_map.values != NODATA) & (on_map.values != REJECTED)
+    missing = int(np.count_nonzero(labelled & ~np.isfinite(numbers.values)))
+    if missing:
+        raise InputError(
+            f"confidence is NaN or infinite in {missing} pixels that have a label. Give these "
+            "pixels the label of no data, or a confidence."
+        )
+    return numbers

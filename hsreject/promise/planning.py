@@ -1,0 +1,207 @@
+"""What to expect of a climb before any label: errors predicted per region, and coverages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from sklearn.isotonic import IsotonicRegression
+
+from hsreject.errors import InputError
+from hsreject.promise.climb import OPEN, Climb, best_start, planned_looks
+from hsreject.promise.frame import Frame, check_share
+from hsreject.promise.sequence_test import COVERAGES
+from hsreject.rejection.rejector import LABEL_PROBABILITY
+from hsreject.schema import REJECTED, as_map, check_same_grid
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def region_errors(
+    predicted: xr.DataArray | NDArray[Any] | None,
+    frame: Frame,
+    thresholds: NDArray[np.float64],
+    of_class: int | None = None,
+) -> NDArray[np.float64] | None:
+    """Return the share of wrong pixels predicted for each region, or None without a prediction.
+
+    Where none is given, a confidence that is a probability of the label says it itself.
+    """
+    sure = frame.sure
+    if predicted is None and sure.attrs.get("long_name") == LABEL_PROBABILITY:
+        predicted = 1 - sure
+    if predicted is None:
+        return None
+    error = as_map(predicted, name="predicted")
+    check_same_grid(frame.label, error, names=("label", "predicted"))
+    label = frame.label.values
+    kept = frame.inside & (label != REJECTED if of_class is None else label == of_class)
+    values, confidence = error.values[kept].astype(np.float64), sure.values[kept]
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError(
+            "predicted must hold the chance of each label to be wrong, from 0 to 1, wherever the "
+            "map has one."
+        )
+    order = np.argsort(-confidence, kind="stable")
+    sizes = np.searchsorted(-confidence[order], -thresholds, side="right")
+    return np.asarray(np.cumsum(values[order])[sizes - 1] / sizes)
+
+
+def predicted_error(
+    confidence: xr.DataArray | NDArray[Any],
+    held_out_confidence: NDArray[Any],
+    held_out_wrong: NDArray[Any],
+) -> xr.DataArray:
+    """Predict how probable it is that a label is wrong, from pixels that the map has not learnt.
+
+    Held-out pixels, such as the training pixels of a cross-validation, say how often labels of some
+    confidence are wrong: an isotonic regression, which falls as confidence grows. It is a
+    prediction and promises nothing: a climb only begins where it comes far by it.
+
+    Parameters
+    ----------
+    confidence : DataArray or array, dims (y, x)
+        Of the map.
+    held_out_confidence : array
+        Of pixels whose class is known, as a map that has not learnt from them ranks them.
+    held_out_wrong : array of bool
+        Which of them have a wrong label.
+
+    Returns
+    -------
+    DataArray (y, x)
+        In [0, 1], NaN where the confidence is NaN: `predicted` of :func:`hsreject.draw_sample`.
+
+    Examples
+    --------
+    >>> sure = np.array([0.2, 0.4, 0.6, 0.8])
+    >>> predicted_error(np.array([[0.9, 0.3]]), sure, [True, False, False, False]).values
+    array([[0. , 0.5]])
+    """
+    known, wrong = np.ravel(held_out_confidence), np.ravel(held_out_wrong).astype(float)
+    if known.size != wrong.size or not known.size:
+        raise InputError(
+            f"Give a confidence and whether it was wrong for each held-out pixel (got {known.size} "
+            f"and {wrong.size})."
+        )
+    sure = as_map(confidence, name="confidence")
+    regression = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(known, wrong)
+    flat = sure.values.ravel().astype(np.float64)
+    error = np.full(flat.shape, np.nan)
+    has_data = np.isfinite(flat)
+    error[has_data] = regression.predict(flat[has_data])
+    return sure.copy(data=error.reshape(sure.shape)).rename("predicted_error").drop_attrs()
+
+
+def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
+    label: xr.DataArray | NDArray[Any],
+    confidence: xr.DataArray | NDArray[Any],
+    predicted: xr.DataArray | NDArray[Any] | None = None,
+    *,
+    n: Sequence[int] = (100, 200, 400, 800),
+    max_error: Sequence[float] = (0.02, 0.05, 0.1),
+    confidence_level: float = 0.9,
+    exclude: xr.DataArray | NDArray[Any] | None = None,
+    n_draws: int = 20,
+    seed: int = 0,
+) -> xr.DataArray:
+    """Return what coverage to expect of a climb, before any label: a plan for the field work.
+
+    Errors are drawn as predicted, and the climb is climbed on them.
+
+    Parameters
+    ----------
+    label, confidence, predicted, exclude
+        As for :func:`hsreject.draw_sample`. Without any prediction there is nothing to expect, and
+        an error.
+    n : sequence of int
+        Labels that one is ready to make.
+    max_error : sequence of float in (0, 1)
+        What is to be promised.
+    confidence_level : float in (0, 1)
+        Of the promise.
+    n_draws : int
+        Draws that are averaged.
+    seed : int
+        0 or larger.
+
+    Returns
+    -------
+    DataArray (max_error, n)
+        Mean certified coverage, 0 where n is too small to prove anything. It is as good as the
+        prediction.
+
+    Examples
+    --------
+    >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
+    >>> label = np.ones((100, 100), dtype=int)
+    >>> plan = expected_coverage(label, confidence, 0.3 * (1 - confidence), n=[100, 400])
+    >>> bool((plan.sel(n=400) > plan.sel(n=100)).all())
+    True
+    """
+    frame = Frame.of(label, confidence, exclude)
+    thresholds, sizes = frame.thresholds(COVERAGES)
+    errors = region_errors(predicted, frame, thresholds)
+    if errors is None:
+        raise InputError(
+            "There is no prediction to plan with. Give the chance of each label to be wrong "
+            "(predicted=, --predicted), or a confidence that is a calibrated probability."
+        )
+    wrong, rings = np.diff(errors * sizes, prepend=0), np.diff(sizes, prepend=0)
+    rates, rng = np.clip(wrong / rings, 0, 1), np.random.default_rng(seed)
+    delta = 1 - check_share("confidence_level", confidence_level)
+    coverage = np.zeros((len(max_error), len(n)))
+    for row, share in enumerate(max_error):
+        for column, count in enumerate(n):
+            if planned_looks(count, check_share("max_error", share), delta):
+                start = best_start(
+                    sizes, errors, n_all=frame.n_pixels, n=count, max_error=share, delta=delta
+                )
+                reached = [
+                    _climbed(sizes, rates, start, count, share, delta, rng) for _ in range(n_draws)
+                ]
+                coverage[row, column] = np.mean(reached) / frame.n_pixels
+    return xr.DataArray(
+        coverage,
+        dims=("max_error", "n"),
+        coords={"max_error": list(max_error), "n": list(n)},
+        name="expected_coverage",
+    )
+
+
+def _climbed(
+    sizes: NDArray[np.int64],
+    rates: NDArray[np.float64],
+    start: int,
+    n: int,
+    max_error: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> int:
+    """Return how many pixels a climb certifies if errors fall at random at the rate of each ring.
+
+    The first pixels of a ring in random order are drawn as ordered exponentials.
+    """
+    most = planned_looks(n, max_error, delta)[-1]
+    rings = np.diff(sizes, prepend=0)
+    counts = np.minimum(rings, most)
+    depth = np.repeat(np.arange(sizes.size), counts)
+    key = np.concatenate(
+        [
+            np.cumsum(rng.exponential(size=count) / (ring - np.arange(count)))
+            for ring, count in zip(rings, counts, strict=True)
+        ]
+    )
+    truth = (rng.uniform(size=depth.size) < rates[depth]).astype(np.int8)
+    order = np.argsort(key)
+    climb = Climb(sizes, depth[order], start, n, max_error, delta)
+    outcome, truth = np.full(depth.size, OPEN, dtype=np.int8), truth[order]
+    left = n
+    while left > 0 and (pixels := climb.next_pixels(outcome)[:left]).size:
+        outcome[pixels] = truth[pixels]
+        left -= pixels.size
+    reached = climb.walk(outcome).reached
+    return 0 if reached is None else int(sizes[reached.region])
