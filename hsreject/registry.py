@@ -41,6 +41,7 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
 
     Examples
     --------
+    >>> from hsreject.registry import Registry
     >>> from fractions import Fraction
     >>> numbers = Registry("number", {"fraction": Fraction})
     >>> numbers.create("fraction", numerator=1, denominator=2)

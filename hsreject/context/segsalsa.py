@@ -143,6 +143,7 @@ class SegSALSA:
     --------
     A pixel that disagrees with all its neighbors:
 
+    >>> import numpy as np
     >>> import hsreject as hr
     >>> probability = np.full((2, 5, 5), 0.2)
     >>> probability[0] = 0.8

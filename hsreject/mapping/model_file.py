@@ -81,6 +81,8 @@ def save_model(
 
     Examples
     --------
+    >>> from pathlib import Path
+    >>> from hsreject import SceneClassifier, load_model, save_model
     >>> import tempfile
     >>> from hsreject.datasets.synthetic import synthetic_scene
     >>> cube, labels = synthetic_scene(rows=16, columns=16, n_bands=4)

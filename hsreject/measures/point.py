@@ -180,6 +180,7 @@ class OperatingPoint(Counts):
     --------
     The worked example of the paper's section IV:
 
+    >>> from hsreject import OperatingPoint
     >>> point = OperatingPoint(50, 30, 5, 15)
     >>> point.rejected_fraction, point.nonrejected_accuracy, point.classification_quality
     (0.2, 0.625, 0.65)
@@ -234,6 +235,7 @@ class OperatingPoint(Counts):
 
         Examples
         --------
+        >>> from hsreject import OperatingPoint
         >>> OperatingPoint.from_measures(nonrejected_accuracy=0.625, classification_quality=0.65,
         ...                              rejected_fraction=0.2, n=100)
         OperatingPoint(accurate_kept=50, misclassified_kept=30, accurate_rejected=5,
@@ -266,6 +268,7 @@ class OperatingPoint(Counts):
 
         Examples
         --------
+        >>> from hsreject import OperatingPoint
         >>> from hsreject import rejection_curve
         >>> curve = rejection_curve([True, True, False], [0.9, 0.5, 0.1])
         >>> point = OperatingPoint.from_curve(curve, 1)
@@ -341,6 +344,7 @@ def operating_point(
 
     Examples
     --------
+    >>> from hsreject import operating_point
     >>> point = operating_point([True, True, False, False], [False, True, True, False])
     >>> point.rejected_fraction, point.nonrejected_accuracy, point.rejection_quality
     (0.5, 0.5, 1.0)

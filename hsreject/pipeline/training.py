@@ -53,6 +53,7 @@ def train(
 
     Examples
     --------
+    >>> from hsreject import train
     >>> model = train({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda",
     ...                "context": {"prior": "vector_tv", "weight": 1.0}})

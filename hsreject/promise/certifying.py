@@ -109,6 +109,7 @@ def certify(
     --------
     A map whose surest 60 % are right:
 
+    >>> import numpy as np
     >>> import hsreject as hr
     >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
     >>> truth = np.ones((100, 100), dtype=int)

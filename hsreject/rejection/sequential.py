@@ -49,6 +49,8 @@ class SequentialRejector(FieldRejector):
     --------
     Two regions; the pixels on their border are rejected first:
 
+    >>> import numpy as np
+    >>> from hsreject import SequentialRejector
     >>> import hsreject as hr
     >>> probability = np.empty((2, 4, 6))
     >>> probability[0] = [0.9, 0.9, 0.6, 0.4, 0.1, 0.1]

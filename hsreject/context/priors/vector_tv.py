@@ -71,6 +71,8 @@ class VectorTV(Prior):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import VectorTV
     >>> from hsreject.context.prior import Grid
     >>> grid = Grid(np.ones((1, 3), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = VectorTV(weight=2.0).bind(grid)
