@@ -19,7 +19,7 @@ from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import FieldRejector, RankedRejector, Rejector
 from hsreject.rejection.evidence import CLASS_P_VALUE
-from hsreject.schema import NO_REFERENCE
+from hsreject.schema import BAND, NO_REFERENCE, class_table
 
 
 def train(
@@ -66,6 +66,8 @@ def train(
     training, test = plan.sampling(labels, seed=plan.seed)
     if plan.tuning is not None and plan.tuning.of_model:
         plan = plan.changed(best_settings(tune(plan, cube, training, progress=progress)))
+    if plan.context is not None:  # says now, not when a map is made, that it cannot be
+        plan.context.check_blocks(cube.sizes[BAND], len(class_table(training).values))
     progress("classifier", 0, 1)
     classifier = clone(plan.model)
     probability = classifier.fit_predict_proba(cube, training, progress=progress)

@@ -26,6 +26,7 @@ PROBABILITY = "probability"
 HIDDEN_FIELD = "hidden_field"
 CLASS_P_VALUE = "class_p_value"
 IMAGE = "image"
+TRAIN = "train"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +43,15 @@ class Evidence:
         How well the pixel fits the training pixels of each class (:class:`hsreject.Novelty`).
     image : DataArray (band, y, x), optional
         What priors with image edges look at.
+    train : DataArray (y, x), optional
+        The training labels, for priors that learn from them.
     """
 
     probability: xr.DataArray
     hidden_field: xr.DataArray | None = None
     class_p_value: xr.DataArray | None = None
     image: xr.DataArray | None = None
+    train: xr.DataArray | None = None
 
     @classmethod
     def of(cls, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> Evidence:
@@ -64,6 +68,7 @@ class Evidence:
             _field(maps[HIDDEN_FIELD], name=HIDDEN_FIELD) if HIDDEN_FIELD in maps else None,
             _optional(maps, CLASS_P_VALUE, FIELD_DIMS),
             _optional(maps, IMAGE, CUBE_DIMS),
+            _optional(maps, TRAIN, MAP_DIMS),
         )
 
     def __post_init__(self) -> None:

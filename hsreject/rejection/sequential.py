@@ -98,5 +98,5 @@ class SequentialRejector(FieldRejector):
         if evidence.hidden_field is not None:
             return evidence.hidden_field
         return self.context.solve(
-            evidence.probability, image=evidence.image, progress=progress
+            evidence.probability, image=evidence.image, train=evidence.train, progress=progress
         ).hidden_field
