@@ -33,10 +33,12 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.errors import InputError
+from hsreject.errors import ConfigError, InputError
 from hsreject.measures import inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -131,6 +133,50 @@ MEASURES = {
         "odds of an error among the rejected over those among all (phi)",
     ),
 }
+
+
+def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts], Any]], None]:
+    """Return a decorator that makes a function of the four counts a measure, by its name.
+
+    Operating points have it as an attribute, curves, bands and operating sets as a column, and
+    pictures draw it. It must work for numbers and for arrays; :func:`share` is NaN where the whole
+    is 0. A plugin that defines one adds it again whenever it is loaded.
+
+    Parameters
+    ----------
+    label : str
+        What an axis is called.
+    meaning : str
+        What a column means.
+
+    See Also
+    --------
+    hsreject.load_plugins : loads a file that adds measures.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> from hsreject.measures.point import MEASURES, share
+    >>> @hr.add_measure("caught errors", "share of the errors that are rejected")
+    ... def caught_errors(counts):
+    ...     return share(counts.misclassified_rejected, counts.misclassified)
+    >>> hr.OperatingPoint(50, 30, 5, 15).caught_errors
+    0.3333333333333333
+    >>> del MEASURES["caught_errors"]  # only here: other examples list the columns
+    """
+
+    def add(function: Callable[[Counts], Any]) -> None:
+        name = function.__name__
+        if name in (*COUNTS, *dir(Counts)) and name not in _ADDED:
+            raise ConfigError(f"There is already a measure or a count '{name}'. Choose another.")
+        _ADDED.add(name)
+        setattr(Counts, name, property(function))
+        MEASURES[name] = Measure(label, meaning)
+
+    return add
+
+
+_ADDED: set[str] = set()  # which of the measures are not of this file
 
 
 def measures_of(counts: Counts) -> dict[str, Any]:

@@ -46,8 +46,8 @@ MOST_BANDS = 16  # whatever the number of threads, on which the result must not 
 class VectorTV(Prior):
     r"""Isotropic vector total variation, with Neumann borders and optional edge weights.
 
-    .. math:: weight \sum_i \sqrt{ \sum_k (w_{i\to} (z_{k,right(i)} - z_{ki}))^2
-              + (w_{i\downarrow} (z_{k,below(i)} - z_{ki}))^2 }
+    .. math:: weight \sum_i \sqrt{ \sum_k \bigl[ (w_{i\to} (z_{k,right(i)} - z_{ki}))^2
+              + (w_{i\downarrow} (z_{k,below(i)} - z_{ki}))^2 \bigr] }
 
     The square root is over all classes and both directions, so that the borders of all classes
     fall together and have no preferred direction. Edge weights multiply the differences, inside
@@ -95,7 +95,7 @@ class VectorTV(Prior):
 
     @property
     def halo(self) -> int:
-        """16 pixels per unit of weight, and at least 16."""
+        """8 pixels per unit of weight, and at least 16."""
         return weight_halo(self.weight)
 
     @property
