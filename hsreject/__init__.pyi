@@ -43,6 +43,7 @@ from .io.netcdf import write_tree as write_tree
 from .io.scene import open_scene as open_scene
 from .mapping.map_model import MapModel as MapModel
 from .mapping.map_scene import map_scene as map_scene
+from .mapping.plugins import load_plugins as load_plugins
 from .measures.choosing import cheapest_operating_point as cheapest_operating_point
 from .measures.choosing import choose_point as choose_point
 from .measures.comparison import compare as compare
@@ -58,6 +59,7 @@ from .measures.optimality import operating_set as operating_set
 from .measures.optimality import relative_optimality as relative_optimality
 from .measures.optimality import relative_optimality_pairs as relative_optimality_pairs
 from .measures.point import OperatingPoint as OperatingPoint
+from .measures.point import add_measure as add_measure
 from .measures.point import operating_point as operating_point
 from .measures.reliability import expected_calibration_error as expected_calibration_error
 from .measures.reliability import reliability as reliability

@@ -52,6 +52,7 @@ class ClassTable:
 
     Examples
     --------
+    >>> from hsreject import ClassTable
     >>> table = ClassTable.from_names(["bare soil", "water"])
     >>> table.values, table.to_attrs()["flag_meanings"]
     ((1, 2), 'bare_soil water')
@@ -98,6 +99,7 @@ class ClassTable:
 
         Examples
         --------
+        >>> from hsreject import ClassTable
         >>> ClassTable.from_names({3: "soil", 7: "water"}).values
         (3, 7)
         """
@@ -147,6 +149,7 @@ class ClassTable:
 
         Examples
         --------
+        >>> from hsreject import ClassTable
         >>> ClassTable.from_names(["soil"], values=[2]).completed([2, 5]).names
         ('soil', 'class 5')
         """
@@ -163,6 +166,7 @@ class ClassTable:
 
         Examples
         --------
+        >>> from hsreject import ClassTable
         >>> ClassTable.from_names(["soil", "water", "ice"]).subset([3, 1]).names
         ('ice', 'soil')
         """

@@ -46,6 +46,9 @@ class Confidence(ABC):
     --------
     The Gini purity, a confidence in a few lines:
 
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hsreject import Confidence
     >>> class Purity(Confidence):
     ...     '''Sum of squares of the field: 1 where one category has everything.'''
     ...
@@ -247,6 +250,8 @@ class Maximum(Confidence):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject.confidence import Maximum
     >>> Maximum()(np.array([[0.7, 0.4], [0.2, 0.3], [0.1, 0.3]]))  # (category, pixel)
     array([0.7, 0.4])
     """
@@ -279,6 +284,8 @@ class TieBrokenMaximum(Confidence):
     --------
     Two saturated pixels that the classifier tells apart, and one on a border of two regions:
 
+    >>> import numpy as np
+    >>> from hsreject.confidence import TieBrokenMaximum
     >>> field = np.array([[1.0, 1.0, 0.6], [0.0, 0.0, 0.4]])  # (category, pixel)
     >>> probability = np.array([[0.9, 0.3, 0.9], [0.1, 0.7, 0.1]])
     >>> TieBrokenMaximum()(field, probability=probability).round(4)
@@ -312,6 +319,8 @@ class Margin(Confidence):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject.confidence import Margin
     >>> Margin()(np.array([[0.75, 0.25], [0.25, 0.5], [0.0, 0.25]]))  # (category, pixel)
     array([0.5 , 0.25])
     """
@@ -334,6 +343,8 @@ class Entropy(Confidence):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject.confidence import Entropy
     >>> Entropy()(np.array([[1.0, 0.5], [0.0, 0.5]])).round(4)  # (category, pixel)
     array([ 0.    , -0.6931])
     """
@@ -362,6 +373,8 @@ class Posterior(Confidence):
     --------
     The pixel disagrees with its surroundings:
 
+    >>> import numpy as np
+    >>> from hsreject.confidence import Posterior
     >>> field, probability = np.array([[0.75], [0.25]]), np.array([[0.25], [0.75]])
     >>> Posterior()(field, probability=probability)
     array([0.5])

@@ -26,6 +26,7 @@ def key_of(*parts: object) -> str | None:
 
     Examples
     --------
+    >>> from hsreject.keys import key_of
     >>> key_of(1.0, "margin") == key_of(1.0, "margin") != key_of(2.0, "margin")
     True
     >>> key_of(lambda x: x + 1) is None

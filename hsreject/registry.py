@@ -41,6 +41,7 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
 
     Examples
     --------
+    >>> from hsreject.registry import Registry
     >>> from fractions import Fraction
     >>> numbers = Registry("number", {"fraction": Fraction})
     >>> numbers.create("fraction", numerator=1, denominator=2)
@@ -62,6 +63,11 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
         if name in self._entries:
             raise ConfigError(f"There is already a {self.kind} '{name}'. Choose another name.")
         self._entries[name] = constructor
+
+    def forget(self, module: str) -> None:
+        """Take out the parts that a module defines."""
+        parts = self._entries.items()
+        self._entries = {name: part for name, part in parts if part.__module__ != module}
 
     def create(self, name: str, /, **options: object) -> T:
         """Call the constructor registered as `name` with `options`."""

@@ -36,6 +36,7 @@ class Threads:
 
     Examples
     --------
+    >>> from hsreject.threads import Threads
     >>> squares = [0] * 5
     >>> def fill(start, stop):
     ...     squares[start:stop] = [number**2 for number in range(start, stop)]
@@ -92,6 +93,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
     Examples
     --------
+    >>> from hsreject.threads import one_blas_thread
     >>> from threadpoolctl import threadpool_info
     >>> with one_blas_thread():
     ...     {library["num_threads"] for library in threadpool_info()

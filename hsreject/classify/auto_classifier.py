@@ -110,6 +110,7 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     Examples
     --------
+    >>> from hsreject import AutoClassifier
     >>> from hsreject.datasets.synthetic import synthetic_scene
     >>> from hsreject.sampling.draws import sample_per_class
     >>> cube, labels = synthetic_scene(rows=32, columns=32, n_bands=8)

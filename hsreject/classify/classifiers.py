@@ -52,6 +52,7 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     Examples
     --------
+    >>> from hsreject.classify.classifiers import NearestNeighbor
     >>> model = NearestNeighbor().fit([[0.0], [3.0]], ["left", "right"])
     >>> model.predict_proba([[1.0], [3.0]])
     array([[0.8, 0.2],
@@ -135,6 +136,8 @@ class SupportVectorMachine(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject.classify.classifiers import SupportVectorMachine
     >>> samples = np.array([[0.0], [0.1], [0.2], [1.0], [1.1], [1.2]])
     >>> model = SupportVectorMachine().fit(samples, ["a", "a", "a", "b", "b", "b"])
     >>> model.predict([[0.3], [0.9]])

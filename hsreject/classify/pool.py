@@ -75,6 +75,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     --------
     Two candidates and four samples of two classes; the second candidate knows nothing.
 
+    >>> import numpy as np
+    >>> from hsreject import Pool
     >>> codes = np.array([0, 1, 0, 1])
     >>> knows = np.where(np.eye(2)[codes] > 0, 2.0, 0.0)
     >>> pool = Pool().fit({"knows": knows, "guesses": np.zeros((4, 2))}, codes)

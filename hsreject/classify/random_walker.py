@@ -198,6 +198,9 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hsreject import RandomWalker
     >>> values = np.where(np.arange(8) < 4, 0.0, 9.0) * np.ones((1, 6, 1))
     >>> cube = xr.DataArray(values, dims=("band", "y", "x"))
     >>> labels = xr.zeros_like(cube[0], dtype="uint8")

@@ -63,6 +63,8 @@ class SceneClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import SceneClassifier
     >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     >>> import xarray as xr
     >>> values = np.random.default_rng(0).normal(size=(3, 8, 8)).astype("float32")

@@ -227,6 +227,7 @@ class SparseMultinomialRegression(SparseModel):
 
     Examples
     --------
+    >>> from hsreject import SparseMultinomialRegression
     >>> import numpy as np
     >>> X = np.array([[0.0], [0.2], [1.0], [1.2]])
     >>> model = SparseMultinomialRegression(sparsity=0.1).fit(X, ["oak", "oak", "pine", "pine"])

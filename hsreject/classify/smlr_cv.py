@@ -62,6 +62,7 @@ class SparseMultinomialRegressionCV(SparseModel):
 
     Examples
     --------
+    >>> from hsreject import SparseMultinomialRegressionCV
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.standard_normal((60, 3)), np.arange(60) % 3

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -33,6 +33,12 @@ Settings = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="Change a value of the configuration, such as context.weight=4. Repeatable.",
+    ),
+]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin", help="A Python file, or an installed plugin, with parts to name. Repeatable."
     ),
 ]
 BandAxis = Annotated[
@@ -61,6 +67,13 @@ Overwrite = Annotated[
 ]
 
 _LONGEST_NAME = 32  # columns of a terminal; what is longer breaks between its words
+
+
+def with_plugins(document: dict[str, Any], plugins: list[str] | None) -> dict[str, Any]:
+    """Return a configuration with the plugins of the command line beside its own."""
+    return (
+        {**document, "plugins": [*document.get("plugins", ()), *plugins]} if plugins else document
+    )
 
 
 def check_there(*paths: Path | None) -> None:

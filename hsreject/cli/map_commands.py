@@ -14,12 +14,14 @@ from rich.console import Console
 from hsreject.cli.console import (
     BandAxis,
     Overwrite,
+    Plugins,
     Settings,
     TrustVrt,
     check_there,
     progress_on,
     result_table,
     saying_how_to_go_on,
+    with_plugins,
 )
 from hsreject.errors import InputError
 from hsreject.io.products.remote import as_path, is_store
@@ -41,6 +43,7 @@ def train_command(
         Path, typer.Option("--model", "-m", help="Where to write the model; .skops is usual.")
     ],
     settings: Settings = None,
+    plugin: Plugins = None,
     rejector: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +69,12 @@ def train_command(
 
     check_target(model, overwrite=overwrite)  # before the work, not after it
     with progress_on(Console(stderr=True)) as progress:
-        trained = train(document, settings=settings or (), rejector=rejector, progress=progress)
+        trained = train(
+            with_plugins(document, plugin),
+            settings=settings or (),
+            rejector=rejector,
+            progress=progress,
+        )
     save_model(trained, model, overwrite=overwrite)
     console = Console(highlight=False)
     if trained.calibration:
@@ -116,6 +124,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     *,
     model: Annotated[Path, typer.Option("--model", "-m", help="Made by 'hsreject train'.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="New folder for the maps.")],
+    plugin: Plugins = None,
     fraction: Annotated[
         float | None, typer.Option(help="Share of the pixels to reject, from 0 to 1.")
     ] = None,
@@ -187,8 +196,10 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     if zarr and find_spec("zarr") is None:  # before the work, not after it
         raise InputError("--zarr needs the package zarr. Install it: pip install 'hsreject[zarr]'.")
     from hsreject.mapping.map_scene import map_scene
+    from hsreject.mapping.plugins import load_plugins
     from hsreject.mapping.schedulers import cluster
 
+    load_plugins(plugin or ())
     options: dict[str, Any] = {
         "fraction": fraction,
         "threshold": threshold,

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Overwrite, Settings, progress_on, result_table, saying_how_to_go_on
+from hsreject.cli.console import (
+    Overwrite,
+    Plugins,
+    Settings,
+    progress_on,
+    result_table,
+    saying_how_to_go_on,
+    with_plugins,
+)
 
 
 def run_command(
@@ -31,6 +39,7 @@ def run_command(
         ),
     ] = None,
     settings: Settings = None,
+    plugin: Plugins = None,
     *,
     overwrite: Overwrite = False,
 ) -> None:
@@ -53,7 +62,7 @@ def run_command(
     folder = Path("out") / config.stem if out is None else out
     with saying_how_to_go_on(), progress_on(Console(stderr=True)) as progress:
         tree = run(
-            document,
+            with_plugins(document, plugin),
             out=folder,
             goal=wanted,
             settings=settings or (),

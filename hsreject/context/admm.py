@@ -9,7 +9,7 @@ from scipy.fft import dctn, idctn
 from scipy.sparse.linalg import LinearOperator, cg
 
 from hsreject.context.site_kernels import Steps, new_multipliers, new_site_scratch, site_rows
-from hsreject.context.solver import Journal, Solver, Stop, certify, check_relaxation
+from hsreject.context.solver import Journal, Solver, Stop, certify, check_relaxation, settle
 from hsreject.registry import check_number
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ class ADMM(Solver):
         U &= siteprox(\hat Z + D_0, 1/\mu), & D_0 &\leftarrow D_0 + \hat Z - U \\
         V_j &= prox_{g_j/\mu}(\widehat{H_j Z} + D_j), & D_j &\leftarrow D_j + \widehat{H_j Z} - V_j
 
-    U is on the simplex and :math:`Y_j = \mu D_j` is a subgradient of :math:`g_j`: both are
-    feasible, so that the certificate of :func:`~hsreject.context.solver.certify` holds at
-    any iteration.
+    U is on the simplex and :math:`Y_j = \mu D_j` is a subgradient of :math:`g_j`: but for rounding
+    both are feasible, so that :func:`~hsreject.context.solver.certify` works at any iteration.
 
     Parameters
     ----------
@@ -87,10 +86,10 @@ class ADMM(Solver):
             journal.tick(n_iterations)
             if journal.is_due(n_iterations):
                 duals = tuple(penalty * multiplier for multiplier in multipliers)
-                pulls = [term.adjoint(dual) for term, dual in zip(terms, duals, strict=True)]
-                pull = sum(pulls[1:], start=pulls[0])
-                if journal.note(n_iterations, *certify(problem, site, duals, pull, threads)):
-                    return journal.solution(site)
+                settled, room = site.copy(), np.empty_like(site)
+                settle(problem, settled, threads)
+                if journal.note(n_iterations, *certify(problem, settled, duals, room, threads)):
+                    return journal.solution(settled)
 
 
 def site_prox(point: Array, probability: Array, step: float, threads: Threads) -> Array:

@@ -1,5 +1,6 @@
 r"""What the data term contributes to objective and duality gap, row by row, in double precision.
 
+The data term is that of :math:`z / 1'z`, so that sums which are 1 but for rounding do not count.
 For every u > 0 the tangent of -log bounds the dual of a pixel's data term from below:
 
 .. math:: \min_{z \ge 0,\ 1'z = 1} -\log(p'z) + q'z
@@ -31,6 +32,7 @@ TINY, HUGE = 1e-100, 1e100  # products of numbers outside are turned into a loga
 
 # Where the runs of the work array start, one number per pixel of a chunk (constant distances, so
 # that the compiler makes vector instructions): u, and the lowest, the left and the right line.
+# Before there are lines, the run of the lowest holds the sums of z.
 U, LOWEST, P_LOWEST, Q_LOWEST, P_LEFT, Q_LEFT, P_RIGHT, Q_RIGHT, U_FIRST, FIRST, N_WORK = (
     run * CHUNK for run in range(11)
 )
@@ -115,9 +117,10 @@ def start_at_tangent(
     tile: Float64Array,
     work: Float64Array,
 ) -> None:
-    """Load a chunk and set u = 1 / p'z. No line is known yet: they are very high."""
+    """Load a chunk and set u = 1'z / p'z. No line is known yet: they are very high."""
     for j in range(CHUNK):
         work[U + j] = 0.0
+        work[LOWEST + j] = 0.0
         work[P_LEFT + j] = 0.0
         work[Q_LEFT + j] = HUGE
         work[P_RIGHT + j] = HUGE
@@ -131,8 +134,9 @@ def start_at_tangent(
             part[j] = q[j]
             part[CHUNK + j] = p[j]
             work[U + j] += np.float64(p[j]) * np.float64(z[j])
+            work[LOWEST + j] += np.float64(z[j])
     for j in range(CHUNK):
-        work[U + j] = 1.0 / work[U + j]
+        work[U + j] = work[LOWEST + j] / work[U + j]
 
 
 @inner

@@ -17,6 +17,7 @@ from hsreject.context.solver import (
     Stop,
     certify,
     check_relaxation,
+    settle,
 )
 from hsreject.registry import check_number
 
@@ -84,8 +85,10 @@ class PreconditionedADMM(Solver):
                     _forget_tiny(array, threads)
             iteration.step(exact if due else _inexact(relaxed, n_iterations), threads)
             journal.tick(n_iterations)
-            if due and journal.note(n_iterations, *iteration.certify(threads)):
-                return journal.solution(field)
+            if due:
+                settle(problem, field, threads)
+                if journal.note(n_iterations, *iteration.certify(threads)):
+                    return journal.solution(field)
 
     def _steps(self, problem: Problem, relaxation: float) -> Steps:
         tau = self.step / problem.strength
@@ -175,7 +178,6 @@ class GeneralIteration(Iteration):
 
     def certify(self, threads: Threads) -> tuple[float, float]:
         """Return objective and gap of Z and Y as they are."""
-        self._pull(threads)
         return certify(self.problem, self.field, self.duals, self.buffer, threads)
 
     def _site_step(self, steps: Steps, first: int, last: int) -> None:

@@ -12,12 +12,14 @@ import numpy as np
 from dask.base import tokenize
 from scipy.ndimage import label
 
+from hsreject.context.problem import STRONGEST
 from hsreject.errors import InputError
 
 if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
+    from hsreject.classes import ClassTable
     from hsreject.context.preconditioned_admm import Iteration
     from hsreject.threads import Threads
 
@@ -38,13 +40,20 @@ class Grid:
     valid : array of bool, (y, x)
         Pixels that have data. A prior must not couple the others with anything.
     n_classes : int
-        Number of classes of the field.
+        Number of classes of the field, those of rejection included.
     dtype : dtype
         Type of fields and coefficients: float32 or float64.
     image : array, (band, y, x), optional
         The image that the scene's probabilities came from.
     good_bands : array of bool, (band,), optional
         Which bands of the image may be used where none are named; by default all.
+    n_rejection_classes : int
+        How many of the classes, the last ones, are rejection: 0 but for joint rejection.
+    classes : ClassTable, optional
+        Values and names of the other classes, in the order of the field, where they are known.
+    train : array of int, (y, x), optional
+        The training labels, 0 where there is none, where they are known: not in blocks of a scene
+        and not on another scene than that of the labels.
     """
 
     valid: NDArray[np.bool_]
@@ -52,6 +61,9 @@ class Grid:
     dtype: np.dtype[Any]
     image: NDArray[np.floating[Any]] | None = None
     good_bands: NDArray[np.bool_] | None = None
+    n_rejection_classes: int = 0
+    classes: ClassTable | None = None
+    train: NDArray[np.integer[Any]] | None = None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -92,9 +104,9 @@ class Prior(ABC):
 
     A prior holds its parameters; :meth:`bind` makes the :class:`~hsreject.Term` that the solvers
     work with. A new prior is these two classes; :func:`hsreject.check_prior` says what is wrong
-    with them. To be named in configurations it needs one line in
-    ``hsreject/context/priors/__init__.py``. As an example, here is the whole of one that penalises
-    squared differences along rows, :math:`weight \sum_{i \sim j} \|z_i - z_j\|^2`:
+    with them, and a file that holds them is a plugin, whose priors configurations name. As an
+    example, here is the whole of one that penalises squared differences along rows,
+    :math:`weight \sum_{i \sim j} \|z_i - z_j\|^2`:
 
     >>> import numpy as np
     >>> import hsreject as hr
@@ -118,7 +130,8 @@ class Prior(ABC):
     ...         return np.diff(field, axis=-1) * self.has_edge
     ...
     ...     def adjoint(self, coefficients):
-    ...         return -np.diff(coefficients * self.has_edge, axis=-1, prepend=0, append=0)
+    ...         padded = np.pad(coefficients * self.has_edge, ((0, 0), (0, 0), (1, 1)))
+    ...         return -np.diff(padded, axis=-1)
     ...
     ...     def value(self, coefficients):
     ...         return self.weight * float(np.sum(coefficients**2, dtype=float))
@@ -141,14 +154,11 @@ class Prior(ABC):
 
     @abstractmethod
     def bind(self, grid: Grid) -> Term:
-        """Return the term of this prior on `grid`, which knows the pixels with data and the image.
-
-        ``grid.valid`` (y, x), ``grid.n_classes``, ``grid.shape`` of a field (y, category, x),
-        ``grid.dtype`` and ``grid.image`` (band, y, x) or None.
-        """
+        """Return the term of this prior on `grid`: its pixels with data, image, classes, labels."""
 
     # A scene that is too large to be solved at once is solved in blocks, each with a halo of pixels
-    # around it. A prior that says nothing here is solved on whole scenes only.
+    # around it. A prior that says nothing here is solved on whole scenes only. One that has a halo
+    # and looks at the image has a guide: blocks do not see the image.
 
     @property
     def halo(self) -> int | None:
@@ -206,10 +216,15 @@ class Prior(ABC):
 class Term(ABC):
     r"""A prior on one grid: the convex function :math:`Z \mapsto g(H Z)`.
 
-    H is linear, g is convex with :math:`g(0) = 0`. Fields Z are arrays (y, category, x);
-    coefficients H Z may have any shape. Everything a solver knows of a prior is here.
-    :class:`~hsreject.Prior` shows how the abstract methods are written; the others follow from them
-    and may be overridden where a faster way exists.
+    H is linear and g convex, 0 at 0 and not negative where H Z comes from distributions: the
+    tolerance is a share of the objective. So a linear g is allowed (what a class costs at a place,
+    at least 0), and so is a constraint, a g that is 0 or infinite, with :meth:`feasible`; it need
+    not hold at 0. There are no variables beside Z: a g that is itself a minimum over others needs
+    its own prox. Fields Z are arrays (y, category, x); coefficients H Z may have any shape. No
+    method changes its arguments, but for those that say so, and numbers keep the precision of the
+    grid. Everything a solver knows of a prior is here. :class:`~hsreject.Prior` shows how the
+    abstract methods are written; the others follow from them and may be overridden where a faster
+    way exists.
 
     Parameters
     ----------
@@ -245,12 +260,20 @@ class Term(ABC):
     def conjugate(self, dual: Array) -> float:
         r"""Return :math:`g^*(Y) = \sup_V \langle V, Y \rangle - g(V)`, which may be infinity.
 
-        Where g* is 0 or infinity (norms), duals that are feasible up to rounding count as feasible.
+        Duals may miss its domain by rounding: the certificate then takes one inside of it.
         """
 
     def prox_conjugate(self, dual: Array, step: float) -> Array:
         r"""Return the prox of g*; by Moreau :math:`Y - step\,prox_{g/step}(Y / step)`."""
         return dual - step * self.prox(dual / step, 1.0 / step)
+
+    def feasible(self, field: Array) -> Array:
+        """Return a distribution field near `field` where g(H Z) is finite: itself, for most priors.
+
+        A constraint (g is 0 or infinite) is met by the iterates of a solver in the limit only. The
+        certificate is that of the field that this returns, and so is the answer.
+        """
+        return field
 
     def gram_spectrum(self) -> Array | None:
         """Return the eigenvalues of H'H, (y, x), if the DCT-II of each class diagonalises it."""
@@ -260,7 +283,8 @@ class Term(ABC):
     def strength(self) -> float:
         """How large duals get, which sets the step sizes: within a factor of a few is enough.
 
-        By default g(H Z) per pixel and unit of H Z, on a field of random labels.
+        By default g(H Z) per pixel and unit of H Z, on a field of random labels; the largest that
+        counts if that is infinite, because constraints balance whatever the data say.
         """
         n_rows, n_classes, n_columns = self.grid.shape
         drawn = np.random.default_rng(0).integers(n_classes, size=(n_rows, 1, n_columns))
@@ -268,8 +292,10 @@ class Term(ABC):
         field = np.where(self.grid.valid[:, None], one_hot, 1 / n_classes)
         coefficients = self.forward(field.astype(self.grid.dtype))
         norm = float(np.linalg.norm(coefficients.astype(np.float64).ravel()))
-        n_pixels = self.grid.valid.size
-        return self.value(coefficients) / (norm * np.sqrt(n_pixels)) if norm > 0 else 0.0
+        value = self.value(coefficients)
+        if not np.isfinite(value):
+            return STRONGEST
+        return value / (norm * np.sqrt(self.grid.valid.size)) if norm > 0 else 0.0
 
     def new_dual(self) -> Array:
         """Return the dual from which a solver starts: zeros of the shape of H Z."""

@@ -16,6 +16,7 @@ from hsreject.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hsreject.context.prior import Term
     from hsreject.progress import ProgressCallback
     from hsreject.threads import Threads
 
@@ -54,19 +55,68 @@ def check_relaxation(relaxation: float) -> float:
 def certify(
     problem: Problem, field: Array, duals: tuple[Array, ...], pull: Array, threads: Threads
 ) -> tuple[float, float]:
-    r"""Return objective and gap of a field and duals; `pull` is q = H'Y, summed over the terms.
+    r"""Return objective and gap of a settled field and of duals; `pull` is room for a field.
 
-    For every field Z on the simplex and all duals Y
+    For every field Z on the simplex and all duals Y, with q = H'Y summed over the terms,
 
     .. math:: F(Z) - \min F \ \le\ gap = F(Z) + g^*(Y) - \sum_i \min_z [-\log(p_i'z) + q_i'z]
 
     by Fenchel-Young for g, the minima over the simplex; at the optimum it is 0. Each minimum is
     bounded from below by tangents of -log (:mod:`~hsreject.context.bound_kernels`).
     """
+    conjugate = 0.0
+    pull.fill(0)
+    for term, dual in zip(problem.terms, duals, strict=True):
+        inside, value = into_domain(term, dual)
+        conjugate += value
+        term.add_adjoint(inside, pull, threads)
     data, bound = data_and_bound(problem.probability, field, lambda a, b: pull[a:b], threads)
-    prior = sum(term.value_of_field(field, threads) for term in problem.terms)
-    conjugate = sum(term.conjugate(dual) for term, dual in zip(problem.terms, duals, strict=True))
-    return float(data + prior), float(data + prior + conjugate - bound)
+    objective = data + sum(term.value_of_field(field, threads) for term in problem.terms)
+    return objective, not_negative(objective + conjugate - bound)
+
+
+def settle(problem: Problem, field: Array, threads: Threads) -> None:
+    """Bring a field in place to where its objective is defined, which is what is returned.
+
+    It is divided by its sums, which are 1 but for the rounding of the prox, and moved into the
+    constraints of the terms.
+    """
+
+    def divide(first: int, last: int) -> None:
+        rows = field[first:last]
+        rows /= rows.sum(axis=1, keepdims=True)
+
+    threads.share(len(field), divide)
+    for term in problem.terms:
+        feasible = term.feasible(field)
+        if feasible is not field:
+            np.copyto(field, feasible)
+
+
+def into_domain(term: Term, dual: Array) -> tuple[Array, float]:
+    """Return a dual next to `dual` where g* is finite, and g* there.
+
+    A dual that was formed as a difference of large numbers misses the ball of a small weight by
+    their rounding, not by its own. Any dual gives a bound, so it may move: by the prox of g*, whose
+    step is so short that it only projects, and then towards 0 by a few roundings.
+    """
+    value = term.conjugate(dual)
+    if value < np.inf:
+        return dual, value
+    eps = float(np.finfo(dual.dtype).eps)
+    largest = float(np.abs(dual).max(initial=0.0))
+    projected = term.prox_conjugate(dual, eps * largest) if largest > 0 else dual
+    for n_roundings in (0, 4, 16, 64, 256):
+        inside = projected * dual.dtype.type(1 - n_roundings * eps)
+        value = term.conjugate(inside)
+        if value < np.inf:
+            break
+    return inside, value
+
+
+def not_negative(gap: float) -> float:
+    """Return a gap of 0 where rounding has made it negative."""
+    return 0.0 if gap < 0 else gap
 
 
 def data_and_bound(
@@ -124,14 +174,14 @@ class Journal:
         """Take down a certificate; return whether the work is over."""
         self.history.append(Checkpoint(n_iterations, objective, gap))
         target = max(self.stop.tol * objective, self.problem.rounding)
-        self.converged = gap <= target
+        self.converged = gap <= target < math.inf
         if not self.converged:
             self.next_check = min(self._forecast(target), self.stop.max_iter)
         return self.converged or n_iterations >= self.stop.max_iter
 
     def _forecast(self, target: float) -> int:
         last = self.history[-1]
-        if math.isinf(last.gap):  # duals that are not feasible yet
+        if not math.isfinite(last.gap):  # a field or duals that are not feasible yet
             return 2 * last.n_iterations
         slope = FIRST_SLOPE
         before = self.history[-2] if len(self.history) > 1 else last

@@ -74,6 +74,7 @@ def load_indian_pines() -> tuple[xr.DataArray, xr.DataArray]:
 
     Examples
     --------
+    >>> from hsreject import load_indian_pines
     >>> cube, labels = load_indian_pines()
     >>> dict(cube.sizes), cube.dtype
     ({'band': 200, 'y': 145, 'x': 145}, dtype('uint16'))

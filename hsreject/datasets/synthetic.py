@@ -55,6 +55,7 @@ def synthetic_scene(
 
     Examples
     --------
+    >>> from hsreject import synthetic_scene
     >>> cube, labels = synthetic_scene(rows=32, columns=40, n_classes=3)
     >>> cube.sizes["x"], int(labels.max()), cube.rio.crs.to_epsg()
     (40, 3, 32633)

@@ -103,6 +103,8 @@ class PCA(SampleTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import PCA
     >>> samples = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]])
     >>> PCA(n_components=0.99).fit_transform(samples).round(3)
     array([[-2.236],
@@ -200,6 +202,8 @@ class MNF(SceneTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import MNF
     >>> import xarray as xr
     >>> rng = np.random.default_rng(0)
     >>> ramp = np.linspace(0, 9, 20) * np.ones((30, 1))

@@ -199,6 +199,8 @@ class Diffuse(SceneTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import Diffuse
     >>> import xarray as xr
     >>> values = np.array([[[0.0, 1.0, 9.0, 8.0]]])
     >>> cube = xr.DataArray(values, dims=("band", "y", "x"))

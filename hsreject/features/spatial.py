@@ -30,6 +30,9 @@ class Coordinates(SceneTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hsreject import Coordinates
     >>> cube = xr.DataArray(np.ones((5, 2, 3)), dims=("band", "y", "x"))
     >>> Coordinates().fit_transform(cube).values[:, 1, 2]
     array([1., 2.], dtype=float32)
@@ -73,6 +76,8 @@ class Smooth(SceneTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import Smooth
     >>> import xarray as xr
     >>> values = np.array([[[5.0, 5.0, np.nan, 5.0]]])
     >>> Smooth(sigma=2.0).fit_transform(xr.DataArray(values, dims=("band", "y", "x"))).values

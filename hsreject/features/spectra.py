@@ -35,6 +35,8 @@ class Normalize(SampleTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import Normalize
     >>> Normalize().fit_transform(np.array([[3.0, 4.0], [0.0, 0.0]]))
     array([[0.6, 0.8],
            [0. , 0. ]])
@@ -75,6 +77,8 @@ class Scale(SampleTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import Scale
     >>> Scale().fit_transform(np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
     array([[-1.,  0.],
            [ 0.,  0.],
@@ -120,6 +124,8 @@ class SelectBands(SampleTransformer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import SelectBands
     >>> import xarray as xr
     >>> coords = {
     ...     "wavelength": ("band", [450.0, 650.0, 850.0]),

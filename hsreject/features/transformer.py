@@ -44,6 +44,9 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     --------
     A whole transformer: every band minus its darkest value in the scene it was fitted on.
 
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hsreject import SceneTransformer
     >>> class SubtractDarkest(SceneTransformer):
     ...     halo = 0  # the features of a pixel need none of its neighbours
     ...

@@ -86,6 +86,7 @@ def describe(
 
     Examples
     --------
+    >>> from hsreject import describe
     >>> import numpy as np, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "scene.npy")

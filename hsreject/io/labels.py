@@ -92,6 +92,7 @@ def open_labels(
 
     Examples
     --------
+    >>> from hsreject import open_labels, schema
     >>> import numpy as np, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "labels.npy")

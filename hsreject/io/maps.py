@@ -88,6 +88,7 @@ def write_map(
 
     Examples
     --------
+    >>> from hsreject import open_map, write_map
     >>> import numpy as np, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_map(

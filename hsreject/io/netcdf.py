@@ -53,6 +53,9 @@ def write_dataset(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hsreject import open_dataset, write_dataset
     >>> import tempfile
     >>> labels = xr.DataArray(np.array([[1, 255]], dtype="uint8"), dims=("y", "x"), name="label")
     >>> with tempfile.TemporaryDirectory() as folder:

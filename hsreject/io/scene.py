@@ -104,6 +104,7 @@ def open_scene(
 
     Examples
     --------
+    >>> from hsreject import open_scene
     >>> import numpy as np, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "scene.npy")

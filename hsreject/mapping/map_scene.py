@@ -145,6 +145,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
 
     Examples
     --------
+    >>> from hsreject import map_scene
     >>> from hsreject import synthetic_scene, train
     >>> model = train({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda"})

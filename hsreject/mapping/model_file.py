@@ -31,6 +31,7 @@ from hsreject.features.spectra import BandRequirements
 from hsreject.files import existing, replacing
 from hsreject.mapping.foreign import TrainingScene
 from hsreject.mapping.map_model import MapModel
+from hsreject.mapping.plugins import is_loaded, plugin_of
 from hsreject.rejection import REJECTORS, Novelty, RankedRejector
 from hsreject.rejection.novelty import RankReference
 from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
@@ -81,6 +82,8 @@ def save_model(
 
     Examples
     --------
+    >>> from pathlib import Path
+    >>> from hsreject import SceneClassifier, load_model, save_model
     >>> import tempfile
     >>> from hsreject.datasets.synthetic import synthetic_scene
     >>> cube, labels = synthetic_scene(rows=16, columns=16, n_bands=4)
@@ -161,7 +164,9 @@ def _content(archive: bytes, path: Path, known: set[str]) -> Any:
     """Return what an archive holds if it asks for known types only."""
     try:
         archive = _unpacked(archive, path)
-        foreign = sorted(set(skops.io.get_untrusted_types(data=archive)) - known)
+        asked = set(skops.io.get_untrusted_types(data=archive))
+        known |= {name for name in asked if is_loaded(name)}
+        foreign = sorted(asked - known)
         if not foreign:
             return skops.io.loads(archive, trusted=sorted(known))
     except FileError:
@@ -175,6 +180,11 @@ def _content(archive: bytes, path: Path, known: set[str]) -> Any:
         raise FileError(
             f"{path} was made by another version of hsreject (it holds {', '.join(foreign)}). "
             "Nothing was loaded. Train again."
+        )
+    if needed := sorted({plugin for plugin in map(plugin_of, foreign) if plugin}):
+        raise FileError(
+            f"{path} needs the plugin {', '.join(needed)} (for {', '.join(foreign)}). Nothing was "
+            f"loaded. If you trust it: --plugin {needed[0]}, or hsreject.load_plugins first."
         )
     raise FileError(
         f"{path} asks for types that are not trusted: {', '.join(foreign)}. Nothing was "

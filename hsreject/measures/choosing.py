@@ -56,6 +56,7 @@ def choose_point(
 
     Examples
     --------
+    >>> from hsreject import choose_point
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
     >>> chosen = choose_point(curve)
@@ -101,6 +102,7 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: float) -> Operat
 
     Examples
     --------
+    >>> from hsreject import cheapest_operating_point
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
     >>> cheapest = cheapest_operating_point(curve, 0.2)

@@ -85,6 +85,7 @@ def compare(
 
     Examples
     --------
+    >>> from hsreject import OperatingPoint, compare
     >>> some, nothing = OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0)
     >>> compare(some, nothing).verdict.value
     'depends on the cost'

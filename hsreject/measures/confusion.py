@@ -48,6 +48,7 @@ def confusion_matrix(
 
     Examples
     --------
+    >>> from hsreject import confusion_matrix
     >>> matrix = confusion_matrix([1, 1, 2, 2], [1, 2, 2, 2], rejected=[False, True, False, False])
     >>> matrix.values
     array([[1, 0, 1],
@@ -134,6 +135,7 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
 
     Examples
     --------
+    >>> from hsreject import confusion_matrix, kept_agreement
     >>> matrix = confusion_matrix([1, 1, 2, 2], [1, 2, 2, 2], rejected=[False, True, False, False])
     >>> kept_agreement(matrix).kappa
     1.0
@@ -190,6 +192,7 @@ def rejection_curve_by_class(
 
     Examples
     --------
+    >>> from hsreject import rejection_curve_by_class
     >>> curves = rejection_curve_by_class([1, 1, 2, 2], [1, 2, 2, 2], [0.9, 0.4, 0.7, 0.8])
     >>> curves.rejected_fraction_of_class.sel(category=1).values
     array([0. , 0.5, 0.5, 0.5, 1. ])

@@ -53,6 +53,7 @@ def break_even_cost(
 
     Examples
     --------
+    >>> from hsreject import break_even_cost
     >>> round(break_even_cost(0.625, 0.2, 0.55, 0.0), 3)
     0.75
     """
@@ -93,6 +94,7 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
 
     Examples
     --------
+    >>> from hsreject import minimum_cost_without_rejection
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, True, False], [0.9, 0.5, 0.1])
     >>> minimum_cost_without_rejection(curve).values
@@ -147,6 +149,7 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
 
     Examples
     --------
+    >>> from hsreject import cost_envelope
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
     >>> envelope = cost_envelope(curve)

@@ -60,6 +60,7 @@ def rejection_curve(
 
     Examples
     --------
+    >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, False, True, False], [0.9, 0.2, 0.6, 0.6])
     >>> curve.rejected_fraction.values
     array([0.  , 0.25, 0.75, 1.  ])
@@ -102,6 +103,7 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
 
     Examples
     --------
+    >>> from hsreject import OperatingPoint, curve_of_points
     >>> curve = curve_of_points([OperatingPoint(50, 30, 5, 15), OperatingPoint(55, 45, 0, 0)])
     >>> curve.rejected_fraction.values
     array([0. , 0.2])

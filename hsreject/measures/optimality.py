@@ -59,6 +59,7 @@ def relative_optimality(
     --------
     The worked example of the paper against no rejection at all:
 
+    >>> from hsreject import relative_optimality
     >>> round(relative_optimality(0.625, 0.2, 0.55, 0.0), 3)
     0.5
     """
@@ -116,6 +117,7 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
 
     Examples
     --------
+    >>> from hsreject import relative_optimality_pairs
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, True, False], [0.9, 0.8, 0.1])
     >>> relative_optimality_pairs(curve).values[1]
@@ -214,6 +216,7 @@ def operating_set(
 
     Examples
     --------
+    >>> from hsreject import OperatingPoint, operating_set
     >>> borders = operating_set(OperatingPoint(50, 30, 5, 15), rejected_fraction=[0.4])
     >>> borders.nonrejected_accuracy.values.ravel().round(3)
     array([0.25 , 0.5  , 0.667, 0.833, 0.917])

@@ -33,10 +33,12 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
-from hsreject.errors import InputError
+from hsreject.errors import ConfigError, InputError
 from hsreject.measures import inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -133,6 +135,50 @@ MEASURES = {
 }
 
 
+def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts], Any]], None]:
+    """Return a decorator that makes a function of the four counts a measure, by its name.
+
+    Operating points have it as an attribute, curves, bands and operating sets as a column, and
+    pictures draw it. It must work for numbers and for arrays; :func:`share` is NaN where the whole
+    is 0. A plugin that defines one adds it again whenever it is loaded.
+
+    Parameters
+    ----------
+    label : str
+        What an axis is called.
+    meaning : str
+        What a column means.
+
+    See Also
+    --------
+    hsreject.load_plugins : loads a file that adds measures.
+
+    Examples
+    --------
+    >>> import hsreject as hr
+    >>> from hsreject.measures.point import MEASURES, share
+    >>> @hr.add_measure("caught errors", "share of the errors that are rejected")
+    ... def caught_errors(counts):
+    ...     return share(counts.misclassified_rejected, counts.misclassified)
+    >>> hr.OperatingPoint(50, 30, 5, 15).caught_errors
+    0.3333333333333333
+    >>> del MEASURES["caught_errors"]  # only here: other examples list the columns
+    """
+
+    def add(function: Callable[[Counts], Any]) -> None:
+        name = function.__name__
+        if name in (*COUNTS, *dir(Counts)) and name not in _ADDED:
+            raise ConfigError(f"There is already a measure or a count '{name}'. Choose another.")
+        _ADDED.add(name)
+        setattr(Counts, name, property(function))
+        MEASURES[name] = Measure(label, meaning)
+
+    return add
+
+
+_ADDED: set[str] = set()  # which of the measures are not of this file
+
+
 def measures_of(counts: Counts) -> dict[str, Any]:
     """Return every measure in `MEASURES` by name."""
     return {name: getattr(counts, name) for name in MEASURES}
@@ -180,6 +226,7 @@ class OperatingPoint(Counts):
     --------
     The worked example of the paper's section IV:
 
+    >>> from hsreject import OperatingPoint
     >>> point = OperatingPoint(50, 30, 5, 15)
     >>> point.rejected_fraction, point.nonrejected_accuracy, point.classification_quality
     (0.2, 0.625, 0.65)
@@ -234,6 +281,7 @@ class OperatingPoint(Counts):
 
         Examples
         --------
+        >>> from hsreject import OperatingPoint
         >>> OperatingPoint.from_measures(nonrejected_accuracy=0.625, classification_quality=0.65,
         ...                              rejected_fraction=0.2, n=100)
         OperatingPoint(accurate_kept=50, misclassified_kept=30, accurate_rejected=5,
@@ -266,6 +314,7 @@ class OperatingPoint(Counts):
 
         Examples
         --------
+        >>> from hsreject import OperatingPoint
         >>> from hsreject import rejection_curve
         >>> curve = rejection_curve([True, True, False], [0.9, 0.5, 0.1])
         >>> point = OperatingPoint.from_curve(curve, 1)
@@ -341,6 +390,7 @@ def operating_point(
 
     Examples
     --------
+    >>> from hsreject import operating_point
     >>> point = operating_point([True, True, False, False], [False, True, True, False])
     >>> point.rejected_fraction, point.nonrejected_accuracy, point.rejection_quality
     (0.5, 0.5, 1.0)

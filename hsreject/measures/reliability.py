@@ -48,6 +48,7 @@ def reliability(
 
     Examples
     --------
+    >>> from hsreject import reliability
     >>> table = reliability([True, False, True, True], [0.6, 0.6, 0.9, 0.7], n_bins=2)
     >>> table.n_samples.values, table.mean_probability.values, table.accuracy.values
     (array([4]), array([0.7]), array([0.75]))
@@ -110,6 +111,7 @@ def expected_calibration_error(
     --------
     Ten labels, all said to be right with probability 0.9, of which eight are:
 
+    >>> from hsreject import expected_calibration_error
     >>> round(expected_calibration_error([True] * 8 + [False] * 2, [0.9] * 10), 3)
     0.1
     """

@@ -87,6 +87,7 @@ def evaluation_samples(
 
     Examples
     --------
+    >>> from hsreject import evaluation_samples
     >>> import numpy as np
     >>> reference = np.array([[1, 2], [0, 2]])
     >>> label = np.array([[1, 1], [1, 2]], dtype="uint8")

@@ -43,6 +43,7 @@ def aurc(curve: xr.Dataset) -> float:
 
     Examples
     --------
+    >>> from hsreject import aurc
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, False, True], [0.9, 0.5, 0.1])
     >>> round(aurc(curve), 4)  # (0 + 1/2 + 1/3) / 3
@@ -65,6 +66,7 @@ def excess_aurc(curve: xr.Dataset) -> float:
 
     Examples
     --------
+    >>> from hsreject import excess_aurc
     >>> from hsreject import rejection_curve
     >>> round(excess_aurc(rejection_curve([True, False, True], [0.9, 0.5, 0.1])), 4)  # 1/6
     0.1667
@@ -98,6 +100,7 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
 
     Examples
     --------
+    >>> from hsreject import accuracy_at
     >>> from hsreject import rejection_curve
     >>> curve = rejection_curve([True, False, True, True], [0.1, 0.1, 0.6, 0.9])
     >>> accuracy = accuracy_at(curve, [0, 0.25, 0.5])

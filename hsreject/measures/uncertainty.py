@@ -57,6 +57,7 @@ class Resampling:
 
     Examples
     --------
+    >>> from hsreject import Resampling
     >>> Resampling(n_resamples=200, coordinates=([0, 0, 9], [0, 1, 9]), block_size=5).n_resamples
     200
     """
@@ -156,6 +157,7 @@ def bootstrap_curve(
 
     Examples
     --------
+    >>> from hsreject import Resampling, bootstrap_curve
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> confidence = rng.random(500)
@@ -316,6 +318,7 @@ def bootstrap_difference(
 
     Examples
     --------
+    >>> from hsreject import bootstrap_difference
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> good, useless = rng.random(500), rng.random(500)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import ConfigError
 from hsreject.features import FEATURES
+from hsreject.mapping.plugins import load_plugins
 from hsreject.pipeline.config import with_settings
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
 from hsreject.pipeline.promising import Promise
@@ -50,6 +52,7 @@ LONGEST_TITLE = 100
 """Bytes of the name of a rejector; a file name has 255, and some for what else it says."""
 
 SECTIONS = {
+    "plugins": 'files or installed packages whose parts may be named, such as ["my_prior.py"]',
     "title": "what the report calls the run",
     "seed": "draws the training pixels; 0 by default",
     "n_seeds": "how many seeds, from that one on; 1 by default",
@@ -162,6 +165,7 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     Every table of `document` may be replaced by the object it names.
     """
     check_keys(document, tuple(SECTIONS), section="")
+    load_plugins(_list(document.get("plugins", ()), "plugins"))
     if "scene" not in document:
         raise ConfigError(f"The configuration needs a [scene]. There are: {', '.join(SCENES)}.")
     title = document.get("title", "Land cover with rejection")
@@ -272,6 +276,11 @@ def _model(features: object, classifier: object) -> SceneModel:
     if classifier is None:
         classifier = AUTO if features is None else "smlr"
     part = build_part(CLASSIFIERS, classifier, section="classifier")
+    if not hasattr(part, "get_params"):
+        raise ConfigError(
+            f"[classifier] {type(part).__name__} cannot be copied: it has no get_params. Derive it "
+            "from sklearn.base.BaseEstimator, and set nothing but its parameters in __init__."
+        )
     if not hasattr(part, "fit_predict_proba"):
         steps = _list(() if features is None else features, "features")
         return SceneClassifier(
@@ -329,6 +338,11 @@ def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
         return {str(name): part for name, part in given.items()}  # objects by name
     rejectors: dict[str, Rejector] = {}
     for entry in _list(given, "rejectors"):
+        if isinstance(entry, Rejector):
+            name = type(entry).__name__
+            names = (f"{name} {number}" if number > 1 else name for number in count(1))
+            rejectors[next(name for name in names if name not in rejectors)] = entry
+            continue
         table = {"name": entry} if isinstance(entry, str) else _table(entry, "rejectors")
         title = str(table.pop("title", table.get("name")))
         if title in rejectors:

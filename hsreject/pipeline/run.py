@@ -79,6 +79,7 @@ def run(
 
     Examples
     --------
+    >>> from hsreject import run
     >>> result = run({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...               "features": [{"name": "pca", "n_components": 5}],
     ...               "context": {"prior": "vector_tv", "weight": 1.0},

@@ -19,7 +19,7 @@ from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import FieldRejector, RankedRejector, Rejector
 from hsreject.rejection.evidence import CLASS_P_VALUE
-from hsreject.schema import NO_REFERENCE
+from hsreject.schema import BAND, NO_REFERENCE, class_table
 
 
 def train(
@@ -52,6 +52,7 @@ def train(
 
     Examples
     --------
+    >>> from hsreject import train
     >>> model = train({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda",
     ...                "context": {"prior": "vector_tv", "weight": 1.0}})
@@ -64,6 +65,8 @@ def train(
     training, test = plan.sampling(labels, seed=plan.seed)
     if plan.tuning is not None and plan.tuning.of_model:
         plan = plan.changed(best_settings(tune(plan, cube, training, progress=progress)))
+    if plan.context is not None:  # says now, not when a map is made, that it cannot be
+        plan.context.check_blocks(cube.sizes[BAND], len(class_table(training).values))
     progress("classifier", 0, 1)
     classifier = clone(plan.model)
     probability = classifier.fit_predict_proba(cube, training, progress=progress)

@@ -48,6 +48,7 @@ class CertificateDisplay:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import hsreject as hr
     >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
     >>> label = np.where(confidence < 0.4, 2, 1)
@@ -143,6 +144,7 @@ class AreaDisplay:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import hsreject as hr
     >>> label = np.repeat([1, 2], 50).reshape(10, 10)
     >>> display = hr.plot.AreaDisplay(hr.assess(label, np.where(label == 1, 1, 2)))

@@ -206,6 +206,8 @@ def assess(
     --------
     A map that calls a third of class 2 class 1, and a sample of 400 of its pixels:
 
+    >>> import numpy as np
+    >>> from hsreject import assess
     >>> import hsreject as hr
     >>> truth = np.repeat([1, 2], 5000).reshape(100, 100)
     >>> label = np.where(np.arange(100) % 3 == 0, 1, truth)

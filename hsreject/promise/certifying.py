@@ -116,6 +116,7 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     --------
     A map whose surest 60 % are right:
 
+    >>> import numpy as np
     >>> import hsreject as hr
     >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
     >>> truth = np.ones((100, 100), dtype=int)

@@ -104,6 +104,8 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import draw_sample
     >>> label = np.repeat([[1, 2, 2, 2]], 25, axis=0)
     >>> sample = draw_sample(label, 10, design="stratified")
     >>> np.unique(sample.label, return_counts=True), np.unique(sample.stratum_pixels)

@@ -74,6 +74,8 @@ def open_sample(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import open_sample
     >>> import tempfile
     >>> from hsreject import draw_sample
     >>> label = np.repeat([[1, 2]], 50, axis=0)

@@ -35,6 +35,8 @@ class Calibration:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import Calibration
     >>> Calibration(np.array([[1, 0, 2]]), training=np.array([[0, 1, 0]])).n_pixels
     2
     >>> Calibration(np.array([[1, 1, 2]]), training=np.array([[0, 1, 0]]))

@@ -28,6 +28,7 @@ CLASS_P_VALUE = "class_p_value"
 IMAGE = "image"
 TOKEN = "token"  # noqa: S105 (a hash)
 """Attribute of a Dataset of maps: what tells them from all others, so that none need be hashed."""
+TRAIN = "train"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class Evidence:
         What priors with image edges look at.
     token : str, optional
         What tells these maps from all others, where that is known already.
+    train : DataArray (y, x), optional
+        The training labels, for priors that learn from them.
     """
 
     probability: xr.DataArray
@@ -53,6 +56,7 @@ class Evidence:
     class_p_value: xr.DataArray | None = None
     image: xr.DataArray | None = None
     token: str | None = None
+    train: xr.DataArray | None = None
 
     @classmethod
     def of(cls, maps: xr.Dataset | xr.DataArray | NDArray[Any]) -> Evidence:
@@ -70,6 +74,7 @@ class Evidence:
             _optional(maps, CLASS_P_VALUE, FIELD_DIMS),
             _optional(maps, IMAGE, CUBE_DIMS),
             maps.attrs.get(TOKEN),
+            _optional(maps, TRAIN, MAP_DIMS),
         )
 
     def __post_init__(self) -> None:

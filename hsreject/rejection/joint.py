@@ -109,6 +109,8 @@ class JointRejector(Rejector):
     --------
     The right half looks like nothing that the classifier knows:
 
+    >>> import numpy as np
+    >>> from hsreject import JointRejector
     >>> probability = np.full((4, 8, 8), 0.02)
     >>> probability[0] = 0.94
     >>> probability[:, :, 4:] = 0.25

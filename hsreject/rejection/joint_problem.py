@@ -213,7 +213,13 @@ class JointProblem:
             )
             probability = self._extended(q)
         self.n_solves += 1
-        result = context.solve(probability, image=self.evidence.image, progress=progress)
+        result = context.solve(
+            probability,
+            image=self.evidence.image,
+            train=self.evidence.train,
+            n_rejection_classes=len(probability) - self.n_classes,
+            progress=progress,
+        )
         # the likelihoods of a pixel are s [p, odds of failure, ...] with s = (1 - q) / sum
         q, total = self._failure_and_sum(q)
         log_scale = self._mean_log_ratio(1 - q, total)
@@ -266,7 +272,9 @@ class JointProblem:
         if arrays is None:
             # what a solve takes from it: attributes such as its CRS may change in a file
             seen = None if image is None else (image.values, good_bands(image))
-            arrays = tokenize(self._probability, self._weight, seen)
+            train = self.evidence.train
+            known = None if train is None else train.values
+            arrays = tokenize(self._probability, self._weight, seen, known)
         context = replace(self.context, n_threads=1)
         return key_of(arrays, self._weight is not None, context, self.rejection_classes)
 

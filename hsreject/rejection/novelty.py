@@ -86,6 +86,9 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hsreject import Novelty
     >>> values = np.random.default_rng(0).normal(size=(2, 6, 6))
     >>> values[:, 0, 0] = 30.0  # like nothing else
     >>> features = xr.DataArray(values, dims=("band", "y", "x"))

@@ -43,6 +43,8 @@ class PixelwiseRejector(FieldRejector):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import PixelwiseRejector
     >>> probability = np.array([[[0.9, 0.6, 0.2, np.nan]], [[0.1, 0.4, 0.8, np.nan]]])
     >>> maps = PixelwiseRejector("margin").reject(probability, fraction=1 / 3)
     >>> maps.label_with_rejection.values  # 0 is rejected, 255 no data

@@ -51,6 +51,8 @@ class RankedRejector(Rejector):
     --------
     A complete rejector, which trusts pixels whose neighbours look alike:
 
+    >>> import numpy as np
+    >>> from hsreject import RankedRejector
     >>> from hsreject.confidence import label_map
     >>> class NeighborRejector(RankedRejector):
     ...     '''Rejects pixels whose probability differs from that of their left neighbour.'''

@@ -59,6 +59,11 @@ class Rejector(ABC):
     A complete rejector whose labels change with the rejected fraction: every kept pixel takes the
     label that most kept pixels of its row have.
 
+    >>> import numpy as np
+    >>> from hsreject import Rejector
+    >>> from hsreject.errors import InputError
+    >>> from hsreject.progress import no_progress
+    >>> from hsreject.rejection.rejector import Goal, rejection_maps
     >>> import hsreject as hr
     >>> class MajorityRejector(Rejector):
     ...     '''Rejects by probability, then lets the kept pixels of each row vote.'''
@@ -311,6 +316,8 @@ def compare_rejectors(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import compare_rejectors
     >>> import hsreject as hr
     >>> probability = np.array([[[0.9, 0.7, 0.3, 0.2]], [[0.05, 0.2, 0.6, 0.5]],
     ...                         [[0.05, 0.1, 0.1, 0.3]]])

@@ -48,6 +48,8 @@ class SequentialRejector(FieldRejector):
     --------
     Two regions; the pixels on their border are rejected first:
 
+    >>> import numpy as np
+    >>> from hsreject import SequentialRejector
     >>> import hsreject as hr
     >>> probability = np.empty((2, 4, 6))
     >>> probability[0] = [0.9, 0.9, 0.6, 0.4, 0.1, 0.1]
@@ -91,5 +93,5 @@ class SequentialRejector(FieldRejector):
         if evidence.hidden_field is not None:
             return evidence.hidden_field
         return self.context.solve(
-            evidence.probability, image=evidence.image, progress=progress
+            evidence.probability, image=evidence.image, train=evidence.train, progress=progress
         ).hidden_field

@@ -276,6 +276,8 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import evaluate
     >>> reference, label = np.array([[1, 1, 2, 2]]), np.array([[1, 2, 2, 2]])
     >>> result = evaluate(reference, label, np.array([[0.9, 0.3, 0.8, 0.6]]), rejection_cost=[0.4])
     >>> [(p.name, p.point.rejected_fraction) for p in result.points]

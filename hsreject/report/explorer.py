@@ -112,6 +112,9 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from hsreject import write_explorer
     >>> import tempfile
     >>> maps = xr.Dataset({
     ...     "label": (("y", "x"), [[1, 1, 2, 2]]),

@@ -63,6 +63,8 @@ def sample_per_class(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import sample_per_class
     >>> labels = np.array([[1, 1, 1, 1], [2, 2, 0, 0]])
     >>> train, test = sample_per_class(labels, 10)
     >>> np.bincount(train.ravel())[1:], np.bincount(test.ravel())[1:]
@@ -96,6 +98,8 @@ def sample_fraction(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import sample_fraction
     >>> train, test = sample_fraction(np.repeat([1, 2], [100, 8]), 0.05)
     >>> np.bincount(train)[1:]
     array([5, 1])
@@ -148,6 +152,8 @@ def sample_blocks(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import sample_blocks
     >>> labels = np.ones((20, 40), dtype=int)
     >>> train, test = sample_blocks(labels, block_size=20, fraction=0.5, buffer=3)
     >>> int(train.sum()), int(test.sum())
@@ -220,6 +226,8 @@ def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import given_split
     >>> train, test = given_split(np.array([[1, 0, 2, 0]]), np.array([[0, 1, 0, 2]]))
     >>> test
     array([[0, 1, 0, 2]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ class ColumnsTerm(hr.Term):
         return np.diff(field, axis=0) * self.has_edge
 
     def adjoint(self, coefficients: Any) -> Any:
-        return -np.diff(coefficients * self.has_edge, axis=0, prepend=0, append=0)
+        padded = np.pad(coefficients * self.has_edge, ((1, 1), (0, 0), (0, 0)))
+        return -np.diff(padded, axis=0)
 
     def value(self, coefficients: Any) -> float:
         return self.weight * float(np.abs(coefficients).sum(dtype=float))
@@ -84,36 +86,133 @@ def test_it_adds_up_with_others() -> None:
     assert one.objective == pytest.approx(other.objective, rel=2e-5)
 
 
-BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+def clipped(v: Any, limit: float) -> Any:
+    return v - np.clip(v, -limit, limit)
+
+
+DRAWS = map(float, itertools.count(1))
+
+
+def in_place(v: Any, *_: Any) -> Any:
+    v *= 0.5
+    return v
+
+
+def raising(*_: Any, **__: Any) -> Any:
+    raise ValueError("operands could not be broadcast together")
+
+
+def ball(t: Any, y: Any, radius: float) -> float:
+    return 0.0 if np.abs(y).max(initial=0.0) <= radius * t.weight else np.inf
+
+
+# fault -> (what replaces a method of the term, the method that must be named and the word)
+WRONG_TERMS: dict[str, tuple[dict[str, Any], str]] = {
     "not linear": ({"forward": lambda t, z: ColumnsTerm.forward(t, z) ** 2}, "forward .* linear"),
+    "with an offset": ({"forward": lambda t, z: ColumnsTerm.forward(t, z) + 1}, "forward .*linear"),
+    "another at each call": (
+        {"forward": lambda t, z: ColumnsTerm.forward(t, z) * next(DRAWS)},
+        "forward .* linear",
+    ),
     "couples nodata": (
         {
             "forward": lambda t, z: np.diff(z, axis=0),
-            "adjoint": lambda t, v: -np.diff(v, axis=0, prepend=0, append=0),
+            "adjoint": lambda t, v: -np.diff(np.pad(v, ((1, 1), (0, 0), (0, 0))), axis=0),
         },
         "forward .* without data",
+    ),
+    "forward changes the field": (
+        {"forward": lambda t, z: ColumnsTerm.forward(t, in_place(z))},
+        "forward .* changes",
+    ),
+    "forward fails": ({"forward": raising}, "forward .* fails: ValueError"),
+    "forward in double precision": (
+        {"forward": lambda t, z: ColumnsTerm.forward(t, z.astype(float))},
+        "forward .* float64 for float32",
     ),
     "sign of the adjoint": (
         {"adjoint": lambda t, v: -ColumnsTerm.adjoint(t, v)},
         "adjoint of Columns .*Transpose",
     ),
+    "scale of the adjoint": (
+        {"adjoint": lambda t, v: 0.5 * ColumnsTerm.adjoint(t, v)},
+        "adjoint of Columns .*Transpose",
+    ),
     "shape of the adjoint": ({"adjoint": lambda t, v: v}, "adjoint .* shape"),
-    "norm too small": ({"squared_norm": 2.0}, "squared_norm of Columns is 2"),
+    "adjoint fails": ({"adjoint": raising}, "adjoint .* fails"),
+    "adjoint changes the dual": (
+        {"adjoint": lambda t, v: 2 * ColumnsTerm.adjoint(t, in_place(v))},
+        "adjoint .* changes",
+    ),
+    "adjoint in double precision": (
+        {"adjoint": lambda t, v: ColumnsTerm.adjoint(t, v) * np.ones(1)},
+        "adjoint .* float64 for float32",
+    ),
+    "dual of another shape": (
+        {"new_dual": lambda t: np.zeros(t.grid.shape, t.grid.dtype)},
+        "new_dual",
+    ),
+    "dual that is not zero": (
+        {"new_dual": lambda t: 1 + ColumnsTerm.forward(t, np.zeros(t.grid.shape, t.grid.dtype))},
+        "new_dual",
+    ),
+    "norm half of it": ({"squared_norm": 2.0}, "squared_norm of Columns is 2"),
+    "norm a fifth too small": ({"squared_norm": 3.2}, "squared_norm of Columns is 3.2"),
+    "norm of a small scene": ({"squared_norm": 3.85}, "squared_norm of Columns is 3.85"),
     "infinite norm": ({"squared_norm": np.inf}, "squared_norm"),
+    "norm that is a word": ({"squared_norm": "4"}, "squared_norm .* number"),
+    "norm that is a method": ({"squared_norm": lambda t: 4.0}, "squared_norm"),
+    "norm fails": ({"squared_norm": property(raising)}, "squared_norm .* fails"),
     "value at zero": ({"value": lambda t, v: 1 + ColumnsTerm.value(t, v)}, "value .* 1 at 0"),
-    "conjugate at zero": ({"conjugate": lambda t, y: 3.0}, "conjugate .* 3 at 0"),
+    "value is not a number": ({"value": lambda t, v: np.nan}, "value .* number"),
+    "value per pixel": ({"value": lambda t, v: np.abs(v)}, "value .* number"),
+    "value fails": ({"value": raising}, "value .* fails"),
+    "value changes what it is given": (
+        {"value": lambda t, v: 2 * ColumnsTerm.value(t, in_place(v))},
+        "value .* changes",
+    ),
     "not convex": (
         {"value": lambda t, v: float(np.sqrt(np.abs(v)).sum())},
         "value .* not convex",
     ),
-    "prox without the weight": (
-        {"prox": lambda t, v, step: v - np.clip(v, -step, step)},
-        "prox of Columns",
-    ),
+    "negative": ({"value": lambda t, v: -ColumnsTerm.value(t, v)}, "value .* not convex"),
+    "prox without the weight": ({"prox": lambda t, v, step: clipped(v, step)}, "prox of Columns"),
     "prox without the step": (
-        {"prox": lambda t, v, step: v - np.clip(v, -t.weight, t.weight)},
+        {"prox": lambda t, v, step: clipped(v, t.weight)},
         "prox of Columns",
     ),
+    "prox of twice the step": (
+        {"prox": lambda t, v, step: clipped(v, 2 * step * t.weight)},
+        "prox of Columns",
+    ),
+    "prox does nothing": ({"prox": lambda t, v, step: v.copy()}, "prox of Columns"),
+    "prox is a projection": (
+        {"prox": lambda t, v, step: np.clip(v, -step * t.weight, step * t.weight)},
+        "prox of Columns",
+    ),
+    "prox of a square": ({"prox": lambda t, v, step: v / (1 + step)}, "prox of Columns"),
+    "prox changes what it is given": (
+        {"prox": lambda t, v, step: np.subtract(v, np.clip(v, -step, step) * t.weight, out=v)},
+        "prox .* changes",
+    ),
+    "prox of another shape": ({"prox": lambda t, v, step: v[:1]}, "prox .* shape"),
+    "prox fails": ({"prox": raising}, "prox .* fails"),
+    "prox in double precision": (
+        {"prox": lambda t, v, step: ColumnsTerm.prox(t, v.astype(float), step)},
+        "prox .* float64 for float32",
+    ),
+    "conjugate at zero": ({"conjugate": lambda t, y: 3.0}, "conjugate .* 3 at 0"),
+    "conjugate always 0": ({"conjugate": lambda t, y: 0.0}, "conjugate .* would lie"),
+    "ball too large": ({"conjugate": lambda t, y: ball(t, y, 1.2)}, "conjugate .* would lie"),
+    "ball a little too large": (
+        {"conjugate": lambda t, y: ball(t, y, 1.009)},
+        "conjugate .* would lie",
+    ),
+    "ball without the weight": (
+        {"conjugate": lambda t, y: ball(t, y, 1 / t.weight)},
+        "conjugate of Columns is inf",
+    ),
+    "ball too small": ({"conjugate": lambda t, y: ball(t, y, 0.9)}, "conjugate of Columns is inf"),
     "conjugate of another norm": (
         {"conjugate": lambda t, y: 0.0 if np.abs(y).sum() <= t.weight else np.inf},
         "conjugate of Columns is inf",
@@ -122,32 +221,81 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
         {"conjugate": lambda t, y: float((y**2).sum()) / (4 * t.weight)},
         "conjugate of Columns",
     ),
+    "conjugate is not a number": ({"conjugate": lambda t, y: None}, "conjugate .* number"),
+    "conjugate fails": ({"conjugate": raising}, "conjugate .* fails"),
+    "conjugate changes the dual": (
+        {"conjugate": lambda t, y: ball(t, in_place(y), 0.5)},
+        "conjugate .* changes",
+    ),
     "prox of the conjugate": ({"prox_conjugate": lambda t, y, step: 0.9 * y}, "prox_conjugate"),
+    "infeasible": ({"feasible": lambda t, z: 2 * z}, "feasible .* distributions"),
     "fast adjoint": ({"add_adjoint": lambda t, y, z, threads: None}, "add_adjoint"),
+    "fast adjoint changes the dual": (
+        {"add_adjoint": lambda t, y, z, threads: in_place(y)},
+        "add_adjoint .* changes",
+    ),
     "fast dual": ({"update_dual": lambda t, y, z, **options: None}, "update_dual"),
+    "fast dual fails": ({"update_dual": raising}, "update_dual .* fails"),
     "fast value": ({"value_of_field": lambda t, z, threads: 1.0}, "value_of_field"),
+    "strength is not a number": ({"strength": np.nan}, "strength .* number"),
+    "strength fails": ({"strength": property(raising)}, "strength .* fails"),
     "spectrum": ({"gram_spectrum": lambda t: np.ones(t.grid.valid.shape)}, "gram_spectrum"),
-    "conjugate without room for rounding": (
-        {"conjugate": lambda t, y: 0.0 if np.abs(y).max() <= t.weight + 1e-15 else np.inf},
-        "float32",
+    "shape of the spectrum": ({"gram_spectrum": lambda t: np.ones(3)}, "gram_spectrum"),
+    "a column per class": (
+        {"value": lambda t, v: ColumnsTerm.value(t, v * np.ones((3, 1), v.dtype))},
+        "rejection.* value .* fails",
+    ),
+}
+
+WRONG_PRIORS: dict[str, tuple[dict[str, Any], str]] = {
+    "no term": ({"bind": lambda p, grid: None}, "bind .* Term"),
+    "bind fails": ({"bind": raising}, "bind .* fails"),
+    "bind changes the footprint": (
+        {"bind": lambda p, grid: Columns.bind(p, grid) if in_place_bool(grid.valid) else None},
+        "bind .* changes",
+    ),
+    "halo that is not a number": ({"halo": "wide"}, "halo .* whole number"),
+    "halo that is a fraction": ({"halo": 1.5}, "halo .* whole number"),
+    "negative halo": ({"halo": -1}, "halo .* at least 0"),
+    "halo too small": ({"halo": 0}, "halo .* too small"),
+    "working size of nothing": ({"working_size": 0}, "working_size"),
+    "guide that is not there": ({"halo": 16, "n_guide_layers": 2}, "guide .* fails"),
+    "guide of fewer layers": (
+        {"halo": 16, "n_guide_layers": 2, "guide": lambda p, image: image[:1]},
+        "guide .* n_guide_layers",
+    ),
+    "no prior in a block": ({"halo": 16, "in_block": lambda p, layers: None}, "in_block|prior"),
+    "image in a block": (
+        {
+            "halo": 16,
+            "bind": lambda p, g: (g.required_image(wanted_by="It"), Columns.bind(p, g))[1],
+        },
+        "in_block .* image",
     ),
 }
 
 
-@pytest.mark.parametrize("fault", BROKEN)
+def in_place_bool(valid: Any) -> bool:
+    valid[0, 0] = not valid[0, 0]
+    return True
+
+
+@pytest.mark.parametrize("fault", WRONG_TERMS)
 def test_the_method_at_fault_is_named(fault: str) -> None:
-    methods, words = BROKEN[fault]
+    methods, words = WRONG_TERMS[fault]
     with pytest.raises(InputError, match=words):
-        hr.check_prior(Columns(broken=methods))
+        hr.check_prior(Columns(2.0, broken=methods))
 
 
-def test_bind_must_return_a_term() -> None:
-    class Nothing(hr.Prior):
-        def bind(self, grid: Any) -> Any:
-            return None
+@pytest.mark.parametrize("fault", WRONG_PRIORS)
+def test_what_a_prior_says_of_itself_is_checked(fault: str) -> None:
+    members, words = WRONG_PRIORS[fault]
+    with pytest.raises(InputError, match=words):
+        hr.check_prior(type("Wrong", (Columns,), members)(2.0))
 
-    with pytest.raises(InputError, match="bind of Nothing"):
-        hr.check_prior(Nothing())
+
+def test_a_conjugate_needs_no_room_for_rounding() -> None:
+    hr.check_prior(Columns(broken={"conjugate": lambda t, y: ball(t, y, 1.0)}))
 
 
 def test_a_prior_of_one_size_is_tried_on_a_scene_of_that_size() -> None:

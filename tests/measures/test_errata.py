@@ -77,17 +77,15 @@ def test_5_smaller_confidences_are_rejected_first() -> None:
     assert rejected[confidence < confidence[i]].all()
 
 
-def test_6_extremes_and_the_third_case() -> None:
-    """Property IV prints a_N = 0, a_R = 1 for the maximum; case 3 prints "R1 outperforms R1"."""
-    correct = np.array([True, True, False])
-    printed = hr.operating_point(correct, correct)  # a_R all 1, a_N all 0
-    assert printed.classification_quality == 0  # the minimum
-    ours = hr.operating_point(correct, ~correct)
-    assert ours.classification_quality == 1
-    assert (ours.accurate_rejected, ours.misclassified_kept) == (0, 0)
+def test_6_the_third_case_of_outperformance() -> None:
+    """Case 3 prints "R1 outperforms R1"; property IV, "a_N = 0 and a_R = 1 are empty", is right."""
     one, two = hr.OperatingPoint(53, 30, 2, 15), hr.OperatingPoint(50, 30, 5, 15)
     assert hr.compare(one, one).verdict == "is equal"
     assert hr.compare(one, two).verdict == "outperforms"
+    correct = np.array([True, True, False])
+    perfect = hr.operating_point(correct, ~correct)
+    assert (perfect.accurate_rejected, perfect.misclassified_kept) == (0, 0)  # both are empty
+    assert perfect.classification_quality == 1
 
 
 def test_7_quality_from_the_number_of_accurate_samples() -> None:
@@ -97,3 +95,38 @@ def test_7_quality_from_the_number_of_accurate_samples() -> None:
     ours = n - WORKED.accurate + kept - 2 * misclassified_kept
     assert printed / n > 1
     assert ours / n == WORKED.classification_quality
+
+
+def test_8_property_iii_is_not_strict_for_accuracy_and_rejection_quality() -> None:
+    """The property says that whoever outperforms has the larger A and phi."""
+    one, two = hr.OperatingPoint(55, 0, 0, 45), hr.OperatingPoint(50, 0, 5, 45)
+    assert hr.compare(one, two).verdict == "outperforms"
+    assert one.nonrejected_accuracy == two.nonrejected_accuracy == 1
+    more, less = hr.OperatingPoint(55, 10, 0, 35), hr.OperatingPoint(55, 30, 0, 15)
+    assert hr.compare(more, less).verdict == "outperforms"
+    assert more.rejection_quality == less.rejection_quality == np.inf
+
+
+def test_section_iv_e_conditions_by_cost() -> None:
+    """For r1 > r0: L1 < L0 exactly if A1 > ..., exactly if Q1 > Q0 + (2 rho - 1)(r1 - r0)."""
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        n_accurate, n_wrong = random.integers(1, 40, 2)
+        kept = random.integers(0, [n_accurate + 1, n_wrong + 1], (2, 2))
+        points = [hr.OperatingPoint(a, m, n_accurate - a, n_wrong - m) for a, m in kept]
+        zero, one = sorted(points, key=lambda point: point.rejected_fraction)
+        r0, r1 = zero.rejected_fraction, one.rejected_fraction
+        if r1 in {r0, 1}:
+            continue
+        for rho in random.uniform(0, 1, 3):
+            cost = [
+                (1 - p.rejected_fraction) * (1 - p.nonrejected_accuracy) + rho * p.rejected_fraction
+                for p in (zero, one)
+            ]
+            accuracy = zero.nonrejected_accuracy * (1 - r0) / (1 - r1) + (rho - 1) * (r1 - r0) / (
+                1 - r1
+            )
+            quality = zero.classification_quality + (2 * rho - 1) * (r1 - r0)
+            better = cost[1] < cost[0]
+            assert (one.nonrejected_accuracy > accuracy) == better
+            assert (one.classification_quality > quality) == better

@@ -68,6 +68,8 @@ class GraphTV(Prior):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import GraphTV
     >>> from hsreject.context.prior import Grid
     >>> grid = Grid(np.ones((1, 4), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = GraphTV(weight=3.0, partitions=np.array([[1, 1, 2, 2]])).bind(grid)

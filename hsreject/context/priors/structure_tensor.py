@@ -69,6 +69,8 @@ class StructureTensor(Prior):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import StructureTensor
     >>> from hsreject.context.prior import Grid
     >>> grid = Grid(np.ones((1, 3), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = StructureTensor(weight=2.0, patch=1).bind(grid)

@@ -17,7 +17,7 @@ from hsreject.context.priors.edges import (
     weight_halo,
 )
 from hsreject.context.site_kernels import Steps, new_multipliers
-from hsreject.context.solver import cached_rows, data_and_bound
+from hsreject.context.solver import cached_rows, data_and_bound, not_negative
 from hsreject.context.sweep_kernels import (
     JOINING,
     SWEEPING,
@@ -46,8 +46,8 @@ MOST_BANDS = 16  # whatever the number of threads, on which the result must not 
 class VectorTV(Prior):
     r"""Isotropic vector total variation, with Neumann borders and optional edge weights.
 
-    .. math:: weight \sum_i \sqrt{ \sum_k (w_{i\to} (z_{k,right(i)} - z_{ki}))^2
-              + (w_{i\downarrow} (z_{k,below(i)} - z_{ki}))^2 }
+    .. math:: weight \sum_i \sqrt{ \sum_k \bigl[ (w_{i\to} (z_{k,right(i)} - z_{ki}))^2
+              + (w_{i\downarrow} (z_{k,below(i)} - z_{ki}))^2 \bigr] }
 
     The square root is over all classes and both directions, so that the borders of all classes
     fall together and have no preferred direction. Edge weights multiply the differences, inside
@@ -71,6 +71,8 @@ class VectorTV(Prior):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import VectorTV
     >>> from hsreject.context.prior import Grid
     >>> grid = Grid(np.ones((1, 3), bool), n_classes=2, dtype=np.dtype(float))
     >>> term = VectorTV(weight=2.0).bind(grid)
@@ -93,7 +95,7 @@ class VectorTV(Prior):
 
     @property
     def halo(self) -> int:
-        """16 pixels per unit of weight, and at least 16."""
+        """8 pixels per unit of weight, and at least 16."""
         return weight_halo(self.weight)
 
     @property
@@ -300,7 +302,7 @@ class VectorTVIteration(Iteration):
             probability, field, partial(self.term.adjoint_rows, dual), threads
         )
         objective = data + self.term.value_of_field(field, threads)
-        return objective, objective - bound
+        return objective, not_negative(objective - bound)
 
     def _sweep(self, steps: Steps, phase: int, first: int, last: int) -> None:
         thread = get_ident()

@@ -22,6 +22,8 @@ class HsrejectBackend(BackendEntrypoint):
 
     Examples
     --------
+    >>> import xarray as xr
+    >>> from hsreject.io.products.backend import HsrejectBackend
     >>> import numpy as np, pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "scene.npy")

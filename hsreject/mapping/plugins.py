@@ -1,0 +1,193 @@
+"""Plugins: parts from one's own file or package, known by name in runs, training and maps."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable
+from importlib.metadata import EntryPoint, entry_points
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from hsreject.classify.classifiers import CLASSIFIERS
+from hsreject.confidence import CONFIDENCES, Confidence
+from hsreject.context.prior import Prior
+from hsreject.context.priors import PRIORS
+from hsreject.errors import ConfigError, HsrejectError
+from hsreject.features import FEATURES
+from hsreject.features.transformer import SceneTransformer
+from hsreject.registry import Registry, nearest
+from hsreject.rejection import REJECTORS, Rejector
+
+GROUP = "hsreject.plugins"
+"""The group of entry points under which an installed package names its plugin."""
+
+PREFIX = "hsreject_plugin_"
+"""What the modules of plugin files are called, before the name of the file."""
+
+_KINDS: tuple[tuple[type, Registry[Any]], ...] = (
+    (Prior, PRIORS),
+    (Rejector, REJECTORS),
+    (Confidence, CONFIDENCES),
+    (SceneTransformer, FEATURES),
+)
+_loaded: dict[str, ModuleType] = {}  # by the name of the module
+
+
+def load_plugins(plugins: Iterable[str | PathLike[str]]) -> list[str]:
+    r"""Load plugins, so that configurations and models can name their parts.
+
+    A plugin is a Python file, or the name that an installed package has in the group of entry
+    points ``hsreject.plugins``. Every prior, rejector, confidence, feature and classifier that it
+    defines is known by the name of its class, in small letters with underscores (``MyRows`` is
+    ``my_rows``), unless it registers them itself; a measure does so with
+    :func:`hsreject.add_measure`. Its code runs, so load only what you trust. Nothing is loaded that
+    is not asked for. A file that has changed since is loaded anew.
+
+    Parameters
+    ----------
+    plugins : iterable of str or path
+        Files that end in ``.py``, or names of installed plugins.
+
+    Returns
+    -------
+    list of str
+        The names of the parts.
+
+    See Also
+    --------
+    hsreject.run : takes them as ``plugins = ["my_prior.py"]``.
+    hsreject.check_prior : says what is wrong with a prior.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import tempfile
+    >>> import hsreject as hr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "strong.py")
+    ...     _ = file.write_text("import hsreject as hr\nclass Strong(hr.VectorTV): pass")
+    ...     hr.load_plugins([file])
+    ['strong']
+    >>> hr.run({"scene": "synthetic", "context": {"prior": "strong", "weight": 3.0},
+    ...         "classifier": "lda", "rejectors": ["sequential"]}).sizes["rejector"]
+    1
+    """
+    if isinstance(plugins, str | PathLike):
+        plugins = [plugins]
+    return [name for plugin in plugins for name in _load(plugin)]
+
+
+def _load(plugin: object) -> list[str]:
+    if not isinstance(plugin, str | PathLike):
+        raise ConfigError(f"A plugin must be a file or a name (got {plugin!r}).")
+    path = Path(plugin)
+    if path.suffix != ".py":
+        return _enrolled(_installed(str(plugin)))
+    try:
+        source = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The plugin '{path}' cannot be read: {error}. Check its path.") from None
+    name = PREFIX + re.sub(r"\W", "_", path.stem)
+    known = _loaded.get(name)
+    if known is None or (known.__file__, known.__source__) != (str(path.resolve()), source):
+        _forget(name)
+        _loaded[name] = _executed(name, path.resolve(), source)
+    return _enrolled(_loaded[name])
+
+
+def _executed(name: str, path: Path, source: str) -> ModuleType:
+    """Return the module of a plugin file; an error in it is told with its line."""
+    module = ModuleType(name)
+    module.__file__, module.__source__ = str(path), source  # type: ignore[attr-defined]
+    sys.modules[name] = module  # dataclasses and pickle look it up
+    try:
+        exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 (what a plugin is)
+    except HsrejectError:
+        _forget(name)
+        raise
+    except Exception as error:
+        _forget(name)
+        frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        where = f"line {lines[-1]}, " if lines else ""
+        raise ConfigError(
+            f"The plugin '{path}' fails: {where}{type(error).__name__}: {error}"
+        ) from error
+    cloudpickle.register_pickle_by_value(module)  # workers of a cluster do not have the file
+    return module
+
+
+def _installed(name: str) -> ModuleType:
+    """Return the module of an installed plugin."""
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points:
+        raise ConfigError(
+            f"There is no plugin '{name}'. Give a file that ends in .py, or one of those that are "
+            f"installed: {', '.join(sorted(points)) or 'none'}.{nearest(name, list(points))}"
+        )
+    module: Any = points[name].load()
+    if not inspect.ismodule(module):
+        raise ConfigError(f"The plugin '{name}' must be a module (it is {points[name].value}).")
+    _loaded[module.__name__] = module
+    return module
+
+
+def _enrolled(module: ModuleType) -> list[str]:
+    """Return the names of a plugin's parts, registering those that are not registered yet."""
+    for part in list(vars(module).values()):
+        registry = _registry_of(part)
+        own = getattr(part, "__module__", None) == module.__name__
+        if registry is not None and own and part not in registry.values():
+            registry.register(_snake_case(part.__name__), part)
+    return [
+        name
+        for registry in _registries()
+        for name, part in registry.items()
+        if getattr(part, "__module__", None) == module.__name__
+    ]
+
+
+def _registries() -> list[Registry[Any]]:
+    return [*(registry for _, registry in _KINDS), CLASSIFIERS]
+
+
+def _registry_of(part: object) -> Registry[Any] | None:
+    """Return where a part belongs: a class that can be made, of a kind that has names."""
+    if not inspect.isclass(part) or inspect.isabstract(part) or part.__name__.startswith("_"):
+        return None
+    for kind, registry in _KINDS:
+        if issubclass(part, kind):
+            return registry
+    return CLASSIFIERS if hasattr(part, "fit") and hasattr(part, "predict_proba") else None
+
+
+def _snake_case(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def _forget(name: str) -> None:
+    """Take the parts of a plugin that is loaded anew out of the registries."""
+    _loaded.pop(name, None)
+    sys.modules.pop(name, None)
+    for registry in _registries():
+        registry.forget(name)
+
+
+def is_loaded(type_name: str) -> bool:
+    """Return whether a type, by its full name, comes from a plugin that was asked for."""
+    return any(type_name.startswith(f"{module}.") for module in _loaded)
+
+
+def plugin_of(type_name: str) -> str | None:
+    """Return which plugin, not loaded, a type probably comes from: a file, or an installed name."""
+    package = type_name.partition(".")[0]
+    if package.startswith(PREFIX):
+        return f"{package.removeprefix(PREFIX)}.py"
+    points: Iterable[EntryPoint] = entry_points(group=GROUP)
+    return next((point.name for point in points if point.module.split(".")[0] == package), None)
