@@ -76,6 +76,7 @@ from .promise.design import Sample as Sample
 from .promise.design import draw_sample as draw_sample
 from .promise.sample_file import open_sample as open_sample
 from .rejection.calibration import Calibration as Calibration
+from .rejection.goal import Goal as Goal
 from .rejection.joint import JointRejector as JointRejector
 from .rejection.novelty import Novelty as Novelty
 from .rejection.pixelwise import PixelwiseRejector as PixelwiseRejector

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.mapping.foreign import TrainingScene
     from hsreject.rejection import Novelty, RankedRejector
-    from hsreject.rejection.rejector import Goal
+    from hsreject.rejection.goal import Goal
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class MapModel:
         """Return the threshold that met an accuracy or a rejection cost on the training scene."""
         if not self.calibration:
             raise InputError(
-                f"The model cannot tell a threshold for {goal.name}={goal.value:g}: it was trained "
+                f"The model cannot tell a threshold for {goal.kind}={goal.value:g}: it was trained "
                 "without test pixels. Ask for a fraction or a threshold, or train with fewer "
                 "training pixels."
             )

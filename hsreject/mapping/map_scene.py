@@ -31,7 +31,8 @@ from hsreject.mapping.schedulers import local_threads, telling_of_lost_workers
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.promise.certificate import Certificate
 from hsreject.registry import check_choice
-from hsreject.rejection.rejector import ACCURACY, FRACTION, THRESHOLD, Goal, rejection_maps
+from hsreject.rejection.goal import ACCURACY, FRACTION, THRESHOLD, Goal
+from hsreject.rejection.rejector import rejection_maps
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import CUBE_DIMS, MAP_DIMS, REJECTED, REJECTION_COST, check_dims, label_dtype
 
@@ -155,19 +156,20 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     certified = (
         Certificate.read(certificate) if isinstance(certificate, str | PathLike) else certificate
     )
-    goal = Goal.one_of(
-        {
-            FRACTION: fraction,
-            THRESHOLD: threshold,
-            ACCURACY: accuracy,
-            REJECTION_COST: rejection_cost,
-            CERTIFICATE: None if certified is None else certified.max_error,
-        }
-    )
+    wishes = {
+        FRACTION: fraction,
+        THRESHOLD: threshold,
+        ACCURACY: accuracy,
+        REJECTION_COST: rejection_cost,
+    }
+    if certified is not None and all(wish is None for wish in wishes.values()):
+        goal = Goal(max_error=certified.max_error)
+    else:
+        goal = Goal.one_of({**wishes, CERTIFICATE: certified})
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else open_map_model(model)
-    known = None if goal.name == FRACTION else _known_threshold(trained, goal, certified)
+    known = None if goal.kind == FRACTION else _known_threshold(trained, goal, certified)
     opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
     cube = opened("auto")
     blocks = _cut(cube, trained, memory=memory, side=block_size, n_workers=n_workers)
@@ -249,16 +251,16 @@ def _known_threshold(model: MapModel, goal: Goal, certified: Certificate | None)
     """Return the threshold of a goal that does not depend on the scene."""
     if certified is not None:
         source = f"certified. {certified.statement}"
-        return Rejection(goal.name, goal.value, certified.applicable_threshold, source)
-    if goal.name == THRESHOLD:
-        return Rejection(goal.name, goal.value, goal.value, "given")
+        return Rejection(CERTIFICATE, goal.value, certified.applicable_threshold, source)
+    if goal.kind == THRESHOLD:
+        return Rejection(goal.kind, goal.value, goal.value, "given")
     wish = {
         ACCURACY: f"the smallest rejection that kept an accuracy of {goal.value:g}",
         REJECTION_COST: f"the cheapest if a rejected pixel costs {goal.value:g} of a wrong one",
     }
     where = f"{model.n_calibration_pixels} test pixels of the training scene ('{model.title}')"
-    source = f"{wish[goal.name]}, on {where}"
-    return Rejection(goal.name, goal.value, model.threshold_for(goal), source)
+    source = f"{wish[goal.kind]}, on {where}"
+    return Rejection(goal.kind, goal.value, model.threshold_for(goal), source)
 
 
 def _opened(

@@ -10,7 +10,7 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.measures.choosing import choose_point
-from hsreject.rejection.rejector import Goal
+from hsreject.rejection.goal import Goal
 from hsreject.schema import as_label_map, check_same_grid, reference_pixels
 
 if TYPE_CHECKING:
@@ -98,4 +98,4 @@ def needed_calibration(calibration: Calibration | None, goal: str) -> Calibratio
 
 def calibrated_index(points: xr.Dataset, goal: Goal) -> int:
     """Return the place of the operating point that meets an accuracy or a rejection cost."""
-    return choose_point(points, **{goal.name: goal.value}).index
+    return choose_point(points, **{goal.kind: goal.value}).index

@@ -18,6 +18,7 @@ from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count, check_number
 from hsreject.rejection.calibration import calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
+from hsreject.rejection.goal import ACCURACY, FRACTION, Goal
 from hsreject.rejection.joint_problem import JointProblem
 from hsreject.rejection.joint_search import (
     Found,
@@ -28,10 +29,7 @@ from hsreject.rejection.joint_search import (
 from hsreject.rejection.novelty import check_novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.rejector import (
-    ACCURACY,
     FAILURE_PROBABILITY,
-    FRACTION,
-    Goal,
     Rejector,
     check_context,
     default_context,
@@ -174,24 +172,19 @@ class JointRejector(Rejector):
 
         `failure_probability` is the paper's parameter itself, in [0, 1): a number, or a map (y, x).
         """
-        goal = Goal.one_of(
-            {
-                FRACTION: fraction,
-                FAILURE_PROBABILITY: failure_probability,
-                ACCURACY: accuracy,
-                REJECTION_COST: rejection_cost,
-            }
-        )
-        problem = self._problem(maps)
-        if goal.name == FAILURE_PROBABILITY:
-            q = problem.given_failure(goal.value)
+        wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
+        if failure_probability is not None and all(wish is None for wish in wishes.values()):
+            problem = self._problem(maps)
+            q = problem.given_failure(failure_probability)
             return self._maps(problem, Found(q, problem.solve(q, progress=progress)))
-        if goal.name == FRACTION:
+        goal = Goal.one_of({**wishes, FAILURE_PROBABILITY: failure_probability})
+        problem = self._problem(maps)
+        if goal.kind == FRACTION:
             return self._maps_at_fraction(problem, goal.value, progress)
-        pixels = needed_calibration(calibration, goal.name)
+        pixels = needed_calibration(calibration, goal.kind)
         points, founds = self._points(problem, pixels.labels, progress, name="calibration labels")
         found = founds[calibrated_index(points, goal)]
-        return self._maps(problem, found, **{goal.name: goal.value})
+        return self._maps(problem, found, **{goal.kind: goal.value})
 
     def operating_points(
         self,

@@ -15,17 +15,14 @@ from hsreject.measures.curve import rejection_curve
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.calibration import Calibration, calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
+from hsreject.rejection.goal import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.rejection.novelty import (
     RankReference,
     check_novelty,
     with_novelty,
 )
 from hsreject.rejection.rejector import (
-    ACCURACY,
-    FRACTION,
     RANK,
-    THRESHOLD,
-    Goal,
     Rejector,
     rejection_maps,
     with_columns,
@@ -159,11 +156,11 @@ class RankedRejector(Rejector):
             }
         )
         # before the solve: whoever forgot the calibration need not wait to be told
-        known = needed_calibration(calibration, goal.name) if goal.needs_calibration else None
+        known = needed_calibration(calibration, goal.kind) if goal.needs_reference else None
         ranking = self.rank(maps, progress=progress)
         label, confidence = ranking["label"], ranking["confidence"]
-        attrs: dict[str, Any] = {"rejector": repr(self), goal.name: goal.value}
-        if goal.name == FRACTION:
+        attrs: dict[str, Any] = {"rejector": repr(self), goal.kind: goal.value}
+        if goal.kind == FRACTION:
             found = threshold_for_fraction(confidence.values, goal.value)
             smallest_kept = found.value
             attrs["reachable_fractions"] = [found.reachable_below, found.reachable_above]

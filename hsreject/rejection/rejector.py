@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,7 +13,7 @@ from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.schema import OPERATING_POINT, REJECTED, REJECTION_COST, REJECTOR, nodata_label
+from hsreject.schema import OPERATING_POINT, REJECTED, REJECTOR, nodata_label
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -59,17 +56,17 @@ class Rejector(ABC):
     ...
     ...     def reject(self, maps, *, fraction=None, accuracy=None, rejection_cost=None,
     ...                calibration=None, progress=no_progress):
-    ...         goal = Goal.one_of({"fraction": fraction, "accuracy": accuracy,
-    ...                             "rejection_cost": rejection_cost})
-    ...         if goal.name != "fraction":
-    ...             raise InputError(f"A majority cannot be asked for {goal.name}.")
+    ...         goal = hr.Goal.one_of({"fraction": fraction, "accuracy": accuracy,
+    ...                                "rejection_cost": rejection_cost})
+    ...         if goal.kind != "fraction":
+    ...             raise InputError(f"A majority cannot be asked for {goal.kind}.")
     ...         found = hr.PixelwiseRejector().reject(maps, fraction=goal.value)
     ...         label = found.label.copy(deep=True)
     ...         for labels, kept in zip(label.values, ~found.rejected.values):
     ...             if kept.any():
     ...                 labels[kept] = np.bincount(labels[kept]).argmax()
     ...         return rejection_maps(label, found.confidence, threshold=found.threshold,
-    ...                               attrs={goal.name: goal.value})
+    ...                               attrs={goal.kind: goal.value})
     ...
     ...     def operating_points(self, maps, reference, *, progress=no_progress):
     ...         points = []
@@ -195,62 +192,7 @@ class Rejector(ABC):
         return points, self.reject(maps, fraction=fraction, progress=progress)
 
 
-FRACTION = "fraction"
 FAILURE_PROBABILITY = "failure_probability"
-THRESHOLD = "threshold"
-ACCURACY = "accuracy"
-
-_SHARES = {  # what lies in [0, 1]: its meaning, and what to write instead of other numbers
-    FRACTION: ("the share of pixels to reject", "Write 10 % as 0.1."),
-    ACCURACY: ("the share of kept pixels that must be right", "Write 90 % as 0.9."),
-    REJECTION_COST: (
-        "the cost of a rejected pixel in units of a misclassified one",
-        "Divide the cost of a rejection by that of an error.",
-    ),
-}
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What a user asks of a rejector, by name.
-
-    The value is a checked number, but for a failure probability: that may be a map, and the joint
-    problem checks it.
-    """
-
-    name: str
-    value: Any
-
-    @classmethod
-    def one_of(cls, wishes: Mapping[str, Any]) -> Goal:
-        """Return the only wish that is not None."""
-        given = {name: value for name, value in wishes.items() if value is not None}
-        if len(given) != 1:
-            raise InputError(
-                f"Ask for exactly one of {', '.join(wishes)} "
-                f"(got {' and '.join(given) or 'none of them'})."
-            )
-        ((name, value),) = given.items()
-        return cls(name, value if name == FAILURE_PROBABILITY else _number(name, value))
-
-    @property
-    def needs_calibration(self) -> bool:
-        """Whether only pixels with a known class can tell how to reach it."""
-        return self.name in {ACCURACY, REJECTION_COST}
-
-
-def _number(name: str, value: Any) -> float:
-    """Return the value of a wish, or say why it makes no sense."""
-    if np.ndim(value) == 0 and hasattr(value, "item"):
-        value = value.item()  # a NumPy scalar, or an array of one number
-    if not isinstance(value, Real) or (name == THRESHOLD and math.isnan(value)):
-        shown = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
-        raise InputError(f"{name} must be a number (got {shown}).")
-    number = float(value)
-    if name in _SHARES and not 0 <= number <= 1:
-        meaning, remedy = _SHARES[name]
-        raise InputError(f"{name} is {meaning} and lies in [0, 1] (got {number:g}). {remedy}")
-    return number
 
 
 def default_context() -> SegSALSA:
