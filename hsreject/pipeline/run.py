@@ -35,7 +35,6 @@ from hsreject.pipeline.stages import Stage, Stages
 from hsreject.pipeline.tuning import best_settings
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection import Rejector
-from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.report.run_report import STAGE, along
 from hsreject.schema import BAND, CATEGORY, OPERATING_POINT, REJECTOR, reference_pixels
 
@@ -165,7 +164,6 @@ def _run_seed(plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Se
             CARRIED_ROW, plan.carried, stages, split, prefix="carried", after=mapped.pixelwise
         )
     maps = mapped.context.data.drop_dims(BAND, errors="ignore").drop_attrs(deep=False)
-    maps = maps.drop_vars(CLASS_P_VALUE, errors="ignore")  # as large as the class probabilities
     promise = None
     if plan.promise is not None:
         maps["promise_sample"] = set_apart(split.data["test"], seed)

@@ -31,7 +31,7 @@ from hsreject.pipeline.plan import Plan, SceneModel
 from hsreject.pipeline.tuning import TUNED_SECTIONS, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
-from hsreject.rejection.evidence import CLASS_P_VALUE
+from hsreject.rejection.evidence import P_VALUE
 from hsreject.schema import NO_REFERENCE, OPERATING_POINT
 
 POOL = "pool"
@@ -96,7 +96,7 @@ class Stages:
     ) -> Stage:
         """Return the class `probability` of a model fitted to the training pixels.
 
-        With `novelty` there is the `class_p_value` of the training pixels, too. A model that weighs
+        With `novelty` there is the `p_value` of every pixel, too. A model that weighs
         candidates of its own leaves what it tried, as `pool_...`. Where the stage `before` has left
         it `fitted`, it is taken as it is.
         """
@@ -112,8 +112,7 @@ class Stages:
             names = {str(name): f"{POOL}_{name}" for name in (*tried.dims, *tried.variables)}
             found = tried.rename(names).assign(probability=probability.compute())
             if novelty:
-                features = done.transform(self.cube)
-                found[CLASS_P_VALUE] = Novelty().fit(features, train).p_value(features).compute()
+                found[P_VALUE] = Novelty().fit_p_value(self.cube, train)
             return found
 
         found = self._kept(name, _key(split, clone(model), novelty), compute, before)

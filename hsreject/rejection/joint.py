@@ -26,12 +26,12 @@ from hsreject.rejection.joint_search import (
     search_fraction,
     sweep_fractions,
 )
-from hsreject.rejection.novelty import check_novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.rejector import (
     FAILURE_PROBABILITY,
     Rejector,
     check_context,
+    check_novelty,
     default_context,
     rejection_maps,
     with_columns,
@@ -129,7 +129,7 @@ class JointRejector(Rejector):
     fraction_tol: float = 0.005
     n_points: int = 20
     rejection_classes: int = 1
-    novelty: bool = False
+    novelty: bool = True
     n_workers: int | None = field(default=None, repr=False)
     store: str | Path | None = field(default=None, repr=False)
 
@@ -295,4 +295,9 @@ class JointRejector(Rejector):
         confidence = xr.DataArray(
             found.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
         )
-        return rejection_maps(label, confidence, threshold=found.threshold, attrs=attrs)
+        unknown = None
+        if problem.unknown is not None:
+            unknown = confidence.copy(data=problem.unknown).rename("unknown")
+        return rejection_maps(
+            label, confidence, threshold=found.threshold, unknown=unknown, attrs=attrs
+        )

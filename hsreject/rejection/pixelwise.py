@@ -61,7 +61,7 @@ class PixelwiseRejector(FieldRejector):
     def meaning(self, evidence: Evidence) -> str:
         """Return that the maximum of calibrated probabilities is the probability of the label."""
         by_maximum = isinstance(named_confidence(self.confidence), Maximum | TieBrokenMaximum)
-        honest = by_maximum and not self.novelty and evidence.probability.attrs.get(CALIBRATED)
+        honest = by_maximum and evidence.probability.attrs.get(CALIBRATED)
         return LABEL_PROBABILITY if honest else RANK
 
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:

@@ -88,6 +88,7 @@ class Contents:
     certified: Mapping[str, float]
     grid: xr.DataArray  # of the whole map
     spacing: int = 1  # every how many of its rows and columns were taken
+    note: str = ""  # of whoever made the maps
 
     @cached_property
     def _known(self) -> dict[str, NDArray[np.uint8]]:
@@ -107,7 +108,8 @@ class Contents:
         systems = [self._system(name, step) for name in self.stacks]
         height, width = systems[0].codes.shape[1:]
         spectra, note = (None, "") if self.scene is None else _spectra(self.scene, step)
-        notes = _notes(systems, step * self.spacing, self.grid) + [note] * bool(note)
+        notes = _notes(systems, step * self.spacing, self.grid)
+        notes += [words for words in (note, self.note) if words]
         every_nth = slice(None, None, step)
         known = {name: packed(codes[every_nth, every_nth]) for name, codes in self._known.items()}
         curves = CurveDrawing.of(systems)
