@@ -52,7 +52,9 @@ def stored_blocks(ranked: Any, folder: Path) -> Any:
     rows, columns = map(range, ranked.numblocks)
     paths = {(row, column): folder / f"{row}-{column}.npy" for row in rows for column in columns}
     missing = [
-        ranked.blocks[place].map_blocks(_store_block, path, chunks=(1, 1), dtype=bool)
+        ranked.blocks[place].map_blocks(
+            _store_block, path, chunks=(1, 1), dtype=bool, meta=np.empty((0, 0), bool)
+        )
         for place, path in paths.items()
         if not path.exists()
     ]

@@ -146,7 +146,7 @@ def test_bands_in_another_order_that_no_wavelength_tells() -> None:
     places = np.arange(60)
     shuffled = [np.random.default_rng(seed).permutation(60) for seed in range(4)]
     for order in (np.roll(places, 30), places[::-1], *shuffled):
-        with pytest.raises(InputError, match="unlike the training pixels.*--foreign allow"):
+        with pytest.raises(InputError, match=r"unlike the training pixels.*--foreign allow"):
             hr.map_scene(brighter[order], model, fraction=0.1)
 
 
@@ -179,7 +179,7 @@ def test_a_model_with_novelty_survives_its_file(model, scene, tmp_path) -> None:
     assert one.summary.similarity == two.summary.similarity
     old = hr.save_model(model, tmp_path / "old.skops")
     old.write_bytes(of_version(old.read_bytes(), 3))
-    with pytest.raises(FileError, match="unknown land cover.*Train it again"):
+    with pytest.raises(FileError, match=r"unknown land cover.*Train it again"):
         hr.load_model(old)
 
 

@@ -105,7 +105,7 @@ def test_a_classifier_gets_the_pixels_around_a_piece(context, model, scene) -> N
     ):
         made = hr.map_scene(scene.chunk({"y": 37, "x": 50}), looking, fraction=0.1, **options)
         labels.append(made.maps.label.values)
-        assert (labels[-1] == whole.label.values).mean() >= (1 if context is None else 0.999)
+        assert (labels[-1] == whole.label.values).mean() >= (1 if context is None else 0.995)
     np.testing.assert_array_equal(labels[1], labels[2])
 
 
@@ -281,7 +281,9 @@ def test_a_sample_of_the_scene_sets_the_dial(model) -> None:
         hr.map_scene(
             other, model, accuracy=0.9, sample=strata.with_reference(truth), foreign="allow"
         )
-    elsewhere = hr.draw_sample(np.ones((500, 500), int), 50).with_reference(np.ones((500, 500)))
+    elsewhere = hr.draw_sample(np.ones((500, 500), int), 50).with_reference(
+        np.ones((500, 500), int)
+    )
     with pytest.raises(InputError):
         hr.map_scene(other, model, accuracy=0.9, sample=elsewhere, foreign="allow")
 
