@@ -194,17 +194,17 @@ def least_difference(mean: Mapping[str, np.ndarray], name: str) -> Row:
 def novelty() -> Iterator[Row]:
     """Yield how well classes held out are told, and what that costs with nothing held out."""
     cube, labels = hr.load_indian_pines()
-    smooth = hr.Smooth(2.0).fit_transform(hr.MNF(30).fit_transform(cube))
     regression = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
+    smooth = hr.SceneClassifier(regression, features=[hr.MNF(30), hr.Smooth(2.0)])
     context = hr.SegSALSA(hr.VectorTV(STRONG_WEIGHT))
     ranked = {"pixelwise": hr.PixelwiseRejector(), "sequential": hr.SequentialRejector(context)}
-    yield from told("regression", hr.SceneClassifier(regression), smooth, labels, ranked, context)
+    yield from told("regression", smooth, cube, labels, ranked, context)
     context = hr.SegSALSA(hr.VectorTV(WEIGHT, edges="image"))
-    # how novelty counts was chosen on seeds 0 to 27
+    # how novelty counts was chosen on seeds 0 to 5 and 500 to 504
     pool = partial(told, "pool", hr.AutoClassifier(), cube, labels, context=context)
-    yield from pool(ranked, hold_outs=[(k,) for k in LARGE_CLASSES], seeds=range(28, 36))
+    yield from pool(ranked, hold_outs=[(k,) for k in LARGE_CLASSES], seeds=range(600, 608))
     joint = {"joint": hr.JointRejector(context, n_points=12)}
-    yield from pool(joint, hold_outs=((14,), (2,)), seeds=range(28, 36))
+    yield from pool(joint, hold_outs=((14,), (2,)), seeds=range(600, 608))
 
 
 def told(
@@ -235,7 +235,7 @@ def told(
     without = ", ".join(f"{mean:.3f}" for mean in np.mean(separated, axis=0)[0])
     yield Row(f"{what}: AUROC of unknown classes without novelty: {names}", without)
     yield Row(f"{what}: gain with novelty, paired", _gain(separated, 3), "> 0")
-    yield Row(f"{what}: A(0.1), points, nothing unknown, paired", _gain(kept, 2), ">= -0.5")
+    yield Row(f"{what}: A(0.1), points, nothing unknown, paired", _gain(kept, 2), ">= -0.3")
 
 
 def held_out(
@@ -251,11 +251,10 @@ def held_out(
     training, test = hr.sample_per_class(known, 10, seed=seed)
     model = clone(classifier)
     probability = model.fit_predict_proba(image, training)
-    features = model.transform(image)
     maps = {
         "probability": probability,
         "hidden_field": context.solve(probability, image=image).hidden_field,
-        "class_p_value": hr.Novelty().fit(features, training).p_value(features),
+        "p_value": hr.Novelty().fit_p_value(image, training),
         "image": image,
     }
     return xr.Dataset(maps), test

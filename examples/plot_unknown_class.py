@@ -5,7 +5,7 @@ A class that nobody trained
 One kind of grass of Indian Pines is left out of the training, as if nobody knew of it; white
 lines show where it grows. Class probabilities hardly notice: they say which known class a pixel
 resembles most, not whether it resembles any. The distance to the training pixels does
-(:class:`hsreject.Novelty`), and a rejector with ``novelty=True`` looks at both. AUC is the
+(:class:`hsreject.Novelty`), and rejectors look at both. AUC is the
 chance that a pixel of the unknown class is rejected before one of a known class; 0.5 is a coin.
 """
 
@@ -18,15 +18,13 @@ cube, labels = hr.load_indian_pines()
 unknown = labels == 6  # grass and trees
 train, test = hr.sample_per_class(labels.where(~unknown, 0).astype(labels.dtype), 10, seed=0)
 
-features = hr.Smooth(2).fit_transform(hr.MNF(30).fit_transform(cube))
-model = hr.SceneClassifier(hr.SparseMultinomialRegression()).fit(features, train)
-novelty = hr.Novelty().fit(features, train)
-evidence = model.predict_proba(features).to_dataset()
-evidence["class_p_value"] = novelty.p_value(features)
+model = hr.SceneClassifier(hr.SparseMultinomialRegression(), features=[hr.MNF(30), hr.Smooth(2)])
+evidence = model.fit_predict_proba(cube, train).to_dataset()
+evidence["p_value"] = hr.Novelty().fit_p_value(cube, train)
 
 rejectors = {
-    "probabilities": hr.PixelwiseRejector(),
-    "with novelty": hr.PixelwiseRejector(novelty=True),
+    "probabilities": hr.PixelwiseRejector(novelty=False),
+    "with novelty": hr.PixelwiseRejector(),
 }
 judged = (unknown | (test > 0)).values
 with hr.plot.print_style():

@@ -339,6 +339,14 @@ def _listed(folder: Path) -> set[str]:
     return set(manifest.read_text("utf-8").splitlines()) if manifest.is_file() else set()
 
 
+def add_to_result(folder: Path, path: Path) -> None:
+    """List a file or folder that was written into a complete folder as part of its result."""
+    new = [path] if path.is_file() else [inner for inner in path.rglob("*") if inner.is_file()]
+    names = _listed(folder) | {one.relative_to(folder).as_posix() for one in new}
+    with replacing(folder / MANIFEST, overwrite=True) as part:
+        part.write_text("\n".join(sorted(names)), encoding="utf-8")
+
+
 def _move(work: Path, folder: Path) -> None:
     """Move all files of a result into `folder`, and remove those of the result before it."""
 

@@ -26,7 +26,7 @@ from hsreject.cli.explore_command import explore_command
 from hsreject.cli.fetch_command import fetch_command
 from hsreject.cli.info_command import info_command
 from hsreject.cli.init_command import init_command
-from hsreject.cli.map_commands import map_command, train_command
+from hsreject.cli.map_command import map_command
 from hsreject.cli.promise_commands import (
     assess_command,
     certify_command,
@@ -34,6 +34,7 @@ from hsreject.cli.promise_commands import (
     sample_command,
 )
 from hsreject.cli.run_command import run_command
+from hsreject.cli.train_command import train_command
 from hsreject.errors import HsrejectError, HsrejectWarning
 
 BAD_INPUT = 2

@@ -237,6 +237,8 @@ def _create(raster: Raster, path: Path) -> None:
         if raster.categories is not None:
             file.write_colormap(1, raster.categories.colors)
             file.update_tags(1, **raster.categories.tags())
+        if raster.comment:
+            file.update_tags(comment=raster.comment)
 
 
 def side_files(path: Path) -> list[str]:

@@ -187,6 +187,7 @@ class Raster:
     band_names: tuple[str, ...]  # one per band; of fields, the classes
     categories: CategoryTable | None  # what the values of a label map mean
     grid: Grid
+    comment: str = ""  # a tag of the file
 
     @classmethod
     def from_array(cls, array: xr.DataArray) -> Raster:
@@ -216,7 +217,8 @@ class Raster:
             categories = CategoryTable.of(array)
             array, nodata = categories.encode(array), categories.nodata
         bands = array.data if field else array.data[None]
-        return cls(bands, nodata, names, categories, Grid.of(array))
+        comment = str(array.attrs.get("comment", ""))
+        return cls(bands, nodata, names, categories, Grid.of(array), comment)
 
 
 def _truth_map(array: xr.DataArray) -> xr.DataArray:

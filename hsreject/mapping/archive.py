@@ -17,14 +17,14 @@ from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import MANIFEST, check_folder, replacing
 from hsreject.io.products.remote import RemotePath, as_path, is_store, state_of
-from hsreject.mapping.map_scene import SceneMap
+from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, SceneMap
 from hsreject.mapping.map_summary import MapSummary
 
 SUMMARY = "summary.csv"
 MAPPED, FINISHED, FAILED = "mapped", "finished before", "failed"
 
 _HEAD = (
-    *("scene", "folder", "status", "pixels", "kept_share", "novel_share", "seconds", "error"),
+    *("scene", "folder", "status", "pixels", "kept_share", "unknown_share", "seconds", "error"),
     "work",  # a token of scene, model and options: the same work is not done twice
 )
 _SUFFIXES = (
@@ -96,7 +96,7 @@ def map_archive(
     *,
     out: str | PathLike[str],
     options: object,
-    told: Callable[[ArchiveRow, int, int], None] = lambda *_: None,
+    report: Callable[[ArchiveRow, int, int], None] = lambda *_: None,
 ) -> list[ArchiveRow]:
     """Map every scene into a folder of its own inside `out`, and keep a table of what came out.
 
@@ -111,10 +111,10 @@ def map_archive(
         ``mapper(scene, folder, overwrite)`` maps one scene, as :func:`hsreject.map_scene` does.
     out : path
         The folder of all folders; `summary.csv` in it has one row per scene: kept share, share of
-        novel pixels, hectares kept of each class, seconds.
+        unknown pixels, hectares kept of each class, seconds.
     options : object
         Everything but the scene that the maps depend on, for dask's tokenize.
-    told : callable
+    report : callable
         Called with the row of each scene, its number and how many there are.
     """
     folder = Path(out)
@@ -128,7 +128,7 @@ def map_archive(
             row = _map_one(scene, folder / name, mapper, tokenize(_state(scene), options))
         rows[str(scene)] = row
         _write(folder / SUMMARY, [*(known | rows).values()])
-        told(row, number, len(scenes))
+        report(row, number, len(scenes))
     return list(rows.values())
 
 
@@ -163,7 +163,8 @@ def _finished(
     if row is None or row.status == FAILED:
         return None
     same = row.cells["work"] == tokenize(_state(scene), options)
-    there = (folder / row.cells["folder"] / MANIFEST).is_file()
+    files = (*(f"{name}.tif" for name in FILES), SUMMARY_FILE)
+    there = all((folder / row.cells["folder"] / name).is_file() for name in files)
     return ArchiveRow({**row.cells, "status": FINISHED}) if same and there else None
 
 
@@ -186,10 +187,8 @@ def _numbers(summary: MapSummary) -> dict[str, str]:
         "pixels": str(summary.n_pixels),
         "kept_share": f"{1 - summary.rejected_fraction:.6f}",
     }
-    if summary.n_novel is not None:
-        cells["novel_share"] = f"{summary.n_novel / summary.n_pixels:.6f}"
-    elif summary.kinship is not None:
-        cells["novel_share"] = f"{summary.kinship.novel_share:.6f}"
+    if summary.n_unknown is not None:
+        cells["unknown_share"] = f"{summary.n_unknown / summary.n_pixels:.6f}"
     unit = "pixels" if summary.pixel_hectares is None else "hectares"
     for share in summary.classes:
         kept: Any = summary.hectares(share.n_kept)

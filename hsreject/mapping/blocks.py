@@ -23,6 +23,7 @@ LARGEST_PIECE = 200_000_000
 """Bytes; of what a file stores together in larger pieces, only some rows are taken at a time."""
 
 NARROWEST_PIECE = 64  # columns
+PIECE_SIDES = (8, 4, 2, 1)  # of a piece, in times of what a classifier sees around it
 SMALLEST_SIDE = 32
 USUAL_SIDE = 512
 HALOS_PER_SIDE = 16  # a block of 16 halos costs 27 % more than the same pixels without halos
@@ -37,6 +38,7 @@ class Blocks:
     halo: int  # how many pixels around a block take part in its solution
     n_workers: int  # how many blocks are worked on at once
     piece: tuple[int, int]  # rows and columns that are read and classified at a time
+    reach: int = 0  # pixels around a piece that decide about its probabilities
     bytes_left: int = 0  # of the bound of memory
 
     def __len__(self) -> int:
@@ -53,8 +55,17 @@ class Blocks:
 
     @property
     def pieces(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Rows and columns of the pieces in which a scene is read, with the grain of its file."""
-        rows, columns = map(_steps, self.shape, self.piece)
+        """Rows and columns of the pieces in which a scene is read, with the grain of its file.
+
+        No piece is smaller than what is around it, as for the blocks.
+        """
+        if self.reach:
+            rows, columns = (
+                _equal_parts(size, piece, least=self.reach)
+                for size, piece in zip(self.shape, self.piece, strict=True)
+            )
+        else:
+            rows, columns = map(_steps, self.shape, self.piece)
         return rows, columns
 
     @property
@@ -73,6 +84,8 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
     halo: int | None,
     memory: str | float,
     grain: tuple[int, int] | None = None,
+    reach: int = 0,
+    item_size: int = 4,
     side: int | None = None,
     n_workers: int | None = None,
 ) -> Blocks:
@@ -86,7 +99,9 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
         waiting = columns of the scene * (b + 2 halo) * bytes_waiting
 
     A pixel takes `bytes_per_pixel` while its block is solved, and `bytes_waiting` once it is
-    classified and waits for the next row of blocks, whose halo it is part of.
+    classified and waits for the next row of blocks, whose halo it is part of. Where a classifier
+    looks `reach` pixels around, pieces are squares of 8 times that (or less, where memory is
+    scarce), and a row of them waits as it was read, `item_size` bytes per band.
 
     The side is `side`, by default 16 halos and at least 512 pixels, or as much of that as memory
     allows for one worker. It never depends on the number of workers, and so neither does the map.
@@ -100,10 +115,16 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
             check_count(name, value, least=1)
     size = _piece(shape, grain or (1, shape[1]), n_bands)
     piece = size[0] * size[1] * n_bands * BYTES_PER_BAND
+    for factor in PIECE_SIDES if reach else ():
+        size = min(factor * reach, shape[0]), min(factor * reach, shape[1])
+        rows, columns = (side + 2 * reach for side in size)
+        piece = rows * n_bands * (columns * BYTES_PER_BAND + shape[1] * item_size)
+        if PROGRAM + piece < bound // 2:
+            break
     if halo is None:
         needed_at_once = PROGRAM + piece + shape[0] * shape[1] * bytes_per_pixel
         _check_one_block(needed_at_once, bound)
-        return Blocks(shape, max(shape), 0, 1, size, bound - needed_at_once)
+        return Blocks(shape, max(shape), 0, 1, size, reach, bound - needed_at_once)
 
     def needed(blocks: Blocks) -> int:
         rows, columns = (
@@ -114,7 +135,7 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
 
     wanted = min(max(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
     smallest = wanted if side else min(max(SMALLEST_SIDE, halo), wanted)
-    cuts = [Blocks(shape, side, halo, 1, size) for side in range(wanted, smallest - 1, -1)]
+    cuts = [Blocks(shape, side, halo, 1, size, reach) for side in range(wanted, smallest - 1, -1)]
     blocks = next((cut for cut in cuts if needed(cut) <= bound), None)
     if blocks is None:
         raise InputError(

@@ -12,7 +12,7 @@ from uuid import uuid4
 import dask.array as da
 import numpy as np
 import xarray as xr
-from dask.base import tokenize
+from dask.base import compute, tokenize
 from dask.delayed import delayed
 
 from hsreject.files import replacing, unfinished_folder
@@ -47,21 +47,30 @@ def _identity(given: object) -> object:
     return tokenize(given) if isinstance(given, xr.DataArray) else given
 
 
-def keeping_blocks(ranked: Any, folder: Path) -> Any:
-    """Return the same blocks, each stored when it is computed, or read if it is stored already."""
-
-    def keeping(row: int, column: int) -> Any:
-        block = ranked.blocks[row, column]
-        path = folder / f"{row}-{column}.npy"
-        if path.exists():
-            return da.from_delayed(delayed(np.load)(path), block.shape, dtype=block.dtype)
-        return block.map_blocks(_store_block, path, dtype=block.dtype, meta=block._meta)  # noqa: SLF001
-
+def stored_blocks(ranked: Any, folder: Path) -> Any:
+    """Compute the blocks that are not in `folder` yet, and return all of them, read lazily."""
     rows, columns = map(range, ranked.numblocks)
-    return da.block([[keeping(row, column) for column in columns] for row in rows])
+    paths = {(row, column): folder / f"{row}-{column}.npy" for row in rows for column in columns}
+    missing = [
+        ranked.blocks[place].map_blocks(
+            _store_block, path, chunks=(1, 1), dtype=bool, meta=np.empty((0, 0), bool)
+        )
+        for place, path in paths.items()
+        if not path.exists()
+    ]
+    compute(*missing)
+
+    def stored(row: int, column: int) -> Any:
+        shape = ranked.chunks[0][row], ranked.chunks[1][column]
+        block = delayed(np.load)(paths[row, column])
+        return da.from_delayed(
+            block, shape, dtype=ranked.dtype, meta=np.empty((0, 0), ranked.dtype)
+        )
+
+    return da.block([[stored(row, column) for column in columns] for row in rows])
 
 
-def _store_block(block: NDArray[Any], path: Path) -> NDArray[Any]:
+def _store_block(block: NDArray[Any], path: Path) -> NDArray[np.bool_]:
     with replacing(path, overwrite=True) as part:
         np.save(part, block)
-    return block
+    return np.ones((1, 1), dtype=bool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +11,13 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hsreject.errors import InputError
+from hsreject.mapping.foreign import needed_bands
+from hsreject.measures.curve import rejection_curve
 from hsreject.measures.point import COUNTS
+from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.calibration import calibrated_index
-from hsreject.schema import OPERATING_POINT, total_halo
+from hsreject.rejection.novelty import below_all_others
+from hsreject.schema import OPERATING_POINT, reference_pixels, total_halo
 
 if TYPE_CHECKING:
     from hsreject.classes import ClassTable
@@ -36,11 +40,11 @@ class MapModel:
     calibration : mapping of str to array (operating_point,)
         The operating points of the rejector on the test pixels of the training scene, which the
         classifier has not seen: the variables of :func:`hsreject.rejection_curve`. Empty if there
-        were none. They say which threshold a rejection cost or an accuracy asks for, and hold on
-        another scene as far as that resembles the training scene.
+        were none. They say which threshold a rejection cost or an accuracy asks for on the
+        training scene; on another one nothing was measured.
     training_scene : TrainingScene, optional
-        What the training scene looked like, so that scenes of another kind can be told; without it
-        every scene is mapped.
+        What the training scene looked like, so that other scenes and unknown land cover can be
+        told; without it every scene is mapped, and nothing on it is unknown.
     title : str
         What the configuration calls itself.
     configuration : str
@@ -63,18 +67,18 @@ class MapModel:
     @property
     def halo(self) -> int | None:
         """How many pixels around a pixel decide about it; None: the whole scene does."""
-        return total_halo([self.classifier.halo, self.rejector.halo])
+        return total_halo([getattr(self.classifier, "halo", 0), self.rejector.halo])
 
     @property
     def novelty(self) -> Novelty:
-        """How well pixels fit its training pixels."""
+        """How far pixels lie from its training pixels."""
         if self.training_scene is None:
             raise InputError("Novelty needs a model with a training_scene. Make one with train.")
         return self.training_scene.novelty
 
     @property
     def lowest_confidence(self) -> float:
-        """A lower bound of the confidences of pixels that are not novel."""
+        """A lower bound of the confidences of pixels that are not unknown."""
         return self.rejector.lowest(len(self.classes.values))
 
     @property
@@ -99,11 +103,27 @@ class MapModel:
         points = self.operating_points
         return float(points["threshold"].values[calibrated_index(points, goal)])
 
+    def tested(
+        self,
+        maps: xr.Dataset,
+        test: xr.DataArray,
+        cube: xr.DataArray,
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> MapModel:
+        """Return the model with its operating points on the test pixels of the training scene.
 
-def calibration_of(points: xr.Dataset) -> dict[str, NDArray[np.float64]]:
-    """Return operating points as the arrays that a model file holds."""
-    return {
-        str(name): np.asarray(values.values, dtype=np.float64)
-        for name, values in points.data_vars.items()
-        if values.dims == (OPERATING_POINT,)
-    }
+        Confidences are those of a map of that scene: of unknown pixels they lie below all others.
+        """
+        ranking = self.rejector.rank(maps, progress=progress)
+        used, correct = reference_pixels(ranking["label"], test)
+        confidence = ranking["confidence"].values
+        if self.rejector.needs_p_value:
+            p_value = self.novelty.p_value(needed_bands(cube, self.classifier), shift=(0, 0))
+            confidence = below_all_others(confidence, p_value.values, lowest=self.lowest_confidence)
+        curve = rejection_curve(correct, confidence[used])
+        columns = {str(name): values.values for name, values in curve.data_vars.items()}
+        calibration = {
+            name: np.asarray(column, dtype=np.float64) for name, column in columns.items()
+        }
+        return replace(self, calibration=calibration)

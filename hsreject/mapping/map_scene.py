@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import dask
 import numpy as np
@@ -17,28 +16,36 @@ from hsreject.errors import InputError
 from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
-from hsreject.io.products.lookup import LookupTable
 from hsreject.io.products.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
 from hsreject.mapping.finished_blocks import finished_blocks
-from hsreject.mapping.foreign import Kinship, window_chunks
+from hsreject.mapping.foreign import Similarity, window_chunks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares
 from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranking import CONFIDENCE, rank_scene
 from hsreject.mapping.schedulers import local_threads, telling_of_lost_workers
-from hsreject.progress import ProgressCallback, counting_tasks, no_progress
+from hsreject.measures.curve import rejection_curve
+from hsreject.progress import ProgressCallback, no_progress
 from hsreject.promise.certificate import Certificate
+from hsreject.promise.frame import labels_of
+from hsreject.promise.sample import Sample
+from hsreject.promise.sample_file import given_sample
 from hsreject.registry import check_choice
-from hsreject.rejection.goal import ACCURACY, FRACTION, THRESHOLD, Goal
-from hsreject.rejection.rejector import rejection_maps
+from hsreject.rejection.calibration import calibrated_index
+from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
+from hsreject.rejection.rejector import UNKNOWN_FLAG, flag_map, rejection_maps
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import CUBE_DIMS, MAP_DIMS, REJECTED, REJECTION_COST, check_dims, label_dtype
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 CERTIFICATE = "certificate"
 READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
-_FILES = ("label", "confidence", "label_with_rejection")
+SUMMARY_FILE = "summary.toml"
+FILES = ("label", "confidence", "label_with_rejection", "flag")
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
 
@@ -49,8 +56,9 @@ class SceneMap:
     Attributes
     ----------
     maps : Dataset
-        `label`, `label_with_rejection`, `confidence` and `rejected` (y, x); read from the written
-        files when they are needed, if there are any, else in memory.
+        `label`, `label_with_rejection`, `confidence`, `rejected` and `flag` (y, x), and `unknown`
+        where novelty counts; read from the written files when they are needed, if there are any,
+        else in memory.
     summary : MapSummary
         The rejection and the classes in numbers.
     """
@@ -69,6 +77,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     accuracy: float | None = None,
     rejection_cost: float | None = None,
     certificate: Certificate | str | PathLike[str] | None = None,
+    sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str] | None = None,
+    assume_alike: bool = False,
     variable: str | None = None,
     band_axis: int | None = None,
     match_bands: str = "exact",
@@ -77,7 +87,6 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     block_size: int | None = None,
     n_workers: int | None = None,
     overwrite: bool = False,
-    also: Callable[[SceneMap, Path], object] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> SceneMap:
     """Map a scene with a trained model; scenes larger than memory are mapped in blocks.
@@ -85,8 +94,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     Every pixel is read and classified once. The context of a block is solved with a halo of
     probabilities around it (8 pixels per unit of context weight), and the block keeps its inside:
     at least 99.9 % of the labels are those of the whole scene solved at once (99 % where the
-    spectra say next to nothing, and the tolerance of the solver changes more). Label and confidence
-    go to disk first; the threshold of a wanted fraction is then found exactly in all confidences.
+    spectra say next to nothing, and the tolerance of the solver changes more). A classifier that
+    looks around a pixel gets its own halo of spectra. The threshold of a wanted fraction is found
+    exactly in all confidences.
+
+    Pixels unlike all training pixels (:class:`hsreject.Novelty`) are *unknown*: they are rejected
+    beside what is asked for, with a confidence below all others and a code of their own.
 
     dask runs the blocks: on threads of this process, or on the cluster of the active
     `dask.distributed` client, whose workers must see scene and `out` under the same paths. The
@@ -100,32 +113,39 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     model : MapModel or path
         Of :func:`hsreject.train`.
     out : path, optional
-        A folder for `label.tif`, `label_with_rejection.tif` and `confidence.tif`, with what
-        :func:`hsreject.write_map` puts beside them, and `summary.toml`. They appear together when
-        all are complete. Finished blocks are kept in it meanwhile: if the work is stopped, the same
-        call goes on from them.
+        A folder for `label.tif`, `label_with_rejection.tif`, `confidence.tif` and `flag.tif` (why a
+        pixel has no label: 1 kept, 2 rejected, 3 unknown), with what :func:`hsreject.write_map`
+        puts beside them, and `summary.toml`. They appear together when all are complete. Finished
+        blocks are kept in it meanwhile: if the work is stopped, the same call goes on from them.
     fraction : float in [0, 1]
-        Share of the pixels with data to reject; the nearest that a threshold reaches is taken.
+        Share of the pixels to reject of those that have data and are not unknown; the nearest that
+        a threshold reaches is taken.
     threshold : float
         The smallest confidence to keep.
     accuracy, rejection_cost : float in [0, 1]
-        Take the threshold that kept this accuracy while rejecting least, or that was cheapest for
-        this cost of a rejected pixel (a misclassified one costs 1), on the test pixels of the
-        training scene.
+        Take the threshold that keeps this accuracy while rejecting least, or that is cheapest for
+        this cost of a rejected pixel (a misclassified one costs 1), on the `sample`. On the
+        training scene itself its test pixels will do.
     certificate : Certificate or path
         Take the threshold that :func:`hsreject.certify` certified for this very map; another map is
         refused. Exactly one of these five must be given.
+    sample : Sample, array (y, x) of int, or path, optional
+        A simple random sample of this scene with its classes, on which `accuracy` and
+        `rejection_cost` find their threshold.
+    assume_alike : bool
+        Take the threshold that the test pixels of the training scene ask for, though this is
+        another scene. Set to .90 on one half of a scene, such a threshold was within 3 points on
+        the other half in 43 of 113 trials. All files of the map say that it is an assumption.
     variable, band_axis : optional
         Of a .mat or .npy file, as for :func:`hsreject.open_scene`.
     match_bands : {"exact", "nearest", "interpolate"}
         What to do with a scene that has other bands than the training scene.
     foreign : {"refuse", "allow"}
         What to do with a scene that is unlike the training scene. Before any long work some 4,000
-        pixels all over it are read. One is novel if it lies farther from every training pixel, in
-        the features that the classifier sees, than 99 % of the training scene does. "refuse" raises
-        where more than half of them are novel; where more than a tenth are, it warns
-        (:class:`hsreject.errors.DriftWarning`) and rejects every novel pixel, whose confidence then
-        lies below all others. "allow" maps every scene as if it were like the training scene.
+        pixels all over it are read. "refuse" raises where more than half of them are unlike all
+        training pixels, or where all values are a hundredth of those; "allow" maps every scene.
+        Where pixels are novel on average, or the experts of a pool agree on few labels, there is a
+        warning (:class:`hsreject.errors.DriftWarning`).
     memory : str or float
         Bound of the memory of this process, like "2GB"; on a cluster, what one worker with one
         thread needs. ``hsreject.mapping.blocks.cut_scene`` has the formula.
@@ -137,9 +157,6 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         number of cores.
     overwrite : bool
         Write into a folder that is not empty.
-    also : callable, optional
-        Called with the map and a folder when the files are written: what it writes into the folder
-        appears in `out` together with them.
     progress : callable
         Called with (stage, done, total).
 
@@ -154,88 +171,153 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     >>> round(made.summary.rejected_fraction, 2), made.maps.label_with_rejection.dims
     (0.1, ('y', 'x'))
     """
-    certified = (
-        Certificate.read(certificate) if isinstance(certificate, str | PathLike) else certificate
-    )
     wishes = {
         FRACTION: fraction,
         THRESHOLD: threshold,
         ACCURACY: accuracy,
         REJECTION_COST: rejection_cost,
     }
-    if certified is not None and all(wish is None for wish in wishes.values()):
-        goal = Goal(max_error=certified.max_error)
-    else:
-        goal = Goal.one_of({**wishes, CERTIFICATE: certified})
+    asked = _Asked.of(wishes, certificate, sample, assume_alike=assume_alike)
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else open_map_model(model)
-    known = None if goal.kind == FRACTION else _known_threshold(trained, goal, certified)
-    opened = partial(_opened, scene, variable=variable, band_axis=band_axis)
-    cube = opened("auto")
+    check_choice("foreign", foreign, ("refuse", "allow"))
+    source = _Source(scene, variable, band_axis)
+    cube = source.opened("auto")
+    asked.check_shape(cube.shape[1:])  # before the work, as far as one can tell
     blocks = _cut(cube, trained, memory=memory, side=block_size, n_workers=n_workers)
-    options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
-    if certified is not None:
-        certified.check_shape(cube.shape[1:])  # before the work, as far as one can tell
     with local_threads(blocks.n_workers) as here, telling_of_lost_workers():
-        cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
-        small = here and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
-        in_tiles = len(blocks.pieces[1]) > 1  # of which one look at a few pixels unpacks many
-        if small and in_tiles and not isinstance(scene, xr.DataArray):  # read its file only once
-            cube = cube.persist()
-            opened = partial(_opened, cube)
-        kinship = _kinship(
-            opened, cube.shape[1:], trained, match_bands=match_bands, foreign=foreign
+        job = _prepare(source, trained, asked, blocks, match_bands, foreign, in_memory=here)
+        job = replace(job, model_name=_name(model, "model"))
+        if out is None:
+            return _finish(job, _rank(job, None, progress), 0, None, progress)
+        options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
+        with (
+            finished_blocks(out, model, scene, options) as kept,
+            complete_folder(Path(out).absolute(), overwrite=overwrite) as folder,
+        ):
+            n_finished = _check_space(Path(out), job, kept)
+            made = _finish(job, _rank(job, kept, progress), n_finished, folder, progress)
+    return replace(made, maps=_written(Path(out), made.maps))
+
+
+# ------------------------------------------------------------------------------------ prepare
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What the rejection is to reach, and what backs it on a scene that nobody has tested."""
+
+    goal: Goal
+    certificate: Certificate | None
+    sample: Any  # of the scene, with its classes
+    assume_alike: bool
+
+    @classmethod
+    def of(
+        cls, wishes: dict[str, Any], certificate: Any, sample: Any, *, assume_alike: bool
+    ) -> _Asked:
+        """Return what was asked for, or say that it is not one thing."""
+        if certificate is None or any(wish is not None for wish in wishes.values()):
+            goal = Goal.one_of({**wishes, CERTIFICATE: certificate})
+            if goal.kind not in {ACCURACY, REJECTION_COST} and sample is not None:
+                raise InputError(
+                    f"A sample tells which threshold an accuracy or a cost asks for, not a "
+                    f"{goal.kind}. Leave the sample out."
+                )
+            return cls(goal, None, sample, assume_alike)
+        if isinstance(certificate, str | PathLike):
+            certificate = Certificate.read(certificate)
+        return cls(Goal(max_error=certificate.max_error), certificate, None, assume_alike)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        if self.certificate is not None:
+            self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
+            self.certificate.check_shape(shape)
+
+    def check_backed(self, model: MapModel, similarity: Similarity | None) -> None:
+        """Raise where only the training scene tells the threshold, and this is another scene."""
+        if self.goal.kind not in {ACCURACY, REJECTION_COST} or self.sample is not None:
+            return
+        model.threshold_for(self.goal)  # raises if it cannot tell
+        if self.assume_alike or (similarity is not None and similarity.is_training_scene):
+            return
+        raise InputError(
+            f"Nothing tells which threshold reaches {self.goal.kind}={self.goal.value:g} on this "
+            f"scene: the model was tested on its training scene ('{model.title}') alone. Give "
+            "labelled pixels of this scene (--sample, drawn with 'hsreject sample') or a "
+            "certificate, ask for --fraction, or say --assume-alike (in Python "
+            "assume_alike=True) to take the training scene's threshold as an assumption."
         )
-        reject_novel = kinship is not None and kinship.drifted and foreign == "refuse"
-        results: AbstractContextManager[Path | None] = nullcontext()
-        if out is not None:
-            results = complete_folder(Path(out).absolute(), overwrite=overwrite)
-        with finished_blocks(out, model, scene, options) as kept, results as folder:
-            finished = [] if kept is None else list(kept.glob("*.npy"))
-            if out is not None:
-                _check_space(Path(out), cube, trained, finished)
-            ranking = rank_scene(
-                cube,
-                trained,
-                blocks,
-                match_bands=match_bands,
-                kept=kept,
-                lowered=reject_novel,
-                progress=progress,
-            )
-            ranking = _computed(ranking, folder, progress)
-            lowest = trained.lowest_confidence if reject_novel else -np.inf
-            # what is left is light, and reads files of this process: no work for a cluster
-            with dask.config.set(scheduler="threads"):
-                if certified is not None:
-                    certified.check_map(ranking["label"], ranking["confidence"])
-                rejection = known or _for_fraction(
-                    ranking["confidence"], goal.value, lowest, progress
-                )
-                maps = _rejected(ranking, rejection)
-                summary = MapSummary(
-                    rejection,
-                    class_shares(maps),
-                    n_without_data=maps["label"].size - maps.attrs["n_pixels"],
-                    pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
-                    side=blocks.side,
-                    halo=blocks.halo,
-                    n_blocks=len(blocks),
-                    n_continued=len(finished),
-                    n_workers=blocks.n_workers,
-                    scene=_name(scene, "scene"),
-                    model=_name(model, "model"),
-                    kinship=kinship,
-                    n_novel=int((maps["confidence"] < lowest).sum()) if reject_novel else None,
-                )
-                if folder is not None:
-                    missing = [name for name in _FILES if not (folder / f"{name}.tif").exists()]
-                    write_maps({folder / f"{n}.tif": maps[n] for n in missing}, progress=progress)
-                    (folder / "summary.toml").write_text(summary.to_toml(), encoding="utf-8")
-                    if also is not None:
-                        also(SceneMap(_written(folder, maps), summary), folder)
-    return SceneMap(maps if out is None else _written(Path(out), maps), summary)
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Where a scene comes from."""
+
+    scene: xr.DataArray | str | PathLike[str]
+    variable: str | None = None
+    band_axis: int | None = None
+
+    def opened(self, chunks: object) -> xr.DataArray:
+        """Return the cube (band, y, x), lazy if it comes from a file."""
+        cube = self.scene
+        if not isinstance(cube, xr.DataArray):
+            path = as_path(
+                cube
+            ).absolute()  # workers of a cluster have working folders of their own
+            cube = open_scene(path, chunks=chunks, variable=self.variable, band_axis=self.band_axis)
+        return check_dims(cube, CUBE_DIMS, name="scene")
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A scene that is ready to be mapped, and all that its map depends on."""
+
+    cube: xr.DataArray
+    model: MapModel
+    asked: _Asked
+    blocks: Blocks
+    match_bands: str
+    similarity: Similarity | None
+    scene_name: str
+    model_name: str
+
+    @property
+    def shift(self) -> Sequence[float] | None:
+        """By how much novelty is shifted on this scene; None where it does not count."""
+        if self.similarity is None or not self.model.rejector.needs_p_value:
+            return None
+        return self.similarity.shift
+
+
+def _prepare(
+    source: _Source,
+    model: MapModel,
+    asked: _Asked,
+    blocks: Blocks,
+    match_bands: str,
+    foreign: str,
+    *,
+    in_memory: bool,
+) -> _Job:
+    """Look at some pixels of a scene and decide whether it may be mapped as it is asked for."""
+    cube = source.opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+    name, scene = _name(source.scene, "scene"), source.scene
+    small = in_memory and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
+    in_tiles = len(blocks.pieces[1]) > 1  # of which one look at a few pixels unpacks many
+    if small and in_tiles and not isinstance(scene, xr.DataArray):  # read its file only once
+        cube = cube.persist()
+        source = _Source(cube)
+    similarity = None
+    if model.training_scene is not None:
+        looked_at = source.opened(window_chunks((cube.shape[1], cube.shape[2])))
+        similarity = model.training_scene.compare(
+            looked_at, model.classifier, match_bands=match_bands
+        )
+        similarity.check(foreign)
+    asked.check_backed(model, similarity)
+    return _Job(cube, model, asked, blocks, match_bands, similarity, name, "")
 
 
 def open_map_model(path: str | PathLike[str]) -> MapModel:
@@ -248,54 +330,6 @@ def open_map_model(path: str | PathLike[str]) -> MapModel:
     return model
 
 
-def _known_threshold(model: MapModel, goal: Goal, certified: Certificate | None) -> Rejection:
-    """Return the threshold of a goal that does not depend on the scene."""
-    if certified is not None:
-        source = f"certified. {certified.statement}"
-        return Rejection(CERTIFICATE, goal.value, certified.applicable_threshold, source)
-    if goal.kind == THRESHOLD:
-        return Rejection(goal.kind, goal.value, goal.value, "given")
-    wish = {
-        ACCURACY: f"the smallest rejection that kept an accuracy of {goal.value:g}",
-        REJECTION_COST: f"the cheapest if a rejected pixel costs {goal.value:g} of a wrong one",
-    }
-    where = f"{model.n_calibration_pixels} test pixels of the training scene ('{model.title}')"
-    source = f"{wish[goal.kind]}, on {where}"
-    return Rejection(goal.kind, goal.value, model.threshold_for(goal), source)
-
-
-def _opened(
-    scene: xr.DataArray | str | PathLike[str],
-    chunks: object,
-    *,
-    variable: str | None = None,
-    band_axis: int | None = None,
-) -> xr.DataArray:
-    """Return the cube (band, y, x), lazy if it comes from a file."""
-    if not isinstance(scene, xr.DataArray):
-        path = as_path(scene).absolute()  # workers of a cluster have working folders of their own
-        scene = open_scene(path, chunks=chunks, variable=variable, band_axis=band_axis)
-    return check_dims(scene, CUBE_DIMS, name="scene")
-
-
-def _kinship(
-    opened: Callable[[object], xr.DataArray],
-    shape: tuple[int, ...],
-    model: MapModel,
-    *,
-    match_bands: str,
-    foreign: str,
-) -> Kinship | None:
-    """Return how like the training scene a scene is; raise or warn where it is not."""
-    check_choice("foreign", foreign, ("refuse", "allow"))
-    if model.training_scene is None:
-        return None
-    cube = opened(window_chunks((shape[0], shape[1]), model.classifier.halo))
-    kinship = model.training_scene.compare(cube, model.classifier, match_bands=match_bands)
-    kinship.check(foreign)
-    return kinship
-
-
 def _cut(
     cube: xr.DataArray,
     model: MapModel,
@@ -304,14 +338,13 @@ def _cut(
     side: int | None,
     n_workers: int | None,
 ) -> Blocks:
-    """Return the blocks of a scene: probabilities are overlapped, so the rejector's halo counts."""
+    """Return the blocks of a scene: probabilities are overlapped by the rejector's halo."""
     n_bands, n_rows, n_columns = cube.shape
     stored = cube.encoding.get("preferred_chunks", {})
     grain = tuple(stored[dim] for dim in MAP_DIMS) if set(MAP_DIMS) <= set(stored) else None
     n_classes = len(model.classes.values)
-    bytes_waiting = 4 * n_classes * (2 if model.rejector.needs_p_value else 1)
+    bytes_waiting = 4 * (n_classes + model.rejector.needs_p_value)
     per_pixel = BYTES_PER_PIXEL + n_classes * model.rejector.bytes_per_class
-    per_pixel += 2 * (bytes_waiting - 4 * n_classes)  # p-values, and a copy while they overlap
     if model.halo is None:  # the image itself is kept, and a copy while it is put together
         per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
     return cut_scene(
@@ -320,6 +353,8 @@ def _cut(
         bytes_per_pixel=per_pixel,
         bytes_waiting=bytes_waiting,
         halo=None if model.halo is None else model.rejector.halo,
+        reach=0 if model.halo is None else model.classifier.halo or 0,
+        item_size=cube.dtype.itemsize,
         memory=memory,
         grain=grain,
         side=side,
@@ -327,52 +362,140 @@ def _cut(
     )
 
 
-def _check_space(out: Path, cube: xr.DataArray, model: MapModel, finished: Sequence[Path]) -> None:
-    """Raise if the disk has no room for all that mapping writes: to be asked before the work.
+def _check_space(out: Path, job: _Job, kept: Path | None) -> int:
+    """Return how many blocks are finished; raise if the disk has no room for all that is written.
 
-    That is label and confidence in blocks, as plain files and in the end, and a second label map.
+    That is label and confidence in blocks, and all maps as plain files and in the end.
     """
-    _, n_rows, n_columns = cube.shape
-    label = label_dtype(max(model.classes.values)).itemsize
-    size = n_rows * n_columns * (3 * (label + CONFIDENCE.itemsize) + label)
+    finished = [] if kept is None else list(kept.glob("*.npy"))
+    _, n_rows, n_columns = job.cube.shape
+    label = label_dtype(max(job.model.classes.values)).itemsize
+    block, maps = label + CONFIDENCE.itemsize, 2 * label + CONFIDENCE.itemsize + 1
+    size = n_rows * n_columns * (block + 2 * maps)
     check_space(out, size - sum(path.stat().st_size for path in finished))
+    return len(finished)
 
 
-def _computed(ranking: xr.Dataset, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
-    """Compute label and confidence together: into memory, or into files that are read again."""
-    # what is written of a scene in sensor geometry lies on another grid: it cannot be read back
-    if folder is None or LookupTable.of(ranking["label"]) is not None:
-        with counting_tasks("mapping", progress):
-            return ranking.load()
-    files = {name: folder / f"{name}.tif" for name in ranking}
-    write_maps(
-        {path: ranking[name] for name, path in files.items()},
-        progress=lambda _stage, done, total: progress("mapping", done, total),
+# --------------------------------------------------------------------------------------- rank
+
+
+def _rank(job: _Job, kept: Path | None, progress: ProgressCallback) -> xr.Dataset:
+    """Return `label` and `confidence` (y, x), in memory where they are small."""
+    ranking = rank_scene(
+        job.cube,
+        job.model,
+        job.blocks,
+        match_bands=job.match_bands,
+        shift=job.shift,
+        folder=kept,
+        progress=progress,
     )
-    written = ranking.copy(
-        data={name: open_map(path, chunks="auto").data for name, path in files.items()}
-    )
-    return written.load(scheduler="threads") if written.nbytes <= READ_AT_ONCE else written
+    small = kept is None or ranking.nbytes <= READ_AT_ONCE
+    return ranking.load(scheduler="threads") if small else ranking
 
 
-def _for_fraction(
-    confidence: xr.DataArray, fraction: float, lowest: float, progress: ProgressCallback
-) -> Rejection:
-    """Return the threshold that rejects the wanted share, and whatever lies below `lowest`."""
-    found = threshold_for_fraction(confidence, fraction, progress=progress)
-    if found.value < lowest:
-        source = "pixels unlike the training pixels, which are more than the wanted fraction"
-        return Rejection(FRACTION, fraction, lowest, source)
-    reachable = (found.reachable_below, found.reachable_above)
-    source = "the confidence at the wanted rank among all pixels of this scene"
-    return Rejection(FRACTION, fraction, found.value, source, reachable)
+# ------------------------------------------------------------------------------------- finish
 
 
-def _rejected(ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
+def _finish(
+    job: _Job,
+    ranking: xr.Dataset,
+    n_finished: int,
+    folder: Path | None,
+    progress: ProgressCallback,
+) -> SceneMap:
+    """Reject what is asked for, write the maps if there is a folder, and count."""
+    # this is light, and reads files of this process: no work for a cluster
+    with dask.config.set(scheduler="threads"):
+        rejection = _rejection(job, ranking, progress)
+        maps = _rejected(job, ranking, rejection)
+        if folder is not None:
+            write_maps({folder / f"{name}.tif": maps[name] for name in FILES}, progress=progress)
+        blocks = job.blocks
+        summary = MapSummary(
+            rejection,
+            class_shares(maps),
+            n_without_data=maps["label"].size - maps.attrs["n_pixels"],
+            pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
+            side=blocks.side,
+            halo=blocks.halo,
+            n_blocks=len(blocks),
+            n_continued=n_finished,
+            n_workers=blocks.n_workers,
+            scene=job.scene_name,
+            model=job.model_name,
+            similarity=job.similarity,
+            n_unknown=int(maps["unknown"].sum()) if "unknown" in maps else None,
+        )
+        if folder is not None:
+            (folder / SUMMARY_FILE).write_text(summary.to_toml(), encoding="utf-8")
+    return SceneMap(maps, summary)
+
+
+def _rejection(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> Rejection:
+    """Return the threshold, what was asked of it and where it comes from."""
+    goal, model = job.asked.goal, job.model
+    if goal.kind == MAX_ERROR:
+        certificate = job.asked.certificate
+        assert certificate is not None  # noqa: S101 (nothing else asks for it)
+        certificate.check_map(ranking["label"], ranking["confidence"])
+        source = f"certified. {certificate.statement}"
+        return Rejection(CERTIFICATE, goal.value, certificate.applicable_threshold, source)
+    lowest = -np.inf if job.shift is None else model.lowest_confidence
+    if goal.kind == THRESHOLD:
+        return Rejection(THRESHOLD, goal.value, max(goal.value, lowest), "given")
+    if goal.kind == FRACTION:
+        known = ranking["confidence"].where(ranking["confidence"] >= lowest)
+        found = threshold_for_fraction(known, goal.value, progress=progress)
+        reachable = (found.reachable_below, found.reachable_above)
+        source = "the confidence at the wanted rank among the pixels of this scene"
+        source += "" if job.shift is None else " that are not unknown"
+        return Rejection(FRACTION, goal.value, found.value, source, reachable)
+    wish = {
+        ACCURACY: f"the smallest rejection that kept an accuracy of {goal.value:g}",
+        REJECTION_COST: f"the cheapest if a rejected pixel costs {goal.value:g} of a wrong one",
+    }[goal.kind]
+    if job.asked.sample is not None:
+        points, n_points = _points_of_sample(job.asked.sample, ranking)
+        value = float(points["threshold"].values[calibrated_index(points, goal)])
+        source = f"{wish}, on {n_points} sampled pixels of this scene"
+        return Rejection(goal.kind, goal.value, max(value, lowest), source)
+    where = f"{model.n_calibration_pixels} test pixels of the training scene ('{model.title}')"
+    here = job.similarity is not None and job.similarity.is_training_scene
+    assumption = "" if here else ASSUMPTION
+    value = max(model.threshold_for(goal), lowest)
+    return Rejection(goal.kind, goal.value, value, f"{wish}, on {where}", assumption=assumption)
+
+
+ASSUMPTION = (
+    "Assumed, not measured: that this scene is like the training scene. Nobody has tested the map "
+    "here, and its accuracy may be far lower than on the training scene."
+)
+
+
+def _points_of_sample(sample: Any, ranking: xr.Dataset) -> tuple[xr.Dataset, int]:
+    """Return the operating points on a simple random sample of the scene, and its size."""
+    points = given_sample(sample, labels_of(ranking["label"]), assume_random=False)
+    if np.ptp(points.inclusion_probability) > 0:
+        raise InputError(
+            "The sample was drawn from strata, more densely in some than in others: it does not "
+            "tell which threshold an accuracy asks for. Give a simple random sample, or certify "
+            "the map ('hsreject certify')."
+        )
+    points = points.select(points.labelled & (points.label > 0))
+    if not len(points):
+        raise InputError("No point of the sample has a class. Label them first.")
+    confidence = ranking["confidence"].values[points.row, points.column]
+    correct = points.label == points.reference
+    return rejection_curve(correct, confidence), len(points)
+
+
+def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
     """Return the reject maps at a threshold, if there is anything to map."""
+    confidence = ranking["confidence"]
     maps = rejection_maps(
         ranking["label"],
-        ranking["confidence"],
+        confidence,
         threshold=rejection.threshold,
         attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
     )
@@ -381,6 +504,13 @@ def _rejected(ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
             "No pixel of the scene has data in every band that the model needs, so there is "
             "nothing to map. Check its nodata value, and mark bands without data as bad."
         )
+    if job.shift is not None:
+        maps["unknown"] = (confidence < job.model.lowest_confidence) & maps["rejected"]
+    maps["flag"] = flag_map(maps)
+    if rejection.assumption:
+        maps.attrs["assumption"] = rejection.assumption
+        for name in FILES:
+            maps[name].attrs["comment"] = rejection.assumption
     return maps
 
 
@@ -390,6 +520,8 @@ def _name(given: object, what: str) -> str:
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     """Return the maps as they are on disk, lazily."""
-    opened = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in _FILES}
-    rejected = opened["label_with_rejection"] == REJECTED
-    return xr.Dataset({**opened, "rejected": rejected.drop_attrs()}, attrs=maps.attrs)
+    opened = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in FILES}
+    opened["rejected"] = (opened["label_with_rejection"] == REJECTED).drop_attrs()
+    if "unknown" in maps:
+        opened["unknown"] = (opened["flag"] == UNKNOWN_FLAG).drop_attrs()
+    return xr.Dataset(opened, attrs=maps.attrs)

@@ -10,12 +10,14 @@ import numpy as np
 import tomli_w
 
 from hsreject import __version__
+from hsreject.rejection.novelty import UNKNOWN_BELOW
+from hsreject.rejection.rejector import UNKNOWN_FLAG
 from hsreject.schema import class_table
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from hsreject.mapping.foreign import Kinship
+    from hsreject.mapping.foreign import Similarity
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Rejection:
     threshold: float  # the smallest confidence kept
     source: str  # where the threshold comes from, in words
     reachable: tuple[float, float] | None = None  # the fractions nearest to the wanted one
+    assumption: str = ""  # what nobody has measured, in a sentence
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,8 @@ class MapSummary:
     n_workers: int  # how many blocks were worked on at once
     scene: str  # what it is called, usually the path
     model: str  # the same
-    kinship: Kinship | None = None  # with the training scene; None where the model has none
-    n_novel: int | None = None  # pixels rejected because they are novel; None where none need be
+    similarity: Similarity | None = None  # to the training scene; None where the model has none
+    n_unknown: int | None = None  # rejected pixels like no training pixel; None without novelty
 
     @property
     def n_pixels(self) -> int:
@@ -79,17 +82,15 @@ class MapSummary:
         return self.n_rejected / self.n_pixels if self.n_pixels else 0.0
 
     @property
-    def kinship_in_words(self) -> str:
+    def unknown_in_words(self) -> str:
         """How many pixels are unlike the training pixels, in a line."""
-        if self.kinship is None:
+        if self.n_unknown is None:
             return ""
-        if self.kinship.shrunk:
-            return "unlike the training pixels: all of them, to the model they are all alike"
-        if self.n_novel is None:
-            share, of = self.kinship.novel_share, f"{self.kinship.n_sampled} pixels looked at"
-            return f"unlike the training pixels: {100 * share:.2f} % of {of}"
-        share, of = self.n_novel / self.n_pixels, f"{self.n_pixels} pixels with data"
-        return f"unlike the training pixels: {100 * share:.2f} % of {of}, all of them rejected"
+        return (
+            f"unknown: {100 * self.n_unknown / self.n_pixels:.2f} % of the pixels are like no "
+            "training pixel and rejected for that (of pixels of known classes about 6 % may be "
+            "among them, of a class that varies more)"
+        )
 
     def hectares(self, n_pixels: int) -> float | None:
         """Return the area of a number of pixels, if it is known."""
@@ -98,7 +99,7 @@ class MapSummary:
     def to_toml(self) -> str:
         """Return the summary as TOML."""
         rejection = {
-            key: value for key, value in asdict(self.rejection).items() if value is not None
+            key: value for key, value in asdict(self.rejection).items() if value not in {None, ""}
         }
         document = {
             "hsreject": __version__,
@@ -109,24 +110,32 @@ class MapSummary:
             "pixels_rejected": self.n_rejected,
             "rejected_fraction": self.rejected_fraction,
             "rejection": rejection,
-            "foreign": self._foreign(),
+            "unknown": {} if self.n_unknown is None else self._unknown(self.n_unknown),
+            "similarity": self._similarity(),
             "blocks": {"number": self.n_blocks, "side": self.side, "halo": self.halo},
             "classes": [self._row(share) for share in self.classes],
         }
         return tomli_w.dumps(document)
 
-    def _foreign(self) -> dict[str, Any]:
-        if self.kinship is None:
-            return {}
-        told: dict[str, Any] = {
-            "pixels_looked_at": self.kinship.n_sampled,
-            "novel_share_of_these": self.kinship.novel_share,
-            "all_alike": self.kinship.shrunk,
-            "bands_out_of_order": bool(self.kinship.disorder),
+    def _unknown(self, n_unknown: int) -> dict[str, Any]:
+        return {
+            "pixels": n_unknown,
+            "share": n_unknown / self.n_pixels,
+            "flag": UNKNOWN_FLAG,
+            "p_value_below": UNKNOWN_BELOW,
         }
-        if self.n_novel is not None:
-            told |= {"pixels_novel": self.n_novel, "novel_share": self.n_novel / self.n_pixels}
-        return told
+
+    def _similarity(self) -> dict[str, Any]:
+        if self.similarity is None:
+            return {}
+        row = {
+            "is_training_scene": self.similarity.is_training_scene,
+            "pixels_looked_at": self.similarity.n_sampled,
+            "novel_share_of_these": self.similarity.novel_share,
+            "mean_novelty": self.similarity.mean_score,
+            "agreement_of_experts": self.similarity.agreement,
+        }
+        return {key: value for key, value in row.items() if value is not None}
 
     def _row(self, share: ClassShare) -> dict[str, Any]:
         row = {

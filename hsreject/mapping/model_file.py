@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import skops.io
 import xarray as xr
+from sklearn.base import BaseEstimator
+from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+from sklearn.svm import SVC
 from sklearn.tree._tree import Tree
 from skops.io.exceptions import UnsupportedTypeException
 
+from hsreject import __version__
 from hsreject.classes import ClassTable
 from hsreject.classify.candidates import TwoExperts
 from hsreject.classify.classifiers import CLASSIFIERS
@@ -33,11 +38,14 @@ from hsreject.mapping.foreign import TrainingScene
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.plugins import is_loaded, plugin_of
 from hsreject.rejection import REJECTORS, Novelty, RankedRejector
-from hsreject.rejection.novelty import RankReference
+from hsreject.rejection.novelty import Space
 from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 FORMAT = "hsreject model"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Files name the modules of what they hold, so moving a class makes a new version."""
 
 # Plain holders of numbers inside scikit-learn that skops leaves to its callers to trust.
@@ -45,6 +53,7 @@ _SCIKIT_LEARN_PARTS = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.calibration._TemperatureScaling",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",  # checked after loading
     "sklearn.metrics._scorer._PassthroughScorer",
     "sklearn.model_selection._split.KFold",
     "sklearn.model_selection._split.StratifiedKFold",
@@ -134,22 +143,15 @@ def load_model(
         archive = path.read_bytes()
     except OSError as error:
         raise FileError(f"The model {path} cannot be read: {error.strerror or error}.") from None
-    content = _content(archive, path, {*_SCIKIT_LEARN_PARTS, *_own_types(), *trusted})
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise FileError(f"{path} is not a model of hsreject. Make one with 'hsreject train'.")
-    if content.get("format_version") != FORMAT_VERSION:
-        raise FileError(
-            f"{path} is a model of another version of hsreject (its format is "
-            f"{content.get('format_version')}, this one reads {FORMAT_VERSION}, which also "
-            "remembers what the training scene looked like). Train it again with 'hsreject train'."
-        )
-    model = content.get("model")
+    model = _content(archive, path, {*_SCIKIT_LEARN_PARTS, *_own_types(), *trusted}).get("model")
     if not _is_whole(model):
         raise FileError(f"{path} is damaged: parts of the model are missing. Train again.")
-    if not all(map(_is_sound, _trees_in(model, seen=set()))):
-        raise FileError(
-            f"{path} is damaged: a decision tree in it points outside itself. Train again."
-        )
+    for part in _compiled_parts(model, seen=set()):
+        if not _is_sound(part):
+            raise FileError(
+                f"{path} is damaged: numbers of its {type(part).__name__} do not fit each other. "
+                "Train again."
+            )
     try:
         _try_out(model.classifier if isinstance(model, MapModel) else model)
     except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything
@@ -160,15 +162,17 @@ def load_model(
     return model
 
 
-def _content(archive: bytes, path: Path, known: set[str]) -> Any:
-    """Return what an archive holds if it asks for known types only."""
+def _content(archive: bytes, path: Path, known: set[str]) -> dict[str, Any]:
+    """Return what an archive holds if it is a model of this version that asks for known types."""
     try:
         archive = _unpacked(archive, path)
+        _check_version(archive, path)
         asked = set(skops.io.get_untrusted_types(data=archive))
         known |= {name for name in asked if is_loaded(name)}
         foreign = sorted(asked - known)
         if not foreign:
-            return skops.io.loads(archive, trusted=sorted(known))
+            content: dict[str, Any] = skops.io.loads(archive, trusted=sorted(known))
+            return content
     except FileError:
         raise
     except Exception as error:  # noqa: BLE001  # a damaged archive may raise anything
@@ -176,11 +180,6 @@ def _content(archive: bytes, path: Path, known: set[str]) -> Any:
             f"{path} is not a model file of hsreject, or it is damaged ({type(error).__name__}). "
             "Train again, or save the model again with hsreject.save_model."
         ) from None
-    if all(name.startswith("hsreject.") for name in foreign):
-        raise FileError(
-            f"{path} was made by another version of hsreject (it holds {', '.join(foreign)}). "
-            "Nothing was loaded. Train again."
-        )
     if needed := sorted({plugin for plugin in map(plugin_of, foreign) if plugin}):
         raise FileError(
             f"{path} needs the plugin {', '.join(needed)} (for {', '.join(foreign)}). Nothing was "
@@ -191,6 +190,29 @@ def _content(archive: bytes, path: Path, known: set[str]) -> Any:
         "loaded. If they are your own, pass their names as trusted=[...]; if not, do not use "
         "this file."
     )
+
+
+def _check_version(archive: bytes, path: Path) -> None:
+    """Raise unless an archive says that this version has written it; no part of it is made."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+        schema = json.loads(packed.read("schema.json"))
+    parts = schema["content"] if isinstance(schema["content"], dict) else {}
+    form = json.loads(parts["format"]["content"]) if "format" in parts else None
+    if form != FORMAT:
+        raise FileError(f"{path} is not a model of hsreject. Make one with 'hsreject train'.")
+    version = int(parts["format_version"]["content"])
+    formats = f"its format is {version}, this one reads {FORMAT_VERSION}"
+    if version > FORMAT_VERSION:
+        raise FileError(
+            f"{path} was made by a newer version of hsreject ({formats}). Upgrade hsreject "
+            f"(this is {__version__}), or train it again."
+        )
+    if version < FORMAT_VERSION:
+        raise FileError(
+            f"{path} was made by an older version of hsreject ({formats}): it knows neither "
+            "unknown land cover nor on which scene it was tested. Train it again with 'hsreject "
+            "train'."
+        )
 
 
 def _unpacked(archive: bytes, path: Path) -> bytes:
@@ -231,7 +253,7 @@ def _own_types() -> list[str]:
     parts = [part for registry in registries for part in registry.values()]
     frame = (
         *(MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA),
-        *(TrainingScene, Novelty, RankReference),
+        *(TrainingScene, Novelty, Space),
     )
     return [
         f"{part.__module__}.{part.__qualname__}"
@@ -271,26 +293,70 @@ def _is_curve(calibration: object) -> bool:
     )
 
 
-def _is_sound(tree: Tree) -> bool:
-    """Return whether a decision tree stays within its own table of nodes.
-
-    scikit-learn follows the indices without looking: one outside the table reads foreign memory, a
-    child before its parent runs for ever. Trees that scikit-learn has grown have neither.
-    """
-    inner = tree.children_left != _LEAF
-    children = np.stack([tree.children_left, tree.children_right])
-    feature = tree.feature[inner]
+def _is_sound(part: Any) -> bool:
+    """Return whether a part that compiled code follows without looking stays within itself."""
+    if isinstance(part, Tree):
+        return _is_tree(
+            part.children_left,
+            part.children_right,
+            part.feature,
+            leaf=part.children_left == _LEAF,
+            n_features=part.n_features,
+        ) and bool(((part.children_left == _LEAF) == (part.children_right == _LEAF)).all())
+    if isinstance(part, BaseHistGradientBoosting):
+        trees = (tree.nodes for round_ in part._predictors for tree in round_)  # noqa: SLF001
+        return all(
+            _is_tree(
+                nodes["left"].astype(np.int64),
+                nodes["right"].astype(np.int64),
+                nodes["feature_idx"],
+                leaf=nodes["is_leaf"].astype(bool),
+                n_features=part.n_features_in_,
+            )
+            and not nodes["is_categorical"].any()  # whose sets of values are other tables
+            for nodes in trees
+        )
+    vectors, counts = part.support_vectors_, np.asarray(part._n_support)  # noqa: SLF001
+    n_classes = len(part.classes_)
     return bool(
-        ((children == _LEAF) == ~inner).all()
-        and (children[:, inner] > np.arange(tree.node_count)[inner]).all()
-        and (children[:, inner] < tree.node_count).all()
-        and ((feature >= 0) & (feature < tree.n_features)).all()
+        (counts >= 0).all()
+        and counts.size == n_classes
+        and counts.sum() == len(vectors) == len(part.support_)
+        and part._dual_coef_.shape == (n_classes - 1, len(vectors))
+        and part._intercept_.size == n_classes * (n_classes - 1) // 2
+        and part._probA.size in {0, part._intercept_.size}  # noqa: SLF001
+        and part._probB.size == part._probA.size  # noqa: SLF001
+        and vectors.shape[1:] == (part.n_features_in_,)
     )
 
 
-def _trees_in(part: Any, *, seen: set[int]) -> Iterator[Tree]:
-    """Yield the decision trees inside a model, however deep."""
-    if isinstance(part, Tree):
+def _is_tree(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    feature: NDArray[Any],
+    *,
+    leaf: NDArray[np.bool_],
+    n_features: int,
+) -> bool:
+    """Return whether nodes stay within their own table, every child behind its parent.
+
+    An index outside the table reads foreign memory, a child before its parent runs for ever. Trees
+    that scikit-learn has grown have neither.
+    """
+    inner = np.flatnonzero(~leaf)
+    children = np.stack([left, right])[:, inner]
+    return bool(
+        (children > inner).all()
+        and (children < leaf.size).all()
+        and (feature[inner] >= 0).all()
+        and (feature[inner] < n_features).all()
+    )
+
+
+def _compiled_parts(part: Any, *, seen: set[int]) -> Iterator[Any]:
+    """Yield the decision trees and support vector machines inside a model, however deep."""
+    fitted = not isinstance(part, BaseEstimator) or hasattr(part, "n_features_in_")
+    if isinstance(part, Tree | BaseHistGradientBoosting | SVC) and fitted and id(part) not in seen:
         yield part
     if id(part) in seen or isinstance(part, str | bytes | int | float | None):
         return
@@ -304,4 +370,4 @@ def _trees_in(part: Any, *, seen: set[int]) -> Iterator[Tree]:
     else:
         inside = list(getattr(part, "__dict__", {}).values())
     for inner in inside:
-        yield from _trees_in(inner, seen=seen)
+        yield from _compiled_parts(inner, seen=seen)

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 import xarray as xr
+from dask.array.overlap import overlap, trim_internal
 
 from hsreject.mapping.blocks import Blocks
-from hsreject.mapping.finished_blocks import keeping_blocks
-from hsreject.mapping.foreign import NOVEL
+from hsreject.mapping.finished_blocks import stored_blocks
+from hsreject.mapping.foreign import needed_bands
 from hsreject.mapping.map_model import MapModel
-from hsreject.progress import ProgressCallback, no_progress
+from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.rejection.evidence import Evidence
+from hsreject.rejection.novelty import below_all_others
 from hsreject.schema import (
     BAND,
     CATEGORY,
+    CUBE_DIMS,
     FIELD_DIMS,
     MAP_DIMS,
     WAVELENGTH,
@@ -32,6 +35,7 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hsreject.classify.scene_classifier import SceneClassifier
     from hsreject.rejection import RankedRejector
 
 
@@ -44,53 +48,109 @@ def rank_scene(
     blocks: Blocks,
     *,
     match_bands: str,
-    kept: Path | None,
-    lowered: bool = False,
+    shift: Sequence[float] | None,
+    folder: Path | None,
     progress: ProgressCallback,
 ) -> xr.Dataset:
-    """Return `label` and `confidence` (y, x) of a scene, lazy where it is mapped in blocks.
+    """Return `label` and `confidence` (y, x) of a scene.
 
-    Finished blocks are kept in the folder `kept`, and taken from there. With `lowered` the
-    confidence of novel pixels lies below all others.
+    Finished blocks are kept in `folder` and taken from there; without one they are in memory. With
+    the `shift` of the scene, novelty counts: unknown pixels have confidences below all others.
     """
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     matched = with_bands_of(model, cube, match_bands)
-    probability = model.classifier.predict_proba(matched)
-    p_value = _class_p_value(model, matched)
+    probability = _probability(model.classifier, matched, blocks)
+    p_value = None
+    if shift is not None:
+        p_value = model.novelty.p_value(needed_bands(matched, model.classifier), shift=shift)
     image = model.classifier.band_requirements_.ordered(cube) if match_bands == "exact" else matched
     if model.halo is None:  # one block, whose priors see the image itself
-        p_value = None if p_value is None else p_value.compute()
-        evidence = Evidence(probability.compute(), class_p_value=p_value, image=image.compute())
+        with counting_tasks("mapping", progress):
+            evidence = Evidence(probability.compute(), image=image.compute())
+            p_value = None if p_value is None else p_value.compute()
         label, confidence = model.rejector.label_and_confidence(evidence, progress)
-    else:
-        label, confidence = _rank_blocks(probability, p_value, image, model, blocks, kept)
-    if lowered:
-        confidence = _novel_lowered(confidence, model, matched)
-    return xr.Dataset({"label": label, "confidence": confidence})
+        if p_value is not None:
+            lowest = model.lowest_confidence
+            data = below_all_others(confidence.values, p_value.values, lowest=lowest)
+            confidence = confidence.copy(data=data)
+        return xr.Dataset({"label": label, "confidence": confidence.astype(CONFIDENCE)})
+    ranked = _rank_blocks(probability, p_value, model.rejector.guide(image), model, blocks)
+    with counting_tasks("mapping", progress):
+        ranked = ranked.persist() if folder is None else stored_blocks(ranked, folder)
+    label = _on_grid(probability, ranked["label"])
+    label.attrs["_FillValue"] = nodata_label(label.dtype)
+    confidence = _on_grid(probability, ranked["confidence"])
+    return xr.Dataset({"label": attach_classes(label, model.classes), "confidence": confidence})
+
+
+def _probability(
+    classifier: SceneClassifier, matched: xr.DataArray, blocks: Blocks
+) -> xr.DataArray:
+    """Return the lazy probabilities (category, y, x) of a lazy scene.
+
+    A classifier that looks around a pixel gets pieces with its halo around them.
+    """
+    if not classifier.halo:
+        return classifier.predict_proba(matched)
+    pieces = matched.data.rechunk((-1, *blocks.pieces))
+    depth = (0, *(blocks.reach if len(sizes) > 1 else 0 for sizes in blocks.pieces))
+    wide = overlap(pieces, depth=depth, boundary="none")
+    categories = classifier.class_table_.values
+    bands = {str(name): c.variable for name, c in matched.coords.items() if c.dims == (BAND,)}
+    classified = wide.map_blocks(
+        partial(_classify_piece, classifier=classifier, bands=bands),
+        chunks=((len(categories),), *wide.chunks[1:]),
+        dtype=np.float32,
+        meta=np.empty((0, 0, 0), np.float32),
+    )
+    probability = trim_internal(classified, dict(enumerate(depth)), boundary="none")
+    return xr.DataArray(
+        probability,
+        dims=FIELD_DIMS,
+        coords={
+            **{name: c for name, c in matched.coords.items() if BAND not in c.dims},
+            CATEGORY: list(categories),
+        },
+    )
+
+
+def _classify_piece(
+    values: NDArray[Any], *, classifier: SceneClassifier, bands: dict[str, xr.Variable]
+) -> NDArray[np.float32]:
+    piece = xr.DataArray(values, dims=CUBE_DIMS, coords=bands)
+    n_classes = len(classifier.class_table_.values)
+    if not valid_pixels(piece).any():
+        return np.full((n_classes, *values.shape[1:]), np.nan, np.float32)
+    return np.asarray(classifier.predict_proba(piece).values, dtype=np.float32)
 
 
 def _rank_blocks(
     probability: xr.DataArray,
     p_value: xr.DataArray | None,
-    image: xr.DataArray,
+    guide: xr.DataArray | None,
     model: MapModel,
     blocks: Blocks,
-    kept: Path | None,
-) -> tuple[xr.DataArray, xr.DataArray]:
-    """Return label and confidence (y, x), lazily.
+) -> Any:
+    """Return label and confidence (y, x) of every pixel as one lazy array of records.
 
     The probabilities of the whole scene are one lazy array, so every pixel is read and classified
     once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
     halo is trimmed away.
     """
-    guide = model.rejector.guide(image)
-    fields = [field.data for field in (probability, p_value, guide) if field is not None]
+    novelty = None if p_value is None else p_value.expand_dims(BAND)
+    fields = [field.data for field in (probability, novelty, guide) if field is not None]
     layers = da.concatenate([field.astype(probability.dtype) for field in fields])
     kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", CONFIDENCE)])
-    # not the whole model: every task is sent to its worker by itself
-    ranked = da.map_overlap(
-        partial(_rank_block, rejector=model.rejector, categories=model.classes.values, dtype=kind),
+    rank = partial(  # not the whole model: every task is sent to its worker by itself
+        _rank_block,
+        rejector=model.rejector,
+        categories=model.classes.values,
+        lowest=None if p_value is None else model.lowest_confidence,
+        dtype=kind,
+    )
+    return da.map_overlap(
+        rank,
         layers.rechunk((-1, *blocks.sizes)),
         depth=(0, *blocks.depth),
         boundary="none",  # at the border of the scene there is nothing
@@ -98,27 +158,36 @@ def _rank_blocks(
         dtype=kind,
         meta=np.empty((0, 0), kind),
     )
-    if kept is not None:
-        ranked = keeping_blocks(ranked, kept)
-    label = _on_grid(probability, ranked["label"])
-    label.attrs["_FillValue"] = nodata_label(label.dtype)
-    return attach_classes(label, model.classes), _on_grid(probability, ranked["confidence"])
 
 
-def _class_p_value(model: MapModel, matched: xr.DataArray) -> xr.DataArray | None:
-    """Return how well pixels fit the training pixels of each class, if that counts."""
-    if not model.rejector.needs_p_value:
-        return None
-    return model.novelty.p_value(model.classifier.transform(matched))
+def _rank_block(
+    layers: NDArray[np.floating[Any]],
+    *,
+    rejector: RankedRejector,
+    categories: Sequence[int],
+    lowest: float | None,
+    dtype: np.dtype[Any],
+) -> NDArray[Any]:
+    """Return label and confidence (y, x) of a block.
 
-
-def _novel_lowered(
-    confidence: xr.DataArray, model: MapModel, matched: xr.DataArray
-) -> xr.DataArray:
-    """Return confidences that lie below all others where a pixel is novel."""
-    rarity = model.novelty.rarity(model.classifier.transform(matched))
-    lowered = np.minimum(confidence, model.lowest_confidence) - 1
-    return confidence.where(~(rarity <= NOVEL), lowered)
+    Its layers are probabilities, p-values where novelty counts, and what guides priors.
+    """
+    ranked = np.empty(layers.shape[1:], dtype)
+    n_classes = len(categories)
+    probability = xr.DataArray(
+        layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(categories)}
+    )
+    if not valid_pixels(probability).any():
+        ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
+        return ranked
+    inside = rejector.in_block(layers[n_classes if lowest is None else n_classes + 1 :])
+    label, confidence = inside.label_and_confidence(Evidence(probability), no_progress)
+    ranked["label"], ranked["confidence"] = label.values, confidence.values
+    if lowest is not None:
+        ranked["confidence"] = below_all_others(
+            ranked["confidence"], layers[n_classes], lowest=lowest
+        )
+    return ranked
 
 
 def with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
@@ -130,33 +199,7 @@ def with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray
     return matched
 
 
-def _rank_block(
-    layers: NDArray[np.floating[Any]],
-    *,
-    rejector: RankedRejector,
-    categories: Sequence[int],
-    dtype: np.dtype[Any],
-) -> NDArray[Any]:
-    """Return label and confidence (y, x) of a block: its probabilities, then what guides priors."""
-    ranked = np.empty(layers.shape[1:], dtype)
-    n_classes = len(categories)
-    probability = xr.DataArray(
-        layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(categories)}
-    )
-    p_value, n_fields = None, n_classes
-    if rejector.needs_p_value:
-        p_value, n_fields = probability.copy(data=layers[n_classes : 2 * n_classes]), 2 * n_classes
-    if not valid_pixels(probability).any():
-        ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
-        return ranked
-    evidence = Evidence(probability, class_p_value=p_value)
-    inside = rejector.in_block(layers[n_fields:])
-    label, confidence = inside.label_and_confidence(evidence, no_progress)
-    ranked["label"], ranked["confidence"] = label.values, confidence.values
-    return ranked
-
-
 def _on_grid(field: xr.DataArray, data: Any) -> xr.DataArray:
-    """Return a lazy map on the grid of a field (category, y, x)."""
+    """Return a map on the grid of a field (category, y, x)."""
     coords = {name: coord for name, coord in field.coords.items() if CATEGORY not in coord.dims}
     return xr.DataArray(data, dims=MAP_DIMS, coords=coords)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -18,8 +16,6 @@ from hsreject.errors import HsrejectError, InputError
 from hsreject.threads import one_blas_thread
 
 SECONDS_TO_CONNECT = 10.0
-SECONDS_WITHOUT_WORKERS = 60.0  # nannies start workers anew within a few
-SECONDS_BETWEEN_LOOKS = 2.0
 
 
 @contextmanager
@@ -59,52 +55,8 @@ def cluster(address: str | None) -> Iterator[None]:
                 f"There is no dask scheduler at '{address}' ({type(error).__name__}). Start one "
                 "with 'dask scheduler', or leave --cluster out."
             ) from None
-        with client, _watched(client):
+        with client:
             yield
-
-
-@contextmanager
-def _watched(client: Any) -> Iterator[None]:
-    """Close the client, which ends the work, and say why if no worker takes a task for long.
-
-    dask waits for ever when all workers are gone, or rest because their memory is full.
-    """
-    done, starved = threading.Event(), threading.Event()
-
-    def watch() -> None:
-        since = time.monotonic()
-        while not done.wait(SECONDS_BETWEEN_LOOKS):
-            try:
-                states = client.run_on_scheduler(_worker_states)
-            except Exception:  # noqa: BLE001  # the connection is lost, which others tell
-                return
-            if any(state == "running" for state in states):
-                since = time.monotonic()
-            elif time.monotonic() - since > SECONDS_WITHOUT_WORKERS:
-                starved.set()
-                client.close(timeout=1)
-                return
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    except Exception:
-        if starved.is_set():  # whatever a closed client raises
-            raise HsrejectError(
-                f"For {SECONDS_WITHOUT_WORKERS:.0f} seconds no worker of the cluster took a task: "
-                "there is none left, or the memory of all is full. Start workers with more memory "
-                "('dask worker --memory-limit'), and give the same command: it goes on from the "
-                "finished blocks."
-            ) from None
-        raise
-    finally:
-        done.set()
-        watcher.join()
-
-
-def _worker_states(dask_scheduler: Any) -> list[str]:
-    return [worker.status.name for worker in dask_scheduler.workers.values()]
 
 
 @contextmanager

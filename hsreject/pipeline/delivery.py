@@ -16,6 +16,7 @@ from hsreject.measures.curve import curve_of_points, rejection_curve
 from hsreject.measures.point import OperatingPoint, operating_point
 from hsreject.pipeline.promising import certified_place
 from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, Goal
+from hsreject.rejection.rejector import UNKNOWN
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.sampling.draws import random_keys
 from hsreject.sampling.polygons import polygon_folds, polygon_numbers
@@ -122,6 +123,8 @@ def _at(swept: xr.Dataset, place: float) -> tuple[xr.Dataset, float]:
         threshold = np.nan
     else:
         maps = maps.assign(rejected=maps["confidence"] < place)
+    if UNKNOWN in swept:  # rejected whatever the goal
+        maps = maps.assign({UNKNOWN: swept[UNKNOWN], "rejected": maps["rejected"] | swept[UNKNOWN]})
     label = maps["label"]
     with_rejection = label.where(~maps["rejected"], label.dtype.type(REJECTED))
     maps = maps.drop_vars([name for name, one in maps.coords.items() if not one.ndim])
@@ -130,7 +133,10 @@ def _at(swept: xr.Dataset, place: float) -> tuple[xr.Dataset, float]:
 
 def _place_of_fraction(swept: xr.Dataset, fraction: float) -> float:
     if OPERATING_POINT not in swept["label"].dims:
-        return threshold_for_fraction(swept["confidence"].values, fraction).value
+        confidence = swept["confidence"].values
+        if UNKNOWN in swept:  # these are rejected beside the fraction
+            confidence = confidence[~swept[UNKNOWN].values]
+        return threshold_for_fraction(confidence, fraction).value
     n_pixels = (swept["label"][0] != nodata_label(swept["label"].dtype)).values.sum()
     shares = swept["rejected"].values.sum(axis=(1, 2)) / n_pixels
     return float(np.abs(shares - fraction).argmin())

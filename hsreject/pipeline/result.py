@@ -32,7 +32,6 @@ from hsreject.io.netcdf import write_tree
 from hsreject.pipeline.promising import promise_words
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
-from hsreject.rejection.evidence import CLASS_P_VALUE
 from hsreject.report.run_report import (
     EXPLORER,
     SYSTEM_OF_POINT,
@@ -121,7 +120,7 @@ def _parted(evidence: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
     tried = [name for name in evidence.variables if str(name).startswith("pool_")]
     pool = evidence[tried].drop_attrs(deep=False)
     plain = {name: str(name).removeprefix("pool_") for name in (*pool.dims, *pool.variables)}
-    large = [CLASS_P_VALUE, "image", *tried]  # as large as the class probabilities, or the scene
+    large = ["image", *tried]  # as large as the scene
     rest = evidence.drop_vars(large, errors="ignore").drop_dims(BAND, errors="ignore")
     return pool.rename(plain), rest.drop_attrs(deep=False)
 

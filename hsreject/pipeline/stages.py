@@ -36,7 +36,7 @@ from hsreject.pipeline.plan import CARRIED_ROW, PLACE_ALONE, Plan, SceneModel
 from hsreject.pipeline.tuning import TUNED_SECTIONS, best_settings, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, PixelwiseRejector, Rejector
-from hsreject.rejection.evidence import CLASS_P_VALUE, TOKEN
+from hsreject.rejection.evidence import P_VALUE, TOKEN
 from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.sampling.polygons import (
     LEFT_OUT,
@@ -113,9 +113,9 @@ class Stages:
     ) -> Stage:
         """Return the class `probability` of a model fitted to the training pixels.
 
-        With `novelty` there is the `class_p_value` of the training pixels, too. A model that weighs
-        candidates of its own leaves what it tried, along `pool_candidate`. Where the model is what
-        can be carried of a `whole` one that was fitted just now, it is not fitted again.
+        With `novelty` there is the `p_value` of every pixel, too. A model that weighs candidates of
+        its own leaves what it tried, along `pool_candidate`. Where the model is what can be carried
+        of a `whole` one that was fitted just now, it is not fitted again.
         """
         fitted = None if whole is None or whole.model is None else whole.model.carried()
         done = clone(model) if fitted is None else fitted
@@ -130,8 +130,7 @@ class Stages:
             names = {str(name): f"pool_{name}" for name in (*tried.dims, *tried.variables)}
             found = tried.rename(names).assign(probability=probability.compute())
             if novelty:
-                features = done.transform(self.cube)
-                found[CLASS_P_VALUE] = Novelty().fit(features, train).p_value(features).compute()
+                found[P_VALUE] = Novelty().fit_p_value(self.cube, train)
             return found
 
         found = self._kept(name, _key(split, clone(model), novelty), compute, whole)

@@ -11,14 +11,13 @@ from sklearn.base import clone
 
 from hsreject.errors import ConfigError
 from hsreject.mapping.foreign import TrainingScene
-from hsreject.mapping.map_model import MapModel, calibration_of
+from hsreject.mapping.map_model import MapModel
 from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.result import config_text
 from hsreject.pipeline.run import planned
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection import FieldRejector, RankedRejector, Rejector
-from hsreject.rejection.evidence import CLASS_P_VALUE
+from hsreject.rejection import RankedRejector, Rejector
 from hsreject.schema import BAND, NO_REFERENCE, class_table
 
 
@@ -76,22 +75,17 @@ def train(
         plan = plan.changed(best_settings(tried))
     chosen = _chosen_rejector(plan, rejector)
     training_scene = TrainingScene.of(cube, training, classifier)
-    maps = xr.Dataset({"probability": probability.compute(), "image": cube})
-    if isinstance(chosen, FieldRejector) and chosen.novelty:
-        features = classifier.transform(cube)
-        maps[CLASS_P_VALUE] = training_scene.novelty.p_value(features).compute()
-        chosen = chosen.referring_to(maps, progress=progress)
-    calibration = {}
-    if (test != NO_REFERENCE).any():
-        calibration = calibration_of(chosen.operating_points(maps, test, progress=progress))
-    return MapModel(
+    model = MapModel(
         classifier,
         chosen,
-        calibration=calibration,
         training_scene=training_scene,
         title=plan.title,
         configuration=config_text(plan.document),
     )
+    if (test != NO_REFERENCE).any():
+        maps = xr.Dataset({"probability": probability.compute(), "image": cube})
+        model = model.tested(maps, test, cube, progress=progress)
+    return model
 
 
 def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:

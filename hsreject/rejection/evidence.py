@@ -17,6 +17,7 @@ from hsreject.schema import (
     category_labels,
     check_dims,
     plain_field,
+    valid_pixels,
 )
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 PROBABILITY = "probability"
 HIDDEN_FIELD = "hidden_field"
-CLASS_P_VALUE = "class_p_value"
+P_VALUE = "p_value"
 IMAGE = "image"
 TOKEN = "token"  # noqa: S105 (a hash)
 """Attribute of a Dataset of maps: what tells them from all others, so that none need be hashed."""
@@ -41,8 +42,8 @@ class Evidence:
         Class probabilities.
     hidden_field : DataArray (category, y, x), optional
         The solution of the context, where it is known already.
-    class_p_value : DataArray (category, y, x), optional
-        How well the pixel fits the training pixels of each class (:class:`hsreject.Novelty`).
+    p_value : DataArray (y, x), optional
+        How well the pixel fits any training pixel (:class:`hsreject.Novelty`).
     image : DataArray (band, y, x), optional
         What priors with image edges look at.
     token : str, optional
@@ -53,7 +54,7 @@ class Evidence:
 
     probability: xr.DataArray
     hidden_field: xr.DataArray | None = None
-    class_p_value: xr.DataArray | None = None
+    p_value: xr.DataArray | None = None
     image: xr.DataArray | None = None
     token: str | None = None
     train: xr.DataArray | None = None
@@ -71,7 +72,7 @@ class Evidence:
         return cls(
             _field(maps[PROBABILITY], name=PROBABILITY),
             _field(maps[HIDDEN_FIELD], name=HIDDEN_FIELD) if HIDDEN_FIELD in maps else None,
-            _optional(maps, CLASS_P_VALUE, FIELD_DIMS),
+            _optional(maps, P_VALUE, MAP_DIMS),
             _optional(maps, IMAGE, CUBE_DIMS),
             maps.attrs.get(TOKEN),
             _optional(maps, TRAIN, MAP_DIMS),
@@ -79,6 +80,22 @@ class Evidence:
 
     def __post_init__(self) -> None:
         category_labels(self.probability)  # raises where they cannot be labels
+
+    @property
+    def novelty(self) -> NDArray[Any] | None:
+        """The p-values (y, x), NaN without data, where they are given; raises if they cannot be."""
+        if self.p_value is None:
+            return None
+        has_data = valid_pixels(self.probability).values
+        p_value = np.where(has_data, self.p_value.values, np.nan)
+        wrong = ~((p_value > 0) & (p_value <= 1)) & has_data
+        if wrong.any():
+            raise InputError(
+                f"'{P_VALUE}' must lie above 0 and up to 1 wherever there are probabilities (it "
+                f"does not in {wrong.sum()} pixels). Make it of the same scene with "
+                "hsreject.Novelty().fit_p_value(cube, training)."
+            )
+        return p_value
 
     def check_same_categories(self) -> None:
         """Raise where the hidden field has other categories than the class probabilities.

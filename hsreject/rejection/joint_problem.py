@@ -19,7 +19,7 @@ from hsreject.files import recall
 from hsreject.keys import key_of
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_search import Probe
-from hsreject.rejection.novelty import known_weight
+from hsreject.rejection.novelty import UNKNOWN_BELOW, known_weight
 from hsreject.schema import (
     as_map,
     check_no_mask,
@@ -99,6 +99,7 @@ class JointProblem:
     Attributes
     ----------
     has_data : array of bool (y, x)
+    unknown : array of bool (y, x), or None where novelty does not count
     solved : dict of float to JointSolution
         The finished solves by failure probability (not those with a map of them).
     n_solves : int
@@ -126,12 +127,22 @@ class JointProblem:
         # checked here, so that messages speak of what was given, not of the class of rejection
         self.has_data: NDArray[np.bool_] = valid_probability_pixels(self._probability)
         self._check_hidden_field()
-        self._weight = known_weight(evidence) if novelty else None
+        p_value = evidence.novelty if novelty else None
+        self._weight = None if p_value is None else known_weight(p_value)
+        self.unknown: NDArray[np.bool_] | None = (
+            None if p_value is None else (p_value < UNKNOWN_BELOW) & self.has_data
+        )
         self.n_classes = len(given)
         prior = context.class_prior
         self._prior = None if prior is None else checked_prior(prior, self.n_classes)
         self.solved: dict[float, JointSolution] = {}
         self.n_solves = 0
+
+    @property
+    def asked_of(self) -> NDArray[np.bool_]:
+        """Pixels (y, x) of which a wanted fraction is one: with data, and not unknown."""
+        known = self.has_data if self.unknown is None else self.has_data & ~self.unknown
+        return known if known.any() else self.has_data
 
     def _check_hidden_field(self) -> None:
         """Raise where a known hidden field has no values though there is data."""

@@ -117,7 +117,7 @@ def search_fraction(
     solves = SolveProgress(progress, "joint search", MOST_SOLVES)
     problem.solve(0.0, progress=solves.of_solve())
     known = problem.solved.items()
-    probes = [problem.everything, *(probe_of(q, one, problem.has_data) for q, one in known)]
+    probes = [problem.everything, *(probe_of(q, one, problem.asked_of) for q, one in known)]
     brackets: list[Bracket] = []
     while True:
         bracket = bracket_of(probes, wanted)
@@ -128,7 +128,7 @@ def search_fraction(
             break
         q = next_try(bracket, wanted, n_in_vain=_tries_in_vain(brackets))
         solution = problem.solve(q, progress=solves.of_solve())
-        probes.append(probe_of(q, solution, problem.has_data))
+        probes.append(probe_of(q, solution, problem.asked_of))
     solves.finish()
     if nearest.failure_probability == problem.rejects_all:
         found = everything_rejected(problem)

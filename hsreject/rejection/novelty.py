@@ -1,322 +1,355 @@
-"""Novelty: how far pixels lie from the training pixels, and how that joins a confidence."""
+"""Novelty: how far pixels lie from all training pixels, and which are of no class with a label."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
+from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import schema
-from hsreject.confidence import label_map
 from hsreject.errors import InputError
-from hsreject.features.pixels import (
-    SampleFunction,
-    labelled_samples,
-    map_pixels,
-    on_the_grid_of,
-)
+from hsreject.features.chains import CHAINS, fit_chain
+from hsreject.features.diffusion import Diffuse
+from hsreject.features.pixels import labelled_samples, map_pixels
 from hsreject.registry import check_count
-from hsreject.rejection.evidence import CLASS_P_VALUE, Evidence
+from hsreject.rejection.evidence import P_VALUE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
-N_QUANTILES = 201
-"""Of a distribution that is kept: steps of half a percent, linear in between."""
+    from hsreject.features.transformer import SceneTransformer
 
-NOVELTY_WEIGHT = 0.35
-"""Of the p-value beside the cube root of the rank of the confidence, 0.65.
+UNKNOWN_BELOW = 0.05
+"""The p-value below which a pixel is unknown. Known pixels have it in 1 to 4 of 100 cases."""
 
-The root is steep where the rank is low: what is least sure is rejected first whatever its p-value,
-which keeps the accuracy. With the rank itself, products of both or sums of their logarithms, a
-strong classifier lost more where nothing was unknown, or unknown classes were told less well.
-"""
+NOVEL_BELOW = 0.1
+"""The p-value below which a pixel is rejected earlier than its confidence says."""
+
+N_COMPONENTS = 30
+TIMES = (0.0, 300.0)  # of diffusion: the pixel alone, and the field around it
+
+_TEMPERATURE = 0.02  # of AUROCs of left-out classes: spaces worse by .1 have no weight
+_LEAST_WEIGHT = 1e-3  # of a space that is looked at
+_LEAST_DISTANCE = 0.01  # in parts of the median distance: copies of a pixel are not at 0
+_DEGREES_OF_FREEDOM = 30
+_LEAST_P_VALUE = 1e-30  # what single precision can tell from 0
+_N_LOOKED_AT = 1_000  # pixels of a scene whose median tells how far it has shifted
+_STEEPNESS = 0.2  # of doubt, in 1 / p
+_PLAIN = "raw"  # of all chains the one that shifts least from scene to scene
+
+Name = TypeVar("Name")
 
 
 class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    r"""How well pixels fit the training pixels of each class, in the features of a classifier.
+    r"""How far pixels lie from every training pixel: a p-value, small where nothing is alike.
 
     Class probabilities say which of the known classes a pixel resembles most, not whether it
-    resembles any: pixels of a class without training pixels are often as probable as others. Their
-    features, however, lie far from the training pixels. Rejectors with ``novelty=True`` look at
-    both.
+    resembles any. Pixels of land cover without a training pixel may be as probable as others, but
+    their spectra lie far from all training pixels, if one looks at them in the right space. Six
+    spaces are tried: 30 components in units of noise, of scaled bands and of scaled spectra of unit
+    length, each for the pixel alone and diffused along its field (:class:`hsreject.Diffuse`).
 
-    Let :math:`d_k` be the distance of a pixel to the nearest training pixel of class k, and
-    :math:`e_1, ..., e_n` that of each training pixel to the nearest other one of its own class. The
-    conformal p-value of class k is
+    In a space s let :math:`e_i` be the distance of training pixel i to the nearest other one, and
+    :math:`u_i` that to the nearest one of another class: as far as the pixel would be from all
+    training pixels if its class were unknown. How well the two are told apart, averaged over the
+    classes k, weighs the space:
 
-    .. math:: p_k = (1 + \#\{i : e_i \ge d_k\}) / (n + 1)
+    .. math:: A_s = \mathrm{mean}_k \, \mathrm{AUROC}(u_i : i \in k;\ e_i : i \notin k), \quad
+              w_s \propto \exp(A_s / 0.02)
 
-    A pixel of class k that was drawn as the training pixels were has :math:`p_k \le \alpha` with a
-    probability of about :math:`\alpha` at most (Vovk, Gammerman and Shafer 2005; Laxhammar and
-    Falkman 2010 for nearest neighbours). Where the classes have as many training pixels as each
-    other, whatever their areas, it ranks the pixels of a scene but does not guarantee that. The
-    distances of all classes are pooled: with ten training pixels per class, a p-value from those
-    of one class could not fall below 1/10. Between the :math:`e_i` the step function is
-    interpolated linearly, and beyond the largest, which m of them share, it is
-    :math:`(1 + m \max e / d) / (n + 1)`: never below the step function, and strictly decreasing, so
-    that pixels can be ranked.
+    A pixel at the distance :math:`d_s` from its nearest training pixel has
+
+    .. math:: z = \sum_s w_s \frac{\log d_s - \mu_s}{\sigma_s}, \quad p = P(t_{30} > z)
+
+    with mean and standard deviation of :math:`\log e_i`, in which all classes count the same, and
+    Student's t. **A pixel with p below 0.05 is unknown.**
+
+    *On the scene that holds the labels* (:meth:`fit_p_value`) that is all. *On another scene*
+    (:meth:`p_value`) diffused distances mean something else, so only the pixel itself counts:
+    the larger of :math:`z_1`, the mix of the three spaces without diffusion, and :math:`z_2`, of
+    scaled bands alone, each lowered by what the median of the scene has risen over that of the
+    training scene; p is twice that of the larger one. So novelty works block by block.
+
+    What p does not promise: it is cautious on average, not for every class. On six scenes 1 to 4 %
+    of the pixels of known classes had p below 0.05 (6 % on another scene), but in the worst class
+    up to 26 % had p below 0.1: rare and mixed pixels of a class that varies are taken for unknown.
 
     Parameters
     ----------
-    n_per_class : int
-        The most training pixels of a class that are kept. Where there are more, every second,
-        third, ... of them is, so that the time per pixel stays bounded.
+    n_samples : int, default 500
+        About how many training pixels are kept. Where there are more, every second, third, ... of
+        each class is, so that the time per pixel stays bounded.
 
     Attributes
     ----------
-    samples_ : ndarray (n_samples, n_features)
-        The training pixels, class by class.
-    classes_ : ndarray of int (n_classes,)
-        Their label values, ascending.
-    first_ : ndarray of int (n_classes,)
-        The first sample of each class.
-    left_out_ : ndarray (n,)
-        The distances :math:`e_i`, ascending; a class of one training pixel has none.
-    nearest_ : ndarray (201,)
-        Quantiles of the distance to the nearest training pixel of any class over the training
-        scene.
+    chains_ : dict of str to list of transformers
+        The way to each space without diffusion.
+    spaces_ : dict of str to Space
+        The training pixels there.
+    auroc_ : dict of str to float
+        :math:`A_s` of every space that was tried, such as "mnf 300".
+    medians_ : ndarray (2,)
+        Median of :math:`z_1` and :math:`z_2` over some 1,000 pixels of the training scene.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import xarray as xr
-    >>> from hsreject import Novelty
-    >>> values = np.random.default_rng(0).normal(size=(2, 6, 6))
-    >>> values[:, 0, 0] = 30.0  # like nothing else
-    >>> features = xr.DataArray(values, dims=("band", "y", "x"))
-    >>> training = xr.zeros_like(features[0], dtype="uint8")
-    >>> training[:, 3], training[:, 5] = 1, 2
-    >>> p_value = Novelty().fit(features, training).p_value(features)
-    >>> p_value.dims, bool((p_value[:, 0, 0] < 0.1).all())  # 12 training pixels
-    (('category', 'y', 'x'), True)
+    >>> from hsreject import sample_per_class, synthetic_scene
+    >>> cube, labels = synthetic_scene(rows=32, columns=32, n_bands=8)
+    >>> training, _ = sample_per_class(labels.where(labels != 3, 0), 10)  # nobody knows class 3
+    >>> p_value = Novelty().fit_p_value(cube, training)
+    >>> unknown = p_value < 0.05
+    >>> bool(unknown.where(labels == 3).mean() > 0.5 > 0.1 > unknown.where(labels != 3).mean())
+    True
     """
 
-    def __init__(self, *, n_per_class: int = 200) -> None:
-        self.n_per_class = n_per_class
+    def __init__(self, *, n_samples: int = 500) -> None:
+        self.n_samples = n_samples
 
-    def fit(self, features: xr.DataArray, labels: xr.DataArray) -> Self:
-        """Keep the training pixels, and how far the pixels of the scene lie from them.
+    def fit(self, cube: xr.DataArray, labels: xr.DataArray) -> Self:
+        """Learn from the labelled pixels of a scene what :meth:`p_value` of another needs.
 
         Parameters
         ----------
-        features : DataArray (band, y, x)
-            The features that the classifier sees.
+        cube : DataArray (band, y, x)
+            The scene; NaN is no data. A lazy one is read chunk by chunk.
         labels : DataArray (y, x) of integers
             The training pixels, 0 elsewhere.
         """
-        check_count("n_per_class", self.n_per_class, least=1)
-        labels = schema.check_labels(labels, name="training labels")
-        usable = _usable(features)
-        schema.check_same_grid(usable, labels, names=("features", "training labels"))
-        samples, values = labelled_samples(usable, labels)
-        self.classes_ = np.unique(values)
-        kept = [_thinned(np.flatnonzero(values == one), self.n_per_class) for one in self.classes_]
-        self.samples_ = samples[np.concatenate(kept)]
-        self.first_ = np.cumsum([0, *map(len, kept[:-1])])
-        self.left_out_ = self._left_out(np.repeat(np.arange(len(kept)), list(map(len, kept))))
-        nearest = self._of_pixels(
-            usable, lambda pixels: self._distances(pixels).min(axis=1)[:, None], n_outputs=1
-        )
-        self.nearest_ = quantiles(nearest)
+        self._look(cube, labels, times=TIMES[:1])
+        self.medians_ = self._medians(cube)
         return self
 
-    def _left_out(self, codes: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the distance of each training pixel to the nearest other one of its class."""
-        pairs: NDArray[np.float64] = cdist(self.samples_, self.samples_)
-        np.fill_diagonal(pairs, np.inf)
-        of_class = np.where(codes[:, None] == codes, pairs, np.inf).min(axis=1)
-        known = of_class[np.isfinite(of_class)]
-        # where every class has a single training pixel, other classes must do
-        return np.sort(known if known.size else pairs.min(axis=1))
+    def fit_p_value(self, cube: xr.DataArray, labels: xr.DataArray) -> xr.DataArray:
+        """Return the p-value of every pixel of the scene that holds the labels.
 
-    def p_value(self, features: xr.DataArray) -> xr.DataArray:
-        """Return the p-value of every pixel for each class, small where it does not fit.
+        All six spaces count, and the whole scene is held in memory. What can be carried to another
+        scene is learned with it.
 
         Parameters
         ----------
-        features : DataArray (band, y, x)
-            Features of this or another scene; lazy when dask-backed.
-
-        Returns
-        -------
-        DataArray of float32 (category, y, x)
-            Named `class_p_value`, in (0, 1], NaN where there is no data.
-        """
-        data = self._of_pixels(
-            features,
-            lambda pixels: conformal_p_value(self._distances(pixels), self.left_out_),
-            n_outputs=len(self.classes_),
-        )
-        coords = {schema.CATEGORY: self.classes_}
-        found = on_the_grid_of(features, data, dim=schema.CATEGORY, coords=coords)
-        return found.rename(CLASS_P_VALUE)
-
-    def rarity(self, features: xr.DataArray) -> xr.DataArray:
-        """Return the share of the training scene that lies as far from every training pixel.
-
-        So one pixel in a hundred of the training scene has a rarity of 0.01 at most, its pixels of
-        unknown classes included, and about as many of any scene that is like it.
-
-        Parameters
-        ----------
-        features : DataArray (band, y, x)
-            As for :meth:`p_value`.
+        cube, labels
+            As for :meth:`fit`.
 
         Returns
         -------
         DataArray of float32 (y, x)
-            Named `rarity`, in [0, 1], NaN where there is no data.
+            Named `p_value`, in (0, 1], NaN where there is no data.
         """
-        data = self._of_pixels(
-            features, lambda pixels: self.sample_rarity(pixels)[:, None], n_outputs=1
+        cube = cube.compute()
+        scores = self._look(cube, labels, times=TIMES)
+        self.medians_ = self._medians(cube)
+        return scores.copy(data=p_value_of(scores.values, n_tests=1)).rename(P_VALUE)
+
+    def p_value(
+        self, cube: xr.DataArray, *, shift: Sequence[float] | NDArray[Any] | None = None
+    ) -> xr.DataArray:
+        """Return the p-value of every pixel of another scene, with the bands of the training scene.
+
+        Parameters
+        ----------
+        cube : DataArray (band, y, x)
+            Lazy where the result shall be.
+        shift : two numbers, optional
+            Of :meth:`shift_of` the whole scene, where `cube` is a block of it.
+
+        Returns
+        -------
+        DataArray of float32 (y, x)
+            Named `p_value`, in (0, 1], NaN where there is no data.
+        """
+        shift = self.shift_of(cube) if shift is None else np.asarray(shift)
+        mixed, plain = self.scores(cube)
+        largest = np.maximum(mixed - shift[0], plain - shift[1])
+        p_value: xr.DataArray = xr.apply_ufunc(
+            p_value_of, largest, dask="parallelized", output_dtypes=[np.float32]
         )
-        found = on_the_grid_of(features, data, dim=schema.CATEGORY, coords={})
-        return found.isel({schema.CATEGORY: 0}).rename("rarity")
+        return p_value.rename(P_VALUE)
 
-    def sample_rarity(self, samples: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the rarity of samples (n, feature)."""
-        return 1 - share_below(self._distances(samples).min(axis=1), self.nearest_)
+    def shift_of(self, cube: xr.DataArray) -> NDArray[np.float64]:
+        """Return by how much the medians of z_1 and z_2 of a scene lie above the training scene's.
 
-    def _of_pixels(
-        self, features: xr.DataArray, function: SampleFunction, *, n_outputs: int
-    ) -> Any:
-        """Return a function of the features of every pixel, (n_outputs, y, x)."""
-        check_is_fitted(self, "samples_")
-        usable = _usable(features)
-        n_features = usable.sizes[schema.BAND]
-        if n_features != self.samples_.shape[1]:
-            raise InputError(
-                f"The novelty was fitted on {self.samples_.shape[1]} features but is given "
-                f"{n_features}. Pass the features of the same transformers."
-            )
-        return map_pixels(usable, function, n_outputs=n_outputs, dtype=np.float32)
+        Some 1,000 pixels all over the scene are looked at. A scene without data has not shifted.
+        """
+        check_is_fitted(self, "medians_")
+        return np.nan_to_num(np.maximum(self._medians(cube) - self.medians_, 0.0))
 
-    def _distances(self, samples: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the distances (n, class) of samples (n, feature)."""
-        # Pair by pair, not through a matrix product, whose rounding depends on the blocks.
-        pairs = cdist(samples, self.samples_)
-        nearest: NDArray[np.float64] = np.minimum.reduceat(pairs, self.first_, axis=1)
-        return nearest
+    def scores(self, cube: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
+        """Return z_1 and z_2 (y, x) of the pixels of a scene, as they are; lazy where it is."""
+        check_is_fitted(self, "spaces_")
+        mixed: Any = 0.0
+        for name, space in self.spaces_.items():
+            if name != _PLAIN and not space.weight:
+                continue
+            features = cube
+            for step in self.chains_[name]:
+                features = step.transform(features)
+            score = space.score(features)
+            mixed = mixed + space.weight * score
+            if name == _PLAIN:
+                plain = score
+        return mixed, plain
+
+    def _look(
+        self, cube: xr.DataArray, labels: xr.DataArray, *, times: Sequence[float]
+    ) -> xr.DataArray:
+        """Weigh the spaces, keep those without diffusion, and return z of the scene (y, x)."""
+        check_count("n_samples", self.n_samples, least=2)
+        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
+        labels = schema.check_labels(labels, name="training labels")
+        schema.check_same_grid(cube, labels, names=("cube", "training labels"))
+        self.chains_: dict[str, list[SceneTransformer]] = {}
+        spaces: dict[tuple[str, float], Space] = {}
+        scores: dict[tuple[str, float], xr.DataArray] = {}
+        for name in CHAINS:
+            try:
+                self.chains_[name], features = fit_chain(name, cube, N_COMPONENTS)
+            except InputError:  # a scene without noise has no MNF
+                if name != "mnf":
+                    raise
+                continue
+            for t in times:
+                seen = Diffuse(t).fit(features).transform(features) if t else features
+                space = Space.of(*self._thinned(seen, labels))
+                spaces[name, t], scores[name, t] = space, space.score(seen)
+        self.auroc_ = {f"{name} {t:g}": space.auroc for (name, t), space in spaces.items()}
+        self.spaces_ = _weighed({name: spaces[name, 0.0] for name in self.chains_})
+        weighed = _weighed(spaces)
+        return sum(weighed[key].weight * score for key, score in scores.items())  # type: ignore[return-value]
+
+    def _thinned(
+        self, features: xr.DataArray, labels: xr.DataArray
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return samples and classes of at most about `n_samples` training pixels, evenly."""
+        samples, values = labelled_samples(features, labels)
+        classes = np.unique(values)
+        most = max(self.n_samples // classes.size, 2)
+        places = [np.flatnonzero(values == one) for one in classes]
+        kept = np.concatenate([of[:: -(-of.size // most)] for of in places])
+        return samples[kept], values[kept]
+
+    def _medians(self, cube: xr.DataArray) -> NDArray[np.float64]:
+        """Return the medians of z_1 and z_2 over pixels evenly spaced over a scene."""
+        step = max(int(np.sqrt(cube[0].size / _N_LOOKED_AT)), 1)
+        some = {dim: slice(step // 2, None, step) for dim in schema.MAP_DIMS}
+        scores = self.scores(cube.isel(some).compute())
+        return np.array([float(one.median(skipna=True)) for one in scores])
 
 
-def conformal_p_value(
-    distance: NDArray[np.float64], calibrating: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the interpolated conformal p-value of distances, given ascending calibrating ones."""
-    n = calibrating.size
-    knots, first = np.unique(calibrating, return_index=True)
-    inside = np.interp(distance, knots, (1 + n - first) / (n + 1))
-    at_end = 1 + n - first[-1]  # those that share the largest distance count together
-    with np.errstate(divide="ignore", invalid="ignore"):
-        beyond = (1 + (at_end - 1) * knots[-1] / distance) / (n + 1)
-    return np.where(distance > knots[-1], beyond, inside)
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Training pixels in one space, and how far they lie from each other."""
 
-
-def _thinned(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """Return at most `most` of these places, evenly spaced."""
-    return places[:: -(-places.size // most)]
-
-
-def _usable(features: xr.DataArray) -> xr.DataArray:
-    features = schema.check_dims(features, schema.CUBE_DIMS, name="features")
-    return features.isel({schema.BAND: np.flatnonzero(schema.good_bands(features))})
-
-
-def quantiles(values: ArrayLike) -> NDArray[np.float64]:
-    """Return the quantiles that stand for a distribution, ascending; NaN counts as no value."""
-    known = np.asarray(values, dtype=np.float64)
-    known = known[~np.isnan(known)]
-    return np.quantile(known, np.linspace(0, 1, N_QUANTILES))
-
-
-def share_below(values: ArrayLike, reference: Sequence[float] | NDArray[Any]) -> NDArray[Any]:
-    """Return which share of a distribution, given by its quantiles, lies below values.
-
-    Of values equal to them half counts; NaN stays NaN.
-    """
-    knots, first, count = np.unique(reference, return_index=True, return_counts=True)
-    share = (first + (count - 1) / 2) / (len(reference) - 1)
-    return np.interp(np.asarray(values, dtype=np.float64), knots, share)
-
-
-@dataclass(frozen=True)
-class RankReference:
-    """What ranks of confidences refer to: quantiles of those of one scene.
-
-    With it a pixel is ranked by itself, and so in blocks as in the whole, and on another scene as
-    on its own.
-    """
-
-    quantiles: tuple[float, ...]
+    samples: NDArray[np.float64]  # (sample, feature)
+    center: float  # of the logarithms of the distances to the nearest other one
+    spread: float
+    nearest: float  # distances below it count as this one
+    auroc: float  # how well a class that is left out is told
+    weight: float = 0.0
 
     @classmethod
-    def of(cls, confidence: ArrayLike) -> RankReference:
-        """Return the reference that a scene is for itself and others; NaN is no data."""
-        return cls(tuple(quantiles(confidence).tolist()))
+    def of(cls, samples: NDArray[np.float64], values: NDArray[np.int64]) -> Space:
+        """Return the space of training pixels (sample, feature) with their classes."""
+        pairs = cdist(samples, samples)
+        np.fill_diagonal(pairs, np.inf)
+        to_other = pairs.min(axis=1)
+        to_class = np.where(values[:, None] == values, np.inf, pairs).min(axis=1)
+        nearest = float(_LEAST_DISTANCE * np.median(to_other)) or np.finfo(np.float64).tiny
+        to_other, to_class = np.maximum(to_other, nearest), np.maximum(to_class, nearest)
+        aurocs = [
+            roc_auc_score(
+                np.r_[np.ones(inside.sum()), np.zeros((~inside).sum())],
+                np.r_[to_class[inside], to_other[~inside]],
+            )
+            for inside in (values == one for one in np.unique(values))
+        ]
+        _, code, count = np.unique(values, return_inverse=True, return_counts=True)
+        weights = 1 / count[code]  # all classes count the same
+        logs = np.log(to_other)
+        center = np.average(logs, weights=weights)
+        spread = np.sqrt(np.average((logs - center) ** 2, weights=weights))
+        return cls(samples, float(center), float(spread) or 1.0, nearest, float(np.mean(aurocs)))
 
-    def rank(self, confidence: ArrayLike) -> NDArray[np.float64]:
-        """Return which share of the scene is less sure, in [0, 1]."""
-        return share_below(confidence, self.quantiles)
+    def score(self, features: xr.DataArray) -> xr.DataArray:
+        """Return (log d - mean) / standard deviation (y, x), d the distance to the nearest one."""
+
+        def score(pixels: NDArray[Any]) -> NDArray[np.float64]:
+            # pair by pair, not through a matrix product, whose rounding depends on the blocks
+            distance = np.maximum(cdist(pixels, self.samples).min(axis=1), self.nearest)
+            return np.asarray((np.log(distance)[:, None] - self.center) / self.spread)
+
+        good = features.isel({schema.BAND: np.flatnonzero(schema.good_bands(features))})
+        data = map_pixels(good, score, n_outputs=1, dtype=np.float32)[0]
+        coords = {name: c for name, c in features.coords.items() if schema.BAND not in c.dims}
+        return xr.DataArray(data, dims=schema.MAP_DIMS, coords=coords)
 
 
-def check_novelty(novelty: object) -> None:
-    """Raise unless it says whether and how novelty counts."""
-    if not isinstance(novelty, bool | RankReference):
-        raise InputError(f"novelty must be true or false (got {novelty!r}).")
+def _weighed(spaces: Mapping[Name, Space]) -> dict[Name, Space]:
+    """Return the spaces with their weights; those of next to none have none."""
+    auroc = np.array([space.auroc for space in spaces.values()])
+    weights = np.exp((auroc - auroc.max()) / _TEMPERATURE)
+    weights[weights < _LEAST_WEIGHT] = 0
+    shares = (weights / weights.sum()).tolist()
+    return {
+        name: replace(space, weight=share)
+        for (name, space), share in zip(spaces.items(), shares, strict=True)
+    }
 
 
-def p_value_of_label(evidence: Evidence, label: xr.DataArray) -> NDArray[np.float32]:
-    """Return the p-value (y, x) of the class of the label."""
-    if evidence.class_p_value is None:
-        raise InputError(
-            f"novelty needs the variable '{CLASS_P_VALUE}' (category, y, x) beside 'probability'. "
-            "Make it with hsreject.Novelty().fit(features, training).p_value(features)."
-        )
-    found = np.full(label.shape, np.nan, np.float32)
-    categories = schema.category_labels(evidence.class_p_value)
-    for plane, value in zip(evidence.class_p_value.values, categories, strict=True):
-        np.copyto(found, plane, where=label.values == value, casting="same_kind")
-    wrong = ~((found > 0) & (found <= 1)) & (label.values != schema.nodata_label(label.dtype))
-    if wrong.any():
-        raise InputError(
-            f"'{CLASS_P_VALUE}' must lie above 0 and up to 1 wherever there is a label (it does "
-            f"not in {wrong.sum()} pixels). Make it from the training pixels and the features "
-            "that the probabilities come from."
-        )
-    return found
+def p_value_of(score: Any, *, n_tests: int = 2) -> Any:
+    """Return min(1, n P(t > z)) of scores, kept above 0; NaN stays NaN."""
+    share = n_tests * stats.t.sf(score, _DEGREES_OF_FREEDOM)
+    return np.clip(share, _LEAST_P_VALUE, 1).astype(np.float32)
 
 
-def with_novelty(
-    label: xr.DataArray,
-    confidence: xr.DataArray,
-    evidence: Evidence,
-    reference: RankReference | None,
-) -> xr.DataArray:
-    """Return 0.65 times the cube root of the rank of the confidence + 0.35 times the p-value.
+def lowered_by_novelty(
+    confidence: NDArray[Any], p_value: NDArray[Any], *, lowest: float
+) -> NDArray[Any]:
+    """Return confidences (y, x), lowered to that of a smaller rank where pixels are novel.
 
-    The rank (y, x) is that in this scene unless there is a reference.
+    Of a pixel with the rank r in [0, 1] among all pixels the doubt 1 - r grows to
+    (1 - r) max(1, 0.1 / p)^0.2; it gets the confidence that pixels of that doubt have, or one
+    between the least of the scene and `lowest`. All others keep theirs, and so its meaning.
+    NaN stays NaN.
+
+    Multiplying the rank itself by p / 0.05 instead told classes of Indian Pines that were left out
+    less well than the confidence alone: a rank near 1 falls below many by a little novelty.
     """
-    if not confidence.notnull().any():
+    novel = p_value < NOVEL_BELOW
+    ordered = np.sort(confidence[~np.isnan(confidence)])
+    if not (novel.any() and ordered.size):
         return confidence
-    reference = reference or RankReference.of(confidence)
-    rank, p_value = reference.rank(confidence), p_value_of_label(evidence, label)
-    joined = (1 - NOVELTY_WEIGHT) * np.cbrt(rank) + NOVELTY_WEIGHT * p_value
-    return confidence.copy(data=joined.astype(confidence.dtype))
+    last = max(ordered.size - 1, 1)
+    ends = (np.searchsorted(ordered, confidence[novel], side) for side in ("left", "right"))
+    doubt = (1 - (sum(ends) - 1) / 2 / last) * (NOVEL_BELOW / p_value[novel]) ** _STEEPNESS
+    inside = np.interp((1 - doubt) * last, np.arange(ordered.size), ordered)
+    below = lowest + (ordered[0] - lowest) / np.maximum(doubt, 1)
+    lowered = confidence.copy()
+    lowered[novel] = np.where(
+        np.isnan(confidence[novel]), np.nan, np.where(doubt > 1, below, inside)
+    )
+    return lowered
 
 
-def known_weight(evidence: Evidence) -> NDArray[np.float32]:
-    """Return (1 + p) / 2 (y, x), by which the classes of a pixel are less likely in the joint rule.
+def below_all_others(
+    confidence: NDArray[Any], p_value: NDArray[Any], *, lowest: float
+) -> NDArray[Any]:
+    """Return confidences, those of unknown pixels below `lowest`, the lower the smaller p is.
 
-    Half hangs on the fit. All p-values count: with the low ones alone (ratio p / 0.07, up to 1) the
-    AUROC of classes held out rose by 0.01 instead of 0.07 (Indian Pines, pool, one draw).
+    So a threshold that is not below `lowest` rejects them, whatever else it rejects.
     """
-    p_value = p_value_of_label(evidence, label_map(evidence.probability).compute())
-    return np.asarray((1 + p_value) / 2)
+    unknown = lowest - 1 + p_value / (2 * UNKNOWN_BELOW)
+    return np.where(p_value < UNKNOWN_BELOW, unknown, confidence).astype(confidence.dtype)
+
+
+def known_weight(p_value: NDArray[Any]) -> NDArray[Any]:
+    """Return (1 + min(1, p / 0.1)) / 2, by which all classes are less likely in the joint rule."""
+    return np.asarray((1 + np.minimum(p_value / NOVEL_BELOW, 1.0)) / 2)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -16,14 +16,11 @@ from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.calibration import Calibration, calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.goal import ACCURACY, FRACTION, THRESHOLD, Goal
-from hsreject.rejection.novelty import (
-    RankReference,
-    check_novelty,
-    with_novelty,
-)
+from hsreject.rejection.novelty import UNKNOWN_BELOW, lowered_by_novelty
 from hsreject.rejection.rejector import (
     RANK,
     Rejector,
+    check_novelty,
     rejection_maps,
     with_columns,
 )
@@ -84,7 +81,7 @@ class RankedRejector(Rejector):
     def lowest(self, n_classes: int) -> float:
         """Return a lower bound of the confidences for that many classes.
 
-        Pixels unlike all training pixels of a model are mapped with a confidence below it.
+        A trained model gives unknown pixels of another scene a confidence below it.
         """
         return 0.0
 
@@ -117,7 +114,10 @@ class RankedRejector(Rejector):
         *,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return `label` and `confidence` (y, x): all that every rejection follows from."""
+        """Return `label` and `confidence` (y, x): all that every rejection follows from.
+
+        With p-values in the maps, and a rejector that looks at them, there is `unknown` (y, x).
+        """
         evidence = Evidence.of(maps)
         label, confidence = self.label_and_confidence(evidence, progress)
         label = check_dims(label, MAP_DIMS, name="label").load()
@@ -125,10 +125,18 @@ class RankedRejector(Rejector):
         has_data = label.values != nodata_label(label.dtype)
         sure = np.where(has_data, sure, sure.dtype.type(np.nan))
         _check_ranking(has_data, sure, evidence)
+        unknown = None
+        if self.needs_p_value and evidence.novelty is not None:
+            unknown = (evidence.novelty < UNKNOWN_BELOW) & has_data
+            # before all others: a threshold, a curve and a slider then reject them first, too
+            sure[unknown] = self.lowest(evidence.probability.sizes[CATEGORY])
         attrs = {"long_name": self.meaning(evidence)}
-        return xr.Dataset(
+        ranking = xr.Dataset(
             {"label": label.variable, "confidence": (MAP_DIMS, sure, attrs)}, coords=label.coords
         )
+        if unknown is not None:
+            ranking["unknown"] = MAP_DIMS, unknown
+        return ranking
 
     def meaning(self, evidence: Evidence) -> str:
         """Return what the confidence is: a rank, unless the rejector knows that it is more."""
@@ -147,7 +155,8 @@ class RankedRejector(Rejector):
     ) -> xr.Dataset:
         """Return the maps of one rejection (see :meth:`hsreject.Rejector.reject`).
 
-        `threshold` rejects the pixels with a confidence below it.
+        `threshold` rejects the pixels with a confidence below it. Unknown pixels are rejected
+        beside what is asked for: a `fraction` is one of the others.
         """
         goal = Goal.one_of(
             {
@@ -161,9 +170,11 @@ class RankedRejector(Rejector):
         known = needed_calibration(calibration, goal.kind) if goal.needs_reference else None
         ranking = self.rank(maps, progress=progress)
         label, confidence = ranking["label"], ranking["confidence"]
+        unknown = ranking.get("unknown")
         attrs: dict[str, Any] = {"rejector": repr(self), goal.kind: goal.value}
         if goal.kind == FRACTION:
-            found = threshold_for_fraction(confidence.values, goal.value)
+            asked_of = confidence.values if unknown is None else confidence.values[~unknown.values]
+            found = threshold_for_fraction(asked_of, goal.value)
             smallest_kept = found.value
             attrs["reachable_fractions"] = [found.reachable_below, found.reachable_above]
         elif known is not None:
@@ -172,7 +183,9 @@ class RankedRejector(Rejector):
             smallest_kept = points["threshold"].values[calibrated_index(points, goal)].item()
         else:
             smallest_kept = goal.value
-        return rejection_maps(label, confidence, threshold=smallest_kept, attrs=attrs)
+        return rejection_maps(
+            label, confidence, threshold=smallest_kept, unknown=unknown, attrs=attrs
+        )
 
     def sweep(
         self,
@@ -221,18 +234,14 @@ class FieldRejector(RankedRejector):
     """Rejects the pixels whose field is least decided; subclasses say which field.
 
     `confidence` says how decided a pixel is, by a name in ``hsreject.confidence.CONFIDENCES`` or an
-    object. With `novelty` it is joined by how well the pixel fits the training pixels::
-
-        0.65 * cbrt(rank of the confidence) + 0.35 * conformal p-value of the class of the label
-
-    which lies in (0, 1]. True ranks within the scene that is given; a
-    :class:`~hsreject.rejection.novelty.RankReference`, which a trained model has, ranks within the
-    scene that it is of.
+    object. With `novelty`, where the maps hold a `p_value` (:class:`hsreject.Novelty`), pixels with
+    p below 0.1 are rejected earlier: their doubt, 1 minus the rank of the confidence, counts
+    (0.1 / p)^0.2 times. Pixels with p below 0.05 are unknown, and rejected in any case.
     """
 
     _: KW_ONLY
     confidence: str | Confidence = "maximum"
-    novelty: bool | RankReference = False
+    novelty: bool = True
 
     def __post_init__(self) -> None:
         named_confidence(self.confidence)  # raises if there is no such confidence
@@ -241,25 +250,15 @@ class FieldRejector(RankedRejector):
     @property
     def needs_p_value(self) -> bool:
         """Whether novelty counts."""
-        return bool(self.novelty)
+        return self.novelty
 
     def lowest(self, n_classes: int) -> float:
-        """Return 0, a rank, with novelty; else what the confidence says."""
-        return 0.0 if self.novelty else named_confidence(self.confidence).lowest(n_classes)
+        """Return what the confidence says."""
+        return named_confidence(self.confidence).lowest(n_classes)
 
     @abstractmethod
     def field_of(self, evidence: Evidence, progress: ProgressCallback) -> xr.DataArray:
         """Return the field (category, y, x) that decides."""
-
-    def referring_to(
-        self,
-        maps: xr.Dataset | xr.DataArray | NDArray[Any],
-        *,
-        progress: ProgressCallback = no_progress,
-    ) -> Self:
-        """Return this rejector with novelty, its ranks referring to the scene of these maps."""
-        ranking = replace(self, novelty=False).rank(maps, progress=progress)
-        return replace(self, novelty=RankReference.of(ranking["confidence"]))
 
     def label_and_confidence(
         self, evidence: Evidence, progress: ProgressCallback
@@ -268,8 +267,9 @@ class FieldRejector(RankedRejector):
         confidence = named_confidence(self.confidence)
         field = self.field_of(evidence, progress)
         label, sure = decide(field, confidence, evidence.probability)
-        if not self.novelty:
+        if not self.novelty or evidence.novelty is None:
             return label, sure
-        reference = self.novelty if isinstance(self.novelty, RankReference) else None
-        label, sure = label.compute(), sure.compute()
-        return label, with_novelty(label, sure, evidence, reference)
+        sure = sure.compute()
+        lowest = self.lowest(evidence.probability.sizes[CATEGORY])
+        lowered = lowered_by_novelty(sure.values, evidence.novelty, lowest=lowest)
+        return label, sure.copy(data=lowered)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from hsreject.classes import ClassTable
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
@@ -19,6 +20,7 @@ from hsreject.schema import (
     OPERATING_POINT,
     REJECTED,
     REJECTOR,
+    attach_classes,
     nodata_label,
     reference_pixels,
 )
@@ -52,7 +54,7 @@ class Rejector(ABC):
     indifferent_options : tuple of str
         Its options that do not change a result, such as a number of workers.
     needs_p_value : bool
-        Whether it looks at `class_p_value`: how well pixels fit the training pixels.
+        Whether it looks at `p_value`, where there is one: how well pixels fit the training pixels.
 
     Examples
     --------
@@ -115,9 +117,9 @@ class Rejector(ABC):
         maps : Dataset, DataArray or array
             Class probabilities (category, y, x), or a Dataset with `probability` and, optionally,
             `hidden_field` (category, y, x): the solution of the context, where it is known already,
-            taken as it is; `class_p_value` (category, y, x) of :class:`hsreject.Novelty`, which a
-            rejector with novelty needs; and `image`
-            (band, y, x), which a context whose priors look at the image needs.
+            taken as it is; `p_value` (y, x) of :class:`hsreject.Novelty`, which tells a rejector
+            with novelty what is unknown; and `image` (band, y, x), which a context whose priors
+            look at the image needs.
         fraction : float in [0, 1], optional
             Wanted share of rejected pixels; the nearest share that can be reached is taken.
         accuracy : float in [0, 1], optional
@@ -137,7 +139,8 @@ class Rejector(ABC):
             `label`, `confidence`, `rejected` and `label_with_rejection` (y, x). Its attributes say
             what was reached: `rejected_fraction` of the `n_pixels` with data, `threshold` (the
             smallest confidence kept) and, for a wanted fraction, `reachable_fractions`: the nearest
-            ones below and above it that are known.
+            ones below and above it that are known. With a `p_value` there is `unknown` (y, x), all
+            of it rejected, and the attribute `unknown_fraction`.
         """
 
     def operating_points(
@@ -212,6 +215,8 @@ _SWEPT = np.linspace(0, 1, 21)
 """Shares of the scene that a rejector is asked for where it does not say what it offers."""
 
 FAILURE_PROBABILITY = "failure_probability"
+UNKNOWN = "unknown"
+"""Map of the pixels that are like no training pixel, all of them rejected."""
 
 
 def default_context() -> SegSALSA:
@@ -228,6 +233,12 @@ def check_context(context: object) -> None:
         )
 
 
+def check_novelty(novelty: object) -> None:
+    """Raise unless it says whether novelty counts."""
+    if not isinstance(novelty, bool):
+        raise InputError(f"novelty must be true or false (got {novelty!r}).")
+
+
 RANK = "confidence (a rank)"
 LABEL_PROBABILITY = "probability of the label"
 """What a confidence is, as `long_name`: most only say which of two pixels is surer."""
@@ -238,23 +249,31 @@ def rejection_maps(
     confidence: xr.DataArray,
     *,
     threshold: float,
+    unknown: xr.DataArray | None = None,
     attrs: Mapping[str, Any],
 ) -> xr.Dataset:
     """Return what `reject` returns, given label and confidence (y, x) and the smallest one kept.
 
-    `attrs` say more of the rejection as a whole than `threshold`, `rejected_fraction` (of the
-    pixels with data) and `n_pixels`, which are added.
+    Pixels that are `unknown` (y, x) are rejected as well. `attrs` say more of the rejection as a
+    whole than `threshold`, `rejected_fraction` (of the pixels with data), `unknown_fraction` and
+    `n_pixels`, which are added.
     """
     has_data = label != nodata_label(label.dtype)
     rejected = ((confidence < threshold) & has_data).rename("rejected")
+    if unknown is not None:
+        rejected = (rejected | unknown).rename("rejected")
     with_rejection = label.where(~rejected, label.dtype.type(REJECTED))
     n_pixels = int(has_data.sum())
+    more = {} if unknown is None else {"unknown": unknown}
+    if unknown is not None:
+        attrs = {**attrs, "unknown_fraction": int(unknown.sum()) / n_pixels if n_pixels else 0.0}
     return xr.Dataset(
         {
             "label": label,
             "confidence": confidence.assign_attrs({"long_name": RANK} | confidence.attrs),
             "rejected": rejected,
             "label_with_rejection": with_rejection.assign_attrs(label.attrs),
+            **more,
         },
         attrs={
             **attrs,
@@ -263,6 +282,27 @@ def rejection_maps(
             "n_pixels": n_pixels,
         },
     )
+
+
+KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG = 1, 2, 3
+"""Why a pixel has a label or none: kept, rejected for its confidence, like no training pixel."""
+
+FLAGS = ClassTable.from_names(
+    ("kept", "rejected", "unknown"),
+    values=(KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG),
+    colors=("#4d9221", "#bdbdbd", "#762a83"),
+)
+
+
+def flag_map(maps: xr.Dataset) -> xr.DataArray:
+    """Return the codes of `FLAGS` (y, x) of the maps of a rejection, 255 where there is no data."""
+    flag = maps["rejected"].astype(np.uint8) + np.uint8(KEPT_FLAG)
+    if "unknown" in maps:
+        flag = flag.where(~maps["unknown"], np.uint8(UNKNOWN_FLAG))
+    missing = nodata_label(flag.dtype)
+    flag = flag.where(maps["label"] != nodata_label(maps["label"].dtype), np.uint8(missing))
+    flag = flag.assign_attrs(long_name="why a pixel has a label or none", _FillValue=missing)
+    return attach_classes(flag.rename("flag"), FLAGS)
 
 
 _COLUMNS = {

@@ -37,12 +37,9 @@ class SequentialRejector(FieldRejector):
         "tie_broken_maximum" (the largest value of the hidden field, ties broken by the class
         probability), "maximum", "margin", "entropy", "posterior", or an object.
     novelty : bool
-        Whether pixels unlike the training pixels of their class, such as those of classes that were
-        never trained on, are rejected earlier. The confidence is then 0.65 times the cube root of
-        its rank plus 0.35 times the p-value of the class of the label; the maps must hold
-        `class_p_value`. On Indian Pines the AUROC of classes held out rises from 0.61 to 0.77 for
-        the regression and from 0.93 to 0.94 for the pool; with nothing unknown, the kept accuracy
-        of the pool at 10 % stays as it was (``make bench ONLY=rejection``).
+        Whether a `p_value` (y, x) of :class:`hsreject.Novelty` in the maps counts: pixels with p
+        below 0.1 are rejected earlier, and those below 0.05 are `unknown` and rejected in any case,
+        beside what is asked for.
 
     Examples
     --------

@@ -59,6 +59,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     rejection_cost: float | None = None,
     certified: float | Mapping[str, float] | None = None,
     nodata: int | None = None,
+    note: str = "",
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> Path:
@@ -99,6 +100,8 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         A threshold that the page marks as certified.
     nodata : int, optional
         One more label that means no data.
+    note : str
+        A sentence for the foot of the page.
     overwrite : bool
         Replace a file that is already there.
     progress : ProgressCallback
@@ -150,6 +153,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         grid,
         spacing,
         _group(shared, grid),
+        note,
     )
     start = shared.attrs.get("fraction", 0.1) if fraction is None else fraction
     head = {

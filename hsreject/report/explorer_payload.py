@@ -91,6 +91,7 @@ class Contents:
     grid: xr.DataArray  # of the whole map
     spacing: int = 1  # every how many of its rows and columns were taken
     group: NDArray[np.integer] | None = None  # (y, x): what errs together, instead of blocks
+    note: str = ""  # of whoever made the maps
 
     @cached_property
     def _known(self) -> dict[str, NDArray[np.uint8]]:
@@ -112,7 +113,8 @@ class Contents:
         spectra, note = (None, "") if self.scene is None else _spectra(self.scene, step)
         place = Grid.of(self.grid)
         notes = [str(place)] if place.georeferenced else []
-        notes += _notes(systems, step * self.spacing, self.grid) + [note] * bool(note)
+        notes += _notes(systems, step * self.spacing, self.grid)
+        notes += [words for words in (note, self.note) if words]
         every_nth = slice(None, None, step)
         known = {name: packed(codes[every_nth, every_nth]) for name, codes in self._known.items()}
         layers = ("labels", *(["outcome"] if known else []), "confidence")

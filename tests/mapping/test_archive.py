@@ -80,6 +80,9 @@ def test_finished_scenes_are_skipped_until_something_changes(place, tmp_path) ->
         "scene2.tif": "mapped",
     }
     assert (out / "scene0" / "label.tif").stat().st_mtime_ns == before
+    (out / "scene0" / "flag.tif").unlink()  # whatever the manifest says
+    assert mapped(place, out, scenes[0], scenes[1]) == 0
+    assert [row["status"] for row in table(out).values()][:2] == ["mapped", "finished before"]
     os.utime(scenes[1])
     assert mapped(place, out, *scenes) == 0
     status = [row["status"] for row in table(out).values()]

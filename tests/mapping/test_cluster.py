@@ -140,14 +140,6 @@ def test_workers_without_memory_are_told_of(job, tmp_path, capsys) -> None:
     assert "memory" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_cluster_without_workers_does_not_hang(job, tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setattr(schedulers, "SECONDS_WITHOUT_WORKERS", 1.0)
-    monkeypatch.setattr(schedulers, "SECONDS_BETWEEN_LOOKS", 0.2)
-    with LocalCluster(processes=False, **CLUSTER | {"n_workers": 0}) as empty:
-        assert call(*job, "--out", tmp_path / "o", "--cluster", empty.scheduler_address) == 2
-    assert "no worker" in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_a_lost_scheduler_is_one_sentence(job, tmp_path, capfd, monkeypatch) -> None:
     monkeypatch.setattr(schedulers, "SECONDS_TO_CONNECT", 1.0)
     place, out = tmp_path / "scheduler.json", tmp_path / "out"

@@ -119,17 +119,3 @@ def test_a_disk_without_room_is_told_before_the_work(place, tmp_path, monkeypatc
         map_there(place, tmp_path / "map", progress=lambda *_: began.append(1))
     assert not began
     assert not (tmp_path / "map").exists()
-
-
-def test_what_is_written_with_the_maps_appears_with_them(place, tmp_path) -> None:
-    def stop(made, folder: Path) -> None:
-        (folder / "page.html").write_text("half")
-        raise KeyboardInterrupt
-
-    out = tmp_path / "map"
-    with pytest.raises(KeyboardInterrupt):
-        map_there(place, out, also=stop)
-    assert [path.name[:12] for path in out.iterdir()] == [".unfinished."]
-    made = map_there(place, out, also=lambda made, folder: (folder / "page.html").touch())
-    assert made.summary.n_continued == 20
-    assert files_in(out).keys() == {*files_in(place / "whole"), "page.html"}

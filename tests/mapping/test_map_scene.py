@@ -1,9 +1,11 @@
 """Mapping in blocks: the map of the whole scene, whatever the blocks, workers and memory."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import rasterio
 import xarray as xr
 
 import hsreject as hr
@@ -47,7 +49,7 @@ def test_labels_of_blocks_are_those_of_the_whole_scene(context) -> None:
     assert made.summary.n_blocks == 9
     agreement = (made.maps["label"].values == whole["label"].values).mean()
     assert agreement >= 0.999
-    apart = np.abs(made.maps["confidence"] - whole["confidence"]).values
+    apart = np.abs(made.maps["confidence"] - whole["confidence"]).where(~made.maps.unknown).values
     assert np.nanquantile(apart, 0.99) < 0.01  # solved to a gap of 1e-3, and not further
 
 
@@ -59,16 +61,60 @@ def test_spatial_features_and_pixelwise_maps_are_exact_in_blocks(scene) -> None:
     assert (model.halo, made.summary.halo) == (6, 0)  # probabilities are overlapped, not features
     # a probability may round differently in a product of another size
     assert (made.maps["label"].values == whole["label"].values).mean() > 0.9999
+    known = ~made.maps["unknown"].values
     np.testing.assert_allclose(
-        made.maps["confidence"].values, whole["confidence"].values, rtol=2e-5, atol=1e-6
+        made.maps["confidence"].values[known],
+        whole["confidence"].values[known],
+        rtol=2e-5,
+        atol=1e-6,
     )
+
+
+class LocalMean(hr.SceneClassifier):
+    """Averages probabilities over a window, as a model that looks around does: block by block."""
+
+    reach = 9
+
+    @property
+    def halo(self) -> int:
+        return self.reach
+
+    def predict_proba(self, cube, **options):
+        probability = super().predict_proba(cube, **options)
+        assert probability.chunks is None  # a piece with what is around it
+        window = {"y": 2 * self.reach + 1, "x": 2 * self.reach + 1}
+        mean = probability.rolling(window, center=True, min_periods=1).mean()
+        return (mean / mean.sum("category")).where(probability.notnull()).astype("f4")
+
+
+@pytest.mark.parametrize("context", [None, hr.SegSALSA(hr.VectorTV(1.0))], ids=["none", "tv"])
+def test_a_classifier_gets_the_pixels_around_a_piece(context, model, scene) -> None:
+    cube, labels = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
+    training, _ = hr.sample_per_class(labels, 15)
+    mean = LocalMean("lda", features=[hr.PCA(4)]).fit(cube, training)
+    rejector = hr.PixelwiseRejector() if context is None else hr.SequentialRejector(context)
+    looking = hr.MapModel(mean, rejector, training_scene=model.training_scene)
+    assert looking.halo == 9 + (0 if context is None else 16)
+    whole = rejector.rank(xr.Dataset({"probability": mean.predict_proba(scene), "image": scene}))
+    labels = []
+    for options in (
+        {},
+        {"block_size": 40, "n_workers": 1},
+        {"block_size": 40, "n_workers": 3},
+        {"memory": "455MB", "n_workers": 2},  # in smaller pieces
+    ):
+        made = hr.map_scene(scene.chunk({"y": 37, "x": 50}), looking, fraction=0.1, **options)
+        labels.append(made.maps.label.values)
+        assert (labels[-1] == whole.label.values).mean() >= (1 if context is None else 0.995)
+    np.testing.assert_array_equal(labels[1], labels[2])
 
 
 def test_one_block_gives_what_the_rejector_gives(model) -> None:
     scene = larger_scene(60, 50)
     maps = xr.Dataset({"probability": model.classifier.predict_proba(scene), "image": scene})
     wanted = model.rejector.reject(maps, fraction=0.15)
-    made = hr.map_scene(scene, model, fraction=0.15)
+    deaf = replace(model, rejector=replace(model.rejector, novelty=False))
+    made = hr.map_scene(scene, deaf, fraction=0.15)
     assert made.summary.n_blocks == 1
     for name in ("label", "rejected", "label_with_rejection", "confidence"):
         np.testing.assert_array_equal(made.maps[name].values, wanted[name].values)
@@ -104,7 +150,9 @@ def test_pixels_without_data_are_not_mapped_and_not_counted(model, scene) -> Non
     assert made.summary.n_without_data == missing.sum()
     assert made.summary.n_pixels == (~missing).sum()
     assert made.summary.n_rejected == (label == REJECTED).sum()
-    assert made.summary.rejected_fraction == pytest.approx(0.1, abs=1 / made.summary.n_pixels)
+    n_known = made.summary.n_pixels - made.summary.n_unknown
+    unsure = made.summary.n_rejected - made.summary.n_unknown
+    assert unsure / n_known == pytest.approx(0.1, abs=1 / n_known)
     empty = xr.full_like(scene, np.nan)
     with pytest.raises(InputError, match="No pixel of the scene has data"):
         hr.map_scene(empty, model, fraction=0.1)
@@ -113,7 +161,7 @@ def test_pixels_without_data_are_not_mapped_and_not_counted(model, scene) -> Non
 
 
 def test_numbers_of_classes_and_areas_are_those_of_the_maps(model, scene) -> None:
-    made = hr.map_scene(scene, model, rejection_cost=0.3, block_size=80)
+    made = hr.map_scene(scene, model, rejection_cost=0.3, block_size=80, assume_alike=True)
     label, rejected = made.maps["label"].values, made.maps["rejected"].values
     for share in made.summary.classes:
         assert share.n_kept == ((label == share.value) & ~rejected).sum()
@@ -128,7 +176,7 @@ def test_numbers_of_classes_and_areas_are_those_of_the_maps(model, scene) -> Non
 
 @pytest.mark.parametrize("goal", [{"threshold": 0.7}, {"accuracy": 0.9}, {"rejection_cost": 0.4}])
 def test_pixels_below_the_threshold_are_rejected(goal, model) -> None:
-    made = hr.map_scene(larger_scene(50, 40), model, **goal)
+    made = hr.map_scene(larger_scene(50, 40), model, **goal, assume_alike=True)
     below = made.maps["confidence"].values < made.summary.rejection.threshold
     np.testing.assert_array_equal(made.maps["rejected"].values, below)
 
@@ -187,6 +235,8 @@ def test_a_scene_that_does_not_say_its_wavelengths_is_a_guess_told_once(model) -
         ({"fraction": 0.1, "n_workers": 2.5}, "n_workers .* 2.5"),
         ({"fraction": 0.1, "memory": "100MB"}, "100 MB are not enough"),
         ({"accuracy": 1.0}, "No operating point keeps an accuracy"),
+        ({"accuracy": 0.9}, "accuracy=0.9 on this scene.*--sample.*--assume-alike"),
+        ({"fraction": 0.1, "sample": "points.csv"}, "Leave the sample out"),
     ],
 )
 def test_what_cannot_be_done_is_said_before_the_work(options, message, model, scene) -> None:
@@ -195,6 +245,47 @@ def test_what_cannot_be_done_is_said_before_the_work(options, message, model, sc
     imperfect = hr.MapModel(model.classifier, model.rejector, calibration=calibration)
     with pytest.raises(InputError, match=message):
         hr.map_scene(scene, imperfect, **options)
+
+
+def test_a_dial_holds_where_it_was_set_or_says_that_it_is_assumed(model, tmp_path) -> None:
+    own, _ = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
+    here = hr.map_scene(own, model, accuracy=0.97)
+    assert here.summary.similarity.is_training_scene
+    assert (here.summary.rejection.assumption, "assumption" in here.maps.attrs) == ("", False)
+    other = larger_scene(70, 60)
+    for goal in ({"accuracy": 0.97}, {"rejection_cost": 0.3}):
+        with pytest.raises(InputError, match="tested on its training scene"):
+            hr.map_scene(other, model, out=tmp_path / "maps", **goal)
+    assert not (tmp_path / "maps").exists()
+    made = hr.map_scene(other, model, accuracy=0.97, assume_alike=True, out=tmp_path / "maps")
+    assert made.summary.rejection.threshold == here.summary.rejection.threshold
+    assert "Assumed, not measured" in made.summary.to_toml()
+    for name in ("label", "label_with_rejection", "confidence", "flag"):
+        with rasterio.open(tmp_path / "maps" / f"{name}.tif") as file:
+            assert "Assumed, not measured" in file.tags()["comment"]
+
+
+def test_a_sample_of_the_scene_sets_the_dial(model) -> None:
+    other = larger_scene(120, 110, noise=0.3)
+    first = hr.map_scene(other, model, fraction=0.0, foreign="allow")
+    truth = hr.map_scene(larger_scene(120, 110), model, fraction=0.0).maps.label
+    sample = hr.draw_sample(first.maps.label, 400, seed=1).with_reference(truth)
+    made = hr.map_scene(other, model, accuracy=0.9, sample=sample, foreign="allow")
+    assert "400 sampled pixels of this scene" in made.summary.rejection.source
+    rows, columns = sample.row, sample.column
+    kept = ~made.maps.rejected.values[rows, columns]
+    correct = (made.maps.label.values == truth.values)[rows, columns]
+    assert correct[kept].mean() >= 0.9 > correct.mean()
+    strata = hr.draw_sample(first.maps.label, 300, design="stratified", seed=1)
+    with pytest.raises(InputError, match="simple random sample"):
+        hr.map_scene(
+            other, model, accuracy=0.9, sample=strata.with_reference(truth), foreign="allow"
+        )
+    elsewhere = hr.draw_sample(np.ones((500, 500), int), 50).with_reference(
+        np.ones((500, 500), int)
+    )
+    with pytest.raises(InputError):
+        hr.map_scene(other, model, accuracy=0.9, sample=elsewhere, foreign="allow")
 
 
 def test_a_failing_block_leaves_nothing_behind(model, scene, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 import skops.io
 import xarray as xr
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import SVC
 
 import hsreject as hr
 from hsreject.classify.classifiers import CLASSIFIERS
@@ -91,7 +92,7 @@ def test_a_map_model_maps_the_same_after_a_journey_through_a_file(changes, tmp_p
     model = hr.train({**CONFIG, **changes})
     again = hr.load_model(hr.save_model(model, tmp_path / "model.skops"))
     scene = larger_scene(40, 30)
-    for options in ({"fraction": 0.2}, {"rejection_cost": 0.3}):
+    for options in ({"fraction": 0.2}, {"rejection_cost": 0.3, "assume_alike": True}):
         here = hr.map_scene(scene, model, **options)
         there = hr.map_scene(scene, again, **options)
         assert there.maps.equals(here.maps)
@@ -202,7 +203,8 @@ def test_foreign_files_are_refused(tmp_path) -> None:
         (zipped(**{"schema.json": b"[]"}), "damaged"),
         (skops.io.dumps(LogisticRegression()), "not a model"),
         (dumped(format="hsreject map model"), "not a model"),
-        (dumped(format_version=2), "format is 2.*Train it again"),
+        (dumped(format_version=3), "older.*format is 3.*unknown land cover.*Train it again"),
+        (dumped(format_version=99), "newer.*format is 99.*Upgrade"),
         (dumped(), "parts of the model are missing"),
         (dumped(model=3), "parts of the model are missing"),
     ]:
@@ -265,7 +267,35 @@ def test_trees_that_point_outside_themselves_are_refused(scene, tmp_path) -> Non
         state["nodes"][column][0] = value
         tree.__setstate__(state)
         path = hr.save_model(model, tmp_path / "model.skops", overwrite=True)
-        with pytest.raises(FileError, match="tree"):
+        with pytest.raises(FileError, match="Tree"):
+            hr.load_model(path)
+
+
+def test_support_vectors_that_do_not_fit_each_other_are_refused(scene, tmp_path) -> None:
+    for damage in (
+        lambda svc: svc._n_support.__iadd__(1000),
+        lambda svc: svc._n_support.__imul__(-1),
+        lambda svc: setattr(svc, "support_vectors_", svc.support_vectors_[:2]),
+        lambda svc: setattr(svc, "_dual_coef_", svc._dual_coef_[:, :3]),
+        lambda svc: setattr(svc, "_intercept_", svc._intercept_[:1]),
+    ):
+        model = hr.SceneClassifier("svm").fit(*scene)
+        (machine,) = (part for part in vars(model.classifier_).values() if isinstance(part, SVC))
+        damage(machine)
+        path = hr.save_model(model, tmp_path / "model.skops", overwrite=True)
+        with pytest.raises(FileError, match="damaged"):
+            hr.load_model(path)
+
+
+def test_boosted_trees_that_point_outside_themselves_are_refused(scene, tmp_path) -> None:
+    for column, value in (("left", 10_000), ("right", 0), ("feature_idx", 99)):
+        boosted = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=2, random_state=0)
+        model = hr.SceneClassifier(boosted).fit(*scene)
+        path = hr.save_model(model, tmp_path / "model.skops", overwrite=True)
+        hr.load_model(path)
+        model.classifier_._predictors[1][0].nodes[column][0] = value
+        hr.save_model(model, path, overwrite=True)
+        with pytest.raises(FileError, match="damaged"):
             hr.load_model(path)
 
 

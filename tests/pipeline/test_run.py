@@ -78,23 +78,22 @@ def test_the_dataset_holds_every_stage(finished) -> None:
 
 
 def test_novelty_in_a_run_is_that_of_the_parts() -> None:
-    aware = [{"name": name, "novelty": True} for name in ("pixelwise", "sequential")]
-    aware.append({"name": "joint", "novelty": True, "n_points": 4})
-    result = hr.run({**SMALL, "rejectors": aware})
-    assert "class_p_value" not in result  # as large as the probabilities
+    rejectors = ["pixelwise", "sequential", {"name": "joint", "n_points": 4}]
+    result = hr.run({**SMALL, "rejectors": rejectors})
     cube, labels = hr.synthetic_scene(rows=40, columns=36, n_classes=3, n_bands=12)
     training, _ = hr.sample_per_class(labels, 10, seed=3)
-    features = hr.PCA(4).fit_transform(cube)
-    maps = result.to_dataset()[["probability", "hidden_field"]]
-    maps["class_p_value"] = hr.Novelty().fit(features, training).p_value(features)
-    rejector = hr.SequentialRejector(novelty=True)
-    wanted = rejector.reject(maps, fraction=0.2)
+    p_value = hr.Novelty().fit_p_value(cube, training)
+    np.testing.assert_allclose(result.p_value, p_value, rtol=1e-5)
+    maps = result.to_dataset()[["probability", "hidden_field"]].assign(p_value=p_value)
+    wanted = hr.SequentialRejector().reject(maps, fraction=0.2)
     found = result.to_dataset().sel(rejector="sequential")
     np.testing.assert_allclose(found.confidence, wanted.confidence, atol=1e-5)
     np.testing.assert_array_equal(found.rejected, wanted.rejected)
-    plain = hr.run({**SMALL, "rejectors": ["sequential"]}).to_dataset().sel(rejector="sequential")
+    np.testing.assert_array_equal(found.unknown, p_value < 0.05)
+    deaf = [{"name": "sequential", "novelty": False}]
+    plain = hr.run({**SMALL, "rejectors": deaf}).to_dataset().sel(rejector="sequential")
     np.testing.assert_array_equal(found.label, plain.label)
-    assert not found.rejected.equals(plain.rejected)
+    assert "unknown" not in plain
 
 
 def test_each_rejector_rejects_what_was_asked_and_never_nodata(finished) -> None:

@@ -52,10 +52,10 @@ def make_scene(*, shape: tuple[int, int] = (14, 15)) -> Scene:
 
 
 def with_p_value(scene: Scene, p_value: np.ndarray | float) -> xr.Dataset:
-    """Return the probabilities of a scene and a p-value (y, x), the same for every class."""
-    like = scene.probability.drop_attrs()
+    """Return the probabilities of a scene and a p-value (y, x)."""
+    like = xr.zeros_like(scene.reference, dtype=np.float64).drop_attrs()
     data = np.broadcast_to(p_value, like.shape)
-    return xr.Dataset({"probability": scene.probability, "class_p_value": like.copy(data=data)})
+    return xr.Dataset({"probability": scene.probability, "p_value": like.copy(data=data.copy())})
 
 
 SMALL = make_scene()

@@ -59,44 +59,40 @@ def test_a_wanted_fraction_is_found(evidence, wanted) -> None:
 KINDS = (hr.PixelwiseRejector, hr.SequentialRejector)
 
 
-@pytest.fixture(scope="module")
-def features() -> tuple[xr.DataArray, xr.DataArray]:
+def learned_without(hold: list[int]) -> tuple[xr.Dataset, xr.DataArray, xr.DataArray]:
     cube, labels = hr.load_indian_pines()
-    return hr.Smooth(2.0).fit_transform(hr.MNF(30).fit_transform(cube)), labels
-
-
-def learned_without(hold: list[int], features, labels) -> tuple[xr.Dataset, xr.DataArray]:
     known = labels.where(~labels.isin(hold), 0).astype(labels.dtype)
     training, test = hr.sample_per_class(known, 10, seed=0)
-    model = hr.SceneClassifier(hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf"))
-    probability = model.fit(features, training).predict_proba(features)
-    fit = hr.Novelty().fit(features, training)
-    hidden_field = hr.SegSALSA(hr.VectorTV(2.0)).solve(probability).hidden_field
-    maps = {"probability": probability, "hidden_field": hidden_field}
-    maps |= {"class_p_value": fit.p_value(features), "rarity": fit.rarity(features)}
-    return xr.Dataset(maps), test
+    regression = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
+    model = hr.SceneClassifier(regression, features=[hr.MNF(30), hr.Smooth(2.0)])
+    probability = model.fit_predict_proba(cube, training)
+    maps = {
+        "probability": probability,
+        "hidden_field": hr.SegSALSA(hr.VectorTV(2.0)).solve(probability).hidden_field,
+        "p_value": hr.Novelty().fit_p_value(cube, training),
+    }
+    return xr.Dataset(maps), test, labels.isin(hold)
 
 
-@pytest.mark.parametrize("hold", [[14], [5, 6]])
-def test_an_unknown_class_is_rejected_early_with_novelty(features, hold) -> None:
-    maps, test = learned_without(hold, *features)
-    unknown = features[1].isin(hold).values
-    judged = unknown | (test.values > 0)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_unknown_class_is_rejected_early_with_novelty(kind) -> None:
+    maps, test, unknown = learned_without([8])
+    judged = unknown.values | (test.values > 0)
 
     def auroc(confidence: xr.DataArray) -> float:
-        return roc_auc_score(unknown[judged], -confidence.values[judged])
+        return roc_auc_score(unknown.values[judged], -confidence.values[judged])
 
-    assert auroc(maps.rarity) > 0.9
-    for kind in KINDS:
-        without, aware = (auroc(kind(novelty=n).rank(maps).confidence) for n in (False, True))
-        assert aware - without > 0.09
+    without, aware = (kind(novelty=novelty).rank(maps) for novelty in (False, True))
+    assert auroc(aware.confidence) - auroc(without.confidence) > 0.03
+    assert aware.unknown.values[unknown.values].mean() > 0.5
+    assert aware.unknown.values[test.values > 0].mean() < 0.05
 
 
-def test_novelty_costs_no_accuracy_where_nothing_is_unknown(features) -> None:
-    maps, test = learned_without([], *features)
+def test_novelty_costs_no_accuracy_where_nothing_is_unknown() -> None:
+    maps, test, _ = learned_without([])
     for kind in KINDS:
         without, aware = (
             hr.accuracy_at(kind(novelty=n).operating_points(maps, test), 0.1).item()
             for n in (False, True)
         )
-        assert aware - without > -0.01  # at most half a point is asked for, on the mean of draws
+        assert aware - without > -0.006  # at most 0.3 points are asked for, on the mean of draws

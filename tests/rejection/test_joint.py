@@ -189,33 +189,35 @@ def test_operating_points_keep_the_accuracy_of_their_own_labels() -> None:
 
 def test_novelty_multiplies_the_odds_of_failure() -> None:
     p_value = np.ones(LARGE.reference.shape)
-    p_value[5:9, 12:16] = 1 / 19  # there: odds times 1.9
-    rejector, maps = replace(JOINT, novelty=True), with_p_value(LARGE, p_value)
-    found = rejector.reject(maps, failure_probability=0.3)
-    odds = np.where(p_value < 1, 1.9, 1) * 0.3 / 0.7
+    p_value[5:9, 12:16] = 0.06  # there: odds times 1.25
+    maps = with_p_value(LARGE, p_value)
+    found = JOINT.reject(maps, failure_probability=0.3)
+    odds = np.where(p_value < 1, 1.25, 1) * 0.3 / 0.7
     expected = JOINT.reject(LARGE.probability, failure_probability=odds / (1 + odds))
     np.testing.assert_allclose(found.confidence, expected.confidence, atol=2e-3)  # float32 q
-    assert found.rejected.values[6:8, 13:15].all()
-    assert not rejector.reject(maps, fraction=0.0).rejected.any()
+    assert not JOINT.reject(maps, fraction=0.0).rejected.any()
+    p_value[5:9, 12:16] = 0.001
+    np.testing.assert_array_equal(
+        JOINT.reject(with_p_value(LARGE, p_value), fraction=0.0).rejected.values,
+        (p_value < 1) & LARGE.probability.notnull().all("category").values,
+    )
 
 
 @pytest.mark.parametrize("wanted", [0.1, 0.9])
 def test_novelty_of_the_whole_scene_only_shifts_the_search(wanted) -> None:
-    rejector = replace(JOINT, novelty=True)
     plain = JOINT.reject(SMALL.probability, fraction=wanted).attrs
-    found = rejector.reject(with_p_value(SMALL, 7e-5), fraction=wanted).attrs
+    found = JOINT.reject(with_p_value(SMALL, 0.051), fraction=wanted).attrs
     assert found["n_solves"] <= 12
     off = abs(found["rejected_fraction"] - wanted)
     assert off <= max(0.005, abs(plain["rejected_fraction"] - wanted) + 0.002)
 
 
 def test_a_sweep_reaches_down_to_novel_pixels() -> None:
-    rejector = replace(JOINT, novelty=True)
     novel = with_p_value(SMALL, 7e-5)
-    fraction = rejector.operating_points(novel, SMALL.reference).rejected_fraction.values
+    fraction = JOINT.operating_points(novel, SMALL.reference).rejected_fraction.values
     assert ((fraction > 0) & (fraction < 1)).sum() >= 8
     mixed = with_p_value(SMALL, on_grid(0.0005, below=1.0).values)
-    fraction = rejector.operating_points(mixed, SMALL.reference).rejected_fraction.values
+    fraction = JOINT.operating_points(mixed, SMALL.reference).rejected_fraction.values
     assert ((fraction > 0) & (fraction < 0.5)).any()  # some of the novel rows
     assert (abs(fraction - 8 / 14) < 0.02).any()  # all of them
     assert (fraction > 0.6).sum() >= 4  # and of the others
@@ -324,7 +326,7 @@ def test_what_stands_where_there_is_no_data_does_not_matter() -> None:
     p_value[:3, :2] = np.nan
     clean = with_p_value(SMALL, p_value)
     odd = with_p_value(SMALL, np.nan_to_num(p_value, nan=-9999))
-    for one in (replace(rejector, novelty=True), hr.SequentialRejector(CONTEXT, novelty=True)):
+    for one in (rejector, hr.SequentialRejector(CONTEXT)):
         xr.testing.assert_equal(one.reject(odd, fraction=0.2), one.reject(clean, fraction=0.2))
 
 

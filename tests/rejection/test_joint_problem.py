@@ -52,8 +52,8 @@ def test_finished_solves_are_used_only_for_the_same_problem(tmp_path: Path) -> N
     ):
         assert n_solves(same, SMALL.probability) == 0
     novel = with_p_value(SMALL, 0.05)
-    assert n_solves(rejector, novel) == 0
-    assert n_solves(replace(rejector, novelty=True), novel) >= 1
+    assert n_solves(replace(rejector, novelty=False), novel) == 0
+    assert n_solves(rejector, novel) >= 1
     assert n_solves(rejector, SMALL.probability * np.float32(0.9999)) >= 1
     for other in (
         replace(rejector, context=hr.SegSALSA(hr.VectorTV(weight=0.4))),

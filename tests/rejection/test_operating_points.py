@@ -83,28 +83,26 @@ def test_lazy_maps_give_the_same(confidence, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("confidence", ["tie_broken_maximum", "entropy"])
-def test_novelty_weighs_rank_and_p_value(confidence) -> None:
+def test_novelty_raises_the_doubt_of_a_rank(confidence) -> None:
     maps, reference = make_maps()
-    p_value = np.random.default_rng(6).uniform(0.01, 1, (4, *SHAPE))
-    maps["class_p_value"] = maps.probability.copy(data=p_value)
-    plain = hr.SequentialRejector(confidence=confidence)
-    aware = replace(plain, novelty=True)
-    ranking, found = plain.rank(maps), aware.rank(maps)
+    p_value = np.random.default_rng(6).uniform(0.01, 0.3, SHAPE)
+    maps["p_value"] = ("y", "x"), p_value
+    aware = hr.SequentialRejector(confidence=confidence)
+    ranking, found = replace(aware, novelty=False).rank(maps), aware.rank(maps)
     has_data = ranking.confidence.notnull().values
-    position = (ranking.label.values[has_data].astype(int) - 2) // 3  # categories 2, 5, 8, 11
-    of_label = p_value[:, has_data][position, np.arange(has_data.sum())]
-    rank = (rankdata(ranking.confidence.values[has_data]) - 1) / (has_data.sum() - 1)
-    found_rank = ((found.confidence.values[has_data] - 0.35 * of_label) / 0.65) ** 3
-    # 201 quantiles of 93 values, with lines between them: ranks to a fraction of a place
-    np.testing.assert_allclose(found_rank, rank, atol=1 / has_data.sum())
+    plain, lowered = (one.confidence.values[has_data] for one in (ranking, found))
+    rank = (rankdata(plain) - 1) / (has_data.sum() - 1)
+    doubt = (1 - rank) * np.maximum(1, 0.1 / p_value[has_data]) ** 0.2
+    np.testing.assert_array_equal(lowered == plain, p_value[has_data] >= 0.1)
+    inside = doubt < 1
+    np.testing.assert_allclose(
+        lowered[inside], np.quantile(plain, 1 - doubt[inside]), rtol=1e-5, atol=1e-6
+    )
+    assert (lowered[doubt > 1] < plain.min()).all()
+    np.testing.assert_array_equal(found.unknown, (p_value < 0.05) & has_data)
     xr.testing.assert_identical(
         aware.operating_points(maps, reference), plain_points(aware, maps, reference)
     )
-    referring = aware.referring_to(maps)
-    xr.testing.assert_identical(referring.rank(maps), found)
-    part = maps.isel(y=slice(4, 7))  # a block by itself, ranked within the whole
-    xr.testing.assert_identical(referring.rank(part), found.isel(y=slice(4, 7)))
-    assert not aware.rank(part).confidence.equals(found.confidence.isel(y=slice(4, 7)))
 
 
 def test_a_rejector_of_maps_only_needs_nothing_else() -> None:

@@ -12,6 +12,7 @@ from hsreject import schema
 from hsreject.confidence import label_map
 from hsreject.errors import InputError
 from hsreject.rejection import REJECTORS
+from hsreject.rejection.rejector import flag_map
 from tests.rejection.scene import CONTEXT, with_p_value
 from tests.rejection.scene import SMALL as SCENE
 
@@ -86,7 +87,7 @@ def test_the_same_settings_make_the_same_rejector(rejector) -> None:
     copy = pickle.loads(pickle.dumps(rejector))
     assert copy == rejector
     assert hash(copy) == hash(rejector)
-    assert replace(rejector, novelty=True) != rejector
+    assert replace(rejector, novelty=False) != rejector
 
 
 def test_operating_points_are_those_of_the_maps(rejector) -> None:
@@ -134,31 +135,47 @@ def test_a_rejector_that_only_rejects_has_operating_points(rejector) -> None:
     assert (np.diff(points["rejected_fraction"]) >= 0).all()
 
 
-def test_unlike_pixels_are_rejected_earlier_with_novelty(rejector) -> None:
+def test_unknown_pixels_are_rejected_beside_what_is_asked_for(rejector) -> None:
     p_value = np.full(SCENE.reference.shape, 0.5)
     p_value[8:11, 6:9] = 0.001
-    maps, novel = with_p_value(SCENE, p_value), p_value < 0.1
-    plain = rejector.reject(maps, fraction=0.2)
-    xr.testing.assert_equal(plain, rejector.reject(SCENE.probability, fraction=0.2))
-    aware = replace(rejector, novelty=True)
-    assert (aware.needs_p_value, rejector.needs_p_value) == (True, False)
-    found = aware.reject(maps, fraction=0.2)
-    assert found.rejected.values[novel].mean() > plain.rejected.values[novel].mean() + 0.3
+    maps, novel = with_p_value(SCENE, p_value), p_value < 0.05
+    plain = rejector.reject(SCENE.probability, fraction=0.2)
+    deaf = replace(rejector, novelty=False)
+    assert (deaf.needs_p_value, rejector.needs_p_value) == (False, True)
+    xr.testing.assert_equal(deaf.reject(maps, fraction=0.2), plain)
+    assert "unknown" not in plain
+    found = rejector.reject(maps, fraction=0.2)
+    np.testing.assert_array_equal(found.unknown.values, novel)
+    assert found.rejected.values[novel].all()
+    assert found.attrs["unknown_fraction"] == 9 / found.attrs["n_pixels"]
     if rejector.has_threshold:
         xr.testing.assert_equal(found.label, plain.label)
-    indifferent = aware.reject(with_p_value(SCENE, 1.0), fraction=0.2)
+        known = ~novel & ~np.isnan(SCENE.probability.values[0])
+        assert found.rejected.values[known].mean() == pytest.approx(0.2, abs=1 / known.sum())
+        np.testing.assert_array_equal(
+            found.confidence.values[known], plain.confidence.values[known]
+        )
+    indifferent = rejector.reject(with_p_value(SCENE, 1.0), fraction=0.2)
     np.testing.assert_array_equal(indifferent.rejected, plain.rejected)
 
 
-def test_novelty_needs_p_values_everywhere(rejector) -> None:
-    aware = replace(rejector, novelty=True)
-    with pytest.raises(InputError, match="'class_p_value'"):
-        aware.reject(SCENE.probability, fraction=0.1)
+def test_flags_tell_the_unknown_from_the_unsure(rejector) -> None:
+    p_value = np.full(SCENE.reference.shape, 0.5)
+    p_value[8:11, 6:9] = 0.001
+    found = rejector.reject(with_p_value(SCENE, p_value), fraction=0.2)
+    flag = flag_map(found)
+    missing = np.isnan(SCENE.probability.values[0])
+    expected = np.select([missing, p_value < 0.05, found.rejected.values], [255, 3, 2], 1)
+    np.testing.assert_array_equal(flag.values, expected)
+    assert schema.class_table(flag).names == ("kept", "rejected", "unknown")
+
+
+def test_p_values_that_cannot_be_are_refused(rejector) -> None:
     for wrong in (np.nan, 0.0, 1.5):
         p_value = np.ones(SCENE.reference.shape)
         p_value[5, 5] = wrong
         with pytest.raises(InputError, match="not in 1 pixels"):
-            aware.reject(with_p_value(SCENE, p_value), fraction=0.1)
+            rejector.reject(with_p_value(SCENE, p_value), fraction=0.1)
     with pytest.raises(InputError, match=r"novelty.*'yes'"):
         replace(rejector, novelty="yes")
 

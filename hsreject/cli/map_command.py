@@ -1,9 +1,8 @@
-"""``hsreject train`` and ``hsreject map``: learn on one scene, map others of any size."""
+"""``hsreject map``: map a scene of any size with a trained model, or many of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,100 +14,21 @@ from hsreject.cli.console import (
     BandAxis,
     Overwrite,
     Plugins,
-    Settings,
     TrustVrt,
     check_there,
     progress_on,
     result_table,
     saying_how_to_go_on,
-    with_plugins,
 )
 from hsreject.errors import InputError
+from hsreject.files import add_to_result
 from hsreject.io.products.remote import as_path, is_store
 
 if TYPE_CHECKING:
-    from hsreject.mapping.map_model import MapModel
     from hsreject.mapping.map_scene import SceneMap
     from hsreject.mapping.map_summary import MapSummary
 
 PAGE, STORE = "explorer.html", "maps.zarr"
-
-
-def train_command(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="A TOML file, as for 'hsreject run'.")
-    ],
-    *,
-    model: Annotated[
-        Path, typer.Option("--model", "-m", help="Where to write the model; .skops is usual.")
-    ],
-    settings: Settings = None,
-    plugin: Plugins = None,
-    rejector: Annotated[
-        str | None,
-        typer.Option(
-            help="Which rejector of CONFIG gives label and confidence; by default a sequential one."
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model that is already there.")
-    ] = False,
-) -> None:
-    """Train a map model: features, classifier, context, confidence and thresholds, in one file.
-
-    The test pixels of the configuration tell which threshold a rejection cost or an accuracy asks
-    for. The file runs no code when it is opened.
-    """
-    from hsreject.pipeline.config import read_document
-
-    document = read_document(config)  # before the long imports, to report a mistake at once
-
-    from hsreject.files import check_target
-    from hsreject.mapping.model_file import save_model
-    from hsreject.pipeline.training import train
-
-    check_target(model, overwrite=overwrite)  # before the work, not after it
-    with progress_on(Console(stderr=True)) as progress:
-        trained = train(
-            with_plugins(document, plugin),
-            settings=settings or (),
-            rejector=rejector,
-            progress=progress,
-        )
-    save_model(trained, model, overwrite=overwrite)
-    console = Console(highlight=False)
-    if trained.calibration:
-        show_points(trained, console)
-    else:
-        console.print("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
-    console.print(f"wrote {model}", soft_wrap=True, markup=False)
-
-
-def show_points(model: MapModel, console: Console) -> None:
-    """Print the operating points that people ask for first."""
-    from hsreject.measures.choosing import cheapest_operating_point, choose_point
-
-    points = model.operating_points
-    chosen = {"nothing rejected": choose_point(points, fraction=0.0)}
-    chosen |= {f"--fraction {share}": choose_point(points, fraction=share) for share in (0.1, 0.2)}
-    chosen |= {
-        f"--rejection-cost {cost}": cheapest_operating_point(points, cost)
-        for cost in (0.2, 0.3, 0.4)
-    }
-    rows = [
-        (
-            name,
-            f"{100 * point.rejected_fraction:.1f} %",
-            f"{100 * point.nonrejected_accuracy:.1f} %",
-            f"{point.threshold:.4f}",
-        )
-        for name, point in chosen.items()
-    ]
-    headings = ("test pixels", "rejected", "accuracy kept", "threshold")
-    console.print(result_table(console, headings, rows, title=model.title))
-    console.print(
-        "Thresholds for a cost were chosen on these pixels: their accuracy is optimistic."
-    )
 
 
 def map_command(  # noqa: PLR0913 (one argument per option)
@@ -134,7 +54,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     accuracy: Annotated[
         float | None,
         typer.Option(
-            help="Accuracy that the kept pixels should have, rejecting no more than that."
+            help="Accuracy that the kept pixels should have, rejecting no more than that takes on "
+            "the --sample."
         ),
     ] = None,
     rejection_cost: Annotated[
@@ -148,6 +69,21 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         Path | None,
         typer.Option(help="Apply what 'hsreject certify' certified for this very map: JSON."),
     ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option(
+            help="Labelled points of 'hsreject sample' on this scene, which tell what --accuracy "
+            "and --rejection-cost ask for."
+        ),
+    ] = None,
+    assume_alike: Annotated[
+        bool,
+        typer.Option(
+            "--assume-alike",
+            help="Take --accuracy and --rejection-cost as the training scene's test pixels have "
+            "it, and write into all files that this is an assumption.",
+        ),
+    ] = False,
     match_bands: Annotated[
         str, typer.Option(help="Bands of another instrument: exact, nearest or interpolate.")
     ] = "exact",
@@ -186,16 +122,16 @@ def map_command(  # noqa: PLR0913 (one argument per option)
 ) -> None:
     """Map a scene with a trained model, rejecting the pixels that it is least sure of.
 
-    Give one of --fraction, --threshold, --accuracy, --rejection-cost and --certificate. Accuracy
-    and cost take the threshold that the test pixels of the training scene ask for. Scenes larger
-    than memory are mapped in blocks. Of several scenes, those that are finished are skipped, and
-    one that fails does not stop the others: the exit code is then 1.
+    Give one of --fraction, --threshold, --accuracy, --rejection-cost and --certificate. Pixels like
+    no training pixel are rejected beside that, as unknown. On another scene than the training scene
+    nobody knows which threshold an accuracy or a cost asks for: give a --sample of it, or say
+    --assume-alike. Scenes larger than memory are mapped in blocks. Of several scenes, those that
+    are finished are skipped, and one that fails does not stop the others: the exit code is then 1.
     """
     scenes = [as_path(scene) for scene in scenes]
-    check_there(*scenes, model, certificate)
+    check_there(*scenes, model, certificate, sample)
     if zarr and find_spec("zarr") is None:  # before the work, not after it
         raise InputError("--zarr needs the package zarr. Install it: pip install 'hsreject[zarr]'.")
-    from hsreject.mapping.map_scene import map_scene
     from hsreject.mapping.plugins import load_plugins
     from hsreject.mapping.schedulers import cluster
 
@@ -206,6 +142,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         "accuracy": accuracy,
         "rejection_cost": rejection_cost,
         "certificate": certificate,
+        "sample": sample,
+        "assume_alike": assume_alike,
         "variable": variable,
         "band_axis": band_axis,
         "match_bands": match_bands,
@@ -214,34 +152,21 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         "block_size": block_size,
     }
     console = Console(highlight=False)
-    with (
-        saying_how_to_go_on(),
-        progress_on(Console(stderr=True)) as progress,
-        cluster(address),
-    ):
-        mapped: Callable[..., SceneMap] = partial(
-            map_scene, n_workers=n_workers, progress=progress, **options
-        )
+    with saying_how_to_go_on(), progress_on(Console(stderr=True)) as progress, cluster(address):
+        running: dict[str, Any] = {"n_workers": n_workers, "progress": progress}
         only, *others = scenes
         if others or (only.is_dir() and not is_store(only)) or only.suffix.lower() == ".txt":
-            if zarr:
-                mapped = partial(mapped, also=_write_store)
-            failed = _map_all(scenes, mapped, model, out, options | {"zarr": zarr}, console)
-            if failed:
+            n_failed = _map_archive(scenes, model, out, options, running, console, zarr=zarr)
+            if n_failed:
                 raise typer.Exit(1)
             return
-        complaints: list[str] = []
+        from hsreject.mapping.map_scene import map_scene
 
-        def also(made: SceneMap, folder: Path) -> None:
-            complaints.extend(_explore(made, folder / PAGE, only, variable, band_axis))
-            if zarr:
-                _write_store(made, folder)
-
-        made = mapped(only, model, out=out, overwrite=overwrite, also=also)
+        made = map_scene(only, model, out=out, overwrite=overwrite, **options, **running)
+        page = _write_page(made, out / PAGE, only, variable, band_axis)
+        if zarr:
+            _write_store(made, out)
     show_summary(made.summary, console)
-    page = f"; move the rejected fraction in {out / PAGE}"
-    for complaint in complaints:  # the maps are there all the same
-        page = f", without {PAGE}: {complaint}"
     console.print(f"wrote {out}{page}", soft_wrap=True, markup=False)
 
 
@@ -249,15 +174,17 @@ def _write_store(made: SceneMap, folder: Path) -> None:
     """Write the maps as one Zarr store, with the place, the classes and where there is no data."""
     from hsreject.schema import nodata_label
 
-    labels = [made.maps[name] for name in ("label", "label_with_rejection")]
+    labels = [made.maps[name] for name in ("label", "label_with_rejection", "flag")]
     filled = {label.name: {"_FillValue": nodata_label(label.dtype)} for label in labels}
-    made.maps.to_zarr(folder / STORE, encoding=filled, zarr_format=2)  # which GDAL reads as well
+    # zarr 2, which GDAL reads as well
+    made.maps.to_zarr(folder / STORE, mode="w", encoding=filled, zarr_format=2)
+    add_to_result(folder, folder / STORE)
 
 
-def _explore(
+def _write_page(
     made: SceneMap, page: Path, scene: Path, variable: str | None, band_axis: int | None
-) -> Iterator[str]:
-    """Write the interactive page of a map; yield why that is not possible, if so.
+) -> str:
+    """Write the interactive page of a map, and return what to say of it.
 
     Of a map that is reduced to fit, the scene is not read a second time.
     """
@@ -277,45 +204,52 @@ def _explore(
             title=scene.name,
             fraction=made.summary.rejected_fraction,
             certified=rejection.threshold if rejection.asked == "certificate" else None,
-            overwrite=True,
+            note=f"{made.summary.unknown_in_words} {rejection.assumption}".strip(),
         )
-    except HsrejectError as error:
-        yield str(error)
+    except HsrejectError as error:  # the maps are there all the same
+        return f", without {PAGE}: {error}"
+    add_to_result(page.parent, page)
+    return f"; move the rejected fraction in {page}"
 
 
-def _map_all(
+def _map_archive(
     scenes: Sequence[Path],
-    mapped: Callable[..., SceneMap],
     model: Path,
     out: Path,
-    options: Mapping[str, object],
+    options: dict[str, Any],
+    running: dict[str, Any],
     console: Console,
+    *,
+    zarr: bool,
 ) -> int:
     """Map several scenes, print what became of each, and return how many failed."""
     from hsreject.mapping.archive import FAILED, SUMMARY, ArchiveRow, find_scenes, map_archive
-    from hsreject.mapping.map_scene import open_map_model
+    from hsreject.mapping.map_scene import map_scene, open_map_model
 
     trained = open_map_model(model)
 
     def map_one(scene: Path, folder: Path, overwrite: bool) -> SceneMap:  # noqa: FBT001
-        return mapped(scene, trained, out=folder, overwrite=overwrite)
+        made = map_scene(scene, trained, out=folder, overwrite=overwrite, **options, **running)
+        if zarr:
+            _write_store(made, folder)
+        return made
 
-    def tell(row: ArchiveRow, number: int, total: int) -> None:
+    def report(row: ArchiveRow, number: int, total: int) -> None:
         kept = row.cells["kept_share"]
         more = f", kept {100 * float(kept):.1f} %" if kept else f": {row.error}"
         line = f"{number}/{total} {row.scene}: {row.status}{more}"
         console.print(line, soft_wrap=True, markup=False)
 
     state = model.stat()
-    work = (str(model), state.st_size, state.st_mtime_ns, options)
-    rows = map_archive(find_scenes(scenes), map_one, out=out, options=work, told=tell)
-    failed = sum(row.status == FAILED for row in rows)
+    work = (str(model), state.st_size, state.st_mtime_ns, options, zarr)
+    rows = map_archive(find_scenes(scenes), map_one, out=out, options=work, report=report)
+    n_failed = sum(row.status == FAILED for row in rows)
     console.print(
-        f"{len(rows) - failed} of {len(rows)} scenes are mapped; see {out / SUMMARY}",
+        f"{len(rows) - n_failed} of {len(rows)} scenes are mapped; see {out / SUMMARY}",
         soft_wrap=True,
         markup=False,
     )
-    return failed
+    return n_failed
 
 
 def show_summary(summary: MapSummary, console: Console) -> None:
@@ -339,5 +273,5 @@ def show_summary(summary: MapSummary, console: Console) -> None:
         soft_wrap=True,
         markup=False,
     )
-    if summary.kinship is not None:
-        console.print(summary.kinship_in_words, soft_wrap=True, markup=False)
+    for line in filter(None, (summary.unknown_in_words, rejection.assumption)):
+        console.print(line, soft_wrap=True, markup=False)

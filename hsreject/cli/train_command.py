@@ -1,0 +1,92 @@
+"""``hsreject train``: learn on one scene what it takes to map others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from hsreject.cli.console import Plugins, Settings, progress_on, result_table, with_plugins
+
+if TYPE_CHECKING:
+    from hsreject.mapping.map_model import MapModel
+
+
+def train_command(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="A TOML file, as for 'hsreject run'.")
+    ],
+    *,
+    model: Annotated[
+        Path, typer.Option("--model", "-m", help="Where to write the model; .skops is usual.")
+    ],
+    settings: Settings = None,
+    plugin: Plugins = None,
+    rejector: Annotated[
+        str | None,
+        typer.Option(
+            help="Which rejector of CONFIG gives label and confidence; by default a sequential one."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that is already there.")
+    ] = False,
+) -> None:
+    """Train a map model: features, classifier, context, confidence and thresholds, in one file.
+
+    The test pixels of the configuration tell which threshold a rejection cost or an accuracy asks
+    for. The file runs no code when it is opened.
+    """
+    from hsreject.pipeline.config import read_document
+
+    document = read_document(config)  # before the long imports, to report a mistake at once
+
+    from hsreject.files import check_target
+    from hsreject.mapping.model_file import save_model
+    from hsreject.pipeline.training import train
+
+    check_target(model, overwrite=overwrite)  # before the work, not after it
+    with progress_on(Console(stderr=True)) as progress:
+        trained = train(
+            with_plugins(document, plugin),
+            settings=settings or (),
+            rejector=rejector,
+            progress=progress,
+        )
+    save_model(trained, model, overwrite=overwrite)
+    console = Console(highlight=False)
+    if trained.calibration:
+        show_points(trained, console)
+    else:
+        console.print("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
+    console.print(f"wrote {model}", soft_wrap=True, markup=False)
+
+
+def show_points(model: MapModel, console: Console) -> None:
+    """Print the operating points that people ask for first."""
+    from hsreject.measures.choosing import cheapest_operating_point, choose_point
+
+    points = model.operating_points
+    chosen = {"nothing rejected": choose_point(points, fraction=0.0)}
+    chosen |= {f"--fraction {share}": choose_point(points, fraction=share) for share in (0.1, 0.2)}
+    chosen |= {
+        f"--rejection-cost {cost}": cheapest_operating_point(points, cost)
+        for cost in (0.2, 0.3, 0.4)
+    }
+    rows = [
+        (
+            name,
+            f"{100 * point.rejected_fraction:.1f} %",
+            f"{100 * point.nonrejected_accuracy:.1f} %",
+            f"{point.threshold:.4f}",
+        )
+        for name, point in chosen.items()
+    ]
+    headings = ("test pixels", "rejected", "accuracy kept", "threshold")
+    console.print(result_table(console, headings, rows, title=model.title))
+    console.print(
+        "Thresholds for a cost were chosen on these pixels: their accuracy is optimistic. On "
+        "another scene all of these figures are unknown."
+    )
