@@ -168,8 +168,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda"})
     >>> scene, _ = synthetic_scene(rows=32, columns=32)
     >>> made = map_scene(scene[:, 8:], model, fraction=0.1)
-    >>> round(made.summary.rejected_fraction, 2), made.maps.label_with_rejection.dims
-    (0.1, ('y', 'x'))
+    >>> unsure = made.summary.n_rejected - made.summary.n_unknown
+    >>> round(unsure / (made.summary.n_pixels - made.summary.n_unknown), 2)
+    0.1
     """
     wishes = {
         FRACTION: fraction,

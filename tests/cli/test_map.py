@@ -1,5 +1,6 @@
 """``hsreject train`` and ``hsreject map`` as a user calls them, on files that GDAL wrote."""
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -132,7 +133,7 @@ def test_one_zarr_store_holds_all_maps_of_a_scene(monkeypatch, capsys, files, tm
     assert call(*several) == 0
     assert call(*several, "--zarr") == 0
     assert (tmp_path / "many" / "scene" / "maps.zarr" / "label").is_dir()
-    monkeypatch.setattr("hsreject.cli.map_command.find_spec", lambda name: None)
+    monkeypatch.setattr(sys.modules["hsreject.cli.map_command"], "find_spec", lambda name: None)
     capsys.readouterr()
     assert call("map", files["GTiff"], *arguments, "--zarr", "--overwrite") == 2
     assert "pip install 'hsreject[zarr]'" in capsys.readouterr().err
