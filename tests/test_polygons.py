@@ -3,6 +3,7 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
+from benchmarks.bench_truth import reports
 from hsreject.errors import EmptyClassWarning, InputError
 from hsreject.sampling.draws import sample_fraction, sample_per_class
 from hsreject.sampling.polygons import ADVICE, LEFT_OUT, clump_size, polygon_folds, polygon_numbers
@@ -128,3 +129,15 @@ def test_given_parts_get_one_numbering() -> None:
     train, test = hr.given_split(part([[1, 0, 2, 0]]), part([[0, 1, 0, 2]]))
     assert train.polygon.values.tolist() == test.polygon.values.tolist() == [[1, 2, 1, 2]]
     xr.Dataset({"train": train, "test": test})
+
+
+def test_whole_polygons_tell_the_truth_about_a_scene_and_random_pixels_do_not() -> None:
+    drawn = [reports(hr.SceneClassifier("lda"), seed) for seed in range(100, 104)]
+    bias = {
+        name: 100 * np.mean([one[name].reported - one[name].truth for one in drawn])
+        for name in drawn[0]
+    }
+    assert bias["random pixels of the polygons"] > 8
+    assert -9 < bias["whole polygons"] < 9  # a draw strays by 8, so their mean by 4
+    held = [one["whole polygons"].low <= one["whole polygons"].truth for one in drawn]
+    assert np.mean(held) > 0.8
