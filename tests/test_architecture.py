@@ -11,7 +11,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"errors"},
     {"progress", "registry", "classes", "compilation", "threads", "files", "keys"},
-    {"schema"},
+    {"schema", "remote"},
     {"confidence", "sampling"},
     {"io"},
     {"datasets"},
