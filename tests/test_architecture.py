@@ -11,7 +11,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     {"errors"},
     {"progress", "registry", "classes", "compilation", "threads", "files", "keys"},
-    {"schema", "remote"},
+    {"schema"},
     {"confidence", "sampling"},
     {"io"},
     {"datasets"},

@@ -21,8 +21,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from hsreject.errors import FileError
+from hsreject.io.products.remote import RemotePath, as_path
 from hsreject.progress import ProgressCallback
-from hsreject.remote import RemotePath, as_path
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

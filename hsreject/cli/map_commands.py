@@ -22,7 +22,7 @@ from hsreject.cli.console import (
     saying_how_to_go_on,
 )
 from hsreject.errors import InputError
-from hsreject.remote import as_path, is_store
+from hsreject.io.products.remote import as_path, is_store
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel

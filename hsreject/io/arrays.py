@@ -22,7 +22,7 @@ from dask.array.core import normalize_chunks
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, reading
-from hsreject.remote import RemotePath, as_path
+from hsreject.io.products.remote import RemotePath, as_path
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:

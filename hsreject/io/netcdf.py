@@ -27,8 +27,8 @@ from hsreject.files import check_heaps, existing, reading, replacing, starts_wit
 from hsreject.io.arrays import AXES, HdfArray, Layer, OpenedArray, open_hdf5, sides
 from hsreject.io.grid import Grid
 from hsreject.io.products.layout import Product, cf_fill, cf_scale, text
+from hsreject.io.products.remote import RemotePath, is_store
 from hsreject.io.raster import HDF5
-from hsreject.remote import RemotePath, is_store
 
 _GRID_MAPPING = "spatial_ref"
 

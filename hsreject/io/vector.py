@@ -20,8 +20,8 @@ from rasterio.warp import transform_bounds
 from hsreject.errors import FileError, InputError, LostFeatureWarning
 from hsreject.files import reading
 from hsreject.io.grid import Grid, crs_name, same_crs, transformed
+from hsreject.io.products.remote import gdal_name
 from hsreject.registry import nearest
-from hsreject.remote import gdal_name
 from hsreject.schema import NO_REFERENCE
 
 if TYPE_CHECKING:

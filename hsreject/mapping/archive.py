@@ -16,9 +16,9 @@ from dask.base import tokenize
 from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import MANIFEST, check_folder, replacing
+from hsreject.io.products.remote import RemotePath, as_path, is_store, state_of
 from hsreject.mapping.map_scene import SceneMap
 from hsreject.mapping.map_summary import MapSummary
-from hsreject.remote import RemotePath, as_path, is_store, state_of
 
 SUMMARY = "summary.csv"
 MAPPED, FINISHED, FAILED = "mapped", "finished before", "failed"

@@ -16,8 +16,8 @@ from dask.base import tokenize
 from dask.delayed import delayed
 
 from hsreject.files import replacing, unfinished_folder
+from hsreject.io.products.remote import as_path, state_of
 from hsreject.keys import key_of
-from hsreject.remote import as_path, state_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,6 +18,7 @@ from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.products.lookup import LookupTable
+from hsreject.io.products.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
 from hsreject.mapping.finished_blocks import finished_blocks
@@ -32,7 +33,6 @@ from hsreject.promise.certificate import Certificate
 from hsreject.registry import check_choice
 from hsreject.rejection.rejector import ACCURACY, FRACTION, THRESHOLD, Goal, rejection_maps
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.remote import as_path
 from hsreject.schema import CUBE_DIMS, MAP_DIMS, REJECTED, REJECTION_COST, check_dims, label_dtype
 
 CERTIFICATE = "certificate"

@@ -19,9 +19,9 @@ from hsreject.io.arrays import StoredArray, stored_arrays
 from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels
 from hsreject.io.products.lookup import LookupTable
+from hsreject.io.products.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import is_known, read_columns
-from hsreject.remote import existing_scene
 from hsreject.schema import BAND, X, Y, class_table
 
 _ARRAYS = {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}

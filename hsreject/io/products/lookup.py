@@ -23,7 +23,7 @@ from hsreject import schema
 from hsreject.errors import FileError
 from hsreject.io.arrays import open_hdf5
 from hsreject.io.grid import Grid
-from hsreject.remote import as_path, existing_scene
+from hsreject.io.products.remote import as_path, existing_scene
 
 if TYPE_CHECKING:
     from pathlib import Path

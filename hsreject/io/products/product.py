@@ -15,9 +15,9 @@ from hsreject.io.arrays import Pixels, StoredScene, native_type, open_hdf5
 from hsreject.io.netcdf import describe_cube
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
 from hsreject.io.products.layout import Product
+from hsreject.io.products.remote import RemotePath, is_store
 from hsreject.io.raster import HDF5, quiet, read_raster_scene
 from hsreject.io.wavelengths import BandInfo, nanometres
-from hsreject.remote import RemotePath, is_store
 
 if TYPE_CHECKING:
     from pathlib import Path
