@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hsreject.io.grid import Grid
-    from hsreject.io.products.lookup import LookupTable
+    from hsreject.io.grid import Grid, LookupTable
     from hsreject.io.wavelengths import BandInfo
 
 AXES = "byx"

@@ -21,8 +21,7 @@ from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading
 from hsreject.io.geotiff import unused_name
-from hsreject.io.grid import Grid
-from hsreject.io.products.lookup import LookupTable
+from hsreject.io.grid import Grid, LookupTable
 from hsreject.io.products.remote import existing_scene
 from hsreject.io.raster import raster_info, raster_source, read_pixels, virtual_raster
 from hsreject.io.scene import Kind, file_kind

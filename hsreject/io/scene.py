@@ -179,11 +179,11 @@ def file_kind(path: Path) -> Kind:
 
 def _is_product(path: Path) -> bool:
     """Tell whether a file is HDF5 or NetCDF, or has the name of a product of several files."""
-    if starts_with(path, *_CLASSIC_NETCDF) and path.suffix.lower() in _HDF5_SUFFIXES:
-        return True
     if starts_with(path, HDF5):  # so may the pixels of an ENVI file: its header knows better
         header = envi.header_of(path)
         return path.suffix.lower() in _HDF5_SUFFIXES or not (header and envi.belongs(path, header))
+    if path.suffix.lower() in _HDF5_SUFFIXES and starts_with(path, *_CLASSIC_NETCDF):
+        return True
     if not _PRODUCT_NAME.search(path.name):
         return False
     from hsreject.io.products.product import is_raster_product  # noqa: PLC0415

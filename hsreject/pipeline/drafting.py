@@ -18,9 +18,8 @@ from hsreject.errors import InputError
 from hsreject.files import existing, reading
 from hsreject.io.arrays import StoredArray, stored_arrays
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
-from hsreject.io.grid import Grid
+from hsreject.io.grid import Grid, LookupTable
 from hsreject.io.labels import open_labels
-from hsreject.io.products.lookup import LookupTable
 from hsreject.io.products.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import is_known, read_columns

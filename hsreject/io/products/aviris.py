@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import h5py
 
 from hsreject.io.arrays import HdfArray
+from hsreject.io.grid import LookupTable, stored_table
 from hsreject.io.products.layout import (
     Product,
     attribute,
@@ -27,7 +28,6 @@ from hsreject.io.products.layout import (
     reference_system,
     text,
 )
-from hsreject.io.products.lookup import LookupTable, stored_table
 
 if TYPE_CHECKING:
     from affine import Affine

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
 from hsreject.io.arrays import HdfArray, Mask, existing_path, open_hdf5
+from hsreject.io.grid import LookupTable, stored_table
 from hsreject.io.products.layout import (
     Product,
     attribute,
@@ -29,7 +30,6 @@ from hsreject.io.products.layout import (
     reference_system,
     text,
 )
-from hsreject.io.products.lookup import LookupTable, stored_table
 
 if TYPE_CHECKING:
     import h5py

@@ -23,7 +23,7 @@ from hsreject.io.grid import Grid
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.io.products.lookup import LookupTable
+    from hsreject.io.grid import LookupTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

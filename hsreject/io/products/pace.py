@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hsreject.io.arrays import HdfArray
+from hsreject.io.grid import place_of_swath
 from hsreject.io.products.layout import (
     Product,
     attribute,
@@ -23,7 +24,6 @@ from hsreject.io.products.layout import (
     numbers,
     text,
 )
-from hsreject.io.products.lookup import place_of_swath
 
 if TYPE_CHECKING:
     import h5py

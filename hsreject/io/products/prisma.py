@@ -21,6 +21,7 @@ from affine import Affine
 
 from hsreject.errors import FileError
 from hsreject.io.arrays import HdfArray, existing_path
+from hsreject.io.grid import place_of_swath
 from hsreject.io.products.layout import (
     Product,
     attribute,
@@ -29,13 +30,11 @@ from hsreject.io.products.layout import (
     numbers,
     reference_system,
 )
-from hsreject.io.products.lookup import place_of_swath
 
 if TYPE_CHECKING:
     import h5py
 
-    from hsreject.io.grid import Grid
-    from hsreject.io.products.lookup import LookupTable
+    from hsreject.io.grid import Grid, LookupTable
 
 _SWATH = re.compile(r"PRS_(L\w+?)_HCO")
 _WATER_VAPOUR = ((1340.0, 1450.0), (1790.0, 1960.0))  # nm

@@ -97,9 +97,11 @@ def _with_masks(product: Product, *, masks: bool | Literal["all"]) -> tuple[Prod
 
 def _describe(path: Path, variable: str | None, band_axis: int | None) -> Product | None:
     """Return what the family of a file says about it; None for an image without description."""
-    if is_store(path) or (not starts_with(path, HDF5) and starts_with(path, b"CDF")):
+    if is_store(path):
         return describe_cube(path.absolute(), variable, band_axis)
     if not starts_with(path, HDF5):
+        if starts_with(path, b"CDF"):
+            return describe_cube(path.absolute(), variable, band_axis)
         return enmap.describe(path) if enmap.recognise(path) else desis.describe(path)
     check_heaps(path, n_bytes=2**18 if isinstance(path, RemotePath) else 2**24)
     if variable is None:

@@ -18,6 +18,7 @@ import h5py
 from affine import Affine
 
 from hsreject.io.arrays import HdfArray, Mask
+from hsreject.io.grid import place_of_swath
 from hsreject.io.products.layout import (
     Product,
     attribute,
@@ -30,7 +31,6 @@ from hsreject.io.products.layout import (
     reference_system,
     text,
 )
-from hsreject.io.products.lookup import place_of_swath
 
 if TYPE_CHECKING:
     from hsreject.io.grid import Grid
