@@ -214,7 +214,7 @@ def assess(
     >>> found = assess(label, hr.draw_sample(label, 400).with_reference(truth))
     >>> area = found.by_class.area.sel(category=2)
     >>> found.by_class.mapped_area.sel(category=2).item(), area.values.round()
-    (3300.0, array([4803.,  166., 4477., 5128.]))
+    (3300.0, array([4803.,  166., 4405., 5202.]))
     """
     check_share("confidence_level", confidence_level)
     on_map = labels_of(label_with_rejection, name="label_with_rejection")

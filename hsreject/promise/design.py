@@ -68,9 +68,10 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         Number of points, at least 1 and at most the number of pixels. Of a climb: the labels that
         one is ready to make; the first batch is drawn.
     design : {"random", "stratified", "climb"}
-        "climb" is for a promise: batch by batch, points come from where it is decided. It certifies
-        two to four times as much of a map as a random sample of the same size, and one may stop at
-        any time (:func:`hsreject.more_points`, :func:`hsreject.certify`).
+        "climb" is for a promise: batch by batch, points come from where it is decided, and one may
+        stop at any time (:func:`hsreject.more_points`, :func:`hsreject.certify`). With few labels
+        it certifies much more than a random sample; where errors do not depend on the confidence,
+        it does not.
         "random" is a simple random sample without replacement, for promises and for areas.
         "stratified" draws from each class of the map and from the rejected pixels: half of the
         points in equal parts, half in proportion to area. It estimates the areas of rare classes
