@@ -80,7 +80,9 @@ def _boolean(array: NDArray[Any], *, name: str, remedy: str) -> NDArray[np.bool_
     if array.dtype.kind in "iu" and np.isin(array, (0, 1)).all():
         array = array.astype(np.bool_)
     if array.dtype != np.bool_:
-        raise InputError(f"{name} must be true or false, or 1 or 0 (got {array.dtype}). {remedy}")
+        raise InputError(
+            f"{name} must be boolean, or whole numbers 0 and 1 (got {array.dtype}). {remedy}"
+        )
     return array.ravel()
 
 

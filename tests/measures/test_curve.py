@@ -196,3 +196,10 @@ def test_bad_input_has_one_clear_error() -> None:
     ):
         with pytest.raises(InputError, match=word):
             hr.rejection_curve(correct, confidence)
+
+
+def test_zeros_and_ones_are_as_good_as_booleans() -> None:
+    confidence = [0.9, 0.4, 0.4, 0.1]
+    wanted = hr.rejection_curve([True, False, True, False], confidence)
+    assert hr.rejection_curve([1, 0, 1, 0], confidence).identical(wanted)
+    assert hr.rejection_curve(np.array([1, 0, 1, 0], np.uint8), confidence).identical(wanted)

@@ -105,8 +105,8 @@ def test_weights_count_like_repeated_samples() -> None:
 def test_bad_input_has_one_clear_error() -> None:
     for correct, rejected, word in (
         ([True, False], [True], r"shape \(2,\) but rejected has shape \(1,\)"),
-        ([1, 0], [True, False], "label == reference"),
-        ([True, False], [1, 0], "confidence < threshold"),
+        ([1, 2], [True, False], "label == reference"),
+        ([True, False], [2, 0], "confidence < threshold"),
         ([], [], "empty"),
     ):
         with pytest.raises(InputError, match=word):
