@@ -333,6 +333,17 @@ class ChainOnScene:
                 scores[out] = profile.scores(predicted, walked)
         return scores[training.judged]
 
+    def without(self, doubtful: NDArray[np.bool_]) -> ChainOnScene:
+        """Return the chain without some of the training pixels."""
+        return ChainOnScene(
+            self.training.without(doubtful),
+            self.steps,
+            self.features,
+            {t: samples[~doubtful] for t, samples in self.samples.items()},
+            self.mean_step,
+            self.flowed,
+        )
+
     def let_go(self) -> ChainOnScene:
         """Return the chain without the scene."""
         experts = {key: value for key, value in self.experts.items() if key[1] != "random"}
