@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _LEAST = 0.1  # weight of a chain among the chains at t = 0, to be tried any further
 _ENOUGH_POLYGONS = 5  # per class; with fewer, another one helps more than any method
 _WALKERS = -1.0  # in place of a time
+_DOUBT = 0.01  # probability of a left-out label below which it may be wrong
+_TOO_OFTEN = 3.0  # times as many as a calibrated pool would have
 
 
 class AutoClassifier(SceneModel):
@@ -73,6 +75,9 @@ class AutoClassifier(SceneModel):
     pools: of the pixels candidates, and of the profiles t = (0), (0, 3), (3, 30, 300) and (300) on
     the graph of the new scene, with the mean squared step of the training scene. The second is
     judged by folds of place: runs of the pixels of a class along the axis on which they lie.
+
+    Scattered labels that the pool, left to predict them, gives less than .01 are overruled in the
+    map, if there are three times as many of them as right labels would have.
 
     Training pixels that lie in clumps of three and more were digitised as polygons. Then folds
     leave out whole polygons, and polygons are the sample by which candidates are weighed.
@@ -285,7 +290,11 @@ class AutoClassifier(SceneModel):
             scores = held_out_scores(chains, CARRIED, "random")
         weights = np.reshape(self.pool_.weights_, (len(chains), -1)).sum(axis=1)
         self.best_chain_ = kept[int(weights.argmax())]
-        self._keep_held_out(training, self.pool_.combine(scores))
+        probability = self.pool_.combine(scores)
+        self._keep_held_out(training, probability)
+        doubtful = _doubtful(training, probability)
+        if mapped and doubtful.any():
+            return {name: chain.without(doubtful) for name, chain in chains.items()}
         return chains
 
     def _keep_held_out(self, training: Training, probability: NDArray[Any]) -> None:
@@ -399,6 +408,23 @@ class AutoClassifier(SceneModel):
             progress=partial(progress, "classify"),
         )
         return data.compute() if cube.chunks is None and scene.chunks is not None else data
+
+
+def _doubtful(training: Training, probability: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which training pixels are labelled wrong, as everything around them says.
+
+    Where labels are right, a calibrated pool gives a left-out label less than .01 in one of a
+    hundred cases. Where it happens three times as often as that, such labels are overruled.
+    """
+    doubtful = np.zeros(len(training.codes), dtype=bool)
+    judged = np.flatnonzero(training.judged)
+    own = probability[np.arange(len(judged)), training.codes[judged]]
+    too_many = np.count_nonzero(own < _DOUBT) > _TOO_OFTEN * _DOUBT * len(judged)
+    if training.polygon is None and too_many:  # a polygon that differs is another place, not wrong
+        doubtful[judged[own < _DOUBT]] = True
+        left = np.bincount(training.codes[~doubtful], minlength=len(training.classes))
+        doubtful &= left[training.codes] > 0  # of a class that would be lost, all stay
+    return doubtful
 
 
 def _can_be_calibrated(training: Training) -> bool:

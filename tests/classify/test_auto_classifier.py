@@ -273,3 +273,17 @@ def test_ten_pixels_per_class_map_indian_pines() -> None:
     train, test = hr.sample_per_class(labels, 10, seed=100)
     probability = hr.AutoClassifier().fit_predict_proba(cube, train)
     assert accuracy(probability, test) > 0.9
+
+
+def test_seeds_that_everything_around_contradicts_are_overruled() -> None:
+    """Of 16 wrong labels of this draw the pool gives 14 less than .01, and no right one."""
+    cube, labels = hr.load_indian_pines()
+    train, _ = hr.sample_per_class(labels, 10, seed=720)
+    rng = np.random.default_rng(9720)
+    places = rng.choice(np.flatnonzero(train.values), 16, replace=False)
+    wrong = train.copy(data=train.values.copy())
+    for place in places:
+        others = np.setdiff1d(np.arange(1, 17), train.values.flat[place])
+        wrong.values.flat[place] = rng.choice(others)
+    label = hr.AutoClassifier().fit_predict_proba(cube, wrong).idxmax("category").values
+    assert np.mean(label.flat[places] == train.values.flat[places]) > 0.5
