@@ -172,7 +172,7 @@ def test_polygons_are_left_out_whole() -> None:
         np.testing.assert_array_equal(np.sum(masks, axis=0), polygons > 0)
         for left_out in masks:
             assert not np.intersect1d(polygons[left_out], polygons[~left_out & (polygons > 0)]).size
-    named = train.assign_coords(polygon=(("y", "x"), np.where(polygons > 3, 1, polygons)))
+    named = train.assign_coords(polygon=(("y", "x"), np.where(polygons > 3, 4, polygons)))
     with pytest.warns(FewPolygonsWarning, match="4 clumps"):
         hr.AutoClassifier().fit(cube, named)
 
