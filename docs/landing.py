@@ -6,7 +6,7 @@ import hsreject as hr
 
 cube, labels = hr.load_indian_pines()
 train, test = hr.sample_per_class(labels, 10, seed=0)
-probability = hr.AutoClassifier().fit(cube, train).predict_proba(cube)
+probability = hr.AutoClassifier().fit_predict_proba(cube, train)
 rejector = hr.PixelwiseRejector()
 maps = rejector.reject(probability, fraction=0.1)
 curve = rejector.operating_points(probability, test)

@@ -34,7 +34,7 @@ systems = {
 }
 curves = {}
 for name, (model, rejector) in systems.items():
-    probability = model.fit(cube, train).predict_proba(cube)
+    probability = model.fit_predict_proba(cube, train)
     curves[name] = rejector.operating_points(probability, test)
 
 with hr.plot.print_style():

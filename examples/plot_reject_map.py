@@ -15,7 +15,7 @@ import hsreject as hr
 cube, labels = hr.load_indian_pines()
 train, test = hr.sample_per_class(labels, 10, seed=0)
 
-probability = hr.AutoClassifier().fit(cube, train).predict_proba(cube)
+probability = hr.AutoClassifier().fit_predict_proba(cube, train)
 context = hr.SegSALSA(hr.VectorTV(weight=1, edges="image"))
 field = context.solve(probability, image=cube).hidden_field
 evidence = probability.to_dataset().assign(hidden_field=field)

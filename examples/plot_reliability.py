@@ -22,7 +22,7 @@ probability = model.fit(cube, train).predict_proba(cube)
 fields = {
     "regression": probability,
     "regression with context": hr.SegSALSA(hr.VectorTV(weight=2)).solve(probability).hidden_field,
-    "pool": hr.AutoClassifier().fit(cube, train).predict_proba(cube),
+    "pool": hr.AutoClassifier().fit_predict_proba(cube, train),
 }
 tables = {}
 for name, field in fields.items():

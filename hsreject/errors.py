@@ -46,3 +46,7 @@ class EmptyClassWarning(HsrejectWarning):
 
 class TrainingPixelsWarning(HsrejectWarning):
     """A map is evaluated on pixels that its classifier has learned from."""
+
+
+class FewPolygonsWarning(HsrejectWarning):
+    """Training pixels lie in so few polygons that confidence is for places like these."""

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from dask.base import tokenize
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from hsreject import __version__, schema
+from hsreject import schema
 from hsreject.classify.candidates import (
-    N_STEPS,
+    CARRIED,
+    MAPPED,
     PIXELS,
-    PROFILES,
+    TIMES,
     ChainOnScene,
+    Profile,
+    Training,
     TwoExperts,
     fit_chains,
     held_out_scores,
+    scene_of,
     training_of,
 )
 from hsreject.classify.pool import Pool
-from hsreject.classify.random_walker import HeldOut, node_map
-from hsreject.classify.temperature import floored_log
-from hsreject.features.pixels import map_pixels, on_the_grid_of
-from hsreject.features.spectra import BandRequirements
+from hsreject.classify.scene_model import HeldOut, SceneModel
+from hsreject.errors import FewPolygonsWarning
+from hsreject.features.diffusion import HALO, diffused, in_windows
+from hsreject.features.pixels import map_pixels
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count
 from hsreject.threads import one_blas_thread
@@ -37,12 +40,14 @@ from hsreject.threads import one_blas_thread
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NOVELTY_TIME = 300.0
-_LEAST_WEIGHT = 0.1  # of a chain among the chains at t = 0, to be tried any further
-_NODES_AT_ONCE = 16_384
+_LEAST = 0.1  # weight of a chain among the chains at t = 0, to be tried any further
+_ENOUGH_POLYGONS = 5  # per class; with fewer, another one helps more than any method
+_WALKERS = -1.0  # in place of a time
+_DOUBT = 0.01  # probability of a left-out label below which it may be wrong
+_TOO_OFTEN = 3.0  # times as many as a calibrated pool would have
 
 
-class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class AutoClassifier(SceneModel):
     r"""A pool of experts and random walkers that chooses everything from the training pixels.
 
     Nobody knows beforehand whether a scene wants noise-adjusted components or plain ones, smoothing
@@ -61,20 +66,27 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
       *fields* (t = 3, 30, 300; a = .25, b = 1), *mixed* (t = 0, 3; a = 1, b = .5) and *pixels*
       (t = 0; a = 1, b = 0).
 
-    Chains that are clearly worse at t = 0 are dropped first. The probabilities are calibrated: the
-    pool has one temperature for each candidate and one for their mean, from the same left-out
-    pixels.
+    Chains that are clearly worse at t = 0 are dropped first. That is the map of
+    :meth:`fit_predict_proba`, of the scene that holds the training pixels. Its probabilities are
+    calibrated: the pool has one temperature for each candidate and one for their mean, from the
+    same left-out pixels.
 
-    The walkers and the diffusion need the scene that holds the training pixels. With `spatial` the
-    map of that scene is the whole pool's; any other scene gets the pool of the *pixels* candidates,
-    which look at one spectrum at a time.
+    What is *carried* to any scene, by :meth:`predict_proba`, has no walkers. It is the mean of two
+    pools: of the pixels candidates, and of the profiles t = (0), (0, 3), (3, 30, 300) and (300) on
+    the graph of the new scene, with the mean squared step of the training scene. The second is
+    judged by folds of place: runs of the pixels of a class along the axis on which they lie.
+
+    Scattered labels that the pool, left to predict them, gives less than .01 are overruled in the
+    map, if there are three times as many of them as right labels would have.
+
+    Training pixels that lie in clumps of three and more were digitised as polygons. Then folds
+    leave out whole polygons, and polygons are the sample by which candidates are weighed.
 
     Parameters
     ----------
     spatial : bool, default True
-        Whether candidates may look at neighbouring pixels. Without, the model maps block by block
-        and can be carried to other scenes and saved whole; the training scene needs not be in
-        memory.
+        Whether the map of the scene that holds the training pixels may use where they lie. Without,
+        :meth:`fit_predict_proba` says what :meth:`predict_proba` says.
     n_folds : int, default 5
         Into how many folds the training pixels are dealt, at least 2.
     seed : int, default 0
@@ -82,31 +94,27 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     Attributes
     ----------
-    classes_ : ndarray of int
-        The label values that had a training pixel with data, ascending.
-    class_table_ : ClassTable
-        Their names and colours.
     best_chain_ : str
         The chain with the largest weight.
-    pool_, pixel_pool_ : Pool
-        The weights of all candidates, and of those that can be carried.
+    pool_ : Pool
+        The weights of all candidates of the map that was made.
+    carried_pools_ : list of Pool
+        The weights of the candidates that are carried.
     tried_ : Dataset over `candidate`
         What was tried: `chain`, `profile`, `brier_score` (held out, 0 to 2), `temperature` and
         `weight`; chains that were dropped early have weight 0.
-    band_requirements_ : BandRequirements
-        The bands that a scene must have.
-    n_training_pixels_ : int
-        Number of labelled pixels that had data.
-    hsreject_version_ : str
-        The version of hsreject that fitted it.
+    held_out_ : Dataset over `sample`
+        What `pool_` says of training pixels that it was not shown: `reference` and `label`, the
+        `probability` of that label, the `polygon` from 1 on (a number of its own for a scattered
+        pixel) and the `position` in the flattened image.
+    classes_, class_table_, band_requirements_, n_training_pixels_, hsreject_version_
+        As for every :class:`SceneModel`.
 
     Notes
     -----
-    With `spatial` all of a scene is held in memory at once, in just under 3 kB per pixel for 16
-    classes beside the scene itself: a third of it the factor of one graph at a time, the rest
-    components and fields. Time grows a little faster than the pixels. For 16 classes and 50 bands,
-    500 x 500 pixels take 21 s of one core and 1.0 GB, 1000 x 1000 take 97 s and 3.2 GB. With
-    ``spatial=False`` a scene opened lazily is read chunk by chunk.
+    Scenes of up to half a million pixels are held in memory at once, in just under 3 kB per pixel
+    for 16 classes. Larger ones are worked on in windows of 512 x 512 pixels, with 64 pixels around
+    them for the walkers and 32 for the diffusion.
 
     Examples
     --------
@@ -115,8 +123,8 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     >>> from hsreject.sampling.draws import sample_per_class
     >>> cube, labels = synthetic_scene(rows=32, columns=32, n_bands=8)
     >>> train, test = sample_per_class(labels, 5)
-    >>> model = AutoClassifier().fit(cube, train)
-    >>> label = model.predict_proba(cube).fillna(0).idxmax("category")
+    >>> probability = AutoClassifier().fit_predict_proba(cube, train)
+    >>> label = probability.fillna(0).idxmax("category")
     >>> bool((label == test).where(test > 0).mean() > 0.9)
     True
     """
@@ -126,53 +134,6 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         self.n_folds = n_folds
         self.seed = seed
 
-    def fit(
-        self,
-        cube: xr.DataArray,
-        labels: xr.DataArray,
-        *,
-        progress: ProgressCallback = no_progress,
-    ) -> Self:
-        """Fit to a scene and its labelled pixels.
-
-        Parameters
-        ----------
-        cube : DataArray (band, y, x)
-            The scene; NaN is no data.
-        labels : DataArray (y, x) of integers
-            The training pixels, 0 where there is none. Names and colours of the classes are taken
-            from its class table.
-        progress : callable, optional
-            Told how far the work is.
-        """
-        check_count("n_folds", self.n_folds, least=2)
-        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
-        labels = schema.check_labels(labels)
-        schema.check_same_grid(cube, labels, names=("cube", "labels"))
-        with one_blas_thread():
-            chains = fit_chains(
-                cube, labels, in_memory=self.spatial, n_folds=self.n_folds, seed=self.seed
-            )
-            chains = self._screened(chains, progress)
-            if self.spatial:
-                done = count(1)
-                for chain in chains.values():
-                    chain.look_around(
-                        lambda: progress("candidates", next(done), N_STEPS * len(chains))
-                    )
-            self._weigh(chains)
-            self.experts_ = {name: chain.expert(0.0, 0) for name, chain in chains.items()}
-        self.chains_ = {name: chain.steps for name, chain in chains.items()}
-        training = training_of(chains)
-        self.classes_ = training.classes
-        self.class_table_ = schema.class_table(labels).subset(self.classes_)
-        self.n_training_pixels_ = len(training.codes)
-        good = np.flatnonzero(schema.good_bands(cube))
-        self.band_requirements_ = BandRequirements.of(cube, good)
-        self.hsreject_version_ = __version__
-        self._work = (tokenize(cube.data), tokenize(labels.data), chains)
-        return self
-
     def fit_predict_proba(
         self,
         cube: xr.DataArray,
@@ -180,41 +141,62 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         *,
         progress: ProgressCallback = no_progress,
     ) -> xr.DataArray:
-        """Fit to a scene and return its probabilities: :meth:`fit`, then :meth:`predict_proba`."""
-        return self.fit(cube, labels, progress=progress).predict_proba(cube, progress=progress)
-
-    def predict_proba(
-        self,
-        cube: xr.DataArray,
-        *,
-        match_bands: str = "exact",
-        wavelength_tol: float | None = None,
-        progress: ProgressCallback = no_progress,
-    ) -> xr.DataArray:
-        """Return the class probabilities of a scene.
-
-        The scene that was fitted is known again by its content and gets the map of the whole pool,
-        any other that of the candidates that look at one pixel at a time. A model read from a file
-        remembers no scene.
+        """Fit to a scene and return the strongest map of it: its class probabilities.
 
         Parameters
         ----------
-        cube, match_bands, wavelength_tol, progress
-            As for :meth:`SceneClassifier.predict_proba`.
+        cube, labels, progress
+            As for :meth:`fit`.
 
         Returns
         -------
         DataArray (category, y, x) of float32
-            On the grid of `cube`, NaN where it has no data. Lazy when `cube` is and another scene
-            than the fitted one.
+            NaN where there is no data, lazy when `cube` is. The attribute `calibrated` is set where
+            left-out pixels could tell: not with a single polygon per class.
         """
-        chains = self._chains_on(cube)
-        if chains is not None:
-            probability = self._map(chains, 0, progress)
+        if self.spatial:
+            chains = self._checked_learn(cube, labels, progress, mapped=True)
+            with one_blas_thread():
+                sources = {name: self._sources_of_map(chain) for name, chain in chains.items()}
+                experts = {name: chain.expert for name, chain in chains.items()}
+                data = self._pooled(cube, sources, experts, [(self.pool_, MAPPED)], progress)
+            probability = self._on_grid(cube, data)
         else:
-            cube = self._matched(cube, match_bands, wavelength_tol)
-            probability = self._pixel_map(cube, self.experts_, progress)
-        return probability.assign_attrs({schema.CALIBRATED: 1})
+            probability = self.fit(cube, labels, progress=progress).predict_proba(cube)
+        if self._calibrated:
+            probability.attrs[schema.CALIBRATED] = 1
+        return probability
+
+    def held_out_proba(
+        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
+    ) -> Iterator[HeldOut]:
+        """Yield per fold the probabilities without its training pixels, and the mask of these.
+
+        As :meth:`SceneModel.held_out_proba`. Components and graphs are made once; weights and
+        temperatures of the pools have seen every fold.
+        """
+        model = clone(self).set_params(n_folds=n_folds, seed=seed)
+        return AutoClassifier._left_out(model, cube, labels)
+
+    def _left_out(self, cube: xr.DataArray, labels: xr.DataArray) -> Iterator[HeldOut]:
+        """Fit to a scene and yield its maps without each fold."""
+        chains = self._checked_learn(cube, labels, no_progress, mapped=self.spatial)
+        training = training_of(chains)
+        pools = [(self.pool_, MAPPED)] if self.spatial else self._carried_pools
+        for number in range(training.n_folds("random")):
+            experts = {
+                name: partial(chain.expert, kind="random", number=number)
+                for name, chain in chains.items()
+            }
+            if self.spatial:
+                sources = {n: self._sources_of_map(c, fold=number) for n, c in chains.items()}
+            else:
+                sources = {n: self._sources(c.features, c.flowed) for n, c in chains.items()}
+            with one_blas_thread():
+                data = self._pooled(cube, sources, experts, pools, no_progress)
+            left_out = np.zeros(labels.size, dtype=bool)
+            left_out[training.positions[training.folds["random"] == number]] = True
+            yield self._on_grid(cube, data), left_out.reshape(labels.shape)
 
     def transform(
         self,
@@ -223,53 +205,23 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         match_bands: str = "exact",
         wavelength_tol: float | None = None,
     ) -> xr.DataArray:
-        """Return the features (band, y, x) of the chain with the largest weight.
-
-        They are diffused (t = 300) on the scene that was fitted, plain on others.
-        """
-        chains = self._chains_on(cube)
-        if chains is not None:
-            return chains[self.best_chain_].features_at(NOVELTY_TIME)
-        return self._features(self.best_chain_, self._matched(cube, match_bands, wavelength_tol))
-
-    def held_out_proba(
-        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
-    ) -> Iterator[HeldOut]:
-        """Yield per fold the probabilities without its training pixels, and the mask of these.
-
-        As :meth:`SceneClassifier.held_out_proba`. Components, graphs and factorisations are those
-        of the fit; so are weights and temperatures of the pool, which have seen every fold.
-        """
-        token = tokenize(cube.data), tokenize(labels.data)
-        work = getattr(self, "_work", None)
-        if (self.n_folds, self.seed) != (n_folds, seed) or work is None or work[:2] != token:
-            model = clone(self).set_params(n_folds=n_folds, seed=seed).fit(cube, labels)
-            yield from model.held_out_proba(cube, labels, n_folds=n_folds, seed=seed)
-            return
-        chains: dict[str, ChainOnScene] = work[2]
-        training = training_of(chains)
-        for number in range(1, training.n_folds + 1):
-            if self.spatial:
-                probability = self._map(chains, number, no_progress)
-            else:
-                experts = {name: chain.expert(0.0, number) for name, chain in chains.items()}
-                probability = self._pixel_map(cube, experts, no_progress)
-            left_out = np.zeros(labels.size, dtype=bool)
-            left_out[training.positions[training.fold == number - 1]] = True
-            yield probability, left_out.reshape(labels.shape)
+        """Return the features (band, y, x) of the chain with the largest weight."""
+        cube = self._matched(cube, match_bands, wavelength_tol)
+        return self._features(self.best_chain_, cube)
 
     def carried(self) -> AutoClassifier:
-        """Return what of this model holds on other scenes: as fitted with ``spatial=False``."""
-        check_is_fitted(self, "pool_")
+        """Return this model as it is carried: its map of any scene is :meth:`predict_proba`."""
+        self._carry()
         model = copy(self)
-        model.__dict__ |= {"spatial": False, "pool_": self.pixel_pool_}
-        model.__dict__["_work"] = getattr(self, "_work", None)
+        model.spatial = False
         return model
 
     @property
-    def halo(self) -> int | None:
-        """How many pixels around a pixel decide its probabilities; None: the whole scene does."""
-        return None if self.spatial else 0
+    def halo(self) -> int:
+        """How many pixels around a block decide its probabilities."""
+        self._carry()
+        profiles = [CARRIED[name.split()[1]] for name in self.carried_pools_[1].names_in_use]
+        return HALO if any(max(profile.times) for profile in profiles) else 0
 
     @property
     def tried_(self) -> xr.Dataset:
@@ -289,102 +241,216 @@ class AutoClassifier(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         data = {name: (schema.CANDIDATE, list(column)) for name, column in columns.items()}
         return xr.Dataset(data, coords={schema.CANDIDATE: list(names)})
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the scene behind: copies and files hold what can be carried."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_work", None)
-        return state
-
-    def _weigh(self, chains: Mapping[str, ChainOnScene]) -> None:
-        """Fit the pool of all candidates, and that of the candidates that can be carried."""
-        training = training_of(chains)
-        codes = training.codes[training.held_out]
-        held_out = held_out_scores(chains, PROFILES if self.spatial else (PIXELS,))
-        carried = {name: scores for name, scores in held_out.items() if name.endswith(PIXELS)}
-        self.pool_ = Pool(seed=self.seed).fit(held_out, codes)
-        self.pixel_pool_ = Pool(seed=self.seed).fit(carried, codes)
-        weights = np.reshape(self.pool_.weights_, (len(chains), -1)).sum(axis=1)
-        self.best_chain_ = list(chains)[int(weights.argmax())]
-
-    def _screened(
-        self, chains: dict[str, ChainOnScene], progress: ProgressCallback
-    ) -> dict[str, ChainOnScene]:
-        """Return the chains whose experts at t = 0 are worth a further look."""
-        progress("screening", 0, 1)
-        training = training_of(chains)
-        codes = training.codes[training.held_out]
-        self.screen_ = Pool(seed=self.seed).fit(held_out_scores(chains, (PIXELS,)), codes)
-        kept = self.screen_.weights_ >= _LEAST_WEIGHT
-        progress("screening", 1, 1)
-        return {name: chains[name] for name, keep in zip(list(chains), kept, strict=True) if keep}
-
-    def _chains_on(self, cube: xr.DataArray) -> dict[str, ChainOnScene] | None:
-        """Return the work on a scene if it is the one that was fitted."""
+    @property
+    def held_out_(self) -> xr.Dataset:
+        """What the pool says of training pixels that it was not shown, over `sample`."""
         check_is_fitted(self, "pool_")
-        work = getattr(self, "_work", None)
-        if not self.spatial or work is None or tokenize(cube.data) != work[0]:
-            return None
-        chains: dict[str, ChainOnScene] = work[2]
+        names = ("reference", "label", "probability", schema.POLYGON, "position")
+        return xr.Dataset({name: ("sample", self.held_out_pixels_[name]) for name in names})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Hold what is carried: copies and files need no training pixels."""
+        if "_chains" in self.__dict__:
+            self._carry()
+        return dict(super().__getstate__())
+
+    def _learn(
+        self,
+        cube: xr.DataArray,
+        labels: xr.DataArray,
+        progress: ProgressCallback,
+        *,
+        mapped: bool = False,
+    ) -> dict[str, ChainOnScene]:
+        """Fit the pool of the map or, if no map is wanted, those that are carried."""
+        check_count("n_folds", self.n_folds, least=2)
+        every = fit_chains(in_windows(cube), labels, n_folds=self.n_folds, seed=self.seed)
+        training = training_of(every)
+        _advise(training)
+        self.classes_ = training.classes
+        self.n_training_pixels_ = len(training.codes)
+        self._calibrated = _can_be_calibrated(training)
+        progress("screening", 0, 1)
+        self.screen_ = self._fitted_pool(every, {PIXELS: CARRIED[PIXELS]}, "random")
+        kept = [name for name, w in zip(every, self.screen_.weights_, strict=True) if w >= _LEAST]
+        chains = {name: every[name] for name in kept}
+        for done, chain in enumerate(chains.values(), start=1):
+            chain.look_around()
+            if mapped:
+                chain.walk()
+            progress("candidates", done, len(chains))
+        self.chains_ = {name: chain.steps for name, chain in chains.items()}
+        self.mean_steps_ = {name: chain.mean_step for name, chain in chains.items()}
+        self.__dict__["_chains"] = {name: chain.let_go() for name, chain in chains.items()}
+        if mapped:
+            self.pool_ = self._fitted_pool(chains, MAPPED, "random")
+            scores = held_out_scores(chains, MAPPED, "random")
+        else:
+            self._carry()
+            self.pool_ = self.carried_pools_[1]
+            scores = held_out_scores(chains, CARRIED, "random")
+        weights = np.reshape(self.pool_.weights_, (len(chains), -1)).sum(axis=1)
+        self.best_chain_ = kept[int(weights.argmax())]
+        probability = self.pool_.combine(scores)
+        self._keep_held_out(training, probability)
+        doubtful = _doubtful(training, probability)
+        if mapped and doubtful.any():
+            return {name: chain.without(doubtful) for name, chain in chains.items()}
         return chains
 
-    def _map(
-        self, chains: Mapping[str, ChainOnScene], number: int, progress: ProgressCallback
-    ) -> xr.DataArray:
-        """Return the pooled probabilities of the fitted scene; number 1 + f is without fold f."""
-        first = next(iter(chains.values()))
-        used: dict[str, list[str]] = {name: [] for name in chains}
-        for name, profile in map(str.split, self.pool_.names_in_use):
-            used[name].append(profile)
-        pooled = np.empty((first.pixels.size, len(self.classes_)), dtype=np.float32)
+    def _keep_held_out(self, training: Training, probability: NDArray[Any]) -> None:
+        best = probability.argmax(axis=1)
+        judged = training.judged
+        groups = training.groups()
+        self.held_out_pixels_ = {
+            "reference": training.classes[training.codes[judged]],
+            "label": training.classes[best],
+            "probability": probability[np.arange(len(best)), best].astype(np.float32),
+            schema.POLYGON: 1 + (np.arange(len(best)) if groups is None else groups),
+            "position": training.positions[judged],
+        }
+
+    def _fitted_pool(
+        self, chains: Mapping[str, ChainOnScene], profiles: Mapping[str, Profile], kind: str
+    ) -> Pool:
+        training = training_of(chains)
+        scores = held_out_scores(chains, profiles, kind)
+        codes = training.codes[training.judged]
+        return Pool(seed=self.seed).fit(scores, codes, training.groups())
+
+    def _carry(self) -> None:
+        """Fit what is carried, if it is not fitted yet, and let the training pixels go."""
+        check_is_fitted(self, "chains_")
+        chains: dict[str, ChainOnScene] | None = self.__dict__.pop("_chains", None)
+        if chains is None:
+            return
         with one_blas_thread():
-            for start in range(0, len(pooled), _NODES_AT_ONCE):
-                nodes = slice(start, start + _NODES_AT_ONCE)
-                scores = {
-                    f"{name} {profile}": values
-                    for name, chain in chains.items()
-                    for profile, values in chain.scores(used[name], number, nodes).items()
-                }
-                pooled[nodes] = self.pool_.combine(scores)
-                progress("classify", min(nodes.stop, len(pooled)), len(pooled))
-        return node_map(first.scene, first.pixels, pooled, self.class_table_)
+            pixels = self._fitted_pool(chains, {PIXELS: CARRIED[PIXELS]}, "random")
+            around = self._fitted_pool(chains, CARRIED, "place")
+            self.carried_pools_ = [pixels, around]
+            self.experts_ = {
+                f"{name} {t:g}": chain.expert(t) for name, chain in chains.items() for t in TIMES
+            }
+
+    @property
+    def _carried_pools(self) -> list[tuple[Pool, Mapping[str, Profile]]]:
+        return [(pool, CARRIED) for pool in self.carried_pools_]
+
+    def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> Any:
+        self._carry()
+        windows = in_windows(cube)
+        sources, experts = {}, {}
+        for name, mean_step in self.mean_steps_.items():
+            features = self._features(name, windows)
+            flowed = diffused(features, TIMES[1:], mean_step=mean_step) if self.halo else None
+            sources[name] = self._sources(features, flowed)
+            experts[name] = partial(self._expert, name)
+        return self._pooled(cube, sources, experts, self._carried_pools, progress)
+
+    def _expert(self, name: str, t: float) -> TwoExperts:
+        return self.experts_[f"{name} {t:g}"]
 
     def _features(self, name: str, cube: xr.DataArray) -> xr.DataArray:
-        features = cube
         for step in self.chains_[name]:
-            features = step.transform(features)
-        return features
+            cube = step.transform(cube)
+        return cube
 
-    def _matched(self, cube: xr.DataArray, how: str, wavelength_tol: float | None) -> xr.DataArray:
-        """Return a scene with the bands of the one that was fitted."""
-        check_is_fitted(self, "pool_")
-        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
-        return self.band_requirements_.match(cube, how=how, wavelength_tol=wavelength_tol)
+    @staticmethod
+    def _sources(features: Any, flowed: Any) -> dict[float, Any]:
+        """Return the features of a chain by time, arrays (band, y, x)."""
+        sources = {0.0: features.data}
+        if flowed is not None:
+            for place, t in enumerate(TIMES[1:]):
+                sources[t] = flowed[place * len(features) : (place + 1) * len(features)]
+        return sources
 
-    def _pixel_map(
-        self, cube: xr.DataArray, experts: Mapping[str, TwoExperts], progress: ProgressCallback
-    ) -> xr.DataArray:
-        """Return the probabilities of a scene, one pixel at a time; lazy when `cube` is."""
-        pool = self.pixel_pool_
-        experts = {name: experts[name] for name in (used.split()[0] for used in pool.names_in_use)}
-        features = [self._features(name, cube) for name in experts]
-        widths = np.cumsum([array.sizes[schema.BAND] for array in features])[:-1]
+    def _sources_of_map(self, chain: ChainOnScene, fold: int | None = None) -> dict[float, Any]:
+        """Return the features of a chain by time and, at no time, its walkers."""
+        sources = self._sources(chain.features, chain.flowed)
+        sources[_WALKERS] = chain.walkers_of_map(chain.training, fold=fold)
+        return sources
 
-        def pooled(samples: NDArray[Any]) -> NDArray[Any]:
-            parts = np.split(samples, widths, axis=1)
+    def _pooled(
+        self,
+        cube: xr.DataArray,
+        sources: Mapping[str, Mapping[float, Any]],
+        experts: Mapping[str, Callable[[float], TwoExperts]],
+        pools: Sequence[tuple[Pool, Mapping[str, Profile]]],
+        progress: ProgressCallback,
+    ) -> Any:
+        """Return the mean of pools (category, y, x), from what pixels are like in each chain."""
+        in_use = {
+            (name, profile): profiles[profile]
+            for pool, profiles in pools
+            for name, profile in map(str.split, pool.names_in_use)
+        }
+        needed = sorted({(name, t) for (name, _), p in in_use.items() for t in p.times})
+        walked = sorted({(name, _WALKERS) for (name, _), p in in_use.items() if p.walkers})
+        keys = [*needed, *walked]
+        scene = scene_of(cube, [sources[name][t] for name, t in keys])
+        ends = np.cumsum([len(sources[name][t]) for name, t in keys])[:-1]
+
+        def mean(samples: NDArray[Any]) -> NDArray[Any]:
+            parts = dict(zip(keys, np.split(samples, ends, axis=1), strict=True))
+            predicted: dict[str, dict[float, NDArray[Any]]] = {name: {} for name in sources}
+            for name, t in needed:
+                predicted[name][t] = experts[name](t).predict_proba(parts[name, t])
             scores = {
-                f"{name} {PIXELS}": floored_log(expert.predict_proba(part))
-                for (name, expert), part in zip(experts.items(), parts, strict=True)
+                f"{name} {label}": profile.scores(predicted[name], parts.get((name, _WALKERS)))
+                for (name, label), profile in in_use.items()
             }
-            return pool.combine(scores)
+            return np.asarray(sum(pool.combine(scores) for pool, _ in pools) / len(pools))
 
-        bare = [array.drop_vars(schema.BAND, errors="ignore") for array in features]
         data = map_pixels(
-            xr.concat(bare, dim=schema.BAND),
-            pooled,
+            scene,
+            mean,
             n_outputs=len(self.classes_),
             dtype=np.float32,
             progress=partial(progress, "classify"),
         )
-        coords = {schema.CATEGORY: self.classes_}
-        on_grid = on_the_grid_of(cube, data, dim=schema.CATEGORY, coords=coords)
-        return schema.attach_classes(on_grid, self.class_table_).rename("probability")
+        return data.compute() if cube.chunks is None and scene.chunks is not None else data
+
+
+def _doubtful(training: Training, probability: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which training pixels are labelled wrong, as everything around them says.
+
+    Where labels are right, a calibrated pool gives a left-out label less than .01 in one of a
+    hundred cases. Where it happens three times as often as that, such labels are overruled.
+    """
+    doubtful = np.zeros(len(training.codes), dtype=bool)
+    judged = np.flatnonzero(training.judged)
+    own = probability[np.arange(len(judged)), training.codes[judged]]
+    too_many = np.count_nonzero(own < _DOUBT) > _TOO_OFTEN * _DOUBT * len(judged)
+    if training.polygon is None and too_many:  # a polygon that differs is another place, not wrong
+        doubtful[judged[own < _DOUBT]] = True
+        left = np.bincount(training.codes[~doubtful], minlength=len(training.classes))
+        doubtful &= left[training.codes] > 0  # of a class that would be lost, all stay
+    return doubtful
+
+
+def _can_be_calibrated(training: Training) -> bool:
+    """Return whether left-out pixels tell how sure one may be: most classes have two polygons."""
+    if training.polygon is None:
+        return bool(training.judged.any())
+    return bool(np.median(_polygons_per_class(training)) >= 2)
+
+
+def _polygons_per_class(training: Training) -> NDArray[np.intp]:
+    assert training.polygon is not None  # noqa: S101 (the callers have looked)
+    first = np.unique(training.polygon, return_index=True)[1]
+    return np.bincount(training.codes[first], minlength=len(training.classes))
+
+
+def _advise(training: Training) -> None:
+    """Warn where few polygons make the confidence one of few places."""
+    if training.polygon is None:
+        return
+    counts = _polygons_per_class(training)
+    if np.median(counts) < _ENOUGH_POLYGONS:
+        size = len(training.codes) / counts.sum()
+        warnings.warn(
+            f"Training pixels lie in {counts.sum()} clumps ({size:.0f} pixels each). Confidence is "
+            "for places like these; add clumps elsewhere: five small ones beat one large.",
+            FewPolygonsWarning,
+            stacklevel=5,  # whoever called fit
+        )

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain, product
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.covariance import ledoit_wolf
 
-from hsreject.classify.random_walker import GRAPHS, scene_graphs, walk_graphs
+from hsreject import schema
+from hsreject.classify.random_walker import GRAPHS, layers_of, walkers
+from hsreject.classify.scene_model import polygons_of
 from hsreject.classify.smlr import SparseMultinomialRegression
 from hsreject.classify.temperature import floored_log
-from hsreject.errors import InputError
+from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.features.chains import CHAINS, fit_chain
-from hsreject.features.diffusion import CONTRAST, N_GUIDES, EdgeGraph, diffuse
-from hsreject.features.pixels import located_samples
+from hsreject.features.diffusion import N_GUIDES, diffused, mean_squared_step
+from hsreject.features.pixels import located_samples, on_the_grid_of
 from hsreject.sampling.draws import deal_folds
+from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_folds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from hsreject.features.transformer import SceneTransformer
@@ -29,9 +35,13 @@ if TYPE_CHECKING:
 _N_COMPONENTS = 30
 _SPARSITY = 0.01
 _MOST_CENTERS = 200  # basis functions of the regression: bounds its time where pixels are many
+# What bounds the time of a regression: pixels for the map, and for judging by folds; Newton steps.
+_MOST_PIXELS = 1000
+_MOST_PIXELS_OF_FOLDS = 400
+_MOST_STEPS = 25
 _N_DISCRIMINANTS = 5
 _NEGLIGIBLE_SPREAD = 1e-6  # of class means along a direction, to the largest: rounding errors
-_MOST_HELD_OUT = 500  # training pixels dealt into folds: bounds the time, and tells enough
+_MOST_HELD_OUT = 500  # training pixels that candidates are judged by: they tell enough
 
 
 @dataclass(frozen=True)
@@ -39,39 +49,68 @@ class Profile:
     """How a candidate sees space: z = spectral * log(mean over t of p_t) + walkers * log(R)."""
 
     times: tuple[float, ...]
-    spectral: float
-    walkers: float
+    spectral: float = 1.0
+    walkers: float = 0.0
+
+    def scores(
+        self, predicted: Mapping[float, NDArray[Any]], walked: NDArray[Any] | None
+    ) -> NDArray[Any]:
+        """Return z (sample, category) of experts' probabilities by t, and of walkers."""
+        mean = sum(predicted[t] for t in self.times) / len(self.times)
+        scores = self.spectral * floored_log(mean)
+        if self.walkers and walked is not None:
+            scores += self.walkers * floored_log(walked)
+        return np.asarray(scores)
 
 
 PIXELS = "pixels"
-PROFILES = {
+MAPPED = {
     "fields": Profile((3.0, 30.0, 300.0), 0.25, 1.0),
     "mixed": Profile((0.0, 3.0), 1.0, 0.5),
-    PIXELS: Profile((0.0,), 1.0, 0.0),
+    PIXELS: Profile((0.0,)),
 }
-
-
-TIMES = tuple(sorted({t for profile in PROFILES.values() for t in profile.times}))
-N_STEPS = len(TIMES) + 3 * len(GRAPHS) - 1
-"""How often `ChainOnScene.look_around` reports progress."""
+"""Candidates for the map of the scene that holds the training pixels."""
+CARRIED = {
+    PIXELS: Profile((0.0,)),
+    "near": Profile((0.0, 3.0)),
+    "far": Profile((3.0, 30.0, 300.0)),
+    "farthest": Profile((300.0,)),
+}
+"""Candidates for other scenes."""
+TIMES = (0.0, 3.0, 30.0, 300.0)
 
 
 class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
     """The mean of sparse regression (radial basis) and linear discriminant analysis.
 
-    The discriminant has equal priors and, per class, a covariance shrunken after Ledoit and Wolf:
-    what scikit-learn's does, but without its checks, which take longer than ten pixels per class,
-    and with classes of a single pixel, which have no covariance.
+    The discriminant has equal priors and, per class, a covariance shrunken after Ledoit and Wolf in
+    units of deviations: scikit-learn's, but with classes of a single pixel, which have none. The
+    regression sees at most `most_pixels`, as many of each class, and ends after 25 steps: with ten
+    pixels per class it has converged by then, with hundreds more steps change little.
+
+    Parameters
+    ----------
+    most_pixels : int, default 1000
+        Pixels of the regression.
     """
+
+    def __init__(self, most_pixels: int = _MOST_PIXELS) -> None:
+        self.most_pixels = most_pixels
 
     def fit(self, X: NDArray[np.float64], y: NDArray[np.intp]) -> Self:
         """Fit both to samples (n_samples, n_features) and their classes."""
         self.classes_, codes = np.unique(y, return_inverse=True)
-        n_centers = _MOST_CENTERS if len(X) > _MOST_CENTERS else None
-        self.regression_ = SparseMultinomialRegression(_SPARSITY, n_centers=n_centers).fit(X, y)
+        some = evenly(codes, self.most_pixels)
+        n_centers = _MOST_CENTERS if len(some) > _MOST_CENTERS else None
+        regression = SparseMultinomialRegression(
+            _SPARSITY, n_centers=n_centers, max_iter=_MOST_STEPS
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConvergedWarning)
+            self.regression_ = regression.fit(X[some], y[some])
         groups = [X[codes == code] for code in range(len(self.classes_))]
         means = self.means_ = np.stack([group.mean(axis=0) for group in groups])
-        spreads = [shrunken_covariance(group) for group in groups if len(group) > 1]
+        spreads = [_shrunken_covariance(group) for group in groups if len(group) > 1]
         covariance = np.mean(spreads, axis=0) if spreads else np.eye(X.shape[1])
         self.coef_ = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
         self.intercept_ = -0.5 * np.einsum("kj,jk->k", means, self.coef_)
@@ -99,165 +138,235 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
         return mean
 
 
-def shrunken_covariance(samples: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the covariance of samples, shrunken after Ledoit and Wolf in units of deviations."""
-    count, n_features = samples.shape
+def _shrunken_covariance(samples: NDArray[np.float64]) -> NDArray[np.float64]:
     deviation = samples.std(axis=0)
     deviation[deviation == 0] = 1.0
-    scaled = (samples - samples.mean(axis=0)) / deviation
-    covariance: NDArray[np.float64] = scaled.T @ scaled / count
-    squares = scaled**2
-    level = np.trace(covariance) / n_features
-    from_level = (covariance**2).sum() / n_features - level**2
-    noise = ((squares.T @ squares).sum() / count - (covariance**2).sum()) / (count * n_features)
-    share = min(noise / from_level, 1.0) if from_level > 0 else 0.0
-    covariance *= 1 - share
-    covariance[np.diag_indices(n_features)] += share * level
+    covariance: NDArray[np.float64] = ledoit_wolf(samples / deviation)[0]
     return covariance * np.outer(deviation, deviation)
+
+
+def evenly(groups: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Return at most `most` samples (but one of each group), as many of each group as it allows.
+
+    Those of a large group are spread over it in the order given, so that neighbours are thinned.
+    """
+    if len(groups) <= most:
+        return np.arange(len(groups))
+    counts = np.bincount(groups)
+    totals = [np.minimum(counts, cap).sum() for cap in range(1, counts.max() + 1)]
+    share = max(int(np.searchsorted(totals, most, side="right")), 1)
+    members = (np.flatnonzero(groups == number) for number in np.flatnonzero(counts))
+    thinned = [
+        one[np.linspace(0, len(one) - 1, min(len(one), share)).round().astype(np.intp)]
+        for one in members
+    ]
+    return np.sort(np.concatenate(thinned))
 
 
 @dataclass(frozen=True)
 class Training:
-    """The training pixels of a scene."""
+    """The training pixels of a scene, and the folds by which candidates are judged.
+
+    A fold is left out whole, but only the `judged` pixels count: they tell enough.
+    """
 
     classes: NDArray[np.int64]  # (category,): label values, ascending
     codes: NDArray[np.intp]  # (pixel,): number of the class in `classes`
     positions: NDArray[np.intp]  # (pixel,): in the flattened image
-    fold: NDArray[np.intp]  # (pixel,): -1 for a pixel that is never left out
+    shape: tuple[int, int]  # of the image
+    polygon: NDArray[np.intp] | None  # (pixel,): from 0; None if the pixels lie scattered
+    folds: Mapping[str, NDArray[np.intp]]  # by kind: (pixel,), -1 for one that is never left out
+    judged: NDArray[np.bool_]  # (pixel,)
 
-    @property
-    def n_folds(self) -> int:
-        """How many folds there are."""
-        return int(self.fold.max(initial=-1)) + 1
+    @classmethod
+    def of(
+        cls,
+        labels: xr.DataArray,
+        values: NDArray[np.int64],
+        positions: NDArray[np.intp],
+        *,
+        n_folds: int,
+        seed: int,
+    ) -> Training:
+        """Return the training pixels with these labels and positions of a scene."""
+        classes, codes = np.unique(values, return_inverse=True)
+        places = np.stack(np.unravel_index(positions, labels.shape), axis=1)
+        with_data = np.zeros(labels.size, dtype=bool)
+        with_data[positions] = True
+        used = labels.where(with_data.reshape(labels.shape), 0).astype(labels.dtype)
+        shape = (int(labels.shape[0]), int(labels.shape[1]))
+        if clump_size(used) >= CLUMPED:
+            numbers = polygons_of(used).ravel()[positions]
+            polygon = np.unique(numbers, return_inverse=True)[1]
+            fold = polygon_folds(values, polygon, places, n_folds, seed=seed)
+            judged = np.zeros(len(fold), dtype=bool)
+            judged[evenly(polygon, _MOST_HELD_OUT)] = True
+            folds = {"random": fold, "place": fold}
+            return cls(classes, codes, positions, shape, polygon, folds, judged & (fold >= 0))
+        fold = deal_folds(values, n_folds, seed=seed, most=_MOST_HELD_OUT)
+        folds = {"random": fold, "place": _folds_by_place(codes, places, n_folds)}
+        return cls(classes, codes, positions, shape, None, folds, fold >= 0)
 
-    @property
-    def held_out(self) -> NDArray[np.bool_]:
-        """Which pixels are left out at some time."""
-        return self.fold >= 0
+    def without(self, doubtful: NDArray[np.bool_]) -> Training:
+        """Return the training pixels but for some."""
+        keep = ~doubtful
+        return Training(
+            self.classes,
+            self.codes[keep],
+            self.positions[keep],
+            self.shape,
+            None if self.polygon is None else self.polygon[keep],
+            {kind: fold[keep] for kind, fold in self.folds.items()},
+            self.judged[keep],
+        )
+
+    def n_folds(self, kind: str) -> int:
+        """Return how many folds there are."""
+        return int(self.folds[kind].max(initial=-1)) + 1
+
+    def groups(self) -> NDArray[np.intp] | None:
+        """Return the polygons of the judged pixels; None if all are scattered."""
+        return None if self.polygon is None else self.polygon[self.judged]
+
+    def seeds(self, *, without: int | None = None) -> NDArray[np.intp]:
+        """Return 1 + the number of the class at each training pixel (1, y, x), 0 elsewhere."""
+        seeds = np.zeros((1, *self.shape), dtype=np.intp)
+        kept = np.ones(len(self.codes), dtype=bool)
+        if without is not None:
+            kept = self.folds["random"] != without
+        seeds[0].flat[self.positions[kept]] = self.codes[kept] + 1
+        return seeds
+
+
+def _folds_by_place(
+    codes: NDArray[np.intp], places: NDArray[np.integer], n_folds: int
+) -> NDArray[np.intp]:
+    """Cut the pixels of each class into runs along the main axis of their positions."""
+    fold = np.full(len(codes), -1, dtype=np.intp)
+    for code in range(codes.max() + 1):
+        members = np.flatnonzero(codes == code)
+        if len(members) > 1:
+            centred = places[members] - places[members].mean(axis=0)
+            axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+            order = np.argsort(np.round(centred @ axis, 9), kind="stable")
+            fold[members[order]] = np.arange(len(members)) * n_folds // len(members)
+    return fold
 
 
 @dataclass
 class ChainOnScene:
-    """One chain on the scene it was fitted to: its features, experts and walkers.
-
-    Experts and walkers are numbered: 0 knows all training pixels, 1 + f those outside fold f.
-    `pixels` says where nodes lie in the flattened image; `walkers` is (number, node, category),
-    `at_seeds` the same at the training pixels. All three are empty before `look_around`.
-    """
+    """One chain on the scene it was fitted to: its features, experts and walkers."""
 
     training: Training
     steps: list[SceneTransformer]
-    scene: xr.DataArray  # (band, y, x): features at t = 0
+    features: xr.DataArray | None  # (band, y, x) at t = 0; None once the scene is let go
     samples: dict[float, NDArray[np.float64]]  # by t: (pixel, feature)
-    pixels: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # (node,)
-    features: dict[float, NDArray[np.float32]] = field(default_factory=dict)  # (node, feature)
-    walkers: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
-    at_seeds: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
-    experts: dict[tuple[float, int], TwoExperts] = field(default_factory=dict)
+    mean_step: float = 0.0
+    flowed: Any = None  # (t * band, y, x): features at the times after 0
+    walked: NDArray[np.float64] | None = None  # (pixel, category): walkers without its fold
+    experts: dict[tuple[float, str, int], TwoExperts] = field(default_factory=dict)
 
-    def look_around(self, progress: Callable[[], object]) -> None:
-        """Diffuse the features and let walkers walk, on graphs of the whole scene."""
-        guides = self.scene[:N_GUIDES]
-        graph = EdgeGraph.of(guides.values, contrast=CONTRAST)
-        self.pixels = graph.pixels
-        plain = self.scene.values.reshape(len(self.scene), -1)[:, graph.pixels].T
-        node = np.zeros(guides[0].size, dtype=np.intp)
-        node[graph.pixels] = np.arange(graph.pixels.size)
-        seeds = node[self.training.positions]
-        for t in TIMES:
-            self.features[t] = np.ascontiguousarray(diffuse(graph, plain, t))
-            self.samples[t] = self.features[t][seeds].astype(np.float64)
-            progress()
-        self.walkers = self._walk(scene_graphs(guides), self.training.fold, progress)
-        # The discriminants know all training pixels: they guide the map's walkers, not the folds'.
-        graphs = chain(
-            scene_graphs(guides, *self._discriminants()), scene_graphs(guides, graphs=GRAPHS[1:])
+    def look_around(self) -> None:
+        """Diffuse the features on the graph of the scene."""
+        assert self.features is not None  # noqa: S101 (the scene is there while it is fitted)
+        self.mean_step = mean_squared_step(self.features[:N_GUIDES])
+        self.flowed = diffused(self.features, TIMES[1:], mean_step=self.mean_step)
+        picked = _picked(self.flowed, self.training)
+        parts = np.split(picked, len(TIMES) - 1, axis=1)
+        self.samples |= dict(zip(TIMES[1:], parts, strict=True))
+
+    def walk(self) -> None:
+        """Let walkers predict the training pixels of each fold from the others."""
+        assert self.features is not None  # noqa: S101 (as above)
+        training = self.training
+        n_classes, n_folds = len(training.classes), training.n_folds("random")
+        self.walked = np.full((len(training.codes), n_classes), 1 / n_classes)
+        if not n_folds:
+            return
+        seeds = np.concatenate([training.seeds(without=number) for number in range(n_folds)])
+        layers = layers_of([self.features[:N_GUIDES]])
+        picked = _picked(walkers(layers, seeds, n_classes), training)
+        for number, part in enumerate(np.split(picked, n_folds, axis=1)):
+            out = training.folds["random"] == number
+            self.walked[out] = part[out]
+
+    def walkers_of_map(self, training: Training, *, fold: int | None = None) -> Any:
+        """Return where walkers end (category, y, x), all of them or those without a fold.
+
+        Discriminants know all training pixels: they guide the map's walkers, not the folds'.
+        """
+        assert self.features is not None  # noqa: S101 (as above)
+        guides = self.features[:N_GUIDES]
+        layers = layers_of([guides])
+        if fold is None:
+            directions = self.expert(0.0).discriminants(_N_DISCRIMINANTS).astype(np.float32)
+            if directions.size:
+                data = np.tensordot(directions.T, self.features.data, axes=1)
+                discriminants = self.features[: len(data)].copy(data=data)
+                layers = [*layers_of([guides, discriminants]), layers_of([guides], GRAPHS[1:])[0]]
+        return walkers(layers, training.seeds(without=fold), len(training.classes))
+
+    def expert(self, t: float, kind: str = "", number: int = -1) -> TwoExperts:
+        """Return the experts on features at t without a fold of a kind, fitted when first asked."""
+        if (t, kind, number) not in self.experts:
+            kept = np.ones(len(self.training.codes), dtype=bool)
+            if kind:
+                kept = self.training.folds[kind] != number
+            experts = TwoExperts(_MOST_PIXELS_OF_FOLDS if kind else _MOST_PIXELS)
+            self.experts[t, kind, number] = experts.fit(
+                self.samples[t][kept], self.training.codes[kept]
+            )
+        return self.experts[t, kind, number]
+
+    def held_out_scores(self, profile: Profile, kind: str) -> NDArray[np.float64]:
+        """Return the scores (pixel, category) of the judged pixels without their folds."""
+        training = self.training
+        scores = np.zeros((len(training.codes), len(training.classes)))
+        for number in range(training.n_folds(kind)):
+            out = training.judged & (training.folds[kind] == number)
+            if out.any():
+                predicted = {
+                    t: self.expert(t, kind, number).predict_proba(self.samples[t][out])
+                    for t in profile.times
+                }
+                walked = None if self.walked is None else self.walked[out]
+                scores[out] = profile.scores(predicted, walked)
+        return scores[training.judged]
+
+    def without(self, doubtful: NDArray[np.bool_]) -> ChainOnScene:
+        """Return the chain without some of the training pixels."""
+        return ChainOnScene(
+            self.training.without(doubtful),
+            self.steps,
+            self.features,
+            {t: samples[~doubtful] for t, samples in self.samples.items()},
+            self.mean_step,
+            self.flowed,
         )
-        never = np.full_like(self.training.fold, -1)
-        self.walkers[0] = self._walk(graphs, never, progress)[0]
-        self.at_seeds = self.walkers[:, seeds]
 
-    def _walk(
-        self, graphs: Iterable[EdgeGraph], fold: NDArray[np.intp], progress: Callable[[], object]
-    ) -> NDArray[np.float32]:
-        """Return where walkers end on these graphs, (number, node, category)."""
-        return walk_graphs(
-            graphs,
-            self.training.positions,
-            np.eye(len(self.training.classes))[self.training.codes],
-            fold,
-            progress=lambda _done: progress(),
+    def let_go(self) -> ChainOnScene:
+        """Return the chain without the scene."""
+        experts = {key: value for key, value in self.experts.items() if key[1] != "random"}
+        return ChainOnScene(
+            self.training, self.steps, None, self.samples, self.mean_step, experts=experts
         )
 
-    def _discriminants(self) -> list[xr.DataArray]:
-        """Return guides (band, y, x) that change where the class does; none if no class differs."""
-        directions = self.expert(0.0, 0).discriminants(_N_DISCRIMINANTS).astype(np.float32)
-        if not directions.size:
-            return []
-        guides = self.scene[: directions.shape[1]]
-        return [guides.copy(data=np.tensordot(directions.T, self.scene.values, axes=1))]
 
-    def features_at(self, t: float) -> xr.DataArray:
-        """Return the diffused features as a scene (band, y, x)."""
-        data = np.full((len(self.scene), self.scene[0].size), np.nan, dtype=np.float32)
-        data[:, self.pixels] = self.features[t].T
-        return self.scene.copy(data=data.reshape(self.scene.shape))
-
-    def expert(self, t: float, number: int) -> TwoExperts:
-        """Return the experts on features at t, fitted when they are first asked for."""
-        if (t, number) not in self.experts:
-            known = self.training.fold != number - 1
-            if not number:
-                known[:] = True
-            fitted = TwoExperts().fit(self.samples[t][known], self.training.codes[known])
-            self.experts[t, number] = fitted
-        return self.experts[t, number]
-
-    def held_out_scores(self, profile: Profile) -> NDArray[np.float64]:
-        """Return the scores (pixel, category) of the training pixels that are in a fold."""
-        scores = np.zeros((len(self.training.codes), len(self.training.classes)))
-        for number in range(1, self.training.n_folds + 1):
-            out = self.training.fold == number - 1
-            predicted = self._predicted({t: self.samples[t][out] for t in profile.times}, number)
-            walkers = self.at_seeds[number, out] if profile.walkers else None
-            scores[out] = _scores(profile, predicted, walkers)
-        return scores[self.training.held_out]
-
-    def scores(
-        self, names: Iterable[str], number: int, nodes: slice
-    ) -> dict[str, NDArray[np.float32]]:
-        """Return the scores (node, category) of some pixels of the scene, by name of profile."""
-        profiles = {name: PROFILES[name] for name in names}
-        times = {t for profile in profiles.values() for t in profile.times}
-        predicted = self._predicted({t: self.features[t][nodes] for t in times}, number)
-        scores = {}
-        for name, profile in profiles.items():
-            walkers = self.walkers[number, nodes] if profile.walkers else None
-            scores[name] = _scores(profile, predicted, walkers)
-        return scores
-
-    def _predicted(
-        self, features: Mapping[float, NDArray[Any]], number: int
-    ) -> dict[float, NDArray[Any]]:
-        return {t: self.expert(t, number).predict_proba(x) for t, x in features.items()}
-
-
-def _scores(
-    profile: Profile, predicted: Mapping[float, NDArray[Any]], walkers: NDArray[Any] | None
-) -> NDArray[Any]:
-    """Return the scores of a profile from the experts' probabilities by t, and from walkers."""
-    mean = sum(predicted[t] for t in profile.times) / len(profile.times)
-    scores = profile.spectral * floored_log(mean)
-    if walkers is not None:
-        scores += profile.walkers * floored_log(walkers)
-    return np.asarray(scores)
+def _picked(data: Any, training: Training) -> NDArray[np.float64]:
+    """Return the values (pixel, band) of an array (band, y, x) at the training pixels."""
+    rows, columns = np.unravel_index(training.positions, training.shape)
+    if isinstance(data, np.ndarray):
+        return data[:, rows, columns].T.astype(np.float64)
+    picked: NDArray[np.float64] = data.vindex[:, rows, columns].compute().astype(np.float64)
+    return picked
 
 
 def fit_chains(
-    cube: xr.DataArray, labels: xr.DataArray, *, in_memory: bool, n_folds: int, seed: int
+    cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int, seed: int
 ) -> dict[str, ChainOnScene]:
     """Return the chains that a scene allows, with the features of its training pixels."""
     chains: dict[str, ChainOnScene] = {}
+    training: Training | None = None
     for name in CHAINS:
         try:
             steps, features = fit_chain(name, cube, _N_COMPONENTS)
@@ -265,12 +374,9 @@ def fit_chains(
             if name != "mnf":
                 raise
             continue
-        if in_memory:
-            features = features.compute()
         samples, values, positions = located_samples(features, labels)
-        classes, codes = np.unique(values, return_inverse=True)
-        fold = deal_folds(values, n_folds, seed=seed, most=_MOST_HELD_OUT)
-        training = Training(classes, codes, positions, fold)
+        if training is None:
+            training = Training.of(labels, values, positions, n_folds=n_folds, seed=seed)
         chains[name] = ChainOnScene(training, steps, features, {0.0: samples})
     if not any(chain.samples[0.0].std(axis=0).any() for chain in chains.values()):
         raise InputError(
@@ -286,10 +392,18 @@ def training_of(chains: Mapping[str, ChainOnScene]) -> Training:
 
 
 def held_out_scores(
-    chains: Mapping[str, ChainOnScene], profiles: Iterable[str]
+    chains: Mapping[str, ChainOnScene], profiles: Mapping[str, Profile], kind: str
 ) -> dict[str, NDArray[np.float64]]:
     """Return the scores of left-out training pixels by chain and profile."""
     return {
-        f"{name} {profile}": chain.held_out_scores(PROFILES[profile])
-        for (name, chain), profile in product(chains.items(), profiles)
+        f"{name} {label}": chain.held_out_scores(profile, kind)
+        for name, chain in chains.items()
+        for label, profile in profiles.items()
     }
+
+
+def scene_of(cube: xr.DataArray, parts: Sequence[Any]) -> xr.DataArray:
+    """Return arrays (band, y, x) as one scene on the grid of `cube`."""
+    arrays = [part.data if isinstance(part, xr.DataArray) else part for part in parts]
+    stacked = [on_the_grid_of(cube, data, dim=schema.BAND, coords={}) for data in arrays]
+    return xr.concat(stacked, dim=schema.BAND)

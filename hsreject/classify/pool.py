@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TEMPERATURES = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 _NEGLIGIBLE = 1e-3
+_DOUBT_OF_ONE_GROUP = 0.05
 _TINY = 1e-12  # probabilities have a floor before their logarithm is taken
 
 
@@ -42,6 +43,11 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     the expectation being a mean over bootstraps. A candidate that is better by luck of a few
     samples does not take all: averaging beats picking. The mean of the candidates is brought to one
     last temperature, the one with the smallest log-loss on the same samples.
+
+    Samples of one group (pixels of one polygon) are near copies of each other. Then groups are the
+    sample: a sample weighs 1 / size of its group, :math:`s_{cg}` is the mean over a group and n
+    their number. Two halves of the only group of a class know each other: its labels count as right
+    in 95 of 100 cases when the last temperature is set.
 
     Parameters
     ----------
@@ -97,7 +103,12 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.n_bootstraps = n_bootstraps
         self.seed = seed
 
-    def fit(self, held_out: Mapping[str, FloatArray], codes: NDArray[np.intp]) -> Self:
+    def fit(
+        self,
+        held_out: Mapping[str, FloatArray],
+        codes: NDArray[np.intp],
+        groups: NDArray[np.intp] | None = None,
+    ) -> Self:
         """Weigh candidates by their scores on samples that they were fitted without.
 
         Parameters
@@ -106,6 +117,8 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             The scores of each candidate.
         codes : array (sample,) of int
             The number of each sample's category, from 0.
+        groups : array (sample,) of int, optional
+            The group of each sample, all of one category; by default every sample stands alone.
         """
         check_count("n_bootstraps", self.n_bootstraps, least=1)
         codes = np.asarray(codes)
@@ -115,16 +128,24 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if not len(codes):
             self._keep_equal()
             return self
-        chosen = [best_of_temperatures(z, codes, self.temperatures) for z in scores.values()]
-        self.temperatures_ = np.array([temperature for temperature, _ in chosen])
-        brier = np.stack([score for _, score in chosen])
+        doubt: FloatArray | float = 0.0
+        if groups is None:
+            groups = np.arange(len(codes))
+        else:
+            groups = np.unique(groups, return_inverse=True)[1]
+            n_groups = np.bincount(codes[np.unique(groups, return_index=True)[1]])
+            doubt = np.where(n_groups[codes] == 1, _DOUBT_OF_ONE_GROUP, 0.0)
+        weight = 1 / np.bincount(groups)[groups]
+        best = [best_of_temperatures(z, codes, self.temperatures, weight) for z in scores.values()]
+        self.temperatures_ = np.array([temperature for temperature, _ in best])
+        brier = np.array([np.bincount(groups, weight * score) for _, score in best], dtype=float)
         self.scores_ = brier.mean(axis=1)
         weights = pseudo_bma(-brier, n_bootstraps=self.n_bootstraps, seed=self.seed)
         weights[weights < _NEGLIGIBLE] = 0.0  # nobody needs to compute such a candidate
         self.weights_ = weights / weights.sum()
         mean = np.log(np.maximum(self._mean(scores), _TINY))
         # by log-loss: where no sample is wrong the Brier score would have the pool dead certain
-        wanted = best_temperature(mean, codes)
+        wanted = best_temperature(mean, codes, weight, doubt)
         self.temperature_ = float(np.clip(wanted, min(self.temperatures), max(self.temperatures)))
         return self
 

@@ -2,172 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import dask.array as da
 import numpy as np
-import xarray as xr
-from dask.base import tokenize
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from hsreject import __version__, schema
+from hsreject.classify.scene_model import HeldOut, SceneModel, folds_left_out
 from hsreject.errors import InputError
 from hsreject.features.chains import CHAINS, fit_chain
-from hsreject.features.diffusion import N_GUIDES, EdgeGraph, Solver, data_pixels, linear_solver
-from hsreject.features.pixels import located_samples, on_the_grid_of
+from hsreject.features.diffusion import (
+    N_GUIDES,
+    EdgeGraph,
+    in_windows,
+    linear_solver,
+    mean_squared_step,
+    on_windows,
+)
+from hsreject.features.pixels import located_samples
 from hsreject.features.spatial import Smooth
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_choice, check_count, check_number
-from hsreject.sampling.draws import deal_folds
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    import xarray as xr
     from numpy.typing import NDArray
-
-    from hsreject.classes import ClassTable
 
 GRAPHS = ((3.0, 0.0), (10.0, 1.0))
 
 LEAK = 1e-4
 
-_COLUMNS_AT_ONCE = 32  # right-hand sides solved together: bounds the memory
+HALO = 64
+"""Pixels around a window that decide about its walkers, but for a thousandth of the labels."""
+
 _LEAST_SINGLE = 1e-5  # leak from which single precision will do: at 1e-4 it errs by 5e-5
 
-
-HeldOut = tuple[xr.DataArray, "NDArray[np.bool_]"]
-"""Probabilities (category, y, x) without the training pixels of a fold, and their mask (y, x)."""
-
-
-def node_map(
-    scene: xr.DataArray,
-    pixels: NDArray[np.intp],
-    probability: NDArray[np.floating[Any]],
-    classes: ClassTable,
-) -> xr.DataArray:
-    """Return probabilities (node, category) of some pixels as a map (category, y, x)."""
-    data = np.full((probability.shape[1], scene[0].size), np.nan, dtype=np.float32)
-    data[:, pixels] = probability.T
-    coords = {schema.CATEGORY: np.asarray(classes.values)}
-    data = data.reshape(len(data), *scene.shape[1:])
-    on_grid = on_the_grid_of(scene, data, dim=schema.CATEGORY, coords=coords)
-    return schema.attach_classes(on_grid, classes).rename("probability")
-
-
-def scene_graphs(
-    *guides: xr.DataArray, graphs: Iterable[tuple[float, float]] = GRAPHS
-) -> Iterator[EdgeGraph]:
-    """Yield an edge graph of sets of guides (band, y, x) per pair of contrast and smoothing."""
-    for contrast, sigma in graphs:
-        smooth = [Smooth(sigma).fit_transform(one) if sigma else one for one in guides]
-        yield EdgeGraph.of(*(one.values for one in smooth), contrast=contrast)
+Layer = tuple[float, Sequence["xr.DataArray"]]
+"""What an edge graph is made of: its contrast, and one or more sets of guides (band, y, x)."""
 
 
 def walk(
     laplacian: sparse.csr_array,
     seeds: NDArray[np.intp],
-    target: NDArray[np.float64],
-    fold: NDArray[np.intp],
+    codes: NDArray[np.intp],
+    n_classes: int,
     *,
     leak: float = LEAK,
-) -> Iterator[NDArray[np.float32]]:
-    """Yield which class's seed a walker from each node meets first, fields (node, category).
-
-    The first field walks to all seeds, field 1 + f to those outside fold f. `target` (seed,
-    category) holds the classes of the seeds, `fold` their folds, -1 for a seed that is always kept.
-
-    A field solves (L + leak I) R = 0 but at the seeds, where its values are fixed. Seeds that are
-    always kept are eliminated. With G the inverse of what is left of L + leak I, a field is G times
-    charges at the other seeds, plus what the eliminated ones give, and the charges follow from the
-    values at the seeds in use: one factorisation serves all folds, and leaving one out is a small
-    dense system.
-    """
-    dealt = fold >= 0
-    free = np.ones(laplacian.shape[0], dtype=bool)
-    free[seeds[~dealt]] = False
-    precision = np.float32 if leak >= _LEAST_SINGLE else np.float64
-    matrix = (laplacian + leak * sparse.eye_array(free.size)).astype(precision).tocsr()[free]
-    solve = linear_solver(matrix[:, free])
-    source = -(matrix[:, seeds[~dealt]] @ target[~dealt].astype(precision))
-    at = (np.cumsum(free) - 1)[seeds[dealt]]
-    inverse = _inverse_at(solve, at, len(source))
-    given = solve(source)[at] if 0 < len(at) < len(seeds) else np.zeros((len(at), target.shape[1]))
-    for left_out in range(-1, fold.max(initial=-1) + 1):
-        used = np.flatnonzero(fold[dealt] != left_out)
-        charge = np.linalg.solve(inverse[np.ix_(used, used)], (target[dealt] - given)[used])
-        sides = source.copy()
-        sides[at[used]] += charge
-        field = np.empty((free.size, target.shape[1]), dtype=np.float32)
-        field[free] = solve(sides)
-        field[seeds[~dealt]] = target[~dealt]
-        _share_rest(field)
-        yield field
-
-
-def _inverse_at(solve: Solver, at: NDArray[np.intp], count: int) -> NDArray[np.float64]:
-    """Return rows and columns `at` of the inverse of a system with so many nodes."""
-    inverse = np.empty((len(at), len(at)))
-    for first in range(0, len(at), _COLUMNS_AT_ONCE):
-        some = at[first : first + _COLUMNS_AT_ONCE]
-        unit = np.zeros((count, len(some)), dtype=np.float32, order="F")
-        unit[some, np.arange(len(some))] = 1.0
-        inverse[:, first : first + len(some)] = solve(unit)[at]
-    return inverse
-
-
-def _share_rest(field: NDArray[np.float32]) -> None:
-    """Give all classes of (node, category) an equal share of the walkers that met no seed."""
-    np.maximum(field, 0, out=field)
-    field += np.maximum(1 - field.sum(axis=1, keepdims=True), 0) / field.shape[1]
-    field /= field.sum(axis=1, keepdims=True)  # a solver's error may have made it more than one
-
-
-def walk_graphs(
-    graphs: Iterable[EdgeGraph],
-    positions: NDArray[np.intp],
-    target: NDArray[np.float64],
-    fold: NDArray[np.intp],
-    *,
-    leak: float = LEAK,
-    progress: Callable[[int], object],
 ) -> NDArray[np.float32]:
-    """Return the mean over graphs of :func:`walk` from seeds at these positions of the image.
+    """Return which class's seed a walker from each node meets first, (node, category).
 
-    All of its fields in one array (1 + n_folds, node, category).
+    The field solves (L + leak I) R = 0 but at the seeds, where its values are fixed: they are
+    eliminated, and what is left is factorised.
     """
-    total = np.empty(0, dtype=np.float32)
-    for done, graph in enumerate(graphs, start=1):
-        node = np.empty(graph.pixels.max() + 1, dtype=np.intp)
-        node[graph.pixels] = np.arange(graph.pixels.size)
-        if not total.size:
-            shape = (fold.max(initial=-1) + 2, graph.pixels.size, target.shape[1])
-            total = np.zeros(shape, dtype=np.float32)
-        with one_blas_thread():
-            fields = walk(graph.laplacian, node[positions], target, fold, leak=leak)
-            for number, field in enumerate(fields):
-                total[number] += field
-        progress(done)
-    total /= done
-    return total
+    field = np.zeros((laplacian.shape[0], n_classes), dtype=np.float32)
+    field[seeds, codes] = 1.0
+    free = np.ones(len(field), dtype=bool)
+    free[seeds] = False
+    if seeds.size and free.any():
+        precision = np.float32 if leak >= _LEAST_SINGLE else np.float64
+        matrix = (laplacian + leak * sparse.eye_array(free.size)).astype(precision).tocsr()[free]
+        field[free] = linear_solver(matrix[:, free])(-(matrix[:, seeds] @ field[seeds]))
+    np.maximum(field, 0, out=field)
+    # walkers that met no seed are shared equally by all classes
+    field += np.maximum(1 - field.sum(axis=1, keepdims=True), 0) / n_classes
+    field /= field.sum(axis=1, keepdims=True)  # a solver's error may have made it more than one
+    return field
 
 
-class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+def walkers(
+    layers: Sequence[Layer], seeds: NDArray[np.integer], n_classes: int, *, leak: float = LEAK
+) -> Any:
+    """Return where walkers end, the mean over the graphs of all layers.
+
+    `seeds` (set, y, x) holds one or more sets of training pixels: 0 where there is none, else 1
+    plus the number of the class. The result (set * category, y, x) is NaN where there is no data,
+    and lazy when the guides are.
+    """
+    guides = list({id(one): one for _, sets in layers for one in sets}.values())
+    steps = [mean_squared_step(one) for one in guides]
+    ends = np.cumsum([len(one) for one in guides])
+    number = {id(one): place for place, one in enumerate(guides)}
+    used = [(contrast, [number[id(one)] for one in sets]) for contrast, sets in layers]
+
+    def kernel(values: NDArray[Any]) -> NDArray[Any]:
+        *parts, targets = np.split(values, ends)
+        shape = (len(targets), n_classes, values[0].size)
+        total = np.full(shape, np.nan, dtype=np.float32)
+        for contrast, places in used:
+            graph = EdgeGraph.of(
+                *(parts[place] for place in places),
+                contrast=contrast,
+                mean_steps=[steps[place] for place in places],
+            )
+            total[:, :, graph.pixels] = np.nan_to_num(total[:, :, graph.pixels])
+            with one_blas_thread():
+                for one, target in zip(total, targets, strict=True):
+                    codes = target.ravel()[graph.pixels].astype(np.intp) - 1
+                    nodes = np.flatnonzero(codes >= 0)
+                    field = walk(graph.laplacian, nodes, codes[nodes], n_classes, leak=leak)
+                    one[:, graph.pixels] += field.T / len(used)
+        return total.reshape(-1, *values.shape[1:])
+
+    stacked = [one.data for one in guides]
+    if guides[0].chunks is None:
+        data = np.concatenate([*stacked, seeds.astype(np.float32)])
+    else:
+        chunks = (-1, *stacked[0].chunks[1:])
+        data = da.concatenate([*stacked, da.from_array(seeds.astype(np.float32), chunks=chunks)])
+    return on_windows(data, kernel, halo=HALO, n_outputs=len(seeds) * n_classes)
+
+
+def layers_of(
+    guides: Sequence[xr.DataArray], graphs: Sequence[tuple[float, float]] = GRAPHS
+) -> list[Layer]:
+    """Return a layer per pair of contrast and smoothing, each of all these sets of guides."""
+    return [
+        (contrast, [Smooth(sigma).fit_transform(one) if sigma else one for one in guides])
+        for contrast, sigma in graphs
+    ]
+
+
+class RandomWalker(SceneModel):
     r"""Probabilities of meeting the training pixels of a class first, on a random walk.
 
     A walker starts at a pixel and steps to one of its four neighbours, the more likely the more
     alike they are (the weights of :class:`~hsreject.Diffuse`), until it stands on a training pixel
     or gives up. The probability of a class is that of ending on one of its training pixels. With
-    the Laplacian L of the graph, :math:`G = (L + \epsilon I)^{-1}`, the training pixels A, their
-    classes :math:`Y_A` and the leak :math:`\epsilon`,
+    the Laplacian L of the graph, :math:`M = L + \epsilon I`, the training pixels A, their classes
+    :math:`Y_A`, all other pixels U and the leak :math:`\epsilon`,
 
-    .. math:: R = G_{\cdot A} \, G_{AA}^{-1} \, Y_A
+    .. math:: M_{UU} \, R_U = -M_{UA} \, Y_A, \quad R_A = Y_A
 
     averaged over graphs of different contrast and smoothing. What is missing to a sum of one,
     the walkers that gave up, is shared equally by all classes: a field without a training pixel is
     left by few walkers, so it does not take the class of the fields around it but stays uncertain.
     The method knows where training pixels lie, not what their spectra are: it maps the scene that
-    holds them and no other.
+    holds them and no other, so there is :meth:`fit_predict_proba` and nothing to be carried.
+    :class:`~hsreject.AutoClassifier` has walkers in its pool; alone they are the baseline that
+    shows what place is worth along the edges of a scene.
 
     Parameters
     ----------
@@ -185,12 +159,8 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     Attributes
     ----------
-    classes_ : ndarray of int
-        The label values that had a training pixel with data, ascending.
-    class_table_ : ClassTable
-        Their names and colours.
-    n_training_pixels_ : int
-        Number of labelled pixels that had data.
+    classes_, class_table_, band_requirements_, n_training_pixels_, hsreject_version_
+        As for every :class:`SceneModel`.
 
     References
     ----------
@@ -223,19 +193,6 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         self.graphs = graphs
         self.leak = leak
 
-    def fit(self, cube: xr.DataArray, labels: xr.DataArray) -> Self:
-        """Walk over a scene.
-
-        Parameters
-        ----------
-        cube : DataArray (band, y, x)
-            The scene; NaN is no data. Its components are held in memory.
-        labels : DataArray (y, x) of integers
-            The training pixels, 0 where there is none.
-        """
-        self.fit_predict_proba(cube, labels)
-        return self
-
     def fit_predict_proba(
         self,
         cube: xr.DataArray,
@@ -247,83 +204,55 @@ class RandomWalker(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
         Parameters
         ----------
-        cube, labels
-            As for :meth:`fit`.
+        cube : DataArray (band, y, x)
+            The scene; NaN is no data.
+        labels : DataArray (y, x) of integers
+            The training pixels, 0 where there is none.
         progress : callable, optional
-            Told how many graphs are done.
+            Told when the walkers have arrived.
 
         Returns
         -------
         DataArray (category, y, x) of float32
-            NaN where there is no data.
+            NaN where there is no data; lazy when `cube` is.
         """
-        values = schema.reference_labels(labels)
-        (probability,) = self._maps(cube, labels, np.full(values.shape, -1), progress)
-        self.probability_, self.scene_ = probability, tokenize(cube.data)
-        return probability
-
-    def predict_proba(
-        self, cube: xr.DataArray, *, progress: ProgressCallback = no_progress
-    ) -> xr.DataArray:
-        """Return the class probabilities of the scene that was fitted; no other can be mapped."""
-        check_is_fitted(self, "probability_")
-        if tokenize(cube.data) != self.scene_:
-            raise InputError(
-                "RandomWalker maps only the scene that holds its training pixels, and this is "
-                "another one. Fit it to this scene, or use AutoClassifier, whose spectral part can "
-                "be carried."
-            )
+        guides, seeds = self._checked_learn(cube, labels, progress)
+        field = walkers(layers_of([guides], self.graphs), seeds, len(self.classes_), leak=self.leak)
         progress("walkers", 1, 1)
-        return self.probability_
+        probability = self._on_grid(cube, field)
+        return probability if cube.chunks is not None else probability.compute()
 
     def held_out_proba(
         self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
     ) -> Iterator[HeldOut]:
-        """Yield per fold the probabilities without its training pixels, and the mask of these.
-
-        As :meth:`SceneClassifier.held_out_proba`; each graph is factorised once for all folds.
-        """
-        with_data = schema.valid_pixels(cube).values
-        values = np.where(with_data, schema.reference_labels(labels), schema.NO_REFERENCE)
-        fold = deal_folds(values, n_folds, seed=seed)
-        _, *without_fold = self._maps(cube, labels, fold, no_progress)
-        for number, probability in enumerate(without_fold):
-            yield probability, fold == number
+        """Yield per fold the probabilities without its training pixels, and the mask of these."""
+        for rest, left_out in folds_left_out(cube, labels, n_folds, seed=seed):
+            yield RandomWalker(**self.get_params()).fit_predict_proba(cube, rest), left_out
 
     @property
     def halo(self) -> None:
-        """None: the whole scene decides about every pixel."""
+        """None: where the training pixels lie decides."""
         return
 
-    def _maps(
-        self,
-        cube: xr.DataArray,
-        labels: xr.DataArray,
-        fold: NDArray[np.intp],
-        progress: ProgressCallback,
-    ) -> list[xr.DataArray]:
-        """Return the probabilities from all training pixels and, per fold, from the others."""
+    def _learn(
+        self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback
+    ) -> tuple[xr.DataArray, NDArray[np.intp]]:
+        """Return the guides (band, y, x) and the seeds (1, y, x) of a scene."""
         self._check_options()
-        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
-        labels = schema.check_labels(labels)
-        schema.check_same_grid(cube, labels, names=("cube", "labels"))
-        _, guides = fit_chain(self.chain, cube, self.n_guides)
-        guides = guides.compute()
+        _, guides = fit_chain(self.chain, in_windows(cube), self.n_guides)
         _, values, positions = located_samples(guides, labels)
         self.classes_, codes = np.unique(values, return_inverse=True)
-        self.class_table_ = schema.class_table(labels).subset(self.classes_)
         self.n_training_pixels_ = len(values)
-        self.hsreject_version_ = __version__
-        fields = walk_graphs(
-            scene_graphs(guides, graphs=self.graphs),
-            positions,
-            np.eye(len(self.classes_))[codes],
-            fold.ravel()[positions],
-            leak=self.leak,
-            progress=lambda done: progress("walkers", done, len(self.graphs)),
+        seeds = np.zeros((1, *labels.shape), dtype=np.intp)
+        seeds[0].flat[positions] = codes + 1
+        progress("walkers", 0, 1)
+        return guides, seeds
+
+    def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> NoReturn:
+        raise InputError(
+            "RandomWalker maps only the scene that holds its training pixels: call "
+            "fit_predict_proba(cube, labels). AutoClassifier can be carried to other scenes."
         )
-        pixels = data_pixels(np.isfinite(guides.values).all(axis=0))
-        return [node_map(guides, pixels, field, self.class_table_) for field in fields]
 
     def _check_options(self) -> None:
         check_choice("chain", self.chain, CHAINS)

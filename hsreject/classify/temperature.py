@@ -30,14 +30,26 @@ def brier_scores(probability: FloatArray, codes: NDArray[np.intp]) -> NDArray[np
     return scores
 
 
-def log_loss(scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray) -> float:
-    """Return the weighted mean of -log softmax(scores) at the true classes."""
-    own = log_softmax(scores, axis=1)[np.arange(len(codes)), codes]
+def log_loss(
+    scores: FloatArray,
+    codes: NDArray[np.intp],
+    weight: FloatArray,
+    doubt: FloatArray | float = 0.0,
+) -> float:
+    """Return the weighted mean of -log softmax(scores) at the true classes.
+
+    With `doubt` a_i about a label it is (1 - a_i) times that, plus a_i times the mean over classes.
+    """
+    logs = log_softmax(scores, axis=1)
+    own = (1 - doubt) * logs[np.arange(len(codes)), codes] + doubt * logs.mean(axis=1)
     return float(-np.average(own, weights=weight))
 
 
 def best_temperature(
-    scores: FloatArray, codes: NDArray[np.intp], weight: FloatArray | None = None
+    scores: FloatArray,
+    codes: NDArray[np.intp],
+    weight: FloatArray | None = None,
+    doubt: FloatArray | float = 0.0,
 ) -> float:
     """Return the temperature T in [0.1, 10] with the smallest log-loss of softmax(scores / T).
 
@@ -47,7 +59,7 @@ def best_temperature(
     """
     weight = np.ones(len(codes)) if weight is None else weight
     found = minimize_scalar(
-        lambda inverse: log_loss(scores * inverse, codes, weight),
+        lambda inverse: log_loss(scores * inverse, codes, weight, doubt),
         bounds=(1 / _HOTTEST, 1 / _COLDEST),
         method="bounded",
         options={"xatol": 1e-6},
@@ -67,9 +79,13 @@ def at_temperature(probability: Any, temperature: float, *, axis: int = -1) -> A
 
 
 def best_of_temperatures(
-    scores: FloatArray, codes: NDArray[np.intp], temperatures: Sequence[float]
+    scores: FloatArray,
+    codes: NDArray[np.intp],
+    temperatures: Sequence[float],
+    weight: FloatArray | None = None,
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the temperature with the smallest mean Brier score, and the score of each sample."""
+    weight = np.ones(len(codes)) if weight is None else weight
     tried = [brier_scores(softmax(scores / T, axis=1), codes) for T in temperatures]
-    best = int(np.argmin([score.mean() for score in tried]))
+    best = int(np.argmin([weight @ score for score in tried]))
     return float(temperatures[best]), tried[best]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import dask.array as da
 import numpy as np
+from dask.array.overlap import overlap, trim_internal
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, cg, splu
+from scipy.sparse.linalg import splu
 
 from hsreject import schema
-from hsreject.features.pixels import feature_dtype, on_the_grid_of
+from hsreject.features.pixels import cube_moments, feature_dtype, on_the_grid_of
 from hsreject.features.transformer import SceneTransformer
 from hsreject.registry import check_count, check_number
 from hsreject.threads import one_blas_thread
@@ -25,9 +26,12 @@ CONTRAST = 3.0
 N_GUIDES = 10
 
 _LEAST_WEIGHT = 1e-6  # across the sharpest edge: keeps every region of pixels connected
-_LARGEST_FACTORISED = 4_000_000  # pixels: the factor of one graph takes about 4 GB
 _LEAF = 24  # pixels of a rectangle that is not dissected any further
-_RELATIVE_RESIDUAL = 1e-5  # of conjugate gradients: far below what a probability shows
+_LARGEST_WHOLE = 2**19  # pixels that are worked on at once; the factor of one graph takes 0.5 GB
+_WINDOW = 512  # pixels: the side of the windows that larger scenes are cut into
+
+HALO = 32
+"""Pixels around a window that decide about its features at t = 300, but for a ten-thousandth."""
 
 Solver = Callable[["NDArray[Any]"], "NDArray[Any]"]
 """A function from right-hand sides (node, column) to the solutions of a linear system."""
@@ -42,15 +46,19 @@ class EdgeGraph:
     .. math:: w_{ij} = \exp(-c \, d_{ij}^2 / \overline{d^2}) + 10^{-6},
               \quad d_{ij}^2 = \|f_i - f_j\|^2
 
-    or, with several sets of guides, the mean of what each says; the Laplacian is L = D - W. Nodes
-    are numbered by nested dissection of the image: a factor of L in this order stays sparse.
+    or, with several sets of guides, the mean of what each says; the Laplacian is L = D - W. The
+    mean squared step is that of these guides, unless it is given: windows of one scene, and scenes
+    that a model is carried to, share one. Nodes are numbered by nested dissection of the image: a
+    factor of L in this order stays sparse.
     """
 
     pixels: NDArray[np.intp]  # (node,): positions in the flattened image
     laplacian: sparse.csr_array  # (node, node)
 
     @classmethod
-    def of(cls, *guides: NDArray[Any], contrast: float) -> EdgeGraph:
+    def of(
+        cls, *guides: NDArray[Any], contrast: float, mean_steps: Sequence[float] | None = None
+    ) -> EdgeGraph:
         """Return the graph of one or more sets of guides (band, y, x), in which NaN is no data."""
         valid = np.logical_and.reduce([np.isfinite(one).all(axis=0) for one in guides])
         pixels = data_pixels(valid)
@@ -69,15 +77,22 @@ class EdgeGraph:
                 step = one[:, *first][:, joined] - one[:, *second][:, joined]
                 squared.append(np.einsum("ij,ij->j", step, step, dtype=np.float64))
         start, stop = (np.concatenate(side) for side in zip(*ends, strict=True))
-        alike = [_likeness(np.concatenate(squared), contrast) for squared in distances]
+        steps = [np.concatenate(squared) for squared in distances]
+        if mean_steps is None:
+            mean_steps = [float(squared.mean()) if squared.size else 0.0 for squared in steps]
+        alike = [
+            np.exp(-contrast * squared / (mean if mean > 0 else 1.0))
+            for squared, mean in zip(steps, mean_steps, strict=True)
+        ]
         weight = np.mean(alike, axis=0) + _LEAST_WEIGHT
         return cls(pixels, _laplacian(start, stop, weight, pixels.size))
 
 
-def _likeness(squared: NDArray[np.float64], contrast: float) -> NDArray[np.float64]:
-    mean = squared.mean() if squared.size else 0.0
-    likeness: NDArray[np.float64] = np.exp(-contrast * squared / (mean if mean > 0 else 1.0))
-    return likeness
+def mean_squared_step(guides: xr.DataArray) -> float:
+    """Return the mean of |f_i - f_j|^2 over four-neighbours of guides (band, y, x) with data."""
+    _, *moments = cube_moments(guides, (0, 1), (1, 0))
+    total = sum(float(one.scatter.trace() + one.count * one.mean @ one.mean) for one in moments)
+    return total / max(sum(one.count for one in moments), 1)
 
 
 def _laplacian(
@@ -120,42 +135,78 @@ def dissection_order(n_rows: int, n_columns: int) -> NDArray[np.intp]:
 def linear_solver(matrix: sparse.csr_array) -> Solver:
     """Return the solver of a system M x = b, M symmetric, positive definite, in dissection order.
 
-    Solutions have the precision of M. Up to four million nodes M is factorised, in single precision
-    in 0.7 to 0.9 kB per node; beyond, conjugate gradients with an algebraic multigrid
-    preconditioner solve one column after the other. They need a third of the memory but, edges
-    being sharp, a hundred iterations: a million nodes take 4 s per column, and 0.06 s by a factor.
+    Solutions have the precision of M; in single precision its factor takes 0.7 to 0.9 kB per node.
     """
-    if matrix.shape[0] <= _LARGEST_FACTORISED:
-        factor = splu(
-            matrix.tocsc(),
-            permc_spec="NATURAL",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
-        return lambda sides: factor.solve(sides.astype(matrix.dtype, order="F", copy=False))
-    return _multigrid(matrix)
-
-
-def _multigrid(matrix: sparse.csr_array) -> Solver:
-    import pyamg  # noqa: PLC0415  # slow to import, rarely used
-
-    double = sparse.csr_matrix(matrix, dtype=np.float64)
-    hierarchy = pyamg.smoothed_aggregation_solver(
-        double,
-        strength=("symmetric", {"theta": 0.08}),  # aggregates that stay within sharp edges
-        max_coarse=500,
-        coarse_solver="splu",
+    factor = splu(
+        matrix.tocsc(),
+        permc_spec="NATURAL",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
     )
-    preconditioner: LinearOperator = hierarchy.aspreconditioner(cycle="V")
+    return lambda sides: factor.solve(sides.astype(matrix.dtype, order="F", copy=False))
 
-    def solve(sides: NDArray[Any]) -> NDArray[Any]:
-        columns = [
-            cg(double, side, rtol=_RELATIVE_RESIDUAL, maxiter=200, M=preconditioner)[0]
-            for side in sides.T.astype(np.float64)
-        ]
-        return np.stack(columns, axis=1, dtype=matrix.dtype)
 
-    return solve
+def on_windows(
+    data: Any, kernel: Callable[[NDArray[Any]], NDArray[Any]], *, halo: int, n_outputs: int
+) -> Any:
+    """Return what `kernel` makes of data (band, y, x): (n_outputs, y, x) of float32 or wider.
+
+    Up to half a million pixels it sees the scene at once. A larger one, which must be a dask array,
+    is cut into windows of 512 x 512 pixels that do not depend on its chunks; the kernel sees `halo`
+    pixels around each, and memory stays bounded. The result is lazy when `data` is.
+    """
+    if isinstance(data, np.ndarray):
+        return kernel(data)
+    whole = data.shape[1] * data.shape[2] <= _LARGEST_WHOLE
+    side, depth = (-1, 0) if whole else (_WINDOW, halo)
+    depths = {0: 0, 1: min(depth, data.shape[1]), 2: min(depth, data.shape[2])}
+    wide = overlap(data.rechunk((-1, side, side)), depth=depths, boundary="none")
+    dtype = feature_dtype(data.dtype)
+    outputs = wide.map_blocks(
+        kernel,
+        chunks=((n_outputs,), *wide.chunks[1:]),
+        dtype=dtype,
+        meta=np.empty((0, 0, 0), dtype=dtype),
+    )
+    return trim_internal(outputs, depths, boundary="none")
+
+
+def in_windows(cube: xr.DataArray) -> xr.DataArray:
+    """Return a scene as a dask array if it is too large to be worked on at once."""
+    if cube.chunks is not None or cube[0].size <= _LARGEST_WHOLE:
+        return cube
+    return cube.copy(data=da.from_array(cube.values, chunks=(-1, _WINDOW, _WINDOW)))
+
+
+def diffused(
+    features: xr.DataArray,
+    times: Sequence[float],
+    *,
+    mean_step: float,
+    contrast: float = CONTRAST,
+    n_guides: int = N_GUIDES,
+) -> Any:
+    """Return (I + t L)^-1 X of features X (band, y, x) for each t, one after the other.
+
+    The result (len(times) * band, y, x) is NaN where any feature is, and lazy when they are. The
+    graph of all times is that of the first `n_guides` features.
+    """
+
+    def kernel(values: NDArray[Any]) -> NDArray[Any]:
+        dtype = feature_dtype(values.dtype)
+        valid = np.isfinite(values).all(axis=0)
+        guides = np.where(valid, values[:n_guides], np.nan).astype(dtype)
+        graph = EdgeGraph.of(guides, contrast=contrast, mean_steps=[mean_step])
+        flowed = np.full((len(times), len(values), valid.size), np.nan, dtype=dtype)
+        samples = values.reshape(len(values), -1)[:, graph.pixels].T.astype(dtype)
+        with one_blas_thread():
+            for place, t in zip(flowed, times, strict=True):
+                if samples.size:
+                    place[:, graph.pixels] = diffuse(graph, samples, t).T
+        return flowed.reshape(-1, *valid.shape)
+
+    n_outputs = len(times) * features.sizes[schema.BAND]
+    return on_windows(features.data, kernel, halo=HALO, n_outputs=n_outputs)
 
 
 def diffuse(graph: EdgeGraph, features: NDArray[Any], t: float) -> NDArray[Any]:
@@ -179,9 +230,9 @@ class Diffuse(SceneTransformer):
     unit. Sums over a region that nothing joins to the rest are kept; pixels without data take part
     in nothing. Put it after components, such as ``features=[hr.MNF(30), hr.Diffuse(30)]``.
 
-    The graph is made of the scene that is transformed, and all of it is needed at once. Up to
-    four million pixels the system is factorised; beyond, conjugate gradients with a multigrid
-    preconditioner solve it.
+    The graph is made of the scene that is transformed; the mean squared distance is that of the
+    scene it was fitted on. Scenes of more than half a million pixels are cut into windows that
+    overlap by 32 pixels, far more than features flow at t = 300.
 
     Parameters
     ----------
@@ -192,6 +243,11 @@ class Diffuse(SceneTransformer):
         c, 0 or larger: how much an edge of average height holds back; 0 ignores edges.
     n_guides : int, default 10
         How many features, from the first on, say where the edges are.
+
+    Attributes
+    ----------
+    mean_step_ : float
+        The mean squared distance of neighbours.
 
     References
     ----------
@@ -219,32 +275,17 @@ class Diffuse(SceneTransformer):
         check_number("t", self.t, least=0)
         check_number("contrast", self.contrast, least=0)
         check_count("n_guides", self.n_guides, least=1)
+        self.mean_step_ = mean_squared_step(cube[: self.n_guides])
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
-        dtype = feature_dtype(cube.dtype)
-        kernel = partial(
-            _diffuse_block, t=self.t, contrast=self.contrast, n_guides=self.n_guides, dtype=dtype
+        windows = in_windows(cube)
+        data = diffused(
+            windows,
+            [self.t],
+            mean_step=self.mean_step_,
+            contrast=self.contrast,
+            n_guides=self.n_guides,
         )
-        data: Any = cube.data
-        if cube.chunks is None:
-            diffused = kernel(data)
-        else:
-            diffused = data.rechunk(-1).map_blocks(
-                kernel, dtype=dtype, meta=np.empty((0, 0, 0), dtype=dtype)
-            )
         coords = {str(name): c for name, c in cube.coords.items() if schema.BAND in c.dims}
-        return on_the_grid_of(cube, diffused, dim=schema.BAND, coords=coords)
-
-
-def _diffuse_block(
-    values: NDArray[Any], *, t: float, contrast: float, n_guides: int, dtype: np.dtype[Any]
-) -> NDArray[Any]:
-    valid = np.isfinite(values).all(axis=0)
-    guides = np.where(valid, values[:n_guides], np.nan).astype(dtype)
-    graph = EdgeGraph.of(guides, contrast=contrast)
-    diffused = np.full((len(values), valid.size), np.nan, dtype=dtype)
-    if graph.pixels.size:
-        features = values.reshape(len(values), -1)[:, graph.pixels].T.astype(dtype)
-        with one_blas_thread():
-            diffused[:, graph.pixels] = diffuse(graph, features, t).T
-    return diffused.reshape(values.shape)
+        features = on_the_grid_of(cube, data, dim=schema.BAND, coords=coords)
+        return features if cube.chunks is not None else features.compute()

@@ -1,5 +1,7 @@
 """The classifier that chooses by itself: its maps, what it carries, and what it refuses."""
 
+import warnings
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -11,7 +13,9 @@ from threadpoolctl import threadpool_limits
 import hsreject as hr
 from hsreject import schema
 from hsreject.classify.candidates import TwoExperts
-from hsreject.errors import EmptyClassWarning, InputError
+from hsreject.errors import EmptyClassWarning, FewPolygonsWarning, InputError
+from hsreject.features import diffusion
+from hsreject.sampling.polygons import polygon_numbers
 
 
 @pytest.fixture(scope="module")
@@ -48,47 +52,65 @@ def test_it_maps_a_scene_and_says_what_it_tried(scene, fitted) -> None:
     assert model.n_training_pixels_ == int(((train.values > 0) & valid).sum())
 
 
-def test_its_own_scene_is_known_again_and_others_get_single_pixels(scene, fitted) -> None:
-    cube, _, test = scene
+def test_what_is_carried_does_not_depend_on_what_was_mapped(scene, fitted) -> None:
+    cube, train, test = scene
     model, probability = fitted
-    assert model.halo is None
-    assert model.predict_proba(cube.copy(deep=True)).equals(probability)
-    other = model.predict_proba(cube + np.float32(1e-4))
-    assert not np.allclose(other.values, probability.values, equal_nan=True)
-    assert accuracy(other, test) > 0.8
-    features = model.transform(cube)
-    assert features.shape[1:] == cube.shape[1:]
-    plain = model.transform(cube + np.float32(1e-4))
-    assert float(features.std()) < float(plain.std())  # diffused
+    carried = model.predict_proba(cube)
+    assert schema.CALIBRATED in probability.attrs
+    assert schema.CALIBRATED not in carried.attrs
+    assert not np.allclose(carried.values, probability.values, equal_nan=True)
+    assert accuracy(carried, test) > 0.8
+    np.testing.assert_array_equal(carried, hr.AutoClassifier().fit(cube, train).predict_proba(cube))
+    alone = hr.AutoClassifier(spatial=False)
+    own = alone.fit_predict_proba(cube, train)
+    np.testing.assert_array_equal(own, carried)
+    assert schema.CALIBRATED in own.attrs
+    assert model.transform(cube).shape[1:] == cube.shape[1:]
 
 
-def test_without_space_a_pixel_depends_on_itself(scene) -> None:
-    cube, train, _ = scene
-    model = hr.AutoClassifier(spatial=False)
-    probability = model.fit_predict_proba(cube, train)
-    assert model.halo == 0
-    window = cube.isel(y=slice(5, 20), x=slice(7, 30))
-    part = model.predict_proba(window)
-    np.testing.assert_allclose(part.values, probability.values[:, 5:20, 7:30], rtol=1e-4, atol=1e-5)
+def test_a_block_with_its_halo_is_mapped_as_the_whole_scene() -> None:
+    cube, labels = hr.synthetic_scene(rows=40, columns=130, n_classes=4, n_bands=10, seed=2)
+    train, _ = hr.sample_per_class(labels, 6, seed=0)
+    model = hr.AutoClassifier().fit(cube, train)
+    assert model.halo == 32
+    whole = model.predict_proba(cube)
+    block = model.predict_proba(cube.isel(x=slice(28, 102))).isel(x=slice(32, -32))
+    np.testing.assert_allclose(block.values, whole.values[:, :, 60:70], atol=0.01)
     lazy = model.predict_proba(cube.chunk(y=16, x=16))
     assert lazy.chunks is not None
-    np.testing.assert_allclose(lazy.values, probability.values, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(lazy.values, whole.values, rtol=1e-4, atol=1e-5)
     from_chunks = clone(model).fit(cube.chunk(y=16, x=16), train).predict_proba(cube)
-    np.testing.assert_allclose(from_chunks.values, probability.values, atol=0.02)
+    np.testing.assert_allclose(from_chunks.values, whole.values, atol=0.02)
+
+
+def test_a_large_scene_is_mapped_in_windows_without_seams(monkeypatch) -> None:
+    cube, labels = hr.synthetic_scene(rows=40, columns=200, n_classes=4, n_bands=10, seed=2)
+    train, _ = hr.sample_per_class(labels, 20, seed=0)
+    whole = hr.AutoClassifier().fit_predict_proba(cube, train)
+    monkeypatch.setattr(diffusion, "_LARGEST_WHOLE", 4000)
+    monkeypatch.setattr(diffusion, "_WINDOW", 100)
+    windows = hr.AutoClassifier().fit_predict_proba(cube, train)
+    assert windows.chunks is None
+    same = whole.fillna(0).argmax("category") == windows.fillna(0).argmax("category")
+    assert float(same.mean()) >= 0.999
+    lazy = hr.AutoClassifier().fit_predict_proba(cube.chunk(y=17, x=50), train)
+    assert lazy.chunks is not None
+    np.testing.assert_allclose(lazy.values, windows.values, atol=0.02)
 
 
 def test_the_same_again_whatever_the_threads(scene, fitted) -> None:
     cube, train, _ = scene
     model, probability = fitted
     with threadpool_limits(1):
-        again = clone(model).fit(cube, train).predict_proba(cube)
+        again = clone(model).fit_predict_proba(cube, train)
     np.testing.assert_array_equal(again.values, probability.values)
 
 
 @pytest.mark.parametrize("spatial", [True, False])
 def test_held_out_maps_are_those_of_a_pool_without_the_fold(scene, spatial) -> None:
     cube, train, _ = scene
-    model = hr.AutoClassifier(spatial=spatial).fit(cube, train)
+    model = hr.AutoClassifier(spatial=spatial)
+    mapped = model.fit_predict_proba(cube, train)
     labelled = (train.values > 0) & schema.valid_pixels(cube).values
     seen = np.zeros(labelled.shape, dtype=int)
     right = []
@@ -100,7 +122,7 @@ def test_held_out_maps_are_those_of_a_pool_without_the_fold(scene, spatial) -> N
     np.testing.assert_array_equal(seen, labelled)
     assert np.concatenate(right).mean() > 0.7
     # a seed that is left out is no longer certain
-    at_seeds = model.predict_proba(cube).values[:, left_out].max(axis=0)
+    at_seeds = mapped.values[:, left_out].max(axis=0)
     assert probability.values[:, left_out].max(axis=0).mean() < at_seeds.mean()
     other_folds = list(model.held_out_proba(cube, train, n_folds=2, seed=5))
     assert len(other_folds) == 2
@@ -108,14 +130,62 @@ def test_held_out_maps_are_those_of_a_pool_without_the_fold(scene, spatial) -> N
 
 def test_a_carried_model_survives_a_file(scene, tmp_path) -> None:
     cube, train, _ = scene
-    model = hr.AutoClassifier(spatial=False).fit(cube, train)
+    model = hr.AutoClassifier()
+    model.fit_predict_proba(cube, train)
     carried = hr.MapModel(model, hr.PixelwiseRejector())
     again = hr.load_model(hr.save_model(carried, tmp_path / "auto.skops"))
-    assert again.halo == 0
+    assert again.halo == model.halo == 32
     assert again.classifier.predict_proba(cube).equals(model.predict_proba(cube))
     assert again.classifier.tried_.equals(model.tried_)
+    assert again.classifier.held_out_.equals(model.held_out_)
     mapped = hr.map_scene(cube, again, fraction=0.1)
     assert mapped.maps.label.shape == cube.shape[1:]
+
+
+def squares(labels, corners) -> xr.DataArray:
+    """Keep the labels of some squares of 3 x 3 pixels."""
+    kept = np.zeros(labels.shape, dtype=bool)
+    for row, column in corners:
+        kept[row : row + 3, column : column + 3] = True
+    return labels.where(kept, 0).astype(labels.dtype)
+
+
+def test_polygons_are_left_out_whole() -> None:
+    cube, _ = hr.synthetic_scene(rows=24, columns=40, n_classes=2, n_bands=8, noise=0.5, seed=1)
+    labels = xr.zeros_like(cube[0], dtype=int)
+    labels[:, :20], labels[:, 20:] = 1, 2
+    cube = cube + 0.3 * labels
+    train = squares(labels, [(0, 1), (9, 12), (20, 3), (2, 22), (11, 33), (19, 25)])
+    model = hr.AutoClassifier()
+    with pytest.warns(FewPolygonsWarning, match="6 clumps"):
+        probability = model.fit_predict_proba(cube, train)
+    assert schema.CALIBRATED in probability.attrs
+    held_out = model.held_out_
+    assert held_out.sizes["sample"] == 54
+    assert len(np.unique(held_out.polygon)) == 6
+    np.testing.assert_array_equal(held_out.reference, train.values.flat[held_out.position])
+    polygons = polygon_numbers(train)
+    for every in (model, hr.SceneClassifier("lda"), hr.RandomWalker()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewPolygonsWarning)
+            masks = [left_out for _, left_out in every.held_out_proba(cube, train)]
+        np.testing.assert_array_equal(np.sum(masks, axis=0), polygons > 0)
+        for left_out in masks:
+            assert not np.intersect1d(polygons[left_out], polygons[~left_out & (polygons > 0)]).size
+    named = train.assign_coords(polygon=(("y", "x"), np.where(polygons > 3, 4, polygons)))
+    with pytest.warns(FewPolygonsWarning, match="4 clumps"):
+        hr.AutoClassifier().fit(cube, named)
+
+
+def test_one_polygon_per_class_calibrates_nothing() -> None:
+    cube, _ = hr.synthetic_scene(rows=24, columns=40, n_classes=2, n_bands=8, noise=0.5, seed=1)
+    labels = xr.zeros_like(cube[0], dtype=int)
+    labels[:, :20], labels[:, 20:] = 1, 2
+    with pytest.warns(FewPolygonsWarning, match="five small ones beat one large"):
+        probability = hr.AutoClassifier().fit_predict_proba(
+            cube + 0.3 * labels, squares(labels, [(9, 12), (11, 33)])
+        )
+    assert schema.CALIBRATED not in probability.attrs
 
 
 def test_classes_with_one_or_two_pixels_and_rows_without_data(scene) -> None:
@@ -134,7 +204,8 @@ def test_classes_with_one_or_two_pixels_and_rows_without_data(scene) -> None:
     for value in (1, 2, 3, 4):
         row, column = np.argwhere(few.values == value)[0]
         single[row, column] = value
-    alone = hr.AutoClassifier().fit(holed, single)
+    alone = hr.AutoClassifier()
+    assert schema.CALIBRATED not in alone.fit_predict_proba(holed, single).attrs
     assert np.isnan(alone.tried_.brier_score).all()
     assert list(alone.held_out_proba(holed, single)) == []
 
@@ -146,7 +217,7 @@ def test_small_and_poor_scenes(scene) -> None:
     assert hr.AutoClassifier().fit_predict_proba(constant, train).notnull().any()
     tiny = xr.DataArray(np.random.default_rng(0).normal(size=(40, 4, 4)), dims=schema.CUBE_DIMS)
     labels = xr.zeros_like(tiny[0], dtype=int)
-    labels[0], labels[3] = 1, 2
+    labels[0, ::2], labels[3, ::2] = 1, 2
     probability = hr.AutoClassifier().fit_predict_proba(tiny, labels)
     np.testing.assert_allclose(probability.sum("category"), 1, atol=1e-5)
 
@@ -202,3 +273,17 @@ def test_ten_pixels_per_class_map_indian_pines() -> None:
     train, test = hr.sample_per_class(labels, 10, seed=100)
     probability = hr.AutoClassifier().fit_predict_proba(cube, train)
     assert accuracy(probability, test) > 0.9
+
+
+def test_seeds_that_everything_around_contradicts_are_overruled() -> None:
+    """Of 16 wrong labels of this draw the pool gives 14 less than .01, and no right one."""
+    cube, labels = hr.load_indian_pines()
+    train, _ = hr.sample_per_class(labels, 10, seed=720)
+    rng = np.random.default_rng(9720)
+    places = rng.choice(np.flatnonzero(train.values), 16, replace=False)
+    wrong = train.copy(data=train.values.copy())
+    for place in places:
+        others = np.setdiff1d(np.arange(1, 17), train.values.flat[place])
+        wrong.values.flat[place] = rng.choice(others)
+    label = hr.AutoClassifier().fit_predict_proba(cube, wrong).idxmax("category").values
+    assert np.mean(label.flat[places] == train.values.flat[places]) > 0.5

@@ -51,6 +51,32 @@ def test_the_better_candidate_gets_the_weight_and_the_right_temperature() -> Non
     assert pool.combine({"sharp": truth * 2}).shape == (400, 4) or pool.weights_[1] > 0
 
 
+def test_groups_are_the_sample() -> None:
+    """Repeating the pixels of a polygon changes nothing, and no group counts more than another."""
+    rng = np.random.default_rng(5)
+    codes = np.array([0, 0, 1, 1, 2, 2])
+    candidates = {"one": rng.normal(size=(6, 3)), "two": rng.normal(size=(6, 3))}
+    alone = hr.Pool().fit(candidates, codes)
+    times = np.array([1, 4, 2, 3, 5, 1])
+    copies = {name: np.repeat(z, times, axis=0) for name, z in candidates.items()}
+    grouped = hr.Pool().fit(copies, np.repeat(codes, times), np.repeat(np.arange(6), times))
+    np.testing.assert_allclose(grouped.weights_, alone.weights_)
+    np.testing.assert_allclose(grouped.scores_, alone.scores_)
+    np.testing.assert_array_equal(grouped.temperatures_, alone.temperatures_)
+    assert grouped.temperature_ == pytest.approx(alone.temperature_, abs=1e-4)
+
+
+def test_the_only_polygon_of_a_class_is_doubted() -> None:
+    """Left out by halves it is always right; a doubt of .05 keeps the pool from being certain."""
+    codes = np.repeat([0, 1], 8)
+    certain = 9.0 * np.eye(2)[codes]
+    one_each = hr.Pool(temperatures=(0.5, 10.0)).fit({"a": certain}, codes, codes)
+    two_each = hr.Pool(temperatures=(0.5, 10.0)).fit({"a": certain}, codes, np.arange(16) // 4)
+    pooled = [pool.combine({"a": certain}).max(axis=1)[0] for pool in (one_each, two_each)]
+    assert pooled[0] == pytest.approx(0.975, abs=1e-3)  # (1 - .05) + .05 / 2
+    assert pooled[1] > 0.999
+
+
 def test_without_held_out_samples_all_candidates_count_the_same() -> None:
     nothing = np.zeros((0, 2))
     pool = hr.Pool().fit({"one": nothing, "two": nothing}, np.zeros(0, dtype=int))

@@ -7,7 +7,7 @@ import xarray as xr
 import hsreject as hr
 from hsreject.errors import InputError
 from hsreject.features import diffusion
-from hsreject.features.diffusion import EdgeGraph, dissection_order, linear_solver
+from hsreject.features.diffusion import EdgeGraph, dissection_order
 
 
 def dense_laplacian(guides, contrast) -> np.ndarray:
@@ -71,14 +71,19 @@ def test_several_sets_of_guides_share_the_edges() -> None:
     np.testing.assert_allclose(both.toarray(), (alone[0] + alone[1]).toarray() / 2, atol=1e-12)
 
 
-def test_multigrid_agrees_with_the_factor(monkeypatch) -> None:
-    guides = np.random.default_rng(0).normal(size=(2, 40, 30))
-    graph = EdgeGraph.of(guides, contrast=3.0)
-    matrix = (graph.laplacian + diffusion.sparse.eye_array(1200)).tocsr()
-    sides = np.random.default_rng(1).normal(size=(1200, 3))
-    expected = linear_solver(matrix)(sides)
-    monkeypatch.setattr(diffusion, "_LARGEST_FACTORISED", 1000)
-    np.testing.assert_allclose(linear_solver(matrix)(sides), expected, atol=1e-4)
+def test_windows_of_a_large_scene_leave_no_seams(monkeypatch) -> None:
+    """Two windows that overlap by 32 pixels say what the whole scene says."""
+    rng = np.random.default_rng(0)
+    cube = xr.DataArray(rng.normal(size=(3, 70, 90)), dims=("band", "y", "x"))
+    transformer = hr.Diffuse(300.0).fit(cube)
+    whole = transformer.transform(cube)
+    monkeypatch.setattr(diffusion, "_LARGEST_WHOLE", 1000)
+    monkeypatch.setattr(diffusion, "_WINDOW", 45)
+    windows = transformer.transform(cube)
+    assert windows.chunks is None
+    np.testing.assert_allclose(windows.values, whole.values, atol=2e-3 * float(whole.std()))
+    assert not np.array_equal(windows.values, whole.values)
+    np.testing.assert_array_equal(transformer.transform(cube.chunk(y=13, x=50)).values, windows)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 50), (13, 8), (30, 41)])

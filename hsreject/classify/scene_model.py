@@ -1,0 +1,274 @@
+"""The contract of models that map scenes: cube and labels in, class probabilities out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import xarray as xr
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from hsreject import __version__, schema
+from hsreject.features.pixels import on_the_grid_of
+from hsreject.features.spectra import BandRequirements
+from hsreject.progress import ProgressCallback, no_progress
+from hsreject.sampling.draws import deal_folds
+from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_folds, polygon_numbers
+from hsreject.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.classes import ClassTable
+
+HeldOut = tuple[xr.DataArray, "NDArray[np.bool_]"]
+"""Probabilities (category, y, x) without the training pixels of a fold, and their mask (y, x)."""
+
+
+class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """What maps a scene: it takes scenes whole, and makes its own features.
+
+    A subclass sets its options in ``__init__`` the scikit-learn way and writes two methods:
+
+    - ``_learn(cube, labels, progress)`` sets `classes_` (label values, ascending),
+      `n_training_pixels_` and whatever else it learns;
+    - ``_probability(cube, progress)`` returns the probabilities of a scene, an array
+      (category, y, x) that is NaN where there is no data and lazy when the scene is. The scene may
+      be another one than that of the labels, or a block of one, with `halo` pixels around it.
+
+    A model that can say more about the scene that holds its labels overrides
+    :meth:`fit_predict_proba`, whose answer is the strongest map of that scene; the answer of
+    :meth:`predict_proba` is always that of the model as it is carried.
+
+    Attributes
+    ----------
+    classes_ : ndarray of int
+        The label values that had a training pixel with data, ascending. A class of the label map
+        without one is unknown to the model: it has no category and no probability.
+    class_table_ : ClassTable
+        Their names and colours.
+    band_requirements_ : BandRequirements
+        The bands that a scene must have.
+    n_training_pixels_ : int
+        Number of labelled pixels that had data.
+    hsreject_version_ : str
+        The version of hsreject that fitted it.
+
+    Examples
+    --------
+    A whole model: the nearer a spectrum is to the mean of a class, the more probable is the class.
+
+    >>> from scipy.special import softmax
+    >>> from hsreject.features.pixels import labelled_samples, map_pixels
+    >>> class NearestMean(SceneModel):
+    ...     def _learn(self, cube, labels, progress):
+    ...         samples, values = labelled_samples(cube, labels)
+    ...         self.classes_, self.n_training_pixels_ = np.unique(values), len(values)
+    ...         self.means_ = np.stack([samples[values == k].mean(axis=0) for k in self.classes_])
+    ...
+    ...     def _probability(self, cube, progress):
+    ...         def nearness(samples):
+    ...             return softmax(-((samples[:, None] - self.means_) ** 2).sum(axis=2), axis=1)
+    ...
+    ...         return map_pixels(cube, nearness, n_outputs=len(self.means_), dtype="float32")
+    >>> cube = xr.DataArray(np.array([[[0.0, 1.0, 8.0, 9.0]]]), dims=("band", "y", "x"))
+    >>> labels = xr.DataArray(np.array([[4, 0, 0, 7]]), dims=("y", "x"))
+    >>> NearestMean().fit(cube, labels).predict_proba(cube).idxmax("category").values
+    array([[4., 4., 7., 7.]])
+    """
+
+    classes_: NDArray[Any]
+    class_table_: ClassTable
+    band_requirements_: BandRequirements
+    n_training_pixels_: int
+
+    @abstractmethod
+    def _learn(self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback) -> Any:
+        """Learn from a scene and its labelled pixels, which have been checked."""
+
+    @abstractmethod
+    def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> Any:
+        """Return the probabilities (category, y, x) of a scene that has the bands needed."""
+
+    @property
+    def halo(self) -> int | None:
+        """How many pixels around a pixel decide its probabilities; None: the whole scene does."""
+        return 0
+
+    def fit(
+        self,
+        cube: xr.DataArray,
+        labels: xr.DataArray,
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> Self:
+        """Fit to a scene and its labelled pixels.
+
+        Parameters
+        ----------
+        cube : DataArray (band, y, x)
+            The scene; NaN is no data. A dask-backed scene is read chunk by chunk.
+        labels : DataArray (y, x) of integers
+            The training pixels, 0 where there is none. Names and colours of the classes are taken
+            from its class table. A coordinate `polygon` (y, x) says which polygon a pixel belongs
+            to; without it, connected pixels of a class are one.
+        progress : callable, optional
+            Told how far the work is.
+        """
+        self._checked_learn(cube, labels, progress)
+        return self
+
+    def fit_predict_proba(
+        self,
+        cube: xr.DataArray,
+        labels: xr.DataArray,
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.DataArray:
+        """Fit to a scene and return the strongest map of it: its class probabilities.
+
+        Parameters
+        ----------
+        cube, labels, progress
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        DataArray (category, y, x) of float32
+            As :meth:`predict_proba`.
+        """
+        return self.fit(cube, labels, progress=progress).predict_proba(cube, progress=progress)
+
+    def predict_proba(
+        self,
+        cube: xr.DataArray,
+        *,
+        match_bands: str = "exact",
+        wavelength_tol: float | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> xr.DataArray:
+        """Return the class probabilities of any scene, or of a block of one.
+
+        Parameters
+        ----------
+        cube : DataArray (band, y, x)
+            A scene with the bands of the training scene.
+        match_bands : {"exact", "nearest", "interpolate"}, default "exact"
+            What to do when its wavelengths differ from those of the training scene: refuse it, take
+            the nearest band, or interpolate between neighbouring bands.
+        wavelength_tol : float, optional
+            How far (nm) the nearest wavelength may lie from a wanted one; by default the median
+            spacing of the wanted wavelengths.
+        progress : callable, optional
+            Told how many rows are done; a dask-backed scene is computed later, with dask's own
+            progress.
+
+        Returns
+        -------
+        DataArray (category, y, x) of float32
+            On the grid of `cube`, NaN where it has no data; `category` holds the label values,
+            `class_name` their names, the attributes the class table. Lazy when `cube` is: whoever
+            computes it decides about threads, on whose number the last digits may then depend.
+        """
+        matched = self._matched(cube, match_bands, wavelength_tol)
+        return self._on_grid(matched, self._probability(matched, progress))
+
+    def held_out_proba(
+        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
+    ) -> Iterator[HeldOut]:
+        """Yield per fold what the scene looks like to a model that has not seen the fold.
+
+        Scattered training pixels are dealt into folds class by class, polygons are dealt whole
+        (:func:`training_folds`). This model stays as it is.
+
+        Parameters
+        ----------
+        cube, labels
+            As for :meth:`fit`.
+        n_folds : int, default 5
+            Number of folds, at least 2. A class with fewer pixels is in fewer folds; the only pixel
+            of a class is never left out.
+        seed : int, default 0
+            Seed of the folds.
+
+        Yields
+        ------
+        probability : DataArray (category, y, x)
+            Of the whole scene, from the training pixels outside the fold.
+        left_out : ndarray of bool (y, x)
+            The training pixels of the fold.
+        """
+        for rest, left_out in folds_left_out(cube, labels, n_folds, seed=seed):
+            yield clone(self).fit_predict_proba(cube, rest), left_out
+
+    def _checked_learn(
+        self,
+        cube: xr.DataArray,
+        labels: xr.DataArray,
+        progress: ProgressCallback,
+        **options: bool,
+    ) -> Any:
+        """Learn from a scene and labels that may be wrong; return what `_learn` does."""
+        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
+        labels = schema.check_labels(labels)
+        schema.check_same_grid(cube, labels, names=("cube", "labels"))
+        with one_blas_thread():
+            learned = self._learn(cube, labels, progress, **options)
+        self.class_table_ = schema.class_table(labels).subset(self.classes_)
+        self.band_requirements_ = BandRequirements.of(cube, self._bands_used(cube))
+        self.hsreject_version_ = __version__
+        return learned
+
+    def _bands_used(self, cube: xr.DataArray) -> NDArray[np.intp]:
+        return np.flatnonzero(schema.good_bands(cube))
+
+    def _matched(self, cube: xr.DataArray, how: str, wavelength_tol: float | None) -> xr.DataArray:
+        """Return a scene with the bands of the one that was fitted."""
+        check_is_fitted(self, "band_requirements_")
+        cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
+        return self.band_requirements_.match(cube, how=how, wavelength_tol=wavelength_tol)
+
+    def _on_grid(self, cube: xr.DataArray, data: Any) -> xr.DataArray:
+        """Return probabilities (category, y, x) with the place of `cube` and the classes."""
+        coords = {schema.CATEGORY: self.classes_}
+        on_grid = on_the_grid_of(cube, data, dim=schema.CATEGORY, coords=coords)
+        return schema.attach_classes(on_grid, self.class_table_).rename("probability")
+
+
+def training_folds(labels: xr.DataArray, n_folds: int, *, seed: int = 0) -> NDArray[np.intp]:
+    """Deal training pixels into folds; return the fold of each pixel (y, x), -1 for none.
+
+    Pixels that lie scattered are dealt one by one, those of polygons (three and more per clump)
+    with all of their polygon: a model that has seen a pixel's neighbour has seen the pixel.
+    """
+    values = schema.reference_labels(labels)
+    if not clump_size(labels) >= CLUMPED:
+        return deal_folds(values, n_folds, seed=seed)
+    used = values != schema.NO_REFERENCE
+    fold = np.full(values.shape, -1, dtype=np.intp)
+    fold[used] = polygon_folds(
+        values[used], polygons_of(labels)[used], np.argwhere(used), n_folds, seed=seed
+    )
+    return fold
+
+
+def polygons_of(labels: xr.DataArray) -> NDArray[np.int32]:
+    """Return the polygon of each labelled pixel; one that belongs to none is one by itself."""
+    polygons = polygon_numbers(labels)
+    alone = (polygons == 0) & (schema.reference_labels(labels) != schema.NO_REFERENCE)
+    polygons[alone] = polygons.max(initial=0) + 1 + np.arange(np.count_nonzero(alone))
+    return polygons
+
+
+def folds_left_out(
+    cube: xr.DataArray, labels: xr.DataArray, n_folds: int, *, seed: int
+) -> Iterator[tuple[xr.DataArray, NDArray[np.bool_]]]:
+    """Yield per fold the labels outside it, and the mask (y, x) of the pixels in it."""
+    labels = labels.where(schema.valid_pixels(cube), schema.NO_REFERENCE).astype(labels.dtype)
+    fold = training_folds(labels, n_folds, seed=seed)
+    for number in range(fold.max() + 1):
+        left_out = fold == number
+        yield labels.where(~left_out, schema.NO_REFERENCE).astype(labels.dtype), left_out
