@@ -9,7 +9,6 @@ from .classify.pool import Pool as Pool
 from .classify.random_walker import RandomWalker as RandomWalker
 from .classify.scene_classifier import SceneClassifier as SceneClassifier
 from .classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
-from .classify.smlr_cv import SparseMultinomialRegressionCV as SparseMultinomialRegressionCV
 from .confidence import Confidence as Confidence
 from .context.check_prior import check_prior as check_prior
 from .context.prior import Prior as Prior

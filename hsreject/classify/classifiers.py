@@ -24,7 +24,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hsreject.classify.auto_classifier import AutoClassifier
 from hsreject.classify.random_walker import RandomWalker
 from hsreject.classify.smlr import SparseMultinomialRegression
-from hsreject.classify.smlr_cv import SparseMultinomialRegressionCV
 from hsreject.errors import InputError
 from hsreject.registry import Registry, check_count
 
@@ -251,7 +250,6 @@ CLASSIFIERS: Registry[Any] = Registry(
     "classifier",
     {
         "smlr": SparseMultinomialRegression,
-        "smlr_cv": SparseMultinomialRegressionCV,
         "svm": SupportVectorMachine,
         "random_forest": random_forest,
         "lda": linear_discriminant_analysis,
