@@ -15,19 +15,18 @@ from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.promising import promise_figures
-from hsreject.pipeline.walk import System, Walk, is_digitised
+from hsreject.pipeline.stages import System, Walk
 from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR
 from hsreject.report import findings
 from hsreject.report.evaluation import Evaluation
 from hsreject.report.run_report import evaluate_map
 from hsreject.sampling.draws import MEANING
-from hsreject.sampling.polygons import ADVICE
+from hsreject.sampling.polygons import ADVICE, is_digitised
 from hsreject.schema import (
     AT_FRACTION,
     LABEL_WITH_REJECTION,
     NO_REFERENCE,
     OPERATING_POINT,
-    POLYGON,
     SYSTEM,
     nodata_label,
 )
@@ -143,7 +142,7 @@ class Judgement:
         if self.evaluation is None:
             where = "polygons that were left out whole, and no other ones are left to judge it"
         else:
-            polygons = POLYGON in self.walk.split["test"].coords
+            polygons = is_digitised(self.walk.split["test"])
             half = "half of the test polygons" if polygons else "a random half of the test pixels"
             where = (
                 f"{half} ({chosen.n:,} pixels, of which it keeps "

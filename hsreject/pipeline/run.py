@@ -15,8 +15,7 @@ from hsreject.pipeline.config import read_document, with_settings
 from hsreject.pipeline.judgement import Judgement
 from hsreject.pipeline.plan import Plan, make_plan
 from hsreject.pipeline.result import STAGES, result_tree, run_folder, write_outputs
-from hsreject.pipeline.stages import Stages
-from hsreject.pipeline.walk import Walk
+from hsreject.pipeline.stages import Stages, Walk
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.goal import Goal
 

@@ -11,7 +11,7 @@ let state = {}, opened = {}, asked = 0, linkTimer = 0, travelled = 0;
 const percent = (share) => (Number.isFinite(share) ? (100 * share).toFixed(1) + " %" : "–");
 const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const within = (low, value, high) => Math.max(low, Math.min(high, value));
-const hectares = (area) => (page.areas ? `${+area.toPrecision(3) < 1000 ? +area.toPrecision(3) : (+area.toPrecision(3)).toLocaleString("en")} ha` : "");
+const hectares = (area) => (page.areas ? `${(+area.toPrecision(3)).toLocaleString("en")} ha` : "");
 const span = ([low, high]) => (Number.isFinite(low) ? `${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)}` : "");
 
 // Writes into the nodes of these names, as text: a class name cannot bring markup.

@@ -110,10 +110,11 @@ class Contents:
         systems = [self._system(name, step) for name in self.stacks]
         height, width = systems[0].codes.shape[1:]
         spectra, note = (None, "") if self.scene is None else _spectra(self.scene, step)
-        notes = _notes(systems, step * self.spacing, self.grid) + [note] * bool(note)
+        place = Grid.of(self.grid)
+        notes = [str(place)] if place.georeferenced else []
+        notes += _notes(systems, step * self.spacing, self.grid) + [note] * bool(note)
         every_nth = slice(None, None, step)
         known = {name: packed(codes[every_nth, every_nth]) for name, codes in self._known.items()}
-        place = Grid.of(self.grid)
         layers = ("labels", *(["outcome"] if known else []), "confidence")
         return {
             "height": height,

@@ -74,24 +74,10 @@ def headline(  # noqa: PLR0913 (one argument per thing that it says)
 ) -> Headline:
     """Return what the map is worth, in a sentence and in numbers.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Of the map as it is delivered.
-    beside : sequence of Fact
-        More numbers, such as the accuracy of a map of coordinates alone.
-    promise : str
-        What is promised of the map.
-    warnings : sequence of str
-        Judgements that a reader must not miss; those of the evaluation follow.
-    goal : Table, optional
-        From :func:`goal_table`, where the goal is out of reach.
-    notes : sequence of str
-        What is good to know.
-    place : str, optional
-        Scene, reference system, date; from the maps when not given.
-    files, link
-        Files beside the page, and the one to open next.
+    `beside` are more numbers; `warnings` are judgements that a reader must not miss, before those
+    of the evaluation; `goal` is from :func:`goal_table`, where the goal is out of reach; `place` is
+    from :func:`about_scene`, without names when not given; `files` and the `link` to open next lie
+    beside the page.
     """
     shown, nothing = evaluation.shown, evaluation.points[0]
     point, pixels = shown.point, evaluation.measured_on
@@ -354,10 +340,12 @@ def how_much(
     drawn: figures.Pictures,
     *,
     isolated: Sequence[str] = (),
+    with_goals: bool = True,
 ) -> Section:
     """Return what more or less rejection is worth: the accuracy over r, and what it costs.
 
-    The first of `curves` is that of the evaluation.
+    The first of `curves` is that of the evaluation. `with_goals` is for pages whose answer does not
+    have the table of :func:`goal_table` already.
     """
     point, nothing = evaluation.shown.point, evaluation.points[0].point
     pixels = evaluation.measured_on
@@ -367,10 +355,11 @@ def how_much(
         nothing.nonrejected_accuracy,
         nothing.rejected_fraction,
     )
+    wrong = share(point.misclassified_rejected, point.rejected)
     text = (
         "Nothing is rejected."
         if np.isnan(even)
-        else f"Of the rejected {pixels} {percent(errors_among_rejected(point))} are wrong. So this "
+        else f"Of the rejected {pixels} {percent(wrong)} are wrong. So this "
         f"map is better than one without rejection as long as a rejected pixel costs less "
         f"than {even:.2f} of a wrong one."
     )
@@ -383,7 +372,7 @@ def how_much(
         "Accuracy of what is kept",
         "Band: 95 % intervals.",
     )
-    goals = goal_table(evaluation)
+    goals = goal_table(evaluation) if with_goals else None
     tables = () if goals is None else (goals,)
     return Section(HOW_MUCH, text, tables, pictures=(picture,), beside=True)
 
@@ -430,11 +419,6 @@ def _with_intervals(evaluation: Evaluation, curves: figures.Curves) -> dict[str,
     """Return the curves, the first of them with its intervals."""
     (first, *_) = curves
     return dict(curves) | ({} if evaluation.curve is None else {first: evaluation.curve})
-
-
-def errors_among_rejected(point: OperatingPoint) -> float:
-    """Return the share of the rejected samples that are wrong."""
-    return float(share(point.misclassified_rejected, point.rejected))
 
 
 def evaluation_page(evaluation: Evaluation, folder: Path) -> None:

@@ -19,7 +19,7 @@ from hsreject.report.figures import Pictures
 from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 from hsreject.report.promise_section import promise_sections
 from hsreject.report.system_tables import map_table
-from hsreject.sampling.polygons import polygon_numbers
+from hsreject.sampling.polygons import is_digitised, polygon_numbers
 from hsreject.schema import (
     CATEGORY,
     NO_REFERENCE,
@@ -65,7 +65,7 @@ def evaluate_map(maps: xr.Dataset, split: xr.Dataset, *, ranked: bool) -> Evalua
         maps["label"],
         maps["confidence"] if ranked else None,
         rejected=maps["rejected"],
-        groups=polygon_numbers(test) if POLYGON in test.coords else None,
+        groups=polygon_numbers(test) if is_digitised(test) else None,
         measured_on="test pixels",
     )
 
@@ -160,7 +160,7 @@ def write_run_explorer(
     main = str(tree.children["delivered"].attrs["rejector"])
     maps = tree.to_dataset()
     shared = {"reference": maps["reference"], "test": judged_pixels(maps)}
-    if POLYGON in maps["test"].coords:
+    if is_digitised(maps["test"]):
         shared["group"] = maps["test"].copy(data=polygon_numbers(maps["test"]))
     systems = {}
     for name in sorted(swept, key=lambda name: name != main):

@@ -287,6 +287,12 @@ def left_out_accuracy(
     return LeftOutAccuracy(float(np.mean(accuracies)), float(error), n_polygons)
 
 
+def is_digitised(labels: xr.DataArray) -> bool:
+    """Tell whether labelled pixels are known to come from polygons, and not from single points."""
+    by_polygons = str(labels.attrs.get("sampling", "")).startswith("polygons")
+    return POLYGON in labels.coords and (by_polygons or clump_size(labels) >= CLUMPED)
+
+
 def polygon_folds(
     classes: NDArray[Any],
     polygons: NDArray[np.integer],

@@ -49,8 +49,6 @@ def test_an_accuracy_is_chosen_on_one_half_and_judged_on_the_other(finished) -> 
     test, chose = result["test"].values, result["calibration"].values
     _, chosen = figures(delivered, chose)
     assert chosen >= 0.9
-    n_below = (result["confidence"].sel(rejector="sequential").values < -np.inf).sum()
-    assert n_below == 0
     kept, judged = figures(delivered, np.where(chose > 0, 0, test))
     one = result["delivered"]
     assert float(one["nonrejected_accuracy"]) == pytest.approx(judged)
@@ -67,7 +65,7 @@ def test_an_accuracy_is_chosen_on_one_half_and_judged_on_the_other(finished) -> 
 def test_the_least_rejection_that_reaches_the_accuracy_is_taken(finished) -> None:
     result, _ = finished
     maps = result.to_dataset().sel(rejector="sequential")
-    used = result["calibration"].values > 0
+    used = (result["calibration"].values > 0) & (maps["label"].values != 255)
     right = (maps["label"] == result["calibration"]).values[used]
     curve = hr.rejection_curve(right, maps["confidence"].values[used])
     wanted = hr.choose_point(curve, accuracy=0.9)
@@ -83,8 +81,8 @@ def test_the_map_of_joint_rejection_meets_the_goal_among_its_points(finished) ->
 def test_a_cost_and_an_accuracy_out_of_reach_are_answered(tmp_path) -> None:
     small = {**CONFIG, "rejectors": ["sequential"]}
     cheap = hr.run(small, goal={"rejection_cost": 0.3})
-    used = cheap["calibration"].values > 0
     maps = cheap.to_dataset().sel(rejector="sequential")
+    used = (cheap["calibration"].values > 0) & (maps["label"].values != 255)
     right = (maps["label"] == cheap["calibration"]).values[used]
     curve = hr.rejection_curve(right, maps["confidence"].values[used])
     best = hr.cheapest_operating_point(curve, 0.3)
