@@ -354,8 +354,8 @@ def _class_table(
     if named and unnamed:
         raise FileError(
             f"{path} has label values without a name: {_listed(unnamed)} "
-            f"(named are {_listed(sorted(named))}). Name every value in the file, or with names= "
-            "in Python."
+            f"(named are {_listed(sorted(named))}). Name every value, in the file or by "
+            f"names={{{unnamed[0]}: 'NAME'}} and so on."
         )
     zero = named.pop(schema.NO_REFERENCE, "")
     if zero and "".join(filter(str.isalpha, zero.lower())) not in _NOT_A_CLASS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,14 +15,16 @@ from hsreject.context.segsalsa import SOLVERS
 from hsreject.datasets.indian_pines import load_indian_pines
 from hsreject.datasets.scenes import load_scene
 from hsreject.datasets.synthetic import synthetic_scene
+from hsreject.errors import GuessWarning
 from hsreject.features import FEATURES
-from hsreject.io.describe import without_pixels_of
+from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.labels import open_labels
 from hsreject.io.scene import open_scene
 from hsreject.registry import Registry
 from hsreject.rejection import REJECTORS
 from hsreject.sampling.draws import given_split, sample_blocks, sample_fraction, sample_per_class
 from hsreject.sampling.polygons import sample_polygons
+from hsreject.schema import X, Y
 
 Pair = tuple[xr.DataArray, xr.DataArray]
 Sections = Mapping[str, Any]
@@ -70,6 +73,9 @@ def _files(  # noqa: PLR0913 (all but two are options)
     cube = open_scene(path, variable=variable, band_axis=band_axis, masks=masks)
     if nodata is not None:
         cube = without_pixels_of(cube, nodata)
+    elif n_zeros := int(pixels_of(cube, 0).sum()):
+        note = note_on_zeros(n_zeros, cube.sizes[Y] * cube.sizes[X])
+        warnings.warn(note, GuessWarning, stacklevel=2)
     by_value = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), 1))
     return cube, open_labels(
         labels,

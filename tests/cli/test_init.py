@@ -16,6 +16,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.filterwarnings("always::hsreject.errors.GuessWarning")
 def test_what_is_written_runs_without_an_edit(files, capsys) -> None:
     assert call("init", "scene.npy", "labels.npy", "--out", "my.toml") == 0
     said = capsys.readouterr().out
@@ -23,6 +24,7 @@ def test_what_is_written_runs_without_an_edit(files, capsys) -> None:
     assert "hsreject run my.toml" in said
     quick = ["--set", "rejectors.joint.n_points=3"]
     assert call("run", "my.toml", "--out", "out", *quick) == 0
+    assert "zero in all bands" in capsys.readouterr().err
     assert (files / "out/report.html").stat().st_size > 100_000
     assert (files / "out/maps/map.tif").exists()
 

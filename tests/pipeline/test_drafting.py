@@ -60,7 +60,7 @@ def test_labels_on_another_grid_are_aligned(tmp_path, scene) -> None:
 
 def test_arrays_of_a_matlab_file_are_told_apart_by_their_shape(tmp_path, scene) -> None:
     cube, labels = scene
-    values = np.nan_to_num(cube.values)
+    values = np.nan_to_num(cube.values, nan=0.1)
     arrays = {"before": values[:4], "cube": values, "gt": labels.values, "kernel": np.eye(5)}
     savemat(tmp_path / "all.mat", arrays)  # bands first, which MATLAB scenes seldom are
     draft, plan, document = drafted(tmp_path, tmp_path / "all.mat", tmp_path / "all.mat")

@@ -7,7 +7,6 @@ import hsreject as hr
 from hsreject.pipeline.plan import make_plan
 from hsreject.pipeline.tuning import best_settings, tune
 from hsreject.progress import no_progress
-from hsreject.report.system_tables import curve_table
 from hsreject.sampling.draws import deal_folds
 
 DOCUMENT = {
@@ -114,23 +113,18 @@ def test_with_one_pixel_per_class_nothing_is_left_out_and_no_context_is_taken(sc
     assert np.isnan(table["brier_score"]).all()
 
 
-def test_with_weight_0_every_rejection_is_pixelwise_rejection() -> None:
+def test_with_weight_0_the_map_is_that_of_pixelwise_rejection() -> None:
     config = DOCUMENT | {
         "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "noise": 0.8},
         "context": {"prior": "auto"},
         "tuning": {"grid": {"context.weight": [0.0]}, "n_folds": 3},
-        "rejectors": ["pixelwise", "sequential", "joint"],
+        "rejectors": ["pixelwise", "sequential"],
     }
     result = hr.run(config)
-    np.testing.assert_array_equal(result["hidden_field"], result["probability"])
-    for name in ("sequential", "joint"):
-        for variable in ("label", "label_with_rejection", "rejected"):
-            one, other = (result[variable].sel(rejector=n).values for n in ("pixelwise", name))
-            np.testing.assert_array_equal(one, other)
-        for variable in ("accuracy_at", "aurc", "overall_accuracy", "largest_quality"):
-            one, other = (result[variable].sel(system=n).values for n in ("pixelwise", name))
-            np.testing.assert_array_equal(one, other)
-    assert "weight 0" in curve_table(result).caption
+    plain = {key: value for key, value in config.items() if key not in {"context", "tuning"}}
+    alone = hr.run(plain | {"rejectors": ["pixelwise"]})
+    one, other = (tree["delivered/label_with_rejection"].values for tree in (result, alone))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_a_model_carries_the_chosen_context_and_none_of_weight_0() -> None:
@@ -140,7 +134,7 @@ def test_a_model_carries_the_chosen_context_and_none_of_weight_0() -> None:
     }
     for weight, halo in ((0.0, 0), (4.0, 32)):
         grid = {"grid": {"context.weight": [weight]}, "n_folds": 3}
-        model = hr.train(config | {"features": [], "tuning": grid})
+        model = hr.train(config | {"features": [], "tuning": grid, "rejectors": ["sequential"]})
         assert model.rejector.halo == halo
 
 
@@ -152,8 +146,8 @@ def test_a_run_takes_the_best_candidate_and_shows_the_others(tmp_path) -> None:
         "rejectors": ["sequential"],
     }
     result = hr.run(config, out=tmp_path / "out")
-    assert list(result["chosen_settings"].values) == ["classifier.sparsity=0.03"]
-    assert result["tuning_accuracy"].sizes == {"candidate": 2}
+    assert best_settings(result["tuning"].to_dataset()) == ["classifier.sparsity=0.03"]
+    assert result["tuning/accuracy"].sizes == {"candidate": 2}
     assert "classifier.sparsity=1000000.0" in (tmp_path / "out" / "tuning.csv").read_text()
     for file, ends in (("report.html", "<section>"), ("config.toml", "\n")):
         top = (tmp_path / "out" / file).read_text().partition(ends)[0]
