@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import rasterio
 import xarray as xr
+from scipy.ndimage import correlate1d
 
 import hsreject as hr
 from hsreject.errors import FileError, GuessWarning, InputError
@@ -82,13 +83,16 @@ class LocalMean(hr.SceneClassifier):
     def predict_proba(self, cube, **options):
         probability = super().predict_proba(cube, **options)
         assert probability.chunks is None  # a piece with what is around it
-        window = {"y": 2 * self.reach + 1, "x": 2 * self.reach + 1}
-        mean = probability.rolling(window, center=True, min_periods=1).mean()
-        return (mean / mean.sum("category")).where(probability.notnull()).astype("f4")
+        total = probability.fillna(0).values.astype(np.float64)
+        for axis in (1, 2):
+            total = correlate1d(total, np.ones(2 * self.reach + 1), axis=axis, mode="constant")
+        mean = probability.copy(data=total / total.sum(axis=0))
+        return mean.where(probability.notnull()).astype("f4")
 
 
 @pytest.mark.parametrize("context", [None, hr.SegSALSA(hr.VectorTV(1.0))], ids=["none", "tv"])
 def test_a_classifier_gets_the_pixels_around_a_piece(context, model, scene) -> None:
+    scene = scene.isel(y=slice(130), x=slice(110))
     cube, labels = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
     training, _ = hr.sample_per_class(labels, 15)
     mean = LocalMean("lda", features=[hr.PCA(4)]).fit(cube, training)
