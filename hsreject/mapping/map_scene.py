@@ -391,8 +391,9 @@ def _rank(job: _Job, kept: Path | None, progress: ProgressCallback) -> xr.Datase
         folder=kept,
         progress=progress,
     )
-    small = kept is None or ranking.nbytes <= READ_AT_ONCE
-    return ranking.load(scheduler="threads") if small else ranking
+    if kept is None:  # in the memory of whoever has computed it
+        return ranking.load()
+    return ranking.load(scheduler="threads") if ranking.nbytes <= READ_AT_ONCE else ranking
 
 
 # ------------------------------------------------------------------------------------- finish

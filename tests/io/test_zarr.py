@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import hsreject as hr
-from hsreject.errors import FileError, InputError
+from hsreject.errors import FileError
 from tests.cli.calling import call
 from tests.io.web_server import serving
 from tests.mapping.scenes import CONFIG, larger_scene
@@ -79,5 +79,5 @@ def test_what_is_not_a_scene_is_said(tmp_path) -> None:
     with pytest.raises(FileError, match="three axes"):
         hr.open_scene(flat)
     odd = write_store(tmp_path / "odd.zarr", xr.DataArray(np.ones((4, 4, 4)), dims=("a", "b", "c")))
-    with pytest.raises(InputError, match="band_axis"):
+    with pytest.raises(FileError, match="band_axis"):
         hr.open_scene(odd)
