@@ -48,9 +48,10 @@ BandAxis = Annotated[
 
 
 def _trust_vrt(context: typer.Context, value: bool) -> bool:  # noqa: FBT001
-    from hsreject.io.raster import trusting_vrt
+    if value:  # else nothing need be imported yet
+        from hsreject.io.raster import trusting_vrt
 
-    context.with_resource(trusting_vrt(value))
+        context.with_resource(trusting_vrt(value))
     return value
 
 

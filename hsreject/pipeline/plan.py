@@ -63,7 +63,7 @@ SECTIONS = {
     "features": "what the classifier sees, a list; the bands by default, auto makes its own",
     "classifier": "auto by default; smlr for a list of features",
     "context": 'how neighbouring pixels help each other: none by default, or "auto"',
-    "rejectors": "a list; pixelwise by default",
+    "rejectors": "a list; pixelwise by default, and sequential where there is a context",
     "baselines": 'what to compare with: ["svm", "paper"], and always "coordinates"',
     "promise": "confidence_level = 0.9 of a max_error; with max_error, tried before the goal",
     "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
@@ -235,7 +235,8 @@ def _varied_parts(document: Sections) -> dict[str, Any]:
     A context whose weight is 0 is none: its rejectors go, too, and the last becomes pixelwise.
     """
     context = _context(document.get("context"))
-    rejectors = _rejectors(document.get("rejectors", ("pixelwise",)), context)
+    usual = ("pixelwise",) if context is None else ("pixelwise", "sequential")
+    rejectors = _rejectors(document.get("rejectors", usual), context)
     if context is not None and not any(getattr(p, "weight", 1.0) for p in context.priors):
         novelty = any(part.needs_p_value for part in rejectors.values())
         rejectors = {name: part for name, part in rejectors.items() if not part.needs_context}

@@ -17,6 +17,7 @@ from hsreject.errors import ConfigError
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.certifying import certify, check_asked
 from hsreject.registry import check_keys, in_section
+from hsreject.rejection.rejector import UNKNOWN
 from hsreject.schema import (
     NO_REFERENCE,
     OPERATING_POINT,
@@ -58,6 +59,9 @@ def certified_place(
     reference of a benchmark is not a random sample of its scene.
     """
     label, order = _on_test_pixels(swept["label"], test), None
+    if UNKNOWN in swept:  # rejected whatever is promised
+        gone = swept[UNKNOWN].values & (label.values != nodata_label(label.dtype))
+        label = label.copy(data=np.where(gone, label.dtype.type(REJECTED), label.values))
     if OPERATING_POINT in label.dims:
         label, order = _with_rejection(label, swept["rejected"])
     certificate = certify(

@@ -65,7 +65,7 @@ def test_a_scene_in_full(scene: Path) -> None:
             "Band widths": "10 to 20 nm",
             "Bad bands": "2 of 4 (1, 3)",
             "Nodata value": "-9999",
-            "Scaling": "divided by 100",
+            "Scaling": "times 0.01, plus 0",
             "Without data": "20.00% of the pixels",
             "Values": "0.19 to 0.6 in the good bands",
         }.items()
@@ -161,4 +161,4 @@ def test_bad_input_in_a_real_process(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert "notes.txt is neither a GeoTIFF" in done.stderr
+    assert "notes.txt is not a GeoTIFF" in done.stderr

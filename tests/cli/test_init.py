@@ -17,6 +17,7 @@ def files(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("always::hsreject.errors.GuessWarning")
+@pytest.mark.filterwarnings("ignore::hsreject.errors.FewPolygonsWarning")
 def test_what_is_written_runs_without_an_edit(files, capsys) -> None:
     assert call("init", "scene.npy", "labels.npy", "--out", "my.toml") == 0
     said = capsys.readouterr().out

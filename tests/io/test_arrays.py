@@ -130,7 +130,7 @@ def test_matlab_labels(tmp_path: Path, dtype) -> None:
 
 def test_numpy_labels_with_another_nodata(tmp_path: Path) -> None:
     np.save(tmp_path / "gt.npy", LABELS - 1)
-    with pytest.raises(FileError, match="Pass nodata=VALUE"):
+    with pytest.raises(FileError, match="nodata=-1"):
         hr.open_labels(tmp_path / "gt.npy")
     np.testing.assert_array_equal(
         hr.open_labels(tmp_path / "gt.npy", nodata=-1).values, [[0, 0, 2], [2, 2, 0]]

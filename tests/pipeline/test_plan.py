@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 import hsreject as hr
 from hsreject.errors import ConfigError
@@ -88,7 +89,7 @@ def test_who_names_neither_features_nor_classifier_gets_auto() -> None:
 
 
 def test_what_maps_scenes_by_itself_is_known_by_what_it_declares() -> None:
-    class Mapper:
+    class Mapper(BaseEstimator):
         def fit_predict_proba(self, cube, labels):
             raise NotImplementedError
 
