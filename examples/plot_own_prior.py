@@ -38,7 +38,8 @@ class AlongRowsTerm(hr.Term):
         return np.diff(field, axis=-1) * self.has_edge
 
     def adjoint(self, coefficients):
-        return -np.diff(coefficients * self.has_edge, axis=-1, prepend=0, append=0)
+        ends = np.zeros_like(coefficients[..., :1])  # of the same precision
+        return -np.diff(coefficients * self.has_edge, axis=-1, prepend=ends, append=ends)
 
     def value(self, coefficients):
         return self.weight * np.abs(coefficients).sum(dtype=float)

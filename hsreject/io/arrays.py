@@ -38,6 +38,7 @@ _AT_ONCE = 128 * 2**20  # bytes: the most that is read at once to keep stored ch
 _SLAB = 16 * 2**20  # bytes that are read and scaled together
 _TURNED = 256  # pixels whose spectra become bands together, in the cache
 _LARGE = 2 * _SLAB  # bytes beyond which a block is laid out band by band
+MOST_BANDS = 65_535
 _LARGE_CLAIM = 2**28  # bytes
 _PACKED = 12_000  # bytes of pixels that come out of one byte at most, by LZW
 _MATLAB_TYPES = {"single": "float32", "double": "float64", "logical": "bool"}
@@ -290,6 +291,11 @@ class Pixels:
     ) -> Pixels:
         """Return the pixels of some bands of layers, by default of all; one number is for all."""
         n_bands = sum(layer.shape[0] for layer in layers)
+        if n_bands > MOST_BANDS:
+            raise FileError(
+                f"{layers[0].path} claims {n_bands} bands; hsreject opens 1 to {MOST_BANDS}. It is "
+                "damaged, or its bands lie along another axis."
+            )
         order = np.arange(n_bands) if order is None else order
         scale = [
             np.broadcast_to(np.asarray(values, dtype=np.float64), n_bands)[order]

@@ -101,6 +101,7 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
 
     Examples
     --------
+    >>> import xarray as xr
     >>> import tempfile
     >>> tree = xr.DataTree.from_dict({"/": xr.Dataset({"x": 1}), "/part": xr.Dataset({"x": 2})})
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -200,6 +200,7 @@ class Clumps:
 
     Examples
     --------
+    >>> from hsreject.measures.uncertainty import Clumps
     >>> import numpy as np
     >>> block = np.repeat(np.arange(20), 50)
     >>> correct = block % 5 > 0  # whole blocks are wrong: 1000 samples are worth 20

@@ -373,6 +373,7 @@ def more_points(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import hsreject as hr
     >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
     >>> label, truth = np.where(confidence < 0.4, 2, 1), np.ones((100, 100), dtype=int)

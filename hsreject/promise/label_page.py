@@ -82,6 +82,7 @@ def write_label_page(
 
     Examples
     --------
+    >>> from hsreject.promise.label_page import write_label_page
     >>> import tempfile
     >>> import hsreject as hr
     >>> cube, labels = hr.synthetic_scene()

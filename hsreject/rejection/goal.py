@@ -49,6 +49,7 @@ class Goal:
 
     Examples
     --------
+    >>> from hsreject import Goal
     >>> goal = Goal(accuracy=0.95)
     >>> goal.kind, goal.value, goal.needs_reference
     ('accuracy', 0.95, True)

@@ -102,6 +102,7 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     Examples
     --------
+    >>> from hsreject import Novelty
     >>> from hsreject import sample_per_class, synthetic_scene
     >>> cube, labels = synthetic_scene(rows=32, columns=32, n_bands=8)
     >>> training, _ = sample_per_class(labels.where(labels != 3, 0), 10)  # nobody knows class 3

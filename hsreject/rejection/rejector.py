@@ -65,7 +65,8 @@ class Rejector(ABC):
     >>> from hsreject import Rejector
     >>> from hsreject.errors import InputError
     >>> from hsreject.progress import no_progress
-    >>> from hsreject.rejection.rejector import Goal, rejection_maps
+    >>> from hsreject import Goal
+    >>> from hsreject.rejection.rejector import rejection_maps
     >>> import hsreject as hr
     >>> class MajorityRejector(Rejector):
     ...     '''Rejects by probability, then lets the kept pixels of each row vote.'''

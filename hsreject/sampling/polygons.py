@@ -46,6 +46,7 @@ def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
 
     Examples
     --------
+    >>> from hsreject.sampling.polygons import polygon_numbers
     >>> import numpy as np
     >>> polygon_numbers(np.array([[1, 1, 0, 0, 0, 0, 1, 2]]))
     array([[1, 1, 0, 0, 0, 0, 2, 3]], dtype=int32)
@@ -121,6 +122,8 @@ def sample_polygons(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import sample_polygons
     >>> labels = np.zeros((12, 12), dtype=int)
     >>> labels[:2, :2], labels[:2, 9:], labels[9:, :2], labels[9:, 9:] = 1, 1, 2, 2
     >>> train, test = sample_polygons(labels)
@@ -268,6 +271,8 @@ def left_out_accuracy(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from hsreject import left_out_accuracy
     >>> str(left_out_accuracy([1, 1, 1, 1, 2], [1, 1, 1, 2, 1], [1, 1, 2, 2, 3]))
     'Accuracy on polygons left out whole: 75 % (about ±50, 2 polygons).'
     >>> str(left_out_accuracy([1, 2], [1, 2], [1, 2]))

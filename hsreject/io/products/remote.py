@@ -7,6 +7,7 @@ them: the environment, ~/.aws and ~/.netrc.
 
 from __future__ import annotations
 
+import os
 import re
 import tarfile
 from collections.abc import Callable, Iterator
@@ -80,7 +81,7 @@ def existing_scene(given: str | PathLike[str]) -> Path:
         _metadata(path)
     elif isinstance(path, RemotePath):
         path.check()
-    elif path.is_dir():
+    elif os.path.isdir(path):  # noqa: PTH112 (of a name that is too long it says no)
         return _scene_in(path, path)
     else:
         path = existing(path)
