@@ -393,12 +393,12 @@ class _Trial:
         """Check that single precision stays single, and is as right as it can be."""
         single = self.bound(replace(self.grid, dtype=np.dtype(np.float32)))
         field, point = self.field(), self.coefficients()
-        step = STEPS[0] / self.slope
+        step, slope = float(STEPS[0] / self.slope), float(self.slope)
         for method, arguments in (
             ("forward", (field,)),
             ("adjoint", (point,)),
             ("prox", (point, step)),
-            ("prox_conjugate", (point, self.slope)),
+            ("prox_conjugate", (point, slope)),
             ("feasible", (self.distributions(),)),
         ):
             found = getattr(single, method)(arguments[0].astype(np.float32), *arguments[1:])
