@@ -90,7 +90,7 @@ class CertificateDisplay:
                 markersize=3,
                 label=name,
             )
-        ax.plot(coverage, seen, "x", color=_GRAY, markersize=3, label="in the sample")
+        ax.plot(coverage, seen, "x", color=_GRAY, markersize=3, label="sampled")
         climb = [test.boundary is not None for test in tests]
         if any(climb):
             allowed = [(test.boundary or 0) / test.n_kept for test in tests]
