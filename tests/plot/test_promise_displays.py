@@ -19,7 +19,7 @@ def test_the_tested_sequence_and_where_it_stopped(max_error) -> None:
     assert len(passed) == len(made.tests) - 1
     assert failed[-1] == pytest.approx([made.tests[-1].coverage, made.tests[-1].upper_bound])
     assert (passed[:, 1] <= max_error).all()
-    assert len(line(ax, "in the sample")) == len(made.tests)
+    assert len(line(ax, "sampled")) == len(made.tests)
     wanted = "nothing certified" if made.threshold is None else f"{100 * made.coverage:.1f} %"
     assert wanted in ax.get_title()
 
