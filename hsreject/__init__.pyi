@@ -8,6 +8,7 @@ from .classify.auto_classifier import AutoClassifier as AutoClassifier
 from .classify.pool import Pool as Pool
 from .classify.random_walker import RandomWalker as RandomWalker
 from .classify.scene_classifier import SceneClassifier as SceneClassifier
+from .classify.scene_model import SceneModel as SceneModel
 from .classify.smlr import SparseMultinomialRegression as SparseMultinomialRegression
 from .confidence import Confidence as Confidence
 from .context.check_prior import check_prior as check_prior

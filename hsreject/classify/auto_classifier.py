@@ -67,11 +67,11 @@ class AutoClassifier(SceneModel):
       (t = 0; a = 1, b = 0).
 
     Chains that are clearly worse at t = 0 are dropped first. That is the map of
-    :meth:`fit_predict_proba`, of the scene that holds the training pixels. Its probabilities are
+    `fit_predict_proba`, of the scene that holds the training pixels. Its probabilities are
     calibrated: the pool has one temperature for each candidate and one for their mean, from the
     same left-out pixels.
 
-    What is *carried* to any scene, by :meth:`predict_proba`, has no walkers. It is the mean of two
+    What is *carried* to any scene, by `predict_proba`, has no walkers. It is the mean of two
     pools: of the pixels candidates, and of the profiles t = (0), (0, 3), (3, 30, 300) and (300) on
     the graph of the new scene, with the mean squared step of the training scene. The second is
     judged by folds of place: runs of the pixels of a class along the axis on which they lie.
@@ -86,7 +86,7 @@ class AutoClassifier(SceneModel):
     ----------
     spatial : bool, default True
         Whether the map of the scene that holds the training pixels may use where they lie. Without,
-        :meth:`fit_predict_proba` says what :meth:`predict_proba` says.
+        `fit_predict_proba` says what `predict_proba` says.
     n_folds : int, default 5
         Into how many folds the training pixels are dealt, at least 2.
     seed : int, default 0
@@ -210,7 +210,7 @@ class AutoClassifier(SceneModel):
         return self._features(self.best_chain_, cube)
 
     def carried(self) -> AutoClassifier:
-        """Return this model as it is carried: its map of any scene is :meth:`predict_proba`."""
+        """Return this model as it is carried: its map of any scene is `predict_proba`."""
         self._carry()
         model = copy(self)
         model.spatial = False

@@ -139,7 +139,7 @@ class RandomWalker(SceneModel):
     the walkers that gave up, is shared equally by all classes: a field without a training pixel is
     left by few walkers, so it does not take the class of the fields around it but stays uncertain.
     The method knows where training pixels lie, not what their spectra are: it maps the scene that
-    holds them and no other, so there is :meth:`fit_predict_proba` and nothing to be carried.
+    holds them and no other, so there is `fit_predict_proba` and nothing to be carried.
     :class:`~hsreject.AutoClassifier` has walkers in its pool; alone they are the baseline that
     shows what place is worth along the edges of a scene.
 

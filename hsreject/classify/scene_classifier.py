@@ -80,7 +80,7 @@ class SceneClassifier(SceneModel):
     ) -> xr.DataArray:
         """Fit to a scene and return its class probabilities; the features are made only once.
 
-        As :meth:`fit`, then :meth:`predict_proba` of the same scene.
+        As :meth:`fit`, then `predict_proba` of the same scene.
         """
         features = self._checked_learn(cube, labels, progress)
         return self._on_grid(features, self._of_features(features, progress))
@@ -131,7 +131,7 @@ class SceneClassifier(SceneModel):
         Parameters
         ----------
         cube, match_bands, wavelength_tol
-            As for :meth:`predict_proba`.
+            As for `predict_proba`.
 
         Returns
         -------

@@ -40,8 +40,8 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
       be another one than that of the labels, or a block of one, with `halo` pixels around it.
 
     A model that can say more about the scene that holds its labels overrides
-    :meth:`fit_predict_proba`, whose answer is the strongest map of that scene; the answer of
-    :meth:`predict_proba` is always that of the model as it is carried.
+    `fit_predict_proba`, whose answer is the strongest map of that scene; the answer of
+    `predict_proba` is always that of the model as it is carried.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         Returns
         -------
         DataArray (category, y, x) of float32
-            As :meth:`predict_proba`.
+            As `predict_proba`.
         """
         return self.fit(cube, labels, progress=progress).predict_proba(cube, progress=progress)
 

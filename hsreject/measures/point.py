@@ -139,7 +139,7 @@ def add_measure(label: str, meaning: str) -> Callable[[Callable[[Counts], Any]],
     """Return a decorator that makes a function of the four counts a measure, by its name.
 
     Operating points have it as an attribute, curves, bands and operating sets as a column, and
-    pictures draw it. It must work for numbers and for arrays; :func:`share` is NaN where the whole
+    pictures draw it. It must work for numbers and for arrays; `share` is NaN where the whole
     is 0. A plugin that defines one adds it again whenever it is loaded.
 
     Parameters

@@ -50,7 +50,7 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     The map is finished. Coverages c_1 < ... < c_m are fixed beforehand, and the confidences of the
     whole map, without any label, give the threshold of each. Of a climb
     (``draw_sample(..., design="climb")``) they are climbed one by one, with exact boundaries for
-    the errors at every look (:class:`hsreject.promise.climb.Climb`); the promise holds whenever
+    the errors at every look (the climb); the promise holds whenever
     one stops. Of a simple random sample they are tested in this order (Learn-then-Test with a fixed
     sequence). Of the N_j pixels kept at c_j, n_j were sampled and k_j of those are wrong::
 
@@ -66,7 +66,7 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     scene. Choosing the threshold whose errors on the sample are few enough breaks such a promise
     about every second time (``make bench ONLY=promise``). It is about all kept pixels, sampled ones
     included: where a good part of the map is sampled, few errors there leave more to the others. A
-    stratified sample is thinned to one density (:meth:`hsreject.promise.sequence_test.Regions`).
+    stratified sample is thinned to one density (`Regions`).
 
     Parameters
     ----------

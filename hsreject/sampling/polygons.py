@@ -93,7 +93,7 @@ def sample_polygons(
 
     Pixels of a polygon are near copies of each other, so a map is judged on polygons that it has
     not seen. Labels of a vector file know their polygons; in a raster, connected regions of a class
-    are taken for them (:func:`polygon_numbers`). Of each class the given fraction of the polygons,
+    are taken for them (`polygon_numbers`). Of each class the given fraction of the polygons,
     at least one, is for training, and at least one for testing. A class with a single polygon is
     halved across its longest axis. Test pixels keep a distance from the training pixels of their
     class; a class of which nothing is left then has no honest test, and is said to.
@@ -105,7 +105,7 @@ def sample_polygons(
     fraction : float
         Part of the polygons of each class that is for training, above 0 and at most 1. With 1 all
         are, there is no test pixel, and the attribute `accuracy_by_leaving_out` says that accuracy
-        comes from leaving polygons out in turn (:func:`left_out_accuracy`). Take that where a class
+        comes from leaving polygons out in turn (:func:`hsreject.left_out_accuracy`). Take that where a class
         has fewer than four polygons: half of them would be too few to learn from.
     buffer : int
         Distance in pixels, 0 or larger, of test pixels from training pixels of their class.
@@ -267,7 +267,7 @@ def left_out_accuracy(
         The class of each pixel, 0 where there is none, and what the map that was made without the
         pixel's polygon says; 0 where no such map was made.
     polygon : array of int, same shape
-        The polygon of each pixel (:func:`polygon_numbers`).
+        The polygon of each pixel (`polygon_numbers`).
 
     Examples
     --------
