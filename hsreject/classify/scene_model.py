@@ -183,7 +183,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         """Yield per fold what the scene looks like to a model that has not seen the fold.
 
         Scattered training pixels are dealt into folds class by class, polygons are dealt whole
-        (:func:`training_folds`). This model stays as it is.
+        (`training_folds`). This model stays as it is.
 
         Parameters
         ----------

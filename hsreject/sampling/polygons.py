@@ -105,8 +105,8 @@ def sample_polygons(
     fraction : float
         Part of the polygons of each class that is for training, above 0 and at most 1. With 1 all
         are, there is no test pixel, and the attribute `accuracy_by_leaving_out` says that accuracy
-        comes from leaving polygons out in turn (:func:`hsreject.left_out_accuracy`). Take that where a class
-        has fewer than four polygons: half of them would be too few to learn from.
+        comes from leaving polygons out in turn (:func:`hsreject.left_out_accuracy`). Take that
+        where a class has fewer than four polygons: half of them would be too few to learn from.
     buffer : int
         Distance in pixels, 0 or larger, of test pixels from training pixels of their class.
     n_per_class : int, optional
