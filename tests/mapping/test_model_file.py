@@ -213,7 +213,7 @@ def test_foreign_files_are_refused(tmp_path) -> None:
             hr.load_model(path)
     with pytest.raises(FileError, match="does not exist"):
         hr.load_model(tmp_path / "nowhere.skops")
-    with pytest.raises(FileError, match="Is a directory"):
+    with pytest.raises(FileError, match="is a folder"):
         hr.load_model(tmp_path)
 
 
