@@ -61,6 +61,8 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
     --------
     A whole model: the nearer a spectrum is to the mean of a class, the more probable is the class.
 
+    >>> import numpy as np
+    >>> import xarray as xr
     >>> from hsreject.classify.scene_model import SceneModel
     >>> from scipy.special import softmax
     >>> from hsreject.features.pixels import labelled_samples, map_pixels

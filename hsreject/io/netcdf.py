@@ -55,6 +55,7 @@ def write_dataset(
     --------
     >>> import numpy as np
     >>> import xarray as xr
+    >>> from hsreject import open_tree, write_tree
     >>> from hsreject import open_dataset, write_dataset
     >>> import tempfile
     >>> labels = xr.DataArray(np.array([[1, 255]], dtype="uint8"), dims=("y", "x"), name="label")
@@ -102,6 +103,7 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
     Examples
     --------
     >>> import xarray as xr
+    >>> from hsreject import open_tree, write_tree
     >>> import tempfile
     >>> tree = xr.DataTree.from_dict({"/": xr.Dataset({"x": 1}), "/part": xr.Dataset({"x": 2})})
     >>> with tempfile.TemporaryDirectory() as folder:

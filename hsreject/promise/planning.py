@@ -78,6 +78,7 @@ def predicted_error(
     Examples
     --------
     >>> import numpy as np
+    >>> from hsreject import predicted_error
     >>> sure = np.array([0.2, 0.4, 0.6, 0.8])
     >>> predicted_error(np.array([[0.9, 0.3]]), sure, [True, False, False, False]).values
     array([[0. , 0.5]])
@@ -138,6 +139,7 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     Examples
     --------
     >>> import numpy as np
+    >>> from hsreject import expected_coverage
     >>> confidence = np.linspace(0, 1, 10_000).reshape(100, 100)
     >>> label = np.ones((100, 100), dtype=int)
     >>> plan = expected_coverage(label, confidence, 0.3 * (1 - confidence), n=[100, 400])

@@ -124,6 +124,7 @@ def sample_polygons(
     --------
     >>> import numpy as np
     >>> from hsreject import sample_polygons
+    >>> from hsreject.sampling.polygons import polygon_numbers
     >>> labels = np.zeros((12, 12), dtype=int)
     >>> labels[:2, :2], labels[:2, 9:], labels[9:, :2], labels[9:, 9:] = 1, 1, 2, 2
     >>> train, test = sample_polygons(labels)
