@@ -2,14 +2,17 @@
 
 ``python -m benchmarks`` runs every ``benchmarks/bench_*.py``, ``python -m benchmarks curve smlr``
 two of them, and ``--page FILE`` writes their tables as a page, too. Each module has a function
-``rows()`` that yields :class:`benchmarks.timing.Row`.
+``rows()`` that yields :class:`benchmarks.timing.Row`, and ``MINUTES``, about how long that takes on
+two idle cores.
 """
 
 import argparse
 import os
 import platform
+import time
 from importlib import import_module, metadata
 from pathlib import Path
+from types import ModuleType
 
 from rich.console import Console
 from rich.table import Table
@@ -23,16 +26,26 @@ NAMES = sorted(
 PEERS = ("numpy", "scipy", "scikit-learn", "python-glmnet", "reject", "scikit-fallback")
 
 
-def run(name: str, console: Console) -> tuple[str, list[Row]]:
-    """Run one benchmark module, print its rows, and return its title and rows."""
-    module = import_module(f"benchmarks.bench_{name}")
+def run(name: str, module: ModuleType, console: Console) -> tuple[str, list[Row]]:
+    """Run one benchmark, print each row when it is measured, and return its title and rows."""
     title = f"{name}: {(module.__doc__ or '').partition(chr(10))[0]}"
-    table = Table("what", "measured", "wanted", title=title, title_justify="left")
-    rows = list(module.rows())
-    for row in rows:
-        table.add_row(row.what, row.measured, row.wanted)
-    console.print(table)
+    console.print(f"\n[bold]{title}[/bold]")
+    start = time.monotonic()
+    rows = []
+    for row in module.rows():
+        rows.append(row)
+        console.print(_line(row.what, row.measured, row.wanted))
+    console.print(f"  {name} took {(time.monotonic() - start) / 60:.1f} minutes.", style="dim")
     return title, rows
+
+
+def _line(*cells: str) -> Table:
+    """Return one row with the column widths of all the others, which are not measured yet."""
+    line = Table.grid(padding=(0, 2, 0, 0))
+    for width in (62, 32, 22):
+        line.add_column(width=width, overflow="fold")
+    line.add_row(*cells)
+    return line
 
 
 def page(names: list[str], tables: list[tuple[str, list[Row]]]) -> str:
@@ -49,7 +62,9 @@ def page(names: list[str], tables: list[tuple[str, list[Row]]]) -> str:
         f"machine ({os.cpu_count()} cores, {platform.machine()}) had a load of "
         f"{os.getloadavg()[1]:.0f} meanwhile, so seconds are only as good as that; ratios are "
         "measured in turns. `make bench` runs all benchmarks, more than are shown here.\n\n"
-        + "\n".join(sections)
+        "*What* names the two things that are compared; of a ratio the first is divided by the "
+        "second. *Measured* is this run. *Wanted* is the bound that the project sets itself; a row "
+        "without one is there to be compared with your machine.\n\n" + "\n".join(sections)
     )
 
 
@@ -61,10 +76,16 @@ def main() -> None:
     wanted = parser.parse_args()
     if unknown := sorted(set(wanted.names) - set(NAMES)):
         parser.error(f"No benchmark named {', '.join(unknown)}. There are: {', '.join(NAMES)}.")
-    console = Console(width=120)
-    tables = [run(name, console) for name in wanted.names]
+    console = Console(width=120, highlight=False)
+    modules = {name: import_module(f"benchmarks.bench_{name}") for name in wanted.names}
+    times = ", ".join(f"{name} {module.MINUTES:g}" for name, module in modules.items())
+    total = sum(module.MINUTES for module in modules.values())
+    console.print(f"About {total:g} minutes in all, on two idle cores ({times}).")
+    console.print(_line("what", "measured", "wanted"), style="bold")
+    tables = [run(name, module, console) for name, module in modules.items()]
     if wanted.page:
         wanted.page.write_text(page(wanted.names, tables), "utf-8")
 
 
-main()
+if __name__ == "__main__":
+    main()

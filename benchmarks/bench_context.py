@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+MINUTES = 4
 PENALTIES = (1.0, 1.5, 2.0, 3.0, 4.0)
 N_SEEDS = 10
 

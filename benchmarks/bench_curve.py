@@ -11,6 +11,8 @@ from skfb.metrics import fallback_quality_curve
 import hsreject as hr
 from benchmarks.timing import Row, best_seconds
 
+MINUTES = 6
+
 
 def samples(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return n accuracies and n distinct confidences."""

@@ -14,6 +14,7 @@ from benchmarks.timing import Row, best_seconds, peak_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+MINUTES = 1
 _LARGE_SCENE = """
 import dask.array as da, numpy as np, xarray as xr
 import hsreject as hr

@@ -14,6 +14,7 @@ import xarray as xr
 import hsreject as hr
 from benchmarks.timing import Row
 
+MINUTES = 1
 SHAPE = (512, 1242, 285)  # rows, columns, bands: less than half of a granule
 ROWS = 256
 

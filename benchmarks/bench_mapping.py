@@ -27,6 +27,7 @@ from benchmarks.timing import Row, best_in_turns, peak_bytes
 from hsreject.errors import GuessWarning
 from hsreject.files import check_space
 
+MINUTES = 10
 SIDE = 1000  # rows and columns of the scenes whose layouts are compared
 GRANULE = (1280, 1242, 285)  # rows, columns and bands of EMIT
 NETCDF_CHUNKS = (167, 167, 34)  # rows, columns, bands: what netCDF-C chooses by itself

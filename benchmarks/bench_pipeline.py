@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 import hsreject as hr
 from benchmarks.timing import Row, best_seconds, peak_bytes
 
+MINUTES = 5
 CONFIGS = Path(__file__).parents[1] / "configs"
 DEMO, PAPER = CONFIGS / "indian_pines.toml", CONFIGS / "indian_pines_paper.toml"
 

@@ -17,6 +17,7 @@ import hsreject as hr
 from benchmarks.bench_rejection import evidence
 from benchmarks.timing import Row
 
+MINUTES = 60
 N_REDRAWS = int(os.environ.get("PROMISE_REDRAWS", "1000"))
 LEVEL = 0.9
 MOST = 1 - LEVEL + 2 * math.sqrt((1 - LEVEL) * LEVEL / N_REDRAWS)

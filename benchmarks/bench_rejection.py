@@ -19,6 +19,7 @@ from sklearn.metrics import auc, roc_auc_score
 import hsreject as hr
 from benchmarks.timing import Row, best_in_turns
 
+MINUTES = 20
 N_SEEDS = 5
 WEIGHT = 1.0
 STRONG_WEIGHT = 2.0

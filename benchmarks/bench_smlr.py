@@ -27,6 +27,7 @@ try:
 except ImportError:  # no wheel for this Python: the row says so
     LogitNet = None
 
+MINUTES = 2
 N_CLASSES = 16
 SHARES = (0.1, 0.01)  # of the smallest sparsity that zeroes all weights
 TOL = 1e-4

@@ -21,6 +21,7 @@ from benchmarks.timing import Row
 from hsreject.measures.uncertainty import Clumps
 from hsreject.sampling.polygons import polygon_numbers
 
+MINUTES = 10
 Split = tuple[xr.DataArray, xr.DataArray]
 
 FIRST_SEED, N_DRAWS = 200, 30  # the scene was designed on other seeds

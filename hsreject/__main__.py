@@ -5,14 +5,20 @@ import signal
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C while its modules are loaded ends it at once and in silence."""
-    interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if interruptible:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # there is nothing to tidy up yet
+    """Run the command line; a signal while its modules load ends it at once and silently."""
+    # Nothing has been written yet, so there is nothing to tidy up. A handler set by somebody else,
+    # or by nohup, stays.
+    defaults = {
+        number: handler
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if (handler := signal.getsignal(number)) in {signal.default_int_handler, signal.SIG_DFL}
+    }
+    for number in defaults:
+        signal.signal(number, lambda received, _frame: os._exit(128 + received))
     from hsreject.cli import main as run  # noqa: PLC0415
 
-    if interruptible:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, handler in defaults.items():
+        signal.signal(number, handler)
     run()
 
 

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 COMMAND = "-m tools.fault_drill --rounds 4 --seed 2 --tasks map write_map"
 
 
+@pytest.mark.posix
 def test_what_is_stopped_goes_on_to_the_same_files() -> None:
     """In a process without threads, which alone can be forked safely."""
     root = Path(__file__).parents[1]

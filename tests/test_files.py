@@ -237,6 +237,7 @@ def test_without_a_place_or_a_result_nothing_is_kept(tmp_path, monkeypatch) -> N
         recall(tmp_path / "file" / "result", lambda: 4, **KEEP)
 
 
+@pytest.mark.posix
 def test_a_result_cut_short_while_it_was_moved_is_replaced(tmp_path) -> None:
     """kill -9 between two renames: the same command goes on, and only its own files count."""
 

@@ -1,5 +1,6 @@
 """`import hsreject` is quick and quiet, and every public name resolves."""
 
+import signal
 import subprocess
 import sys
 
@@ -31,21 +32,24 @@ def test_unknown_names_are_refused() -> None:
         _ = hr.no_such_name
 
 
-PRESSING = """
+RECEIVING = """
 import os, signal, sys
 
-class Pressing:
+class Receiving:
     def find_spec(self, name, *_):
         if name == "typer":
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), int(sys.argv[1]))
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
-sys.meta_path.insert(0, Pressing())
+sys.meta_path.insert(0, Receiving())
 from hsreject.__main__ import main
 main()
 """
 
 
-def test_ctrl_c_while_the_command_line_is_loaded_is_silent() -> None:
-    done = subprocess.run([sys.executable, "-c", PRESSING], capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+@pytest.mark.posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_command_line_loads_is_silent(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", RECEIVING, str(int(number))]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")

@@ -98,6 +98,7 @@ def in_a_process(script: str, calls: object, folder: Path) -> bytes:
     return done.stdout
 
 
+@pytest.mark.posix
 def test_a_full_disk_is_told_in_one_line_and_leaves_no_half(folder) -> None:
     targets = [f"full-{name}-{room}" for name, room in CASES]
     calls = [

@@ -161,6 +161,7 @@ LISTENING = (
 )
 
 
+@pytest.mark.posix
 def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_path) -> None:
     config, _ = own_scene
     out = tmp_path / "out"

@@ -47,6 +47,7 @@ print(pressed, stages[0])
 """
 
 
+@pytest.mark.posix
 @pytest.mark.skipif(sys.platform != "linux", reason="privileges are dropped the way of Linux")
 def test_kernels_compile_in_read_only_places_through_ctrl_c_to_the_bits_of_kept_ones(
     tmp_path: Path,
@@ -90,6 +91,7 @@ def _run(code: str, environment: dict[str, str], place: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.posix
 def test_code_that_cannot_be_kept_is_used_all_the_same(tmp_path: Path) -> None:
     """Without a source file there is no place to keep it; on a full disk the place is too small."""
     made: dict[str, Any] = {}

@@ -128,6 +128,7 @@ def test_a_confidence_map_has_a_continuous_legend(ask, tmp_path) -> None:
     assert len(shown["drawn"]) > 100  # between the steps, too
 
 
+@pytest.mark.posix
 def test_mapping_and_evaluating(ask, files, tmp_path) -> None:
     out, first, second = (tmp_path / name for name in ("maps", "first", "second"))
     judged = {
@@ -171,6 +172,7 @@ def polygons_of(labels: xr.DataArray) -> geopandas.GeoDataFrame:
     return geopandas.GeoDataFrame({"kind": kinds}, geometry=places, crs=labels.rio.crs)
 
 
+@pytest.mark.posix
 def test_what_goes_wrong_is_said_in_the_words_of_hsreject(ask, files, tmp_path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")

@@ -403,6 +403,7 @@ def test_an_unreadable_file(tmp_path: Path, monkeypatch) -> None:
         hr.open_scene(path)
 
 
+@pytest.mark.posix
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "scene.img")
     with pytest.raises(HsrejectError, match="is a pipe or a device"):

@@ -1,6 +1,5 @@
 """A disk without room: one sentence, before the work where it can be known, and nothing left."""
 
-import resource
 import shutil
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import FileError
+
+resource = pytest.importorskip("resource", reason="limits on file sizes are POSIX")
 
 MAP = xr.DataArray(np.random.default_rng(0).random((600, 700)), dims=("y", "x"), name="confidence")
 

@@ -68,6 +68,7 @@ def test_names_that_are_too_long(tmp_path: Path) -> None:
                 open_(tmp_path / name)
 
 
+@pytest.mark.posix
 def test_models_are_not_read_from_pipes(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model.skops")
     for path in (tmp_path / "model.skops", "/dev/zero"):
@@ -164,6 +165,7 @@ def virtual(path: Path, name: str, *, relative: int = 1, more: str = "") -> Path
     return path
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize(
     ("name", "relative"),
     [

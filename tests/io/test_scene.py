@@ -404,6 +404,7 @@ def test_an_arbitrary_map_has_coordinates_and_no_reference_system(tmp_path: Path
     assert cube.x.values[0] == 100.25
 
 
+@pytest.mark.posix
 def test_a_link_finds_the_header_of_its_target(tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     path = write_envi(tmp_path / "store", random_cube())

@@ -122,6 +122,7 @@ def when_begun(out: Path, stop: Callable[[], object]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.posix
 def test_a_lost_worker_is_invisible(job, address: str, tmp_path: Path) -> None:
     assert call(*job, "--out", tmp_path / "whole") == 0
     out = tmp_path / "out"

@@ -90,6 +90,7 @@ def test_a_changed_scene_starts_afresh(place, tmp_path) -> None:
     assert map_there(place, out).summary.n_continued == 0
 
 
+@pytest.mark.posix
 def test_killed_work_goes_on(place, tmp_path) -> None:
     out = tmp_path / "map"
     context = multiprocessing.get_context("spawn")
