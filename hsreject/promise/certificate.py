@@ -109,8 +109,8 @@ class Certificate:
     n_pixels : int
         Pixels of the map that the promise speaks of.
     n_needed : int or None
-        A number of random points that would probably certify something, where nothing can be
-        certified; None otherwise, and where no sample is in sight that would do.
+        Labels of a climb that would probably certify something, where a sample that was drawn at
+        once certifies nothing; None otherwise, and where no number is in sight that would do.
     drawn : str
         How the sample was drawn, in words.
     tests : tuple of TestedPoint
@@ -133,7 +133,8 @@ class Certificate:
         Of a climb that may go on: how many more labels are likely to certify its next step; None if
         none of its looks is likely to pass.
     smallest_error : float or None
-        Where nothing can be certified: the smallest error that so many labels could have promised.
+        Where nothing can be certified: the smallest error that a climb of so many labels would
+        probably promise.
     n_untold : int
         Sampled pixels that nobody could label, which count as wrong.
     coverage_if_told : float
@@ -234,12 +235,14 @@ class Certificate:
         wish = f"Nothing can be certified with this sample of {self.n_points} pixels"
         if self.design == CLIMB and not self.finished:
             return f"Nothing is certified yet with {self.n_points} labels."
-        if self.n_needed is not None:
-            return f"{wish}; about n = {self.n_needed} would be needed."
         least = math.ceil(1.5 * least_points(self.max_error, self.confidence_level))
         if self.n_points < least:
             return f"{wish}: fewer than {least} do not prove {error}, even if all are right."
-        return f"{wish}: even of its surest pixels too many are wrong for a promise of {error}."
+        first = self.tests[0]
+        return (
+            f"{wish}: of the surest {percent(first.coverage, 0)} {first.n_errors} of "
+            f"{first.n_kept} are wrong, too many for a promise of {error}."
+        )
 
     def _cost(self) -> str:
         if not self.n_untold:
@@ -256,12 +259,21 @@ class Certificate:
             return f"About {self.n_more} more labels are likely to certify the next step."
         if self.threshold is not None:
             return ""
-        hint = ""
+        if self.stacked:
+            return "Label more points, allow a larger error, or improve the map."
+        ways = []
+        if self.n_needed is not None:
+            ways.append(
+                f"about n = {self.n_needed} labels would be needed for {percent(self.max_error)}"
+            )
         if self.smallest_error is not None:
-            hint = f"With so many labels {percent(self.smallest_error)} could have been promised. "
-        if self.design == CLIMB:
-            return f"{hint}Allow a larger error, or improve the map, and plan a new climb."
-        return f"{hint}Labels made where it counts go further: 'hsreject sample --for-promise'."
+            ways.append(
+                f"with so many labels {percent(self.smallest_error)} could probably be promised"
+            )
+        how = "plan a climb, which labels where it counts ('hsreject sample --for-promise')"
+        if not ways:
+            return f"Improve the map, or allow a larger error; then {how}."
+        return f"To go on, {how}: {', or '.join(ways)}."
 
     def _statement_of_classes(self, error: str, level: str) -> str:
         kept = [one for one in self.by_class if one.threshold is not None]

@@ -14,6 +14,7 @@ import xarray as xr
 
 from hsreject.errors import HsrejectWarning, InputError
 from hsreject.promise.certificate import Certificate, lost_classes, points_of
+from hsreject.promise.climb import best_start, labels_needed, smallest_error
 from hsreject.promise.design import MapClimb, climb_plan, map_climbs
 from hsreject.promise.frame import NODATA, Frame, check_share, labels_of, map_id
 from hsreject.promise.planning import region_errors
@@ -24,8 +25,6 @@ from hsreject.promise.sequence_test import (
     Regions,
     first_region,
     n_passed,
-    points_needed,
-    smallest_error,
 )
 from hsreject.schema import REJECTED, class_table
 
@@ -264,11 +263,25 @@ class _SequenceOfRegions:
             if n_told:
                 made = replace(made, coverage_if_told=float(self.sizes[first + n_told - 1] / n_all))
         if made.threshold is None:
-            random = regions.density is None
-            needed = points_needed(regions, n=len(points), n_all=n_all, **asked) if random else None
-            hint = smallest_error(regions, expected, **asked)
-            return replace(made, n_needed=needed, smallest_error=hint)
+            return self._with_hints(made, regions, predicted)
         return replace(made, lost_classes=self._lost(made.threshold))
+
+    def _with_hints(
+        self, made: Certificate, regions: Regions, predicted: NDArray[np.float64] | None
+    ) -> Certificate:
+        """Return the certificate of nothing with what a climb could do; a stack has no climb."""
+        if made.stacked:
+            return made
+        n, n_all = made.n_points, self.frame.n_pixels
+        asked: dict[str, Any] = {"max_error": made.max_error, "delta": 1 - made.confidence_level}
+        start = best_start(self.sizes, predicted, n_all=n_all, n=n, **asked)
+        rate = (regions.n_errors[start] + 0.5) / (regions.n_kept[start] + 1)
+        place = int(self.sizes[start]), float(rate)
+        return replace(
+            made,
+            n_needed=labels_needed(*place, n=n, most=n_all, **asked),
+            smallest_error=smallest_error(*place, n=n, **asked),
+        )
 
     def _lost(self, threshold: float) -> tuple[str, ...]:
         label = self.layers[-1].values  # the fullest map of a stack
@@ -362,21 +375,23 @@ def _climbed(
     told = replace(sample, reference=np.where(untold, sample.label, sample.reference))
     reached = climb.walk(one.outcome(told)).reached if untold.any() else None
     spent = len(sample) >= plan.n_points and bool(sample.labelled.all())
-    ended = walk.next_look is None
+    ended = not walk.asked.size
     made = Certificate.of_tests(
         tests,
         **(facts | asked | {"n_pixels": n_pixels}),
         n_points=int(np.count_nonzero(sample.labelled & mine)),
         n_planned=climb.n,
         finished=ended or spent,
-        n_more=None if ended or spent else climb.likely_look(outcome),
+        n_more=None if ended or spent else climb.n_more(walk, outcome),
         n_untold=int(np.count_nonzero(untold)),
         coverage_if_told=0.0 if reached is None else float(climb.sizes[reached.region] / n_pixels),
         class_value=one.value or 0,
         class_name="" if one.value is None else class_table(frame.label).name_of(one.value),
     )
     if made.threshold is None and made.finished:
-        return replace(made, smallest_error=climb.smallest_error(outcome))
+        place = int(climb.sizes[climb.start]), climb.start_rate(outcome)
+        hint = smallest_error(*place, n=climb.n, max_error=climb.max_error, delta=climb.delta)
+        return replace(made, smallest_error=hint)
     return made
 
 

@@ -8,13 +8,13 @@ are a simple random sample of it, for every k and every region.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import binom
+from scipy.special import bdtr, gammaln
 
 from hsreject.promise.sequence_test import ROUNDING, WRONG_BY, least_points, nearly_best, too_many
 
@@ -28,6 +28,8 @@ _N_LOOKS = 16
 LAST_LOOK = 0.92  # of all labels: the others went to pixels of smaller regions
 
 _START_WITHOUT_PREDICTION = 0.1
+_LIKELY, _PROBABLE = 0.5, 0.75
+_FEWEST = 10  # points of a batch
 
 
 def planned_looks(n: int, max_error: float, delta: float) -> tuple[int, ...]:
@@ -123,12 +125,12 @@ class Step:
     passed: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Walk:
     """How far a climb has come with the labels that there are."""
 
     steps: tuple[Step, ...]  # the last one has failed or waits for labels, unless all have passed
-    next_look: int | None  # pixels of the last region that are to be labelled; None at the end
+    asked: NDArray[np.intp]  # places in the random order to label for the next look; none at an end
 
     @property
     def reached(self) -> Step | None:
@@ -165,80 +167,141 @@ class Climb:
         """Return the looks of a region and the most errors with which each passes."""
         return boundaries(int(self.sizes[region]), self.looks, self.max_error, self.delta)
 
-    def pixels(self, region: int, look: int) -> NDArray[np.intp]:
-        """Return the first pixels of a region, as places in the random order."""
-        return np.asarray(np.flatnonzero(self.depth <= region)[:look])
+    @cached_property
+    def _places(self) -> dict[int, NDArray[np.intp]]:
+        return {}
+
+    def places(self, region: int) -> NDArray[np.intp]:
+        """Return the first pixels of a region in the random order, as many as are looked at."""
+        if region not in self._places:
+            self._places[region] = np.flatnonzero(self.depth <= region)[: self.looks[-1]]
+        return self._places[region]
 
     def walk(self, outcome: NDArray[np.int8]) -> Walk:
         """Return how far the climb comes if `outcome` (OPEN, RIGHT, WRONG) is known of pixels."""
         steps: list[Step] = []
         for region in range(self.start, self.sizes.size):
-            seen = outcome[self.pixels(region, self.looks[-1])]
+            places = self.places(region)
+            n_open, n_wrong = _counted(outcome[places])
             step = Step(region, 0, 0, -1, passed=False)
             for look, boundary in self.boundaries(region):
-                if (seen[:look] == OPEN).any():
-                    return Walk((*steps, step), look)
-                n_errors = int(np.count_nonzero(seen[:look] == WRONG))
+                if n_open[look]:
+                    first = places[:look]
+                    return Walk((*steps, step), first[outcome[first] == OPEN])
+                n_errors = int(n_wrong[look])
                 step = Step(region, look, n_errors, boundary, passed=n_errors <= boundary)
                 if step.passed:
                     break
             steps.append(step)
             if not step.passed:
                 break
-        return Walk(tuple(steps), None)
+        return Walk(tuple(steps), np.empty(0, dtype=np.intp))
 
-    def next_pixels(self, outcome: NDArray[np.int8]) -> NDArray[np.intp]:
-        """Return the pixels of the next look that nobody has looked at; none at the end."""
-        walk = self.walk(outcome)
-        if walk.next_look is None:
-            return np.empty(0, dtype=np.intp)
-        pixels = self.pixels(walk.steps[-1].region, walk.next_look)
-        return np.asarray(pixels[outcome[pixels] == OPEN])
-
-    def urgency(self, outcome: NDArray[np.int8]) -> float:
-        """Return how many pixels a label is likely to certify: which of several climbs goes on."""
-        walk = self.walk(outcome)
-        if walk.next_look is None:
-            return -1.0
-        before = 0 if walk.reached is None else self.sizes[walk.reached.region]
-        n_labels = self.likely_look(outcome)
-        gain = float(self.sizes[walk.steps[-1].region] - before)
-        return 0.0 if n_labels is None else gain / max(n_labels, 1)
-
-    def likely_look(self, outcome: NDArray[np.int8]) -> int | None:
+    def n_more(self, walk: Walk, outcome: NDArray[np.int8]) -> int | None:
         """Return how many more labels are likely to certify one more region; None if none are.
 
-        The first look that passes with a chance of at least 1/2 at the error rate seen so far.
+        Those of the first look that passes with a chance of at least 1/2 at the error rate seen so
+        far in its region.
         """
-        walk = self.walk(outcome)
-        if walk.next_look is None:
+        if not walk.asked.size:
             return None
         region = walk.steps[-1].region
-        seen = outcome[self.pixels(region, self.looks[-1])]
-        n_seen, n_wrong = np.count_nonzero(seen != OPEN), np.count_nonzero(seen == WRONG)
-        rate = (n_wrong + 0.5) / (n_seen + 1)
-        for look, boundary in self.boundaries(region):
-            first = seen[:look]
-            n_open = int(np.count_nonzero(first == OPEN))
-            known = int(np.count_nonzero(first == WRONG))
-            if look >= walk.next_look and binom.cdf(boundary - known, n_open, rate) >= 0.5:
-                return n_open
-        return None
+        n_open, n_wrong = _counted(outcome[self.places(region)])
+        n_labelled = n_open.size - 1 - n_open[-1]
+        looks, boundary = np.array(self.boundaries(region)).T
+        more, spare = n_open[looks], boundary - n_wrong[looks]
+        chance = _chance(spare, more, (n_wrong[-1] + 0.5) / (n_labelled + 1))
+        likely = np.flatnonzero((more > 0) & (chance >= _LIKELY))
+        return int(more[likely[0]]) if likely.size else None
 
-    def smallest_error(self, outcome: NDArray[np.int8]) -> float | None:
-        """Return the smallest whole percentage that n labels would probably promise at the start.
+    def gain_per_label(self, walk: Walk, outcome: NDArray[np.int8]) -> float:
+        """Return how many pixels a label is likely to certify; -1 at the end."""
+        if not walk.asked.size:
+            return -1.0
+        n_labels = self.n_more(walk, outcome)
+        before = 0 if walk.reached is None else self.sizes[walk.reached.region]
+        gain = float(self.sizes[walk.steps[-1].region] - before)
+        return 0.0 if n_labels is None else gain / n_labels
 
-        At the error rate seen there; it says what to ask for next time, and is not a promise.
-        """
-        seen = outcome[self.pixels(self.start, self.looks[-1])]
-        rate = (np.count_nonzero(seen == WRONG) + 0.5) / (np.count_nonzero(seen != OPEN) + 1)
-        size = int(self.sizes[self.start])
-        for share in np.arange(math.floor(100 * self.max_error) + 1, 51) / 100:
-            looks = planned_looks(self.n, float(share), self.delta)
-            for look, boundary in boundaries(size, looks, float(share), self.delta):
-                if binom.cdf(boundary, look, rate) >= 0.5:
-                    return float(share)
-        return None
+    def start_rate(self, outcome: NDArray[np.int8]) -> float:
+        """Return the error rate seen in the first region."""
+        n_open, n_wrong = _counted(outcome[self.places(self.start)])
+        return float((n_wrong[-1] + 0.5) / (n_open.size - n_open[-1]))
+
+
+def _counted(outcome: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many of the first 0, 1, 2, ... pixels are open, and how many are wrong."""
+    counts = np.zeros((2, outcome.size + 1), dtype=np.int64)
+    np.cumsum(outcome == OPEN, out=counts[0, 1:])
+    np.cumsum(outcome == WRONG, out=counts[1, 1:])
+    return counts[0], counts[1]
+
+
+def _chance(most: NDArray[np.int64], n: NDArray[np.int64], rate: float) -> NDArray[np.float64]:
+    """Return the chance of at most so many errors among n pixels."""
+    return np.where(most < 0, 0.0, bdtr(np.maximum(most, 0).astype(float), n, rate))
+
+
+def next_batch(
+    climbs: Sequence[Climb], outcomes: Sequence[NDArray[np.int8]], *, n: int, n_left: int
+) -> list[tuple[int, NDArray[np.intp]]]:
+    """Return the next places to label: pairs of a climb's number and places in its random order.
+
+    Each step goes to the climb with the most pixels per label. Those of its next look come first;
+    the others are those that would be asked for if all of them turn out right, so that one need not
+    come back for every few points. At most n are handed out, and at most a quarter of the `n_left`
+    labels that may still be made (but 10), to keep some for later.
+    """
+    outcomes = [outcome.copy() for outcome in outcomes]
+    walks = [climb.walk(outcome) for climb, outcome in zip(climbs, outcomes, strict=True)]
+    gains = [
+        climb.gain_per_label(walk, outcome)
+        for climb, walk, outcome in zip(climbs, walks, outcomes, strict=True)
+    ]
+    count = min(n, n_left, max(-(-n_left // 4), _FEWEST))
+    batch = []
+    while count > 0 and max(gains) >= 0:
+        best = gains.index(max(gains))
+        climb, outcome, places = climbs[best], outcomes[best], walks[best].asked[:count]
+        batch.append((best, places))
+        count -= places.size
+        outcome[places] = RIGHT
+        walks[best] = climb.walk(outcome)
+        gains[best] = climb.gain_per_label(walks[best], outcome)
+    return batch
+
+
+def labels_needed(
+    n_pixels: int, rate: float, *, n: int, most: int, max_error: float, delta: float
+) -> int | None:
+    """Return how many labels, more than n, would probably certify a region where `rate` are wrong.
+
+    With a chance of 3/4, to two digits; None if `most` are not enough.
+    """
+    size = float(max(n, least_points(max_error, 1 - delta)))
+    while (size := 1.1 * size) <= most:
+        digits = int(10 ** max(math.floor(math.log10(size)) - 1, 0))
+        wanted = min(digits * math.ceil(size / digits), most)
+        if _pass_chance(n_pixels, rate, wanted, max_error, delta) >= _PROBABLE:
+            return wanted
+    return None
+
+
+def smallest_error(
+    n_pixels: int, rate: float, *, n: int, max_error: float, delta: float
+) -> float | None:
+    """Return the smallest larger percentage that n labels would probably certify of a region."""
+    for percentage in range(math.floor(100 * max_error + ROUNDING) + 1, 51):
+        if _pass_chance(n_pixels, rate, n, percentage / 100, delta) >= _PROBABLE:
+            return percentage / 100
+    return None
+
+
+def _pass_chance(n_pixels: int, rate: float, n: int, max_error: float, delta: float) -> float:
+    """Return the chance to pass at the best look, a little less than that to pass at all."""
+    passable = boundaries(n_pixels, planned_looks(n, max_error, delta), max_error, delta)
+    looks, boundary = np.array(passable, dtype=np.int64).reshape(-1, 2).T
+    return float(_chance(boundary, looks, rate).max(initial=0.0))
 
 
 def first_in_order(

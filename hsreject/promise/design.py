@@ -21,6 +21,7 @@ from hsreject.promise.climb import (
     Climb,
     best_start,
     first_in_order,
+    next_batch,
     planned_looks,
 )
 from hsreject.promise.frame import NODATA, Frame, check_share, map_id
@@ -40,7 +41,6 @@ CLASS_COVERAGES = tuple(step / 20 for step in range(1, 21))
 _ORDER = 1 << 16  # streams of random numbers: labels lie below it
 _NAMES = 1 << 17
 _CLIMB = 1 << 19
-_FEWEST = 10  # points of a batch
 
 
 def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
@@ -335,7 +335,7 @@ def _first_batch(
     plan = replace(plan, starts=tuple(one.climb.start for one in climbs))
     nothing = [np.full(one.pixels.size, OPEN, dtype=np.int8) for one in climbs]
     order = sorted(range(len(climbs)), key=lambda i: -int(climbs[i].climb.sizes[-1]))
-    batch = [climbs[i].pixels[climbs[i].climb.next_pixels(nothing[i])] for i in order]
+    batch = [climbs[i].pixels[climbs[i].climb.walk(nothing[i]).asked] for i in order]
     row, column = np.divmod(np.concatenate(batch)[: plan.n_points], frame.label.shape[1])
     return _points(plan, frame, row, column)
 
@@ -389,22 +389,17 @@ def more_points(
     frame = Frame.of(label, confidence, exclude)
     plan = climb_plan(sample, frame)
     sample = sample.on_map(frame.label)
-    left = plan.n_points - len(sample)
-    count = min(n, left, max(-(-left // 4), _FEWEST))
     climbs = map_climbs(plan, frame)
-    outcomes = [one.outcome(sample, assumed=RIGHT) for one in climbs]
-    batch: list[NDArray[np.int64]] = []
-    while count > 0:
-        best = max(range(len(climbs)), key=lambda i: climbs[i].climb.urgency(outcomes[i]))
-        wanted = climbs[best].climb.next_pixels(outcomes[best])[:count]
-        if not wanted.size:
-            break
-        outcomes[best][wanted] = RIGHT
-        batch.append(climbs[best].pixels[wanted])
-        count -= wanted.size
+    batch = next_batch(
+        [one.climb for one in climbs],
+        [one.outcome(sample, assumed=RIGHT) for one in climbs],
+        n=n,
+        n_left=plan.n_points - len(sample),
+    )
     if not batch:
         return sample
-    row, column = np.divmod(np.concatenate(batch), frame.label.shape[1])
+    pixels = np.concatenate([climbs[number].pixels[places] for number, places in batch])
+    row, column = np.divmod(pixels, frame.label.shape[1])
     return sample.joined(_points(plan, frame, row, column, int(sample.id.max()) + 1))
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from sklearn.isotonic import IsotonicRegression
 
 from hsreject.errors import InputError
-from hsreject.promise.climb import OPEN, Climb, best_start, planned_looks
+from hsreject.promise.climb import OPEN, Climb, best_start, next_batch, planned_looks
 from hsreject.promise.frame import Frame, check_share
 from hsreject.promise.sequence_test import COVERAGES
 from hsreject.rejection.rejector import LABEL_PROBABILITY
@@ -18,6 +18,9 @@ from hsreject.schema import REJECTED, as_map, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+_BATCH = 50  # labels handed out at once
 
 
 def region_errors(
@@ -203,9 +206,11 @@ def _climbed(
     order = np.argsort(key)
     climb = Climb(sizes, depth[order], start, n, max_error, delta)
     outcome, truth = np.full(depth.size, OPEN, dtype=np.int8), truth[order]
-    left = n
-    while left > 0 and (pixels := climb.next_pixels(outcome)[:left]).size:
-        outcome[pixels] = truth[pixels]
-        left -= pixels.size
+    places, n_left = climb.walk(outcome).asked[:n], n
+    while places.size:
+        outcome[places] = truth[places]
+        n_left -= places.size
+        batch = next_batch([climb], [outcome], n=_BATCH, n_left=n_left)
+        places = np.concatenate([places for _, places in batch]) if batch else places[:0]
     reached = climb.walk(outcome).reached
     return 0 if reached is None else int(sizes[reached.region])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.stats import binom, hypergeom
@@ -23,7 +23,6 @@ a little less is certified on average, with steps of 5 % hardly more."""
 ROUNDING = 1e-9  # 0.29 * 100 is 28.999999999999996
 WRONG_BY = (0.35, 0.6, 1.0, 1.7, 2.8)  # factors by which a prediction may be wrong
 _NEARLY_BEST = 0.97
-_LIKELY = 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,48 +164,3 @@ def first_region(
 def nearly_best(gain: NDArray[np.float64]) -> int:
     """Return the last place whose gain is within 3 % of the best."""
     return int(np.flatnonzero(gain >= _NEARLY_BEST * gain.max())[-1])
-
-
-def points_needed(
-    regions: Regions, *, n: int, n_all: int, max_error: float, confidence_level: float
-) -> int | None:
-    """Return how large a random sample would probably certify something; None if none is in sight.
-
-    One that passes at its first region with a chance of 3/4, if the error rate there is what this
-    sample says: (k + 1/2) / (n + 1).
-    """
-    asked: dict[str, Any] = {"max_error": max_error, "confidence_level": confidence_level}
-    rate = (regions.n_errors + 0.5) / (regions.n_kept + 1)
-    least = math.ceil(1.5 * least_points(**asked))
-    for step in range(50):
-        size = math.ceil(max(1.1 * n, least) * 1.1**step)
-        if size > n_all:
-            break
-        expected = size * regions.n_pixels / n_all
-        first = first_region(expected, **asked)
-        drawn = np.full(1, round(expected[first]))
-        region = Regions(regions.n_pixels[[first]], drawn, np.zeros(1, dtype=np.int64))
-        errors = np.arange(int(max_error * drawn[0]) + 1)
-        passing = [
-            Regions(region.n_pixels, drawn, np.full(1, k)).p_values(max_error)[0]
-            <= 1 - confidence_level
-            for k in errors
-        ]
-        if binom.cdf(sum(passing) - 1, drawn[0], rate[first]) >= _LIKELY:
-            digits = int(10 ** max(math.floor(math.log10(size)) - 1, 0))
-            return min(digits * math.ceil(size / digits), n_all)
-    return None
-
-
-def smallest_error(
-    regions: Regions, expected: NDArray[np.float64], *, max_error: float, confidence_level: float
-) -> float | None:
-    """Return the smallest whole percentage at which these counts would have certified something.
-
-    It says what to ask for next time, of other labels; chosen after a look, it is not a promise.
-    """
-    for share in np.arange(math.floor(100 * max_error) + 1, 51) / 100:
-        first = first_region(expected, max_error=share, confidence_level=confidence_level)
-        if regions.select(slice(first, first + 1)).p_values(share)[0] <= 1 - confidence_level:
-            return float(share)
-    return None

@@ -113,8 +113,8 @@ def test_a_perfect_map_is_certified_as_a_whole() -> None:
 
 @pytest.mark.parametrize(
     ("n", "wrong", "words"),
-    [(40, 0.0, "fewer than 68"), (300, 0.03, "9 % could have been promised"),
-     (300, 0.5, "too many are wrong")],
+    [(40, 0.0, "fewer than 68"), (300, 0.03, "about n = 330"),
+     (300, 0.3, "% could probably be promised"), (300, 0.5, "too many for a promise")],
 )  # fmt: skip
 def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
     _, confidence, truth = ranked_map()
