@@ -6,7 +6,9 @@ The idea. Let :math:`\lambda = \log(q / (1 - q))` be the log-odds of the failure
 rejection: that is concave in :math:`\lambda`, so G, the least of such functions, is concave too.
 Its negative slope is the rejected mass (the mean posterior probability of rejection), which is
 close to the rejected fraction. So every solve gives a tangent of G, and the tangents of two solves
-meet between them: at the jump, if the fraction jumps there, else where it changes.
+meet between them: at the jump, if the fraction jumps there, else where it changes. At a jump two
+fields are equally good. Next to it a solve may end, within its tolerance, on a field between them,
+whose fraction counts like any other.
 
 Away from jumps the fraction is close to a logistic function of :math:`\lambda`: log-odds of the
 fraction over log-odds of q are a straight line.
