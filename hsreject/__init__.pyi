@@ -3,6 +3,7 @@
 from . import errors as errors
 from . import plot as plot
 from . import schema as schema
+from .class_tree import ClassTree as ClassTree
 from .classes import ClassTable as ClassTable
 from .classify.auto_classifier import AutoClassifier as AutoClassifier
 from .classify.pool import Pool as Pool
@@ -55,6 +56,7 @@ from .measures.cost import cost_envelope as cost_envelope
 from .measures.cost import minimum_cost_without_rejection as minimum_cost_without_rejection
 from .measures.curve import curve_of_points as curve_of_points
 from .measures.curve import rejection_curve as rejection_curve
+from .measures.levels import level_curve as level_curve
 from .measures.optimality import operating_set as operating_set
 from .measures.optimality import relative_optimality as relative_optimality
 from .measures.optimality import relative_optimality_pairs as relative_optimality_pairs
@@ -84,6 +86,7 @@ from .promise.sample import Sample as Sample
 from .promise.sample_file import open_sample as open_sample
 from .rejection.calibration import Calibration as Calibration
 from .rejection.goal import Goal as Goal
+from .rejection.hierarchical import HierarchicalRejector as HierarchicalRejector
 from .rejection.joint import JointRejector as JointRejector
 from .rejection.novelty import Novelty as Novelty
 from .rejection.pixelwise import PixelwiseRejector as PixelwiseRejector

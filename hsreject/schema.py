@@ -36,6 +36,7 @@ BORDER = "border"
 CANDIDATE = "candidate"
 CATEGORY = "category"
 DECISION = "decision"
+LEVEL = "level"
 OPERATING_POINT = "operating_point"
 POLYGON = "polygon"
 REFERENCE = "reference"
@@ -52,6 +53,7 @@ X = "x"
 CUBE_DIMS = (BAND, Y, X)
 FIELD_DIMS = (CATEGORY, Y, X)
 MAP_DIMS = (Y, X)
+LEVEL_DIMS = (LEVEL, Y, X)
 
 WAVELENGTH = "wavelength"
 FWHM = "fwhm"
@@ -59,6 +61,8 @@ GOOD_BAND = "good_band"
 CLASS_NAME = "class_name"
 
 LABEL_WITH_REJECTION = "label_with_rejection"
+LEVEL_CONFIDENCE = "level_confidence"
+"""Of a map that may answer coarser: how sure the answer of each level of its class tree is."""
 
 CALIBRATED = "calibrated"
 """Attribute of a probability that held-out pixels have shown to mean what it says."""

@@ -25,6 +25,7 @@ def choose_point(
     fraction: float | None = None,
     accuracy: float | None = None,
     rejection_cost: float | None = None,
+    coarse_cost: float = 0.0,
 ) -> OperatingPoint:
     """Return the operating point of a curve that meets a wish.
 
@@ -46,6 +47,9 @@ def choose_point(
         rejects least.
     rejection_cost : float, optional
         The paper's rho, in [0, 1]: the point of least cost.
+    coarse_cost : float
+        On a curve of :func:`hsreject.level_curve`, what a right answer costs that is a group
+        instead of a class, as a share of the rejection cost, in [0, 1].
 
     Returns
     -------
@@ -76,7 +80,11 @@ def choose_point(
         )
     inputs.check_not_empty(curve)
     if rejection_cost is not None:
-        return _chosen(curve, counts_of(curve).cost(inputs.one_cost(rejection_cost)))
+        counts, rho = counts_of(curve), inputs.one_cost(rejection_cost)
+        cost = counts.cost(rho)
+        if coarse_cost:
+            cost = cost + rho * coarse_cost * curve["accurate_coarse"].values / counts.n
+        return _chosen(curve, cost)
     if accuracy is not None:
         return _for_accuracy(curve, inputs.one_fraction(accuracy, name="accuracy"))
     if fraction is not None:

@@ -81,7 +81,7 @@ def rejection_curve(
     accurate_rejected, accurate_kept = _running_sums(accurate)
     misclassified_rejected, misclassified_kept = _running_sums(misclassified)
     counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
-    return _curve(np.append(values, np.inf), counts, weighted=weights is not None)
+    return curve_columns(np.append(values, np.inf), counts, weighted=weights is not None)
 
 
 def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
@@ -113,7 +113,7 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     ordered = sorted(points, key=lambda point: (point.rejected_fraction, point.accurate_kept))
     table = np.array([point.counts for point in ordered]).T
     threshold = np.array([point.threshold for point in ordered], dtype=np.float64)
-    return _curve(threshold, Counts(*table), weighted=table.dtype.kind == "f")
+    return curve_columns(threshold, Counts(*table), weighted=table.dtype.kind == "f")
 
 
 def _steps(
@@ -158,7 +158,7 @@ def _running_sums(steps: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return rejected, np.append(np.cumsum(steps[::-1])[::-1], 0)
 
 
-def _curve(threshold: NDArray[np.float64], counts: Counts, *, weighted: bool) -> xr.Dataset:
+def curve_columns(threshold: NDArray[np.float64], counts: Counts, *, weighted: bool) -> xr.Dataset:
     """Return the columns of a curve: what `MEASURES` and `COUNTS` list, and the threshold."""
     columns = {
         "rejected_fraction": (counts.rejected_fraction, FRACTION_AXIS.meaning),

@@ -2,6 +2,7 @@
 
 from hsreject.registry import Registry
 from hsreject.rejection.calibration import Calibration
+from hsreject.rejection.hierarchical import HierarchicalRejector
 from hsreject.rejection.joint import JointRejector
 from hsreject.rejection.novelty import Novelty
 from hsreject.rejection.pixelwise import PixelwiseRejector
@@ -15,6 +16,7 @@ REJECTORS: Registry[Rejector] = Registry(
         "pixelwise": PixelwiseRejector,
         "sequential": SequentialRejector,
         "joint": JointRejector,
+        "hierarchical": HierarchicalRejector,
     },
 )
 
@@ -22,6 +24,7 @@ __all__ = [
     "REJECTORS",
     "Calibration",
     "FieldRejector",
+    "HierarchicalRejector",
     "JointRejector",
     "Novelty",
     "PixelwiseRejector",

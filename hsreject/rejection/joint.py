@@ -123,7 +123,6 @@ class JointRejector(Rejector):
     ([0.5, 0.5], True)
     """
 
-    needs_context = True
     indifferent_options = ("n_workers", "store")
 
     context: SegSALSA = field(default_factory=default_context)
@@ -149,6 +148,11 @@ class JointRejector(Rejector):
             check_count("n_workers", self.n_workers, least=1)
         if self.store is not None and not isinstance(self.store, str | PathLike):
             raise InputError(f"store must be the path of a folder (got {self.store!r}).")
+
+    @property
+    def needs_context(self) -> bool:
+        """True: labels are those of the hidden field."""
+        return True
 
     @property
     def needs_p_value(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,6 +28,9 @@ from hsreject.rejection.rejector import (
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import (
     CATEGORY,
+    LEVEL,
+    LEVEL_CONFIDENCE,
+    LEVEL_DIMS,
     MAP_DIMS,
     REJECTION_COST,
     check_dims,
@@ -105,7 +109,8 @@ class RankedRejector(Rejector):
     ) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the label and the confidence of every pixel, both (y, x).
 
-        Without data the label is ``schema.nodata_label`` and the confidence NaN.
+        Without data the label is ``schema.nodata_label`` and the confidence NaN. A rejector that
+        may answer coarser gives the confidence of each answer, (level, y, x), the coarsest last.
         """
 
     def rank(
@@ -117,23 +122,30 @@ class RankedRejector(Rejector):
         """Return `label` and `confidence` (y, x): all that every rejection follows from.
 
         With p-values in the maps, and a rejector that looks at them, there is `unknown` (y, x).
+        Where answers may be coarser, `confidence` is that of the coarsest, below which a pixel is
+        rejected, and there is `level_confidence` (level, y, x).
         """
         evidence = Evidence.of(maps)
         label, confidence = self.label_and_confidence(evidence, progress)
         label = check_dims(label, MAP_DIMS, name="label").load()
-        sure = np.asarray(check_dims(confidence, MAP_DIMS, name="confidence").values)
+        dims = LEVEL_DIMS if LEVEL in confidence.dims else MAP_DIMS
+        sure = np.asarray(check_dims(confidence, dims, name="confidence").values)
         has_data = label.values != nodata_label(label.dtype)
         sure = np.where(has_data, sure, sure.dtype.type(np.nan))
-        _check_ranking(has_data, sure, evidence)
+        coarsest = sure if dims == MAP_DIMS else sure[-1]
+        _check_ranking(has_data, coarsest, evidence)
         unknown = None
         if self.needs_p_value and evidence.novelty is not None:
             unknown = (evidence.novelty < UNKNOWN_BELOW) & has_data
             # before all others: a threshold, a curve and a slider then reject them first, too
-            sure[unknown] = self.lowest(evidence.probability.sizes[CATEGORY])
+            sure[..., unknown] = self.lowest(evidence.probability.sizes[CATEGORY])
         attrs = {"long_name": self.meaning(evidence)}
         ranking = xr.Dataset(
-            {"label": label.variable, "confidence": (MAP_DIMS, sure, attrs)}, coords=label.coords
+            {"label": label.variable, "confidence": (MAP_DIMS, coarsest, attrs)},
+            coords=label.coords,
         )
+        if dims == LEVEL_DIMS:
+            ranking[LEVEL_CONFIDENCE] = dims, sure
         if unknown is not None:
             ranking["unknown"] = MAP_DIMS, unknown
         return ranking
@@ -169,22 +181,47 @@ class RankedRejector(Rejector):
         # before the solve: whoever forgot the calibration need not wait to be told
         known = needed_calibration(calibration, goal.kind) if goal.needs_reference else None
         ranking = self.rank(maps, progress=progress)
-        label, confidence = ranking["label"], ranking["confidence"]
-        unknown = ranking.get("unknown")
         attrs: dict[str, Any] = {"rejector": repr(self), goal.kind: goal.value}
         if goal.kind == FRACTION:
-            asked_of = confidence.values if unknown is None else confidence.values[~unknown.values]
-            found = threshold_for_fraction(asked_of, goal.value)
-            smallest_kept = found.value
-            attrs["reachable_fractions"] = [found.reachable_below, found.reachable_above]
+            confidence = ranking["confidence"].values
+            if "unknown" in ranking:
+                confidence = confidence[~ranking["unknown"].values]
+            nearest = threshold_for_fraction(confidence, goal.value)
+            smallest_kept = nearest.value
+            attrs["reachable_fractions"] = [nearest.reachable_below, nearest.reachable_above]
         elif known is not None:
-            used, correct = known.pixels(label)
-            points = rejection_curve(correct, confidence.values[used])
-            smallest_kept = points["threshold"].values[calibrated_index(points, goal)].item()
+            points = self.points(ranking, known.labels, name="calibration labels")
+            smallest_kept = points["threshold"].values[self.chosen_point(points, goal)].item()
         else:
             smallest_kept = goal.value
+        return self.maps_at(ranking, smallest_kept, attrs=attrs)
+
+    def points(
+        self,
+        ranking: xr.Dataset,
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        name: str = "reference",
+    ) -> xr.Dataset:
+        """Return the operating points of a ranking on reference pixels."""
+        used, correct = reference_pixels(ranking["label"], reference, name=name)
+        curve = rejection_curve(correct, ranking["confidence"].values[used])
+        return with_columns(curve, overall_accuracy=correct.mean())
+
+    def chosen_point(self, points: xr.Dataset, goal: Goal) -> int:
+        """Return the place of the operating point that meets an accuracy or a rejection cost."""
+        return calibrated_index(points, goal)
+
+    def maps_at(
+        self, ranking: xr.Dataset, threshold: float, *, attrs: Mapping[str, Any]
+    ) -> xr.Dataset:
+        """Return the maps of a ranking at a threshold."""
         return rejection_maps(
-            label, confidence, threshold=smallest_kept, unknown=unknown, attrs=attrs
+            ranking["label"],
+            ranking["confidence"],
+            threshold=threshold,
+            unknown=ranking.get("unknown"),
+            attrs=attrs,
         )
 
     def sweep(
@@ -197,9 +234,7 @@ class RankedRejector(Rejector):
     ) -> xr.Dataset:
         """Return every operating point that a threshold reaches, with `label` and `confidence`."""
         ranking = self.rank(maps, progress=progress)
-        used, correct = reference_pixels(ranking["label"], reference)
-        curve = rejection_curve(correct, ranking["confidence"].values[used])
-        return with_columns(curve, overall_accuracy=correct.mean()).assign(ranking)
+        return self.points(ranking, reference).assign(ranking)
 
 
 def _check_ranking(

@@ -17,6 +17,7 @@ from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.schema import (
+    MAP_DIMS,
     OPERATING_POINT,
     REJECTED,
     REJECTOR,
@@ -91,9 +92,13 @@ class Rejector(ABC):
     (array([[1, 1, 1, 0]], dtype=uint8), array([0., 1.]))
     """
 
-    needs_context: ClassVar[bool] = False
     has_threshold: ClassVar[bool] = False
     indifferent_options: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def needs_context(self) -> bool:
+        """False, unless a rejector says otherwise."""
+        return False
 
     @property
     def needs_p_value(self) -> bool:
@@ -169,7 +174,8 @@ class Rejector(ABC):
             of the same labels with nothing rejected.
         """
         swept = self.sweep(maps, reference, progress=progress)
-        return swept[[name for name, column in swept.items() if column.dims == (OPERATING_POINT,)]]
+        columns = [name for name, column in swept.items() if set(column.dims).isdisjoint(MAP_DIMS)]
+        return swept[columns]
 
     def sweep(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,8 +57,6 @@ class SequentialRejector(FieldRejector):
     array([1, 1, 0, 0, 2, 2], dtype=uint8)
     """
 
-    needs_context: ClassVar[bool] = True
-
     context: SegSALSA = field(default_factory=default_context)
     _: KW_ONLY
     confidence: str | Confidence = "tie_broken_maximum"
@@ -66,6 +64,11 @@ class SequentialRejector(FieldRejector):
     def __post_init__(self) -> None:
         check_context(self.context)
         super().__post_init__()
+
+    @property
+    def needs_context(self) -> bool:
+        """True: labels are those of the hidden field."""
+        return True
 
     @property
     def halo(self) -> int | None:

@@ -1,0 +1,328 @@
+"""Class trees: groups of classes, which a map may answer instead of nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hsreject.classes import ClassTable
+from hsreject.errors import InputError
+from hsreject.registry import nearest
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+GROUPS_ATTRIBUTE = "class_groups"
+"""Attribute of a map in which its groups are stored, as JSON."""
+
+_ROOT = -1
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some classes under one name: a node of a :class:`hsreject.ClassTree`.
+
+    Parameters
+    ----------
+    name : str
+        What maps and legends call it.
+    members : tuple of str
+        Names of classes or of other groups, at least two.
+    color : str, optional
+        As ``#rrggbb``; mixed from the classes below it unless given.
+    value : int, optional
+        Its code in maps; the next free one after all classes unless given.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    color: str | None = None
+    value: int | None = None
+
+    @classmethod
+    def from_table(cls, name: str, given: object) -> Group:
+        """Return the group that a line of ``[groups]`` describes: its members, or a table."""
+        table: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"members": given}
+        members, color, value = (table.pop(key, None) for key in ("members", "color", "value"))
+        listed = isinstance(members, list | tuple) and all(isinstance(one, str) for one in members)
+        if table or not listed or not isinstance(color, str | None) or type(value) is bool:
+            raise InputError(
+                f"The group '{name}' must list the names of its classes or groups, as in {name} = "
+                f'["first", "second"], or {{members = [...], color = "#aabbcc"}} (got {given!r}).'
+            )
+        return cls(name, tuple(members), color, value)
+
+
+def groups_of(given: ClassTree | Mapping[str, Any] | Iterable[Group]) -> tuple[Group, ...]:
+    """Return the groups of a tree or of a section ``[groups]``."""
+    if isinstance(given, ClassTree):
+        return given.groups
+    if isinstance(given, Mapping):
+        return tuple(Group.from_table(str(name), line) for name, line in given.items())
+    return tuple(given)
+
+
+@dataclass(frozen=True)
+class ClassTree:
+    r"""Groups of classes, nested at will: what a map may answer instead of nothing.
+
+    The leaves are the classes, the inner nodes the groups, and the root, which holds every class,
+    is "rejected". The **level** of a node is its height: 0 for a class, 1 for a group of classes,
+    2 for a group that holds such a group. At each level, every class lies below one node: the
+    largest whose height does not exceed it.
+
+    A node that holds :math:`m` of the :math:`K` classes tells :math:`\log_2(K / m)` bits, and its
+    depth is the number of steps from the root.
+
+    Parameters
+    ----------
+    classes : ClassTable
+        The leaves.
+    groups : tuple of Group
+        Members are names of classes or of groups, each in one group at most.
+
+    Examples
+    --------
+    >>> from hsreject import ClassTable, ClassTree
+    >>> classes = ClassTable.from_names(["roof", "pavement", "grass", "tree", "soil", "water"])
+    >>> tree = ClassTree.from_groups(classes, {"sealed": ["roof", "pavement"],
+    ...     "vegetation": ["grass", "tree"], "unsealed": ["vegetation", "soil"]})
+    >>> tree.table.names[6:], tree.table.values[6:]
+    (('sealed', 'vegetation', 'unsealed'), (7, 8, 9))
+    >>> tree.n_levels, tree.information.round(2)[[0, 6, 8]]
+    (3, array([2.58, 1.58, 1.  ]))
+    >>> tree.holds([8, 8, 3, 0], [4, 5, 3, 1])  # grass or tree: a tree, but not soil
+    array([ True, False,  True, False])
+    """
+
+    classes: ClassTable
+    groups: tuple[Group, ...]
+
+    @classmethod
+    def from_groups(
+        cls, classes: ClassTable | Sequence[str], groups: Mapping[str, Any] | Iterable[Group]
+    ) -> ClassTree:
+        """Return the tree of a section ``[groups]``: names and members, or members and color."""
+        table = classes if isinstance(classes, ClassTable) else ClassTable.from_names(classes)
+        return cls(table, groups_of(groups))
+
+    @classmethod
+    def from_attrs(cls, attrs: Mapping[Any, Any]) -> ClassTree | None:
+        """Return the tree stored in an array's attributes, or None if there is none."""
+        table = ClassTable.from_attrs(attrs)
+        if table is None or GROUPS_ATTRIBUTE not in attrs:
+            return None
+        try:
+            groups = groups_of(dict(json.loads(attrs[GROUPS_ATTRIBUTE])))
+        except (ValueError, TypeError):
+            raise InputError(
+                f"The attribute '{GROUPS_ATTRIBUTE}' must hold groups as JSON, such as "
+                f'{{"corn": ["early", "late"]}} (got {attrs[GROUPS_ATTRIBUTE]!r}).'
+            ) from None
+        names = {group.name for group in groups}
+        rows = zip(table.values, table.names, strict=True)
+        return cls(table.subset(value for value, name in rows if name not in names), groups)
+
+    def to_attrs(self) -> dict[str, Any]:
+        """Return the attributes that store this tree: the table of all nodes, and the groups."""
+        rows = range(len(self.classes), len(self.table))
+        groups = {
+            group.name: {
+                "members": list(group.members),
+                "color": self.table.colors[row],
+                "value": self.table.values[row],
+            }
+            for group, row in zip(self.groups, rows, strict=True)
+        }
+        return {**self.table.to_attrs(), GROUPS_ATTRIBUTE: json.dumps(groups, ensure_ascii=False)}
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            raise InputError("A class tree needs a group. Give at least one, of two classes.")
+        for group, below in zip(self.groups, self.below[len(self.classes) :], strict=True):
+            if below.all():
+                raise InputError(
+                    f"The group '{group.name}' holds every class, which is what \"rejected\" says. "
+                    "Leave a class or the group out."
+                )
+        self.table  # noqa: B018 (raises where a value or a colour cannot be)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """The row of the group around each node (row of `table`), -1 for the root."""
+        names = [*self.classes.names, *(group.name for group in self.groups)]
+        parents = [_ROOT] * len(names)
+        for row, group in enumerate(self.groups, start=len(self.classes)):
+            _check_group(group, names)
+            for child in map(names.index, group.members):
+                if parents[child] != _ROOT:
+                    raise InputError(
+                        f"'{names[child]}' is in two groups, '{names[parents[child]]}' and "
+                        f"'{group.name}'. Leave it in one of them."
+                    )
+                parents[child] = row
+        for row in range(len(self.classes), len(names)):
+            path = [row]
+            while parents[path[-1]] not in (_ROOT, *path):
+                path.append(parents[path[-1]])
+            if parents[path[-1]] != _ROOT:
+                cycle = " in ".join(names[node] for node in (*path, parents[path[-1]]))
+                raise InputError(f"Groups hold each other in a cycle: {cycle}. Take one out.")
+        return tuple(parents)
+
+    @cached_property
+    def below(self) -> NDArray[np.bool_]:
+        """Which classes (column) lie below each node (row of `table`), a class below itself."""
+        below = np.eye(len(self.parents), len(self.classes), dtype=bool)
+        for column in range(len(self.classes)):
+            node = self.parents[column]
+            while node != _ROOT:
+                below[node, column] = True
+                node = self.parents[node]
+        return below
+
+    @cached_property
+    def table(self) -> ClassTable:
+        """Values, names and colours of all nodes: the classes, then the groups."""
+        taken = {*self.classes.values, *(group.value for group in self.groups)}
+        free = (v for v in range(max(self.classes.values) + 1, 1 << 16) if v not in taken)
+        below = self.below[len(self.classes) :]
+        return ClassTable(
+            (*self.classes.values, *(group.value or next(free) for group in self.groups)),
+            (*self.classes.names, *(group.name for group in self.groups)),
+            (
+                *self.classes.colors,
+                *(
+                    (group.color or _mixed(np.array(self.classes.colors)[members])).lower()
+                    for group, members in zip(self.groups, below, strict=True)
+                ),
+            ),
+        )
+
+    @cached_property
+    def levels(self) -> NDArray[np.intp]:
+        """The level of each node: 0 for a class, for a group one more than its highest member."""
+        level = np.zeros(len(self.parents), dtype=np.intp)
+        for leaf in range(len(self.classes)):
+            node, height = self.parents[leaf], 1
+            while node != _ROOT:
+                level[node] = max(level[node], height)
+                node, height = self.parents[node], height + 1
+        return level
+
+    @property
+    def n_levels(self) -> int:
+        """Number of levels below the root."""
+        return int(self.levels.max()) + 1
+
+    @cached_property
+    def over(self) -> NDArray[np.intp]:
+        """The node (row of `table`) over each class (column) at each level (row)."""
+        over = np.empty((self.n_levels, len(self.classes)), dtype=np.intp)
+        over[0] = np.arange(len(self.classes))
+        for level in range(1, self.n_levels):
+            above = np.array(self.parents)[over[level - 1]]
+            step = (above != _ROOT) & (self.levels[above] <= level)
+            over[level] = np.where(step, above, over[level - 1])
+        return over
+
+    @cached_property
+    def information(self) -> NDArray[np.float64]:
+        """What each node tells, in bits: log2 of all classes over those below it."""
+        return np.asarray(np.log2(len(self.classes) / self.below.sum(axis=1)))
+
+    @cached_property
+    def depth(self) -> NDArray[np.intp]:
+        """Steps from the root to each node."""
+        depth = np.ones(len(self.parents), dtype=np.intp)
+        for row in range(depth.size):
+            node = self.parents[row]
+            while node != _ROOT:
+                depth[row] += 1
+                node = self.parents[node]
+        return depth
+
+    def holds(self, code: ArrayLike, label: ArrayLike) -> NDArray[np.bool_]:
+        """Tell whether classes lie below nodes: whether an answer is right, given the truth.
+
+        Parameters
+        ----------
+        code : array of int
+            Codes of nodes, as in a map; nothing lies below other codes, such as that of "rejected".
+        label : array of int, of a shape that broadcasts
+            Classes; others than those of the tree lie below no node.
+        """
+        code, label = np.asarray(code), np.asarray(label)
+        relation = np.zeros((len(self.table) + 1, len(self.classes) + 1), dtype=bool)
+        relation[:-1, :-1] = self.below
+        return np.asarray(
+            relation[rows_of(self.table, code), rows_of(self.classes, label)], dtype=bool
+        )
+
+    def subset(self, values: Iterable[int]) -> ClassTree | None:
+        """Return the tree of some of the classes; None where no group is left.
+
+        Groups of which one member is left make way for it. The others keep codes and colours.
+        """
+        classes = self.classes.subset(values)
+        columns = [self.classes.values.index(value) for value in classes.values]
+        sizes = self.below[:, columns].sum(axis=1)
+        stays = (sizes > 0) & (sizes < len(columns))
+        for row, parent in enumerate(self.parents):
+            if parent != _ROOT and sizes[row] == sizes[parent]:
+                stays[parent] = False
+        members: dict[int, list[str]] = {}
+        for row in np.flatnonzero(stays).tolist():
+            above = self.parents[row]
+            while above != _ROOT and not stays[above]:
+                above = self.parents[above]
+            members.setdefault(above, []).append(self.table.names[row])
+        rows = range(len(self.classes), len(self.table))
+        groups = tuple(
+            replace(
+                group,
+                members=tuple(members[row]),
+                color=self.table.colors[row],
+                value=self.table.values[row],
+            )
+            for row, group in zip(rows, self.groups, strict=True)
+            if stays[row]
+        )
+        return ClassTree(classes, groups) if groups else None
+
+
+def _check_group(group: Group, names: Sequence[str]) -> None:
+    """Raise unless a group has a name of its own and at least two members with a name."""
+    if names.count(group.name) > 1:
+        raise InputError(f"The name '{group.name}' is given twice. Rename the group.")
+    if len(group.members) < 2:
+        raise InputError(
+            f"The group '{group.name}' has {len(group.members) or 'no'} member. A group needs two "
+            "or more; a class alone needs no group."
+        )
+    for member in group.members:
+        if member not in names:
+            raise InputError(
+                f"The group '{group.name}' holds '{member}', which is neither a class nor a group "
+                f"of this map (there are: {', '.join(names)}).{nearest(member, names)}"
+            )
+
+
+def rows_of(table: ClassTable, values: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the rows of values in a table; the number of rows for values that it lacks."""
+    order = np.argsort(table.values)
+    ordered = np.array(table.values)[order]
+    place = np.minimum(np.searchsorted(ordered, values), len(table) - 1)
+    return np.asarray(np.where(ordered[place] == values, order[place], len(table)))
+
+
+def _mixed(colors: Iterable[str]) -> str:
+    """Return the mean of colours, of their light: the square root of the mean of squares."""
+    channels = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in colors]
+    mean = np.sqrt(np.mean(np.square(channels, dtype=np.float64), axis=0))
+    return "#" + "".join(f"{round(channel):02x}" for channel in mean)

@@ -1,0 +1,151 @@
+r"""Curves of maps that may answer coarser: classes, groups of classes, or nothing.
+
+Of a :class:`hsreject.ClassTree`, every sample has a path from its class to the root, and along it
+probabilities :math:`p_0 \le p_1 \le \dots`, one per level. At the threshold :math:`\theta` the
+answer is the node of the first level with :math:`p_h \ge \theta`; where there is none, the sample
+is rejected. What such answers are worth is measured as ever, with two readings:
+
+- *kept* is every sample with an answer, whatever its level;
+- *accurate* is an answer that the true class lies below. A rejected sample counts as accurate where
+  its coarsest answer, the last one before the rejection, would have been right.
+
+So A, Q, :math:`\varphi`, :math:`\beta` and the cost are those of :mod:`hsreject.measures.point`. As
+answers get coarser along the path, a right one stays right: fewer samples are wrong at every larger
+:math:`\theta`. "Everything is land" is right, too, so a curve also says what the answers tell:
+their mean depth, and their mean information in bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.class_tree import ClassTree, rows_of
+from hsreject.errors import InputError
+from hsreject.measures import inputs
+from hsreject.measures.curve import curve_columns
+from hsreject.measures.point import Counts, share
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def level_curve(
+    label: ArrayLike | xr.DataArray,
+    confidence: ArrayLike | xr.DataArray,
+    reference: ArrayLike | xr.DataArray,
+    tree: ClassTree,
+) -> xr.Dataset:
+    """Return every operating point of a map that answers with classes, groups or nothing.
+
+    There is one point for each distinct confidence of any level, and one that rejects everything;
+    samples of equal confidence change together. One sort per level gives all of them.
+
+    Parameters
+    ----------
+    label : array of int, any shape
+        The class at the lower end of each sample's path.
+    confidence : array of float (level, ...)
+        The probability of the node over that class at each level of the tree, from class to
+        coarsest group: it does not fall from level to level.
+    reference : array of int, of the shape of `label`
+        True classes.
+    tree : ClassTree
+        The groups.
+
+    Returns
+    -------
+    Dataset over `operating_point`, rejected fraction ascending from 0 to 1
+        The columns of :func:`hsreject.rejection_curve`, and `accurate_coarse` (right answers that
+        are groups), `mean_depth` and `mean_information` (steps from the root and bits of an answer
+        that is kept, NaN where none is), `information` (bits per sample, none for a rejected one)
+        and `kept_at_level` (operating_point, level), the share of the samples answered there.
+
+    See Also
+    --------
+    hsreject.rejection_curve : the same where an answer is a class or nothing.
+
+    Examples
+    --------
+    Two samples; of the second only the group is clear:
+
+    >>> from hsreject import ClassTree, level_curve
+    >>> tree = ClassTree.from_groups(["oak", "pine", "lake"], {"forest": ["oak", "pine"]})
+    >>> curve = level_curve([3, 1], [[0.9, 0.5], [0.9, 0.8]], [3, 2], tree)
+    >>> curve.threshold.values, curve.nonrejected_accuracy.values
+    (array([0.5, 0.8, 0.9, inf]), array([0.5, 1. , 1. , nan]))
+    >>> curve.rejected_fraction.values, curve.information.values.round(2)
+    (array([0. , 0. , 0.5, 1. ]), array([1.58, 1.08, 0.79, 0.  ]))
+    """
+    plain = inputs.same_layout({"label": label, "reference": reference})
+    rows = rows_of(tree.classes, plain["label"].ravel())
+    if (rows == len(tree.classes)).any():
+        raise InputError(
+            f"label holds classes that the tree lacks (it has {list(tree.classes.values)}). "
+            "Make the tree of the classes of the map."
+        )
+    sure = inputs.confidence_values(np.asarray(confidence)).reshape(tree.n_levels, -1)
+    if sure.shape[1] != rows.size or (np.diff(sure, axis=0) < 0).any():
+        raise InputError(
+            f"confidence must hold a number for each of {tree.n_levels} levels and {rows.size} "
+            "samples that does not fall from level to level (got the shape "
+            f"{np.shape(confidence)}). Pass the level_confidence of HierarchicalRejector().rank."
+        )
+    node = tree.over[:, rows]
+    truth = rows_of(tree.classes, plain["reference"].ravel())
+    right = np.append(tree.below, np.zeros((len(tree.table), 1), dtype=bool), axis=1)[node, truth]
+    return _curve(sure, node, right, tree)
+
+
+def _curve(
+    sure: NDArray[np.floating], node: NDArray[np.intp], right: NDArray[np.bool_], tree: ClassTree
+) -> xr.Dataset:
+    """Return the columns; all arrays are (level, sample), `node` holds rows of the tree's table."""
+    thresholds = np.append(np.unique(sure).astype(np.float64) + 0.0, np.inf)
+    n_samples = sure.shape[1]
+    order = np.argsort(sure, axis=1)
+    ascending = np.take_along_axis(sure, order, axis=1)
+    first_kept = np.array([np.searchsorted(values, thresholds) for values in ascending])
+
+    def kept_sum(worth: NDArray[Any]) -> NDArray[Any]:
+        """Return what the answers are worth at each threshold; `worth` is (level, sample).
+
+        A sample that reaches the threshold at a level reaches it at all coarser ones. So each level
+        adds what its answer is worth beyond that of the next level, which adds its own.
+        """
+        total = np.zeros(thresholds.size, dtype=worth.dtype)
+        coarser = np.append(worth[1:], np.zeros_like(worth[:1]), axis=0)
+        for beyond, places, first in zip(worth - coarser, order, first_kept, strict=True):
+            total += np.append(np.cumsum(beyond[places][::-1])[::-1], 0)[first]
+        return total
+
+    is_right = right.astype(np.int64)
+    kept = n_samples - first_kept[-1]
+    accurate_kept = kept_sum(is_right)
+    # of the samples whose coarsest answer is below the threshold, how many of those are right
+    accurate_rejected = np.append(0, np.cumsum(is_right[-1][order[-1]]))[first_kept[-1]]
+    counts = Counts(
+        accurate_kept, kept - accurate_kept, accurate_rejected, first_kept[-1] - accurate_rejected
+    )
+    at_level = np.diff(n_samples - first_kept, axis=0, prepend=0)
+    bits = kept_sum(tree.information[node])
+    columns = {
+        "accurate_coarse": (
+            kept_sum(is_right * (tree.levels[node] > 0)), "accurate samples kept as a group"
+        ),
+        "mean_depth": (
+            share(kept_sum(tree.depth[node]), kept), "steps from the root to what is kept"
+        ),
+        "mean_information": (share(bits, kept), "bits that an answer that is kept tells"),
+        "information": (bits / n_samples, "bits per sample, rejected ones included"),
+    }  # fmt: skip
+    dim = schema.OPERATING_POINT
+    curve = curve_columns(thresholds, counts, weighted=False).assign(
+        {name: (dim, values, {"long_name": words}) for name, (values, words) in columns.items()}
+    )
+    words = "share of samples answered at a level (0: class)"
+    kept_at_level = (at_level / n_samples).T
+    return curve.assign(kept_at_level=((dim, schema.LEVEL), kept_at_level, {"long_name": words}))

@@ -1,0 +1,284 @@
+"""Hierarchical rejection: a coarser answer where the class is unclear, and nothing only at last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject.class_tree import ClassTree, Group, groups_of, rows_of
+from hsreject.classes import ClassTable
+from hsreject.confidence import TieBrokenMaximum, label_map_of_positions
+from hsreject.context.segsalsa import SegSALSA
+from hsreject.errors import InputError
+from hsreject.measures.choosing import choose_point
+from hsreject.measures.levels import level_curve
+from hsreject.measures.point import share
+from hsreject.registry import check_number
+from hsreject.rejection.pixelwise import PixelwiseRejector
+from hsreject.rejection.ranked import RankedRejector
+from hsreject.rejection.rejector import check_context, check_novelty, rejection_maps, with_columns
+from hsreject.rejection.sequential import SequentialRejector
+from hsreject.schema import (
+    LABEL_WITH_REJECTION,
+    LEVEL_CONFIDENCE,
+    LEVEL_DIMS,
+    REJECTED,
+    REJECTION_COST,
+    category_labels,
+    class_table,
+    label_dtype,
+    nodata_label,
+    reference_labels,
+    reference_pixels,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hsreject.progress import ProgressCallback
+    from hsreject.rejection.evidence import Evidence
+    from hsreject.rejection.goal import Goal
+    from hsreject.rejection.ranked import FieldRejector
+
+
+@dataclass(frozen=True)
+class HierarchicalRejector(RankedRejector):
+    r"""Answers with the finest node of a class tree whose probability reaches a threshold.
+
+    The probability of a node is the sum of those of the classes below it. Of all nodes with more
+    than one half, which lie on one path, take the finest; the likeliest class below it is the
+    label, and the nodes from the label to the root are the **path** of the pixel. Along it the
+    probability grows, :math:`p_0 \le p_1 \le \dots \le 1`. The answer at the threshold
+    :math:`\theta` is the finest node of the path with :math:`p_h \ge \theta`, and the root is
+    "rejected".
+
+    For :math:`\theta > 1/2` this is the finest of all nodes that reach :math:`\theta`, since only
+    nodes of one path can. Below, several nodes might, and the path decides between them: so answers
+    only get coarser as :math:`\theta` grows, never others, and one threshold is one operating
+    point. The confidence of a pixel is the probability of its coarsest answer, below which it is
+    rejected.
+
+    Parameters
+    ----------
+    groups : mapping, or ClassTree
+        Members by the name of the group, classes or other groups: ``{"corn": ["early", "late"]}``.
+    context : SegSALSA, optional
+        Probabilities are then those of the hidden field, and a little of the pixel's own, as in
+        the confidence "tie_broken_maximum" of :class:`hsreject.SequentialRejector`. Without one
+        they are the pixel's own.
+    coarse_cost : float in [0, 1]
+        Where a rejection cost is asked for: what a right answer costs that is a group instead of a
+        class, as a share of a rejection.
+    novelty : bool
+        Whether pixels with a `p_value` (:class:`hsreject.Novelty`) below 0.05 are `unknown` and
+        rejected in any case, beside what is asked for.
+
+    See Also
+    --------
+    hsreject.ClassTree : the groups, with codes and colours.
+    hsreject.level_curve : its operating points.
+
+    Examples
+    --------
+    The second pixel is some corn, the third is unclear:
+
+    >>> import numpy as np
+    >>> from hsreject import ClassTable, HierarchicalRejector, schema
+    >>> import xarray as xr
+    >>> values = np.array([[[0.9, 0.5, 0.4]], [[0.1, 0.4, 0.1]], [[0.0, 0.1, 0.5]]])
+    >>> probability = schema.attach_classes(xr.DataArray(values, dims=("category", "y", "x")),
+    ...                                     ClassTable.from_names(["early", "late", "wood"]))
+    >>> rejector = HierarchicalRejector({"corn": ["early", "late"]})
+    >>> maps = rejector.reject(probability, threshold=0.8)
+    >>> maps.label_with_rejection.values, schema.class_table(maps.label_with_rejection).names
+    (array([[1, 4, 0]], dtype=uint8), ('early', 'late', 'wood', 'corn'))
+    """
+
+    groups: ClassTree | Mapping[str, Any] | Iterable[Group]
+    context: SegSALSA | None = None
+    _: KW_ONLY
+    coarse_cost: float = 0.0
+    novelty: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", groups_of(self.groups))
+        if self.context is not None:
+            check_context(self.context)
+        check_number("coarse_cost", self.coarse_cost, least=0, most=1)
+        check_novelty(self.novelty)
+
+    @property
+    def _field(self) -> FieldRejector:
+        """Whose field is looked at."""
+        if self.context is None:
+            return PixelwiseRejector(novelty=self.novelty)
+        return SequentialRejector(self.context, novelty=self.novelty)
+
+    @property
+    def needs_context(self) -> bool:
+        """Whether there is one."""
+        return self.context is not None
+
+    @property
+    def needs_p_value(self) -> bool:
+        """Whether novelty counts."""
+        return self.novelty
+
+    @property
+    def halo(self) -> int | None:
+        """That of the context; 0 without one."""
+        return self._field.halo
+
+    @property
+    def bytes_per_class(self) -> int:
+        """Those of the context."""
+        return self._field.bytes_per_class
+
+    def guide(self, image: xr.DataArray) -> xr.DataArray | None:
+        """Return what the priors of the context take from the image."""
+        return self._field.guide(image)
+
+    def in_block(self, layers: NDArray[np.floating[Any]]) -> HierarchicalRejector:
+        """Return this rejector with its context guided, and solved by one thread."""
+        inside = self._field.in_block(layers)
+        return replace(self, context=getattr(inside, "context", None))
+
+    def tree(self, classes: ClassTable) -> ClassTree:
+        """Return the tree of these classes; raises where the groups are of others."""
+        return ClassTree.from_groups(classes, groups_of(self.groups))
+
+    def label_and_confidence(
+        self, evidence: Evidence, progress: ProgressCallback
+    ) -> tuple[xr.DataArray, xr.DataArray]:
+        """Return the label, and the probability of the answer at each level (level, y, x)."""
+        tree = self.tree(class_table(evidence.probability))
+        columns = rows_of(tree.classes, category_labels(evidence.probability))
+        if (columns == len(tree.classes)).any():
+            raise InputError(
+                f"The class table of probability lists {list(tree.classes.values)}, but its "
+                f"categories are {category_labels(evidence.probability).tolist()}. Attach a "
+                "complete table with hsreject.schema.attach_classes."
+            )
+        field = self._field.field_of(evidence, progress)
+        values = np.asarray(field.values)
+        if self.context is not None:
+            weight = TieBrokenMaximum().weight
+            values = (values + weight * evidence.probability.values) / (1 + weight)
+        position, sums = path_sums(values, tree.over[:, columns])
+        label = label_map_of_positions(position, field)
+        return label, xr.DataArray(sums, dims=LEVEL_DIMS, coords=label.coords)
+
+    def points(
+        self,
+        ranking: xr.Dataset,
+        reference: xr.DataArray | NDArray[Any],
+        *,
+        name: str = "reference",
+    ) -> xr.Dataset:
+        """Return the operating points of a ranking on reference pixels: those of `level_curve`."""
+        label = ranking["label"]
+        used, _ = reference_pixels(label, reference, name=name)
+        truth = reference_labels(reference, name=name)[used]
+        sure = ranking[LEVEL_CONFIDENCE].values[:, used]
+        curve = level_curve(label.values[used], sure, truth, self._tree_of(label))
+        accurate = curve["accurate_kept"] + curve["accurate_rejected"]
+        return with_columns(curve, overall_accuracy=share(accurate.values, truth.size))
+
+    def chosen_point(self, points: xr.Dataset, goal: Goal) -> int:
+        """Return the place of the point that meets a goal; coarse answers cost their share."""
+        if goal.kind != REJECTION_COST:
+            return super().chosen_point(points, goal)
+        return choose_point(points, rejection_cost=goal.value, coarse_cost=self.coarse_cost).index
+
+    def maps_at(
+        self, ranking: xr.Dataset, threshold: float, *, attrs: Mapping[str, Any]
+    ) -> xr.Dataset:
+        """Return the maps at a threshold; `label_with_rejection` holds codes of nodes.
+
+        Where several thresholds reject the same pixels, the lowest has the finest answers: a wanted
+        fraction takes that.
+        """
+        sure, top = ranking[LEVEL_CONFIDENCE].values, ranking["confidence"].values
+        if "fraction" in attrs and np.isfinite(threshold):
+            rejected_up_to = np.max(top, where=top < threshold, initial=-np.inf)
+            threshold = float(np.min(sure, where=sure > rejected_up_to, initial=np.inf))
+        maps = rejection_maps(
+            ranking["label"],
+            ranking["confidence"],
+            threshold=threshold,
+            unknown=ranking.get("unknown"),
+            attrs=attrs,
+        )
+        answer = answer_map(
+            ranking["label"], ranking[LEVEL_CONFIDENCE], threshold, self._tree_of(ranking["label"])
+        )
+        rejected = answer.dtype.type(REJECTED)
+        return maps.assign({LABEL_WITH_REJECTION: answer.where(~maps["rejected"], rejected)})
+
+    def _tree_of(self, label: xr.DataArray) -> ClassTree:
+        return self.tree(class_table(label))
+
+
+def path_sums(
+    field: NDArray[Any], over: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.floating[Any]]]:
+    """Return the label of each pixel, as a position, and the probabilities along its path.
+
+    Parameters
+    ----------
+    field : array (category, y, x)
+        Probabilities, NaN without data.
+    over : array (level, category)
+        The node over each category at each level, finest first.
+
+    Returns
+    -------
+    position : array (y, x)
+        Place of the label along `category`; the number of categories without data.
+    sums : array (level, y, x)
+        Never falling from level to level; NaN without data.
+    """
+    has_data = np.isfinite(field).all(axis=0)
+    position = field.argmax(axis=0)
+    levels = [list(field)]  # sums of the nodes of each level, and the place of each over a category
+    places = [np.arange(len(field))]
+    for coarser in over[1:]:
+        nodes, place = np.unique(coarser, return_inverse=True)
+        # sums of sums: rounding then never makes a part larger than the whole
+        parts = [np.unique(places[-1][coarser == node]) for node in nodes]
+        levels.append([sum(levels[-1][part] for part in some) for some in parts])
+        places.append(place)
+    for sums, place in zip(levels[:0:-1], places[:0:-1], strict=True):  # from coarse to fine
+        for node, total in enumerate(sums):
+            strays = (total > 0.5) & (place[position] != node)
+            if strays.any():
+                members = np.flatnonzero(place == node)
+                position[strays] = members[field[members][:, strays].argmax(axis=0)]
+    along = [
+        np.take_along_axis(np.stack(sums), place[position][None], axis=0)[0]
+        for sums, place in zip(levels, places, strict=True)
+    ]
+    return np.where(has_data, position, len(field)), np.where(has_data, along, np.nan)
+
+
+def answer_map(
+    label: xr.DataArray, confidence: xr.DataArray, threshold: float, tree: ClassTree
+) -> xr.DataArray:
+    """Return the codes of the answers (y, x) at a threshold, 0 where nothing reaches it.
+
+    `label` and `confidence` (level, y, x) are those of a ranking. The map carries the table of all
+    nodes, and the groups.
+    """
+    dtype = label_dtype(max(tree.table.values))
+    codes = np.full((tree.n_levels + 1, len(tree.classes) + 1), REJECTED, dtype=dtype)
+    codes[:-1, :-1] = np.array(tree.table.values)[tree.over]
+    codes[:, -1] = nodata_label(dtype)
+    level = (confidence.values < threshold).sum(axis=0)
+    has_data = label.values != nodata_label(label.dtype)
+    row = np.where(has_data, rows_of(tree.classes, label.values), -1)
+    attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": nodata_label(dtype)}
+    return label.copy(data=codes[level, row]).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
