@@ -39,7 +39,6 @@ def proximal_newton(
     *,
     tol: float,
     max_iter: int,
-    start: Solution | None = None,
 ) -> Solution:
     """Solve a sparse multinomial regression by Newton steps on the weights that matter.
 
@@ -64,7 +63,7 @@ def proximal_newton(
     The solver stops when the duality gap is below `tol` times the objective. An objective below
     `tol` times that of zero weights counts as that, because with sparsity 0 the optimum may be 0.
     """
-    now = _Iterate.begin(problem, start)
+    now = _Iterate.begin(problem)
     approach = partial(
         _approach,
         problem,
@@ -127,13 +126,12 @@ class _Iterate:
     n_iterations: int = 1
 
     @classmethod
-    def begin(cls, problem: MultinomialProblem, start: Solution | None) -> _Iterate:
-        shape = (len(problem.features), problem.target.shape[1])
-        coef = np.zeros(shape) if start is None else start.coef.copy()
-        intercept = problem.null_intercept if start is None else start.intercept
+    def begin(cls, problem: MultinomialProblem) -> _Iterate:
+        coef = np.zeros((len(problem.features), problem.target.shape[1]))
+        intercept = problem.null_intercept
         scores = problem.scores(coef, intercept)
         probability, loss = problem.probability_and_loss(scores)
-        return cls(coef, intercept, scores, probability, loss, is_null=start is None)
+        return cls(coef, intercept, scores, probability, loss, is_null=True)
 
     def gradient(self, problem: MultinomialProblem) -> FloatArray:
         """Return the derivative of the loss, in the precision of `problem`."""

@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hsreject.classify.multinomial import MultinomialProblem, lorsal
+from hsreject.classify.multinomial import MultinomialProblem
 from hsreject.classify.proximal_newton import proximal_newton
 from hsreject.classify.temperature import best_temperature
 from hsreject.classify.training_samples import Basis, TrainingSamples, check_finite
@@ -26,138 +26,10 @@ if TYPE_CHECKING:
     from hsreject.classify.multinomial import FloatArray, Solution
 
 KERNELS = ("rbf", "linear")
-SOLVERS = {"proximal_newton": proximal_newton, "lorsal": lorsal}
 N_FOLDS = 5
 
 
-class SparseModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A classifier whose scores are linear in basis functions, with sparse weights.
-
-    Subclasses have the parameters below in their constructors, and a ``fit`` that ends in
-    ``_keep_model``.
-    """
-
-    kernel: str
-    n_centers: int | None
-    class_weight: Mapping[Any, float] | str | None
-    temperature: float | str
-    solver: str
-    tol: float
-    max_iter: int
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the most probable class of each sample."""
-        winner = self._scores(X).argmax(axis=1)
-        return np.asarray(self.classes_[winner])
-
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """Return the class probabilities, (sample, category) in the order of `classes_`.
-
-        They are computed in single precision if the samples are, in double precision otherwise.
-        """
-        return np.asarray(softmax(self._scores(X), axis=1))
-
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return log-probabilities but for a constant, (sample, category).
-
-        With two classes it is the difference of the two, (sample,), as scikit-learn has it.
-        """
-        scores = self._scores(X)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def _scores(self, X: ArrayLike) -> FloatArray:
-        check_is_fitted(self)
-        features = validate_data(
-            self, X, dtype=(np.float64, np.float32), reset=False, ensure_all_finite=False
-        )
-        check_finite(features)
-        with one_blas_thread():
-            scores = Basis(self.centers_, self.gamma_).scores(features, self.coef_)
-        scores += self.intercept_.astype(scores.dtype)
-        scores /= self.temperature_
-        return scores
-
-    def _check_parameters(self) -> None:
-        check_number("tol", self.tol, above=0)
-        check_count("max_iter", self.max_iter, least=1)
-        check_choice("kernel", self.kernel, KERNELS)
-        check_choice("solver", self.solver, SOLVERS)
-        if self.temperature != "cv":
-            check_number("temperature", self.temperature, above=0)
-        if self.n_centers is not None:
-            check_count("n_centers", self.n_centers, least=1)
-
-    def _checked_samples(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> TrainingSamples:
-        features, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
-        return TrainingSamples.checked(features, labels, sample_weight)
-
-    def _basis(self, samples: TrainingSamples, gamma: float | str) -> Basis:
-        if self.kernel == "linear":
-            return Basis()
-        return Basis.radial(samples.features, samples.weight, gamma=gamma, n_centers=self.n_centers)
-
-    def _problem(self, samples: TrainingSamples, basis: Basis) -> MultinomialProblem:
-        return MultinomialProblem.from_samples(
-            basis.values(samples.features), samples.codes, samples.weights_with(self.class_weight)
-        )
-
-    def _solve(
-        self, problem: MultinomialProblem, sparsity: float, start: Solution | None = None
-    ) -> Solution:
-        """Solve by the chosen solver; warn, with the gap and what to change, if not certified."""
-        solution = SOLVERS[self.solver](
-            problem, sparsity, tol=self.tol, max_iter=self.max_iter, start=start
-        )
-        if not solution.converged:
-            gap = solution.duality_gap / max(solution.objective, 1e-300)
-            exhausted = solution.n_iterations >= self.max_iter
-            warnings.warn(
-                f"The sparse regression stopped after {solution.n_iterations} iterations with a "
-                f"duality gap of {gap:.1e} of its objective (tol={self.tol:g}). "
-                f"{_advice(sparsity, exhausted=exhausted)}",
-                NotConvergedWarning,
-                stacklevel=5,  # whoever called fit
-            )
-        return solution
-
-    def _train(
-        self, samples: TrainingSamples, sparsity: float, gamma: float | str
-    ) -> tuple[Basis, MultinomialProblem, Solution]:
-        basis = self._basis(samples, gamma)
-        problem = self._problem(samples, basis)
-        return basis, problem, problem.restore(self._solve(problem, sparsity))
-
-    def _keep_model(self, samples: TrainingSamples, *, sparsity: float, gamma: float | str) -> None:
-        """Train on the samples and keep what prediction needs."""
-        basis, problem, solution = self._train(samples, sparsity, gamma)
-        self.classes_ = samples.classes
-        self.centers_, self.gamma_ = basis.centers, basis.gamma
-        self.coef_ = np.ascontiguousarray(solution.coef.T)
-        self.intercept_ = solution.intercept
-        self.objective_ = solution.objective
-        self.duality_gap_ = solution.duality_gap
-        self.n_iter_ = solution.n_iterations
-        self.training_prior_ = problem.class_weight / problem.weight.sum()
-        self.temperature_ = self._temperature(samples, sparsity, gamma)
-
-    def _temperature(self, samples: TrainingSamples, sparsity: float, gamma: float | str) -> float:
-        """Return the temperature given, or the best for samples that were held out in turn."""
-        if self.temperature != "cv":
-            return float(self.temperature)
-        fold = samples.folds(N_FOLDS)
-        scores = np.zeros((len(fold), len(samples.classes)))
-        for number in range(fold.max() + 1):
-            out = fold == number
-            basis, _, solution = self._train(samples.subset(~out), sparsity, gamma)
-            scores[out] = basis.values(samples.features[out]) @ solution.coef + solution.intercept
-        held_out = fold >= 0  # all but samples that are alone in their class
-        weight = samples.weights_with(self.class_weight)
-        return best_temperature(scores[held_out], samples.codes[held_out], weight[held_out])
-
-
-class SparseMultinomialRegression(SparseModel):
+class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types
     r"""Sparse multinomial logistic regression, solved to a certified optimum.
 
     Minimises, over weights :math:`W` and intercepts :math:`b`,
@@ -189,13 +61,10 @@ class SparseMultinomialRegression(SparseModel):
     temperature : float or "cv", default 1
         The scores are divided by it: above 1 flattens the probabilities. "cv" finds it by
         cross-validation on the training samples.
-    solver : {"proximal_newton", "lorsal"}, default "proximal_newton"
-        The fast solver, or the readable reference; both stop at the same certificate.
     tol : float, default 1e-4
         Stop when the duality gap is below this share of the objective.
     max_iter : int, default 500
         Largest number of iterations; a warning tells if the gap is still above `tol` then.
-        ("lorsal" needs thousands.)
 
     Attributes
     ----------
@@ -237,7 +106,7 @@ class SparseMultinomialRegression(SparseModel):
     True
     """
 
-    def __init__(  # noqa: PLR0913  # the parameters of an estimator are those of its constructor
+    def __init__(  # the parameters of an estimator are those of its constructor
         self,
         sparsity: float = 0.03,
         *,
@@ -246,7 +115,6 @@ class SparseMultinomialRegression(SparseModel):
         n_centers: int | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         temperature: float | Literal["cv"] = 1.0,
-        solver: Literal["proximal_newton", "lorsal"] = "proximal_newton",
         tol: float = 1e-4,
         max_iter: int = 500,
     ) -> None:
@@ -256,7 +124,6 @@ class SparseMultinomialRegression(SparseModel):
         self.n_centers = n_centers
         self.class_weight = class_weight
         self.temperature = temperature
-        self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
 
@@ -278,16 +145,103 @@ class SparseMultinomialRegression(SparseModel):
             The estimator itself.
         """
         self._check_parameters()
-        samples = self._checked_samples(X, y, sample_weight)
+        features, labels = validate_data(self, X, y, dtype=np.float64, ensure_all_finite=False)
+        samples = TrainingSamples.checked(features, labels, sample_weight)
         with one_blas_thread():
-            self._keep_model(samples, sparsity=self.sparsity, gamma=self.gamma)
+            basis, problem, solution = self._solve(samples)
+            self.classes_ = samples.classes
+            self.centers_, self.gamma_ = basis.centers, basis.gamma
+            self.coef_ = np.ascontiguousarray(solution.coef.T)
+            self.intercept_ = solution.intercept
+            self.objective_ = solution.objective
+            self.duality_gap_ = solution.duality_gap
+            self.n_iter_ = solution.n_iterations
+            self.training_prior_ = problem.class_weight / problem.weight.sum()
+            self.temperature_ = (
+                self._cross_validated_temperature(samples)
+                if self.temperature == "cv"
+                else float(self.temperature)
+            )
         return self
 
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most probable class of each sample."""
+        winner = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[winner])
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the class probabilities, (sample, category) in the order of `classes_`.
+
+        They are computed in single precision if the samples are, in double precision otherwise.
+        """
+        return np.asarray(softmax(self._scores(X), axis=1))
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return log-probabilities but for a constant, (sample, category).
+
+        With two classes it is the difference of the two, (sample,), as scikit-learn has it.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def _scores(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        features = validate_data(
+            self, X, dtype=(np.float64, np.float32), reset=False, ensure_all_finite=False
+        )
+        check_finite(features)
+        with one_blas_thread():
+            scores = Basis(self.centers_, self.gamma_).scores(features, self.coef_)
+        scores += self.intercept_.astype(scores.dtype)
+        scores /= self.temperature_
+        return scores
+
     def _check_parameters(self) -> None:
-        super()._check_parameters()
         check_number("sparsity", self.sparsity, least=0)
+        check_number("tol", self.tol, above=0)
+        check_count("max_iter", self.max_iter, least=1)
+        check_choice("kernel", self.kernel, KERNELS)
+        if self.temperature != "cv":
+            check_number("temperature", self.temperature, above=0)
+        if self.n_centers is not None:
+            check_count("n_centers", self.n_centers, least=1)
         if self.gamma != "scale":
             check_number("gamma", self.gamma, above=0)
+
+    def _solve(self, samples: TrainingSamples) -> tuple[Basis, MultinomialProblem, Solution]:
+        """Solve the problem of some samples; warn, with what to change, if it is not certified."""
+        basis = Basis()
+        if self.kernel == "rbf":
+            basis = Basis.radial(
+                samples.features, samples.weight, gamma=self.gamma, n_centers=self.n_centers
+            )
+        problem = MultinomialProblem.from_samples(
+            basis.values(samples.features), samples.codes, samples.weights_with(self.class_weight)
+        )
+        solution = proximal_newton(problem, self.sparsity, tol=self.tol, max_iter=self.max_iter)
+        if not solution.converged:
+            gap = solution.duality_gap / max(solution.objective, 1e-300)
+            exhausted = solution.n_iterations >= self.max_iter
+            warnings.warn(
+                f"The sparse regression stopped after {solution.n_iterations} iterations with a "
+                f"duality gap of {gap:.1e} of its objective (tol={self.tol:g}). "
+                f"{_advice(self.sparsity, exhausted=exhausted)}",
+                NotConvergedWarning,
+                stacklevel=3,  # whoever called fit
+            )
+        return basis, problem, problem.restore(solution)
+
+    def _cross_validated_temperature(self, samples: TrainingSamples) -> float:
+        """Return the best temperature for samples that were held out in turn."""
+        fold = samples.folds(N_FOLDS)
+        scores = np.zeros((len(fold), len(samples.classes)))
+        for number in range(fold.max() + 1):
+            out = fold == number
+            basis, _, solution = self._solve(samples.subset(~out))
+            scores[out] = basis.values(samples.features[out]) @ solution.coef + solution.intercept
+        held_out = fold >= 0  # all but samples that are alone in their class
+        weight = samples.weights_with(self.class_weight)
+        return best_temperature(scores[held_out], samples.codes[held_out], weight[held_out])
 
 
 def _advice(sparsity: float, *, exhausted: bool) -> str:

@@ -25,18 +25,15 @@ if TYPE_CHECKING:
 
 @contextmanager
 def finished_blocks(
-    out: str | PathLike[str] | None, model: object, scene: object, options: object
-) -> Iterator[Path | None]:
-    """Give the folder of the blocks that the same work has finished before, if there is an `out`.
+    out: str | PathLike[str], model: object, scene: object, options: object
+) -> Iterator[Path]:
+    """Give the folder of the blocks that the same work has finished before.
 
     Files count as the same when path, size and time of change are.
     """
-    if out is None:
-        yield None
-        return
-    what = [_identity(given) for given in (model, scene)]
+    work = [_identity(given) for given in (model, scene)]
     # work that has no key begins anew every time
-    with unfinished_folder(Path(out).absolute(), key_of(what, options) or uuid4().hex) as folder:
+    with unfinished_folder(Path(out).absolute(), key_of(work, options) or uuid4().hex) as folder:
         yield folder
 
 

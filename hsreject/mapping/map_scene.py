@@ -19,30 +19,26 @@ from hsreject.io.maps import open_map, write_maps
 from hsreject.io.products.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
+from hsreject.mapping.dial import Dial
 from hsreject.mapping.finished_blocks import finished_blocks
 from hsreject.mapping.foreign import Similarity, window_chunks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares
 from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranking import CONFIDENCE, rank_scene
-from hsreject.mapping.schedulers import local_threads, telling_of_lost_workers
-from hsreject.measures.curve import rejection_curve
+from hsreject.mapping.schedulers import explained_loss_of_workers, local_threads
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.promise.certificate import Certificate
-from hsreject.promise.frame import labels_of
-from hsreject.promise.sample import Sample
-from hsreject.promise.sample_file import given_sample
 from hsreject.registry import check_choice
-from hsreject.rejection.calibration import calibrated_index
-from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
+from hsreject.rejection.goal import ACCURACY, FRACTION, THRESHOLD
 from hsreject.rejection.rejector import UNKNOWN_FLAG, flag_map, rejection_maps
-from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import CUBE_DIMS, MAP_DIMS, REJECTED, REJECTION_COST, check_dims, label_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CERTIFICATE = "certificate"
+    from hsreject.promise.certificate import Certificate
+    from hsreject.promise.sample import Sample
+
 READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 SUMMARY_FILE = "summary.toml"
 FILES = ("label", "confidence", "label_with_rejection", "flag")
@@ -178,78 +174,35 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         ACCURACY: accuracy,
         REJECTION_COST: rejection_cost,
     }
-    asked = _Asked.of(wishes, certificate, sample, assume_alike=assume_alike)
+    dial = Dial.of(wishes, certificate, sample, assume_alike=assume_alike)
+    check_choice("foreign", foreign, ("refuse", "allow"))
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else open_map_model(model)
-    check_choice("foreign", foreign, ("refuse", "allow"))
     source = _Source(scene, variable, band_axis)
     cube = source.opened("auto")
-    asked.check_shape(cube.shape[1:])  # before the work, as far as one can tell
+    dial.check_shape(cube.shape[1:])  # before the work, as far as one can tell
     blocks = _cut(cube, trained, memory=memory, side=block_size, n_workers=n_workers)
-    with local_threads(blocks.n_workers) as here, telling_of_lost_workers():
-        job = _prepare(source, trained, asked, blocks, match_bands, foreign, in_memory=here)
-        job = replace(job, model_name=_name(model, "model"))
+    with local_threads(blocks.n_workers) as here, explained_loss_of_workers():
+        job = _prepare(
+            source, trained, dial, blocks,
+            match_bands=match_bands, foreign=foreign, in_memory=here, model_name=_name(model),
+        )  # fmt: skip
         if out is None:
-            return _finish(job, _rank(job, None, progress), 0, None, progress)
+            return _finish(job, _rank(job, None, progress), progress)
         options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
         with (
-            finished_blocks(out, model, scene, options) as kept,
+            finished_blocks(out, model, scene, options) as folder_of_blocks,
             complete_folder(Path(out).absolute(), overwrite=overwrite) as folder,
         ):
-            n_finished = _check_space(Path(out), job, kept)
-            made = _finish(job, _rank(job, kept, progress), n_finished, folder, progress)
-    return replace(made, maps=_written(Path(out), made.maps))
+            job = replace(job, n_finished=len(list(folder_of_blocks.glob("*.npy"))))
+            _check_space(Path(out), job, folder_of_blocks)
+            result = _finish(job, _rank(job, folder_of_blocks, progress), progress)
+            _write(result, folder, progress)
+    return replace(result, maps=_written(Path(out), result.maps))
 
 
 # ------------------------------------------------------------------------------------ prepare
-
-
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """What the rejection is to reach, and what backs it on a scene that nobody has tested."""
-
-    goal: Goal
-    certificate: Certificate | None
-    sample: Any  # of the scene, with its classes
-    assume_alike: bool
-
-    @classmethod
-    def of(
-        cls, wishes: dict[str, Any], certificate: Any, sample: Any, *, assume_alike: bool
-    ) -> _Asked:
-        """Return what was asked for, or say that it is not one thing."""
-        if certificate is None or any(wish is not None for wish in wishes.values()):
-            goal = Goal.one_of({**wishes, CERTIFICATE: certificate})
-            if goal.kind not in {ACCURACY, REJECTION_COST} and sample is not None:
-                raise InputError(
-                    f"A sample tells which threshold an accuracy or a cost asks for, not a "
-                    f"{goal.kind}. Leave the sample out."
-                )
-            return cls(goal, None, sample, assume_alike)
-        if isinstance(certificate, str | PathLike):
-            certificate = Certificate.read(certificate)
-        return cls(Goal(max_error=certificate.max_error), certificate, None, assume_alike)
-
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        if self.certificate is not None:
-            self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
-            self.certificate.check_shape(shape)
-
-    def check_backed(self, model: MapModel, similarity: Similarity | None) -> None:
-        """Raise where only the training scene tells the threshold, and this is another scene."""
-        if self.goal.kind not in {ACCURACY, REJECTION_COST} or self.sample is not None:
-            return
-        model.threshold_for(self.goal)  # raises if it cannot tell
-        if self.assume_alike or (similarity is not None and similarity.is_training_scene):
-            return
-        raise InputError(
-            f"Nothing tells which threshold reaches {self.goal.kind}={self.goal.value:g} on this "
-            f"scene: the model was tested on its training scene ('{model.title}') alone. Give "
-            "labelled pixels of this scene (--sample, drawn with 'hsreject sample') or a "
-            "certificate, ask for --fraction, or say --assume-alike (in Python "
-            "assume_alike=True) to take the training scene's threshold as an assumption."
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +217,7 @@ class _Source:
         """Return the cube (band, y, x), lazy if it comes from a file."""
         cube = self.scene
         if not isinstance(cube, xr.DataArray):
-            path = as_path(
-                cube
-            ).absolute()  # workers of a cluster have working folders of their own
+            path = as_path(cube).absolute()  # workers of a cluster have folders of their own
             cube = open_scene(path, chunks=chunks, variable=self.variable, band_axis=self.band_axis)
         return check_dims(cube, CUBE_DIMS, name="scene")
 
@@ -277,12 +228,13 @@ class _Job:
 
     cube: xr.DataArray
     model: MapModel
-    asked: _Asked
+    dial: Dial
     blocks: Blocks
     match_bands: str
     similarity: Similarity | None
     scene_name: str
     model_name: str
+    n_finished: int = 0  # blocks, when the work went on after it had been stopped
 
     @property
     def shift(self) -> Sequence[float] | None:
@@ -291,34 +243,40 @@ class _Job:
             return None
         return self.similarity.shift
 
+    @property
+    def lowest(self) -> float:
+        """The confidence below which pixels are unknown; minus infinity where none is."""
+        return -np.inf if self.shift is None else self.model.lowest_confidence
+
 
 def _prepare(
     source: _Source,
     model: MapModel,
-    asked: _Asked,
+    dial: Dial,
     blocks: Blocks,
+    *,
     match_bands: str,
     foreign: str,
-    *,
     in_memory: bool,
+    model_name: str,
 ) -> _Job:
     """Look at some pixels of a scene and decide whether it may be mapped as it is asked for."""
     cube = source.opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
-    name, scene = _name(source.scene, "scene"), source.scene
+    scene_name = _name(source.scene)
     small = in_memory and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
     in_tiles = len(blocks.pieces[1]) > 1  # of which one look at a few pixels unpacks many
-    if small and in_tiles and not isinstance(scene, xr.DataArray):  # read its file only once
+    if small and in_tiles and not isinstance(source.scene, xr.DataArray):  # read its file once
         cube = cube.persist()
         source = _Source(cube)
     similarity = None
     if model.training_scene is not None:
-        looked_at = source.opened(window_chunks((cube.shape[1], cube.shape[2])))
+        windows = source.opened(window_chunks((cube.shape[1], cube.shape[2])))
         similarity = model.training_scene.compare(
-            looked_at, model.classifier, match_bands=match_bands
+            windows, model.classifier, match_bands=match_bands
         )
         similarity.check(foreign)
-    asked.check_backed(model, similarity)
-    return _Job(cube, model, asked, blocks, match_bands, similarity, name, "")
+    dial.check_backed(model, similarity)
+    return _Job(cube, model, dial, blocks, match_bands, similarity, scene_name, model_name)
 
 
 def open_map_model(path: str | PathLike[str]) -> MapModel:
@@ -363,24 +321,22 @@ def _cut(
     )
 
 
-def _check_space(out: Path, job: _Job, kept: Path | None) -> int:
-    """Return how many blocks are finished; raise if the disk has no room for all that is written.
+def _check_space(out: Path, job: _Job, folder_of_blocks: Path) -> None:
+    """Raise if the disk has no room for all that is still to be written.
 
     That is label and confidence in blocks, and all maps as plain files and in the end.
     """
-    finished = [] if kept is None else list(kept.glob("*.npy"))
     _, n_rows, n_columns = job.cube.shape
     label = label_dtype(max(job.model.classes.values)).itemsize
     block, maps = label + CONFIDENCE.itemsize, 2 * label + CONFIDENCE.itemsize + 1
-    size = n_rows * n_columns * (block + 2 * maps)
-    check_space(out, size - sum(path.stat().st_size for path in finished))
-    return len(finished)
+    finished = sum(path.stat().st_size for path in folder_of_blocks.glob("*.npy"))
+    check_space(out, n_rows * n_columns * (block + 2 * maps) - finished)
 
 
 # --------------------------------------------------------------------------------------- rank
 
 
-def _rank(job: _Job, kept: Path | None, progress: ProgressCallback) -> xr.Dataset:
+def _rank(job: _Job, folder_of_blocks: Path | None, progress: ProgressCallback) -> xr.Dataset:
     """Return `label` and `confidence` (y, x), in memory where they are small."""
     ranking = rank_scene(
         job.cube,
@@ -388,10 +344,10 @@ def _rank(job: _Job, kept: Path | None, progress: ProgressCallback) -> xr.Datase
         job.blocks,
         match_bands=job.match_bands,
         shift=job.shift,
-        folder=kept,
+        folder=folder_of_blocks,
         progress=progress,
     )
-    if kept is None:  # in the memory of whoever has computed it
+    if folder_of_blocks is None:  # in the memory of whoever has computed it
         return ranking.load()
     return ranking.load(scheduler="threads") if ranking.nbytes <= READ_AT_ONCE else ranking
 
@@ -399,105 +355,36 @@ def _rank(job: _Job, kept: Path | None, progress: ProgressCallback) -> xr.Datase
 # ------------------------------------------------------------------------------------- finish
 
 
-def _finish(
-    job: _Job,
-    ranking: xr.Dataset,
-    n_finished: int,
-    folder: Path | None,
-    progress: ProgressCallback,
-) -> SceneMap:
-    """Reject what is asked for, write the maps if there is a folder, and count."""
-    # this is light, and reads files of this process: no work for a cluster
-    with dask.config.set(scheduler="threads"):
-        rejection = _rejection(job, ranking, progress)
+def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:
+    """Reject what is asked for, and count."""
+    with dask.config.set(scheduler="threads"):  # light, and reads files of this process
+        rejection = job.dial.rejection(
+            ranking, job.model, job.similarity, lowest=job.lowest, progress=progress
+        )
         maps = _rejected(job, ranking, rejection)
-        if folder is not None:
-            write_maps({folder / f"{name}.tif": maps[name] for name in FILES}, progress=progress)
-        blocks = job.blocks
         summary = MapSummary(
             rejection,
             class_shares(maps),
             n_without_data=maps["label"].size - maps.attrs["n_pixels"],
             pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
-            side=blocks.side,
-            halo=blocks.halo,
-            n_blocks=len(blocks),
-            n_continued=n_finished,
-            n_workers=blocks.n_workers,
+            side=job.blocks.side,
+            halo=job.blocks.halo,
+            n_blocks=len(job.blocks),
+            n_continued=job.n_finished,
+            n_workers=job.blocks.n_workers,
             scene=job.scene_name,
             model=job.model_name,
             similarity=job.similarity,
             n_unknown=int(maps["unknown"].sum()) if "unknown" in maps else None,
         )
-        if folder is not None:
-            (folder / SUMMARY_FILE).write_text(summary.to_toml(), encoding="utf-8")
     return SceneMap(maps, summary)
-
-
-def _rejection(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> Rejection:
-    """Return the threshold, what was asked of it and where it comes from."""
-    goal, model = job.asked.goal, job.model
-    if goal.kind == MAX_ERROR:
-        certificate = job.asked.certificate
-        assert certificate is not None  # noqa: S101 (nothing else asks for it)
-        certificate.check_map(ranking["label"], ranking["confidence"])
-        source = f"certified. {certificate.statement}"
-        return Rejection(CERTIFICATE, goal.value, certificate.applicable_threshold, source)
-    lowest = -np.inf if job.shift is None else model.lowest_confidence
-    if goal.kind == THRESHOLD:
-        return Rejection(THRESHOLD, goal.value, max(goal.value, lowest), "given")
-    if goal.kind == FRACTION:
-        known = ranking["confidence"].where(ranking["confidence"] >= lowest)
-        found = threshold_for_fraction(known, goal.value, progress=progress)
-        reachable = (found.reachable_below, found.reachable_above)
-        source = "the confidence at the wanted rank among the pixels of this scene"
-        source += "" if job.shift is None else " that are not unknown"
-        return Rejection(FRACTION, goal.value, found.value, source, reachable)
-    wish = {
-        ACCURACY: f"the smallest rejection that kept an accuracy of {goal.value:g}",
-        REJECTION_COST: f"the cheapest if a rejected pixel costs {goal.value:g} of a wrong one",
-    }[goal.kind]
-    if job.asked.sample is not None:
-        points, n_points = _points_of_sample(job.asked.sample, ranking)
-        value = float(points["threshold"].values[calibrated_index(points, goal)])
-        source = f"{wish}, on {n_points} sampled pixels of this scene"
-        return Rejection(goal.kind, goal.value, max(value, lowest), source)
-    where = f"{model.n_calibration_pixels} test pixels of the training scene ('{model.title}')"
-    here = job.similarity is not None and job.similarity.is_training_scene
-    assumption = "" if here else ASSUMPTION
-    value = max(model.threshold_for(goal), lowest)
-    return Rejection(goal.kind, goal.value, value, f"{wish}, on {where}", assumption=assumption)
-
-
-ASSUMPTION = (
-    "Assumed, not measured: that this scene is like the training scene. Nobody has tested the map "
-    "here, and its accuracy may be far lower than on the training scene."
-)
-
-
-def _points_of_sample(sample: Any, ranking: xr.Dataset) -> tuple[xr.Dataset, int]:
-    """Return the operating points on a simple random sample of the scene, and its size."""
-    points = given_sample(sample, labels_of(ranking["label"]), assume_random=False)
-    if np.ptp(points.inclusion_probability) > 0:
-        raise InputError(
-            "The sample was drawn from strata, more densely in some than in others: it does not "
-            "tell which threshold an accuracy asks for. Give a simple random sample, or certify "
-            "the map ('hsreject certify')."
-        )
-    points = points.select(points.labelled & (points.label > 0))
-    if not len(points):
-        raise InputError("No point of the sample has a class. Label them first.")
-    confidence = ranking["confidence"].values[points.row, points.column]
-    correct = points.label == points.reference
-    return rejection_curve(correct, confidence), len(points)
 
 
 def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
     """Return the reject maps at a threshold, if there is anything to map."""
-    confidence = ranking["confidence"]
     maps = rejection_maps(
         ranking["label"],
-        confidence,
+        ranking["confidence"],
         threshold=rejection.threshold,
         attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
     )
@@ -507,7 +394,7 @@ def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Datase
             "nothing to map. Check its nodata value, and mark bands without data as bad."
         )
     if job.shift is not None:
-        maps["unknown"] = (confidence < job.model.lowest_confidence) & maps["rejected"]
+        maps["unknown"] = (ranking["confidence"] < job.lowest) & maps["rejected"]
     maps["flag"] = flag_map(maps)
     if rejection.assumption:
         maps.attrs["assumption"] = rejection.assumption
@@ -516,8 +403,11 @@ def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Datase
     return maps
 
 
-def _name(given: object, what: str) -> str:
-    return str(given) if isinstance(given, str | PathLike) else f"a {what} in memory"
+def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
+    """Write everything that a map leaves on disk into a folder that appears when it is complete."""
+    with dask.config.set(scheduler="threads"):
+        write_maps({folder / f"{name}.tif": result.maps[name] for name in FILES}, progress=progress)
+    (folder / SUMMARY_FILE).write_text(result.summary.to_toml(), encoding="utf-8")
 
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
@@ -527,3 +417,7 @@ def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     if "unknown" in maps:
         opened["unknown"] = (opened["flag"] == UNKNOWN_FLAG).drop_attrs()
     return xr.Dataset(opened, attrs=maps.attrs)
+
+
+def _name(given: object) -> str:
+    return str(given) if isinstance(given, str | PathLike) else "in memory"

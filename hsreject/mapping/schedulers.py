@@ -60,7 +60,7 @@ def cluster(address: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def telling_of_lost_workers() -> Iterator[None]:
+def explained_loss_of_workers() -> Iterator[None]:
     """Say in our words that a cluster failed within; on local threads there is nothing to say."""
     if "distributed" not in sys.modules:  # nobody has a cluster without it
         yield

@@ -188,7 +188,6 @@ def test_wrong_parameters_are_named() -> None:
         ({"sparsity": "small"}, "sparsity"),
         ({"kernel": "rbff"}, r"kernel .* 'rbf'"),
         ({"gamma": 0}, "gamma .* above 0"),
-        ({"solver": "saga"}, "proximal_newton, lorsal"),
         ({"temperature": 0}, "temperature .* above 0"),
         ({"n_centers": 0}, "n_centers .* at least 1"),
         ({"tol": 0}, "tol .* above 0"),

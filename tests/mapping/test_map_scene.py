@@ -86,19 +86,26 @@ class LocalMean(hr.SceneClassifier):
         total = probability.fillna(0).values.astype(np.float64)
         for axis in (1, 2):
             total = correlate1d(total, np.ones(2 * self.reach + 1), axis=axis, mode="constant")
-        mean = probability.copy(data=total / total.sum(axis=0))
+        with np.errstate(invalid="ignore"):  # where a window holds no data
+            mean = probability.copy(data=total / total.sum(axis=0))
         return mean.where(probability.notnull()).astype("f4")
 
 
-@pytest.mark.parametrize("context", [None, hr.SegSALSA(hr.VectorTV(1.0))], ids=["none", "tv"])
-def test_a_classifier_gets_the_pixels_around_a_piece(context, model, scene) -> None:
+# Probabilities averaged over windows of 19 pixels are near ties far around borders. There the
+# tolerance of the solver decides 0.4 % of the labels, and exact solutions need a halo of 32 pixels.
+# A window of 7 pixels is smoother than what carried models give (99.97 % on Indian Pines).
+@pytest.mark.parametrize(
+    ("reach", "context", "least"), [(9, None, 1.0), (3, hr.SegSALSA(hr.VectorTV(1.0)), 0.999)]
+)
+def test_a_classifier_gets_the_pixels_around_a_piece(reach, context, least, model, scene) -> None:
     scene = scene.isel(y=slice(130), x=slice(110))
     cube, labels = hr.synthetic_scene(rows=64, columns=64, n_bands=12, noise=0.4)
     training, _ = hr.sample_per_class(labels, 15)
     mean = LocalMean("lda", features=[hr.PCA(4)]).fit(cube, training)
+    mean.reach = reach
     rejector = hr.PixelwiseRejector() if context is None else hr.SequentialRejector(context)
     looking = hr.MapModel(mean, rejector, training_scene=model.training_scene)
-    assert looking.halo == 9 + (0 if context is None else 16)
+    assert looking.halo == reach + (0 if context is None else 16)
     whole = rejector.rank(xr.Dataset({"probability": mean.predict_proba(scene), "image": scene}))
     labels = []
     for options in (
@@ -109,7 +116,7 @@ def test_a_classifier_gets_the_pixels_around_a_piece(context, model, scene) -> N
     ):
         made = hr.map_scene(scene.chunk({"y": 37, "x": 50}), looking, fraction=0.1, **options)
         labels.append(made.maps.label.values)
-        assert (labels[-1] == whole.label.values).mean() >= (1 if context is None else 0.995)
+        assert (labels[-1] == whole.label.values).mean() >= least
     np.testing.assert_array_equal(labels[1], labels[2])
 
 

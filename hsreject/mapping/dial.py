@@ -1,0 +1,148 @@
+"""The dial of a map: what a rejection is to reach, what backs it, and the threshold it comes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hsreject.errors import InputError
+from hsreject.mapping.map_summary import Rejection
+from hsreject.measures.curve import rejection_curve
+from hsreject.promise.certificate import Certificate
+from hsreject.promise.frame import labels_of
+from hsreject.promise.sample_file import given_sample
+from hsreject.rejection.calibration import calibrated_index
+from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
+from hsreject.rejection.thresholds import threshold_for_fraction
+from hsreject.schema import REJECTION_COST
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from hsreject.mapping.foreign import Similarity
+    from hsreject.mapping.map_model import MapModel
+    from hsreject.progress import ProgressCallback
+
+CERTIFICATE = "certificate"
+
+ASSUMPTION = (
+    "Assumed, not measured: that this scene is like the training scene. Nobody has tested the map "
+    "here, and its accuracy may be far lower than on the training scene."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Dial:
+    """What a rejection is to reach, and what backs it on a scene that nobody has tested."""
+
+    goal: Goal
+    certificate: Certificate | None = None
+    sample: Any = None  # of the scene, with its classes
+    assume_alike: bool = False
+
+    @classmethod
+    def of(
+        cls, wishes: dict[str, Any], certificate: Any, sample: Any, *, assume_alike: bool
+    ) -> Dial:
+        """Return the dial of the one wish that is not None, or say that there is not one."""
+        if certificate is not None and all(wish is None for wish in wishes.values()):
+            if isinstance(certificate, str | PathLike):
+                certificate = Certificate.read(certificate)
+            return cls(Goal(max_error=certificate.max_error), certificate)
+        goal = Goal.one_of({**wishes, CERTIFICATE: certificate})
+        if goal.kind not in {ACCURACY, REJECTION_COST} and sample is not None:
+            raise InputError(
+                f"A sample tells which threshold an accuracy or a cost asks for, not a "
+                f"{goal.kind}. Leave the sample out."
+            )
+        return cls(goal, None, sample, assume_alike)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise where a certificate is of no map of this shape, or certifies nothing."""
+        if self.certificate is not None:
+            self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
+            self.certificate.check_shape(shape)
+
+    def check_backed(self, model: MapModel, similarity: Similarity | None) -> None:
+        """Raise where only the training scene tells the threshold, and this is another scene."""
+        if self.goal.kind not in {ACCURACY, REJECTION_COST} or self.sample is not None:
+            return
+        model.threshold_for(self.goal)  # raises if it cannot tell
+        if self.assume_alike or (similarity is not None and similarity.is_training_scene):
+            return
+        raise InputError(
+            f"Nothing tells which threshold reaches {self.goal.kind}={self.goal.value:g} on this "
+            f"scene: the model was tested on its training scene ('{model.title}') alone. Give "
+            "labelled pixels of this scene (--sample, drawn with 'hsreject sample') or a "
+            "certificate, ask for --fraction, or say --assume-alike (in Python "
+            "assume_alike=True) to take the training scene's threshold as an assumption."
+        )
+
+    def rejection(
+        self,
+        ranking: xr.Dataset,
+        model: MapModel,
+        similarity: Similarity | None,
+        *,
+        lowest: float,
+        progress: ProgressCallback,
+    ) -> Rejection:
+        """Return the threshold of a map with these labels and confidences, and its source.
+
+        Confidences below `lowest` are those of unknown pixels, which every threshold rejects.
+        """
+        goal = self.goal
+        if goal.kind == MAX_ERROR:
+            return self._certified(ranking)
+        if goal.kind == THRESHOLD:
+            return Rejection(THRESHOLD, goal.value, max(goal.value, lowest), "given")
+        if goal.kind == FRACTION:
+            confidence = ranking["confidence"].where(ranking["confidence"] >= lowest)
+            threshold = threshold_for_fraction(confidence, goal.value, progress=progress)
+            reachable = (threshold.reachable_below, threshold.reachable_above)
+            source = "the confidence at the wanted rank among the pixels of this scene"
+            source += " that are not unknown" if np.isfinite(lowest) else ""
+            return Rejection(FRACTION, goal.value, threshold.value, source, reachable)
+        wish = {
+            ACCURACY: f"the smallest rejection that kept an accuracy of {goal.value:g}",
+            REJECTION_COST: f"the cheapest if a rejected pixel costs {goal.value:g} of a wrong one",
+        }[goal.kind]
+        assumption = ""
+        if self.sample is not None:
+            value, n_points = self._threshold_of_sample(ranking)
+            where = f"{n_points} sampled pixels of this scene"
+        else:
+            value = model.threshold_for(goal)
+            n_points = model.n_calibration_pixels
+            where = f"{n_points} test pixels of the training scene ('{model.title}')"
+            if similarity is None or not similarity.is_training_scene:
+                assumption = ASSUMPTION
+        source = f"{wish}, on {where}"
+        return Rejection(goal.kind, goal.value, max(value, lowest), source, assumption=assumption)
+
+    def _certified(self, ranking: xr.Dataset) -> Rejection:
+        certificate = self.certificate
+        assert certificate is not None  # noqa: S101 (nothing else asks for a largest error)
+        certificate.check_map(ranking["label"], ranking["confidence"])
+        source = f"certified. {certificate.statement}"
+        return Rejection(CERTIFICATE, self.goal.value, certificate.applicable_threshold, source)
+
+    def _threshold_of_sample(self, ranking: xr.Dataset) -> tuple[float, int]:
+        """Return what the goal asks for on a simple random sample of the scene, and its size."""
+        points = given_sample(self.sample, labels_of(ranking["label"]), assume_random=False)
+        if np.ptp(points.inclusion_probability) > 0:
+            raise InputError(
+                "The sample was drawn from strata, more densely in some than in others: it does "
+                "not tell which threshold an accuracy asks for. Give a simple random sample, or "
+                "certify the map ('hsreject certify')."
+            )
+        points = points.select(points.labelled & (points.label > 0))
+        if not len(points):
+            raise InputError("No point of the sample has a class. Label them first.")
+        confidence = ranking["confidence"].values[points.row, points.column]
+        curve = rejection_curve(points.label == points.reference, confidence)
+        index = calibrated_index(curve, self.goal)
+        return float(curve["threshold"].values[index]), len(points)
