@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import sys
@@ -134,15 +133,7 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
 
 @contextmanager
 def _hidden_folder(folder: Path, name: str) -> Iterator[Path]:
-    """Give a new hidden folder inside `folder`, and remove it at the end.
-
-    Those that killed processes have left behind for the same `name` go first: a living process has
-    a lock on its own.
-    """
-    for left in folder.glob(f"{PARTIAL}{glob.escape(name)}.*"):
-        with suppress(OSError), alone_in(left) as certain:
-            if certain and not _is_new(left):
-                shutil.rmtree(left, ignore_errors=True)
+    """Give a new hidden folder inside `folder`, and remove it at the end."""
     try:
         work = Path(tempfile.mkdtemp(dir=folder, prefix=f"{PARTIAL}{name}."))
     except OSError as error:
@@ -154,6 +145,25 @@ def _hidden_folder(folder: Path, name: str) -> Iterator[Path]:
         raise FileError(str(error).replace(str(work), str(folder))) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the hidden folders that killed processes have left behind in `folder`.
+
+    A living process holds a lock on its own. Finished parts of a result stay, so that the work can
+    go on, unless the result has been completed since: then their process was killed at the end.
+    """
+    for left in folder.glob(f"{PARTIAL}*"):
+        with suppress(OSError), alone_in(left) as certain:
+            if certain and not _is_new(left):
+                shutil.rmtree(left, ignore_errors=True)
+    parts = list(folder.glob(f"{UNFINISHED}*"))
+    if parts and (folder / MANIFEST).is_file() and INCOMPLETE not in _listed(folder):
+        completed = (folder / MANIFEST).stat().st_mtime_ns
+        with suppress(OSError), alone_in(folder) as certain:
+            for left in parts:
+                if certain and all(p.stat().st_mtime_ns <= completed for p in left.rglob("*")):
+                    shutil.rmtree(left, ignore_errors=True)
 
 
 def _is_new(work: Path) -> bool:
@@ -169,6 +179,7 @@ def check_target(path: Path, *, side_files: Sequence[str] = (), overwrite: bool)
         raise FileError(f"Cannot write {path}: it is a folder. Give the name of a file.")
     if not os.access(path.parent, os.W_OK):
         raise FileError(f"Cannot write {path}: the folder {path.parent} may not be written to.")
+    _remove_leftovers(path.parent)
     family = [path, *(path.with_name(name) for name in side_files)]
     _check_free(family, overwrite=overwrite)
 
@@ -228,6 +239,8 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise FileError(f"{there} is a file. Give the name of a folder.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise FileError(f"Cannot write into the folder {folder}: {there} may not be written to.")
+    if folder.is_dir():
+        _remove_leftovers(folder)
     if not overwrite and folder.is_dir() and not (is_empty(folder) or _was_cut_short(folder)):
         raise FileError(
             f"The folder {folder} is not empty. Choose another one, or allow overwriting "

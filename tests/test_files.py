@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,14 @@ import rasterio
 
 import hsreject as hr
 from hsreject.errors import FileError, InputError
-from hsreject.files import complete_folder, reading, recall, replacing
+from hsreject.files import (
+    check_folder,
+    complete_folder,
+    reading,
+    recall,
+    replacing,
+    unfinished_folder,
+)
 from tests.io.written_maps import confidence_map, probability_field, reject_map
 
 NAMES = ["map.tif", "map.img"]
@@ -269,6 +277,43 @@ def test_a_result_cut_short_while_it_was_moved_is_replaced(tmp_path) -> None:
     assert names(tmp_path / "out") == ["manifest.txt", "maps"]
     with pytest.raises(FileError, match="not empty"):
         write("maps/a.tif")
+
+
+@pytest.mark.posix
+def test_what_a_kill_after_the_last_rename_left_is_removed_by_the_next_command(tmp_path) -> None:
+    """The result is complete then, so the next command may well be refused; it tidies up first."""
+    out = tmp_path / "out"
+
+    def write() -> None:
+        with unfinished_folder(out, "key") as parts:
+            (parts / "block.npy").write_text("finished")
+            with complete_folder(out, overwrite=False) as work:
+                (work / "map.tif").write_text("ours")
+
+    def killed(path: Path, **_) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    process = multiprocessing.get_context("fork").Process(
+        target=lambda: (setattr(shutil, "rmtree", killed), write())
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    (partial,) = out.glob(".partial.*")
+    os.utime(partial, (0, 0))  # an empty one of this second may be somebody's who will lock it
+    assert (out / ".unfinished.key").exists()
+    with pytest.raises(FileError, match="not empty"):
+        check_folder(out, overwrite=False)
+    assert names(out) == ["manifest.txt", "map.tif"]
+
+    later = out / ".unfinished.other"  # work that began after the result can still go on
+    later.mkdir()
+    (later / "block.npy").write_text("finished")
+    completed = (out / "manifest.txt").stat().st_mtime_ns
+    os.utime(later / "block.npy", ns=(completed + 1, completed + 1))
+    with pytest.raises(FileError, match="not empty"):
+        check_folder(out, overwrite=False)
+    assert later.exists()
 
 
 def test_a_result_replaces_its_predecessor_and_nothing_else(tmp_path) -> None:

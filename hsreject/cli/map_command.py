@@ -94,7 +94,11 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         ),
     ] = "refuse",
     memory: Annotated[
-        str, typer.Option(help="Bound of the memory of this process, such as 500MB.")
+        str,
+        typer.Option(
+            help="Bound of the resident memory of this process, Python and all its threads "
+            "included; with --cluster, of each worker. Such as 500MB."
+        ),
     ] = "2GB",
     block_size: Annotated[
         int | None,
@@ -129,7 +133,9 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     are finished are skipped, and one that fails does not stop the others: the exit code is then 1.
     """
     scenes = [as_path(scene) for scene in scenes]
-    check_there(*scenes, model, certificate, sample)
+    lists = [scene for scene in scenes if scene.suffix.lower() == ".txt"]
+    # of several scenes, one that is missing fails alone
+    check_there(*(scenes if len(scenes) == 1 else lists), model, certificate, sample)
     if zarr and find_spec("zarr") is None:  # before the work, not after it
         raise InputError("--zarr needs the package zarr. Install it: pip install 'hsreject[zarr]'.")
     from hsreject.mapping.plugins import load_plugins

@@ -143,8 +143,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Where pixels are novel on average, or the experts of a pool agree on few labels, there is a
         warning (:class:`hsreject.errors.DriftWarning`).
     memory : str or float
-        Bound of the memory of this process, like "2GB"; on a cluster, what one worker with one
-        thread needs. ``hsreject.mapping.blocks.cut_scene`` has the formula.
+        Bound of the resident memory of this process, Python and all its threads included, like
+        "2GB"; on a cluster, of each worker with one thread.
+        ``hsreject.mapping.blocks.cut_scene`` has the formula.
     block_size : int, optional
         Side of a block in pixels, raised to the halo if it is smaller; by default as large as is
         useful within `memory`. The map depends on it a little, on the number of workers not at all.

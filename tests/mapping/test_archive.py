@@ -65,6 +65,19 @@ def test_a_folder_is_mapped_and_failures_are_collected(place, tmp_path, capsys) 
     assert "3 of 4 scenes" in capsys.readouterr().out
 
 
+def test_a_scene_that_cannot_be_read_does_not_stop_the_others(place, tmp_path, capsys) -> None:
+    (tmp_path / "damaged.tif").write_bytes(b"II*\0 and nothing that belongs here")
+    names = ("missing.tif", "damaged.tif")
+    scenes = [tmp_path / name for name in names]
+    assert mapped(place, tmp_path / "out", *scenes, place / "scenes/scene0.tif") == 1
+    rows = table(tmp_path / "out")
+    assert rows["scene0.tif"]["status"] == "mapped"
+    for name in names:
+        assert rows[name]["status"] == "failed"
+        assert name in rows[name]["error"]
+    assert "1 of 3 scenes" in capsys.readouterr().out
+
+
 def test_finished_scenes_are_skipped_until_something_changes(place, tmp_path) -> None:
     scenes = [place / "scenes" / f"scene{number}.tif" for number in (0, 1)]
     out = tmp_path / "out"
@@ -97,7 +110,7 @@ def test_bad_archives_are_told_in_one_line(place, tmp_path, capsys) -> None:
     for given, word in (
         ((scene, scene), "twice"),
         ((tmp_path / "empty",), "no scene"),
-        ((scene, tmp_path / "missing.tif"), "missing.tif"),
+        ((scene, tmp_path / "missing.txt"), "missing.txt"),
     ):
         assert mapped(place, tmp_path / "out", *given) == 2
         (complaint,) = capsys.readouterr().err.splitlines()
