@@ -120,7 +120,7 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
     """
     family = [path, *(path.with_name(name) for name in side_files)]
     check_target(path, side_files=side_files, overwrite=overwrite)
-    with _hidden_folder(path.parent, path.name) as work:
+    with hidden_folder(path.parent, path.name) as work:
         try:
             yield work / path.name
             _check_free(family, overwrite=overwrite)
@@ -132,7 +132,7 @@ def replacing(path: Path, *, side_files: Sequence[str] = (), overwrite: bool) ->
 
 
 @contextmanager
-def _hidden_folder(folder: Path, name: str) -> Iterator[Path]:
+def hidden_folder(folder: Path, name: str) -> Iterator[Path]:
     """Give a new hidden folder inside `folder`, and remove it at the end."""
     try:
         work = Path(tempfile.mkdtemp(dir=folder, prefix=f"{PARTIAL}{name}."))
@@ -272,7 +272,7 @@ def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     what was in `folder` stays as it was.
     """
     check_folder(folder, overwrite=overwrite)
-    with made_folder(folder), _hidden_folder(folder, "result") as work:
+    with made_folder(folder), hidden_folder(folder, "result") as work:
         try:
             yield work
             _move(work, folder)

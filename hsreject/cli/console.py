@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -21,6 +23,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from hsreject.errors import FileError
+from hsreject.files import hidden_folder, made_folder
 from hsreject.io.products.remote import RemotePath, as_path
 from hsreject.progress import ProgressCallback
 
@@ -63,6 +66,23 @@ TrustVrt = Annotated[
         help="Let virtual rasters (.vrt) name files outside of their folder, and URLs.",
     ),
 ]
+
+
+def cache_inside(context: typer.Context, out: Path | None) -> Path | None:
+    """Let Matplotlib keep its cache in `out` until the command ends, if it can nowhere else.
+
+    The callback of options that name a folder: where everything else is read-only, home and
+    temporary folders included, Matplotlib refuses to be imported.
+    """
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        if out is not None and "MPLCONFIGDIR" not in os.environ:
+            context.with_resource(made_folder(out))
+            os.environ["MPLCONFIGDIR"] = str(context.with_resource(hidden_folder(out, "cache")))
+    return out
+
+
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
 ]

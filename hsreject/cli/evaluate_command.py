@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Overwrite, check_there, progress_on
+from hsreject.cli.console import Overwrite, cache_inside, check_there, progress_on
 
 if TYPE_CHECKING:
     from hsreject.report.evaluation import Evaluation
@@ -42,7 +42,12 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     nodata: Annotated[int | None, typer.Option(help="One more label that means no data.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="New folder for tables, curves and pictures."),
+        typer.Option(
+            "--out",
+            "-o",
+            callback=cache_inside,
+            help="New folder for tables, curves and pictures.",
+        ),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:

@@ -15,6 +15,7 @@ from hsreject.cli.console import (
     Overwrite,
     Plugins,
     TrustVrt,
+    cache_inside,
     check_there,
     progress_on,
     result_table,
@@ -43,7 +44,9 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     ],
     *,
     model: Annotated[Path, typer.Option("--model", "-m", help="Made by 'hsreject train'.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="New folder for the maps.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", callback=cache_inside, help="New folder for the maps.")
+    ],
     plugin: Plugins = None,
     fraction: Annotated[
         float | None, typer.Option(help="Share of the pixels to reject, from 0 to 1.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Overwrite, check_there, result_table
+from hsreject.cli.console import Overwrite, cache_inside, check_there, result_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -236,7 +236,13 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         Path | None, typer.Option(help="Probability of the label, calibrated: raster.")
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="New folder for certificate, map and picture.")
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            callback=cache_inside,
+            help="New folder for certificate, map and picture.",
+        ),
     ],
     exclude: Exclude = None,
     attribute: Attribute = None,
@@ -313,7 +319,10 @@ def assess_command(
         float, typer.Option(help="Of the intervals, above 0 and below 1.")
     ] = 0.95,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="New folder for tables and picture.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", callback=cache_inside, help="New folder for tables and picture."
+        ),
     ] = None,
     column: Column = "reference",
     assume_random: AssumeRandom = False,

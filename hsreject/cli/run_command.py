@@ -12,6 +12,7 @@ from hsreject.cli.console import (
     Overwrite,
     Plugins,
     Settings,
+    cache_inside,
     progress_on,
     result_table,
     saying_how_to_go_on,
@@ -27,7 +28,10 @@ def run_command(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Folder of the results; by default out/ and the name of CONFIG."
+            "--out",
+            "-o",
+            callback=cache_inside,
+            help="Folder of the results; by default out/ and the name of CONFIG.",
         ),
     ] = None,
     goal: Annotated[

@@ -118,6 +118,28 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_no_half(folder) -> None:
     assert kept == {"full-run-80000", "config.toml", "stages"}  # its finished stages stay
 
 
+READ_ONLY_BUT_OUT = """
+import json, os, sys, tempfile
+nowhere = os.path.join(os.devnull, "home")  # where not even a superuser can make a folder
+os.environ |= {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "XDG_CONFIG_HOME": nowhere}
+os.environ.pop("MPLCONFIGDIR", None)
+tempfile._candidate_tempdir_list = lambda: [nowhere]
+sys.argv = ["hsreject", *json.loads(sys.argv[1])]
+from hsreject.cli import main
+main()
+"""
+
+
+@pytest.mark.posix
+def test_everything_but_the_output_may_be_read_only(folder) -> None:
+    """Matplotlib wants a cache and finds no place for it; none of it stays in the result."""
+    text = in_a_process(READ_ONLY_BUT_OUT, [*COMMANDS["evaluate"].split(), "only/here"], folder)
+    assert b"accuracy" in text
+    written = {path.relative_to(folder / "only/here") for path in folder.glob("only/here/*")}
+    assert Path("report.html") in written
+    assert not [path for path in written if path.name.startswith(".")]
+
+
 SYSTEM_ACCESS = os.access
 
 
