@@ -45,8 +45,9 @@ def cluster(address: str | None) -> Iterator[None]:
             "A cluster needs the package distributed. Install it: pip install "
             "'hsreject[distributed]'."
         ) from None
-    for part in ("client", "core"):  # we say ourselves what is wrong
-        logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)
+    # We say ourselves what is wrong; after Ctrl-C every task that was waited for would complain.
+    for name in ("distributed.client", "distributed.core", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with dask.config.set({"distributed.comm.timeouts.connect": SECONDS_TO_CONNECT}):
         try:
             client: Any = Client(address)

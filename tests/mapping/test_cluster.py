@@ -135,6 +135,27 @@ def test_a_lost_worker_is_invisible(job, address: str, tmp_path: Path) -> None:
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.posix
+def test_ctrl_c_ends_in_one_sentence(job, address: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    # a shell that starts the tests in the background has SIGINT ignored, and children inherit that
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from hsreject.__main__ import main; main()"
+    )
+    options = ("--out", out, "--cluster", address)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, (*job, *options))],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    when_begun(out, lambda: process.send_signal(signal.SIGINT))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert "goes on" in errors.splitlines()[-1]
+
+
 def test_workers_without_memory_are_told_of(job, tmp_path, capsys) -> None:
     with LocalCluster(memory_limit="120MB", processes=True, **CLUSTER) as small:
         assert call(*job, "--out", tmp_path / "o", "--cluster", small.scheduler_address) == 2
