@@ -1,4 +1,5 @@
 import base64
+import math
 from html.parser import HTMLParser
 
 import pytest
@@ -14,6 +15,8 @@ PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 VOID = {"meta", "img", "link", "br"}
+# 30 m pixels, turned by 30 degrees
+TURNED = Affine(30 * math.cos(math.pi / 6), -15, 5e5, -15, -30 * math.cos(math.pi / 6), 5.8e6)
 
 
 class Checker(HTMLParser):
@@ -43,7 +46,7 @@ class Checker(HTMLParser):
     [
         (from_origin(5e5, 5.8e6, 30, 30), "EPSG:32633", 3000, 0),  # on the central meridian
         (from_origin(15, 60, 0.001, 0.001), "EPSG:4326", 5570, 0),  # half of that at the equator
-        (from_origin(5e5, 5.8e6, 30, 30) @ Affine.rotation(30), "EPSG:32633", 3000, -30),
+        (TURNED, "EPSG:32633", 3000, -30),
         (from_origin(1e6, 2e5, 100, 100), "EPSG:2263", 3048, 0),  # feet
     ],
 )
