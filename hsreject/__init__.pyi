@@ -33,6 +33,9 @@ from .features.spectra import Normalize as Normalize
 from .features.spectra import Scale as Scale
 from .features.spectra import SelectBands as SelectBands
 from .features.transformer import SceneTransformer as SceneTransformer
+from .handover.polygonize import Polygons as Polygons
+from .handover.polygonize import polygonize as polygonize
+from .handover.sieve import sieve as sieve
 from .io.describe import describe as describe
 from .io.labels import open_labels as open_labels
 from .io.maps import open_map as open_map

@@ -21,6 +21,7 @@ LAYERS = (
     {"context"},
     {"rejection"},
     {"promise"},
+    {"handover"},
     {"mapping"},
     {"plot"},
     {"report"},

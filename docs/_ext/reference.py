@@ -32,6 +32,7 @@ CHAPTERS = {
     "Rejection": ("rejection", "confidence"),
     "Measures": ("measures",),
     "Promises": ("promise",),
+    "Handing over": ("handover",),
     "Runs from a configuration": ("pipeline",),
     "Models and large scenes": ("mapping",),
     "Pictures": ("plot",),

@@ -122,7 +122,7 @@ def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.
     on_grid = as_map(label, name=name)
     check_label_type(on_grid.dtype, name=name)
     classes = ClassTable.from_attrs(on_grid.attrs)
-    canonical = on_grid.copy(data=_canonical(on_grid.values, fill_value(on_grid), name))
+    canonical = on_grid.copy(data=canonical_labels(on_grid.values, fill_value(on_grid), name))
     if not (canonical.values != NODATA).any():
         raise InputError(f"{name} has no pixel with data.")
     canonical.attrs["_FillValue"] = NODATA
@@ -132,7 +132,8 @@ def labels_of(label: xr.DataArray | NDArray[Any], *, name: str = "label") -> xr.
     return canonical.assign_attrs(classes.to_attrs())
 
 
-def _canonical(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.uint16]:
+def canonical_labels(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.uint16]:
+    """Return labels as uint16, `NODATA` where they are `fill` or the last value of their type."""
     without_data = values == nodata_label(values.dtype)
     if fill is not None:
         without_data |= values == fill
@@ -155,7 +156,7 @@ def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
     fill = fill_value(label)
     for start in range(0, label.sizes[Y], _ROWS):
         rows = {Y: slice(start, start + _ROWS)}
-        labels = _canonical(np.asarray(label.isel(rows).values), fill, "label")
+        labels = canonical_labels(np.asarray(label.isel(rows).values), fill, "label")
         digest.update(labels.astype("<u2").tobytes())
         if confidence is not None:
             sure = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # no negative zero

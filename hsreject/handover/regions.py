@@ -1,0 +1,285 @@
+"""Regions of a map, connected pixels of one value, found in runs: a map of any size fits.
+
+A *run* is a stretch of equal values in a row. The runs of a row cover it, so that a run is its
+first column alone and ends where the next one begins. Rows are read some hundred at a time; what
+is kept grows with the runs, not with the pixels, and no seam between blocks can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from hsreject.compilation import compiled
+from hsreject.errors import InputError
+from hsreject.io.grid import Grid
+from hsreject.progress import ProgressCallback, no_progress
+from hsreject.promise.frame import NODATA, canonical_labels
+from hsreject.schema import (
+    X,
+    Y,
+    as_map,
+    check_label_type,
+    check_same_grid,
+    fill_value,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ROWS = 512  # of a map, read at once
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The regions of a label map: 4-connected pixels of one value, numbered in reading order."""
+
+    width: int
+    row_start: NDArray[np.int64]  # first run of each row, and the number of runs
+    column: NDArray[np.int32]  # of the first pixel of each run
+    region: NDArray[np.int32]  # of each run
+    value: NDArray[np.uint16]  # of each region: a class, 0 where rejected, `NODATA`
+    area: NDArray[np.float64]  # of each region, in hectares, or in pixels without a place
+    in_hectares: bool
+    mean_confidence: NDArray[np.float64]  # of each region; NaN where no pixel has one
+    least_confidence: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        label: xr.DataArray | NDArray[Any],
+        confidence: xr.DataArray | NDArray[Any] | None = None,
+        *,
+        progress: ProgressCallback = no_progress,
+    ) -> Regions:
+        """Return the regions of a map, which may be lazy, with the confidences in them."""
+        on_map = as_map(label, name="label")
+        check_label_type(on_map.dtype, name="label")
+        sure = None if confidence is None else as_map(confidence, name="confidence")
+        if sure is not None:
+            check_same_grid(on_map, sure, names=("label", "confidence"))
+        hectares = Grid.of(on_map).pixel_areas()
+        pixel_area = np.ones((1, 1)) if hectares is None else hectares
+        strips = [
+            _Strip.of(labels, confidences, areas)
+            for labels, confidences, areas in _strips(on_map, sure, pixel_area, progress)
+        ]
+        counts = np.concatenate([strip.n_runs for strip in strips])
+        row_start = np.concatenate([[0], np.cumsum(counts)])
+        if row_start[-1] > np.iinfo(np.int32).max:
+            raise InputError(
+                f"The map has {row_start[-1]:,} runs of equal labels, more than can be numbered. "
+                "Cut it into parts."
+            )
+        column, value, area, total, count, least = (
+            np.concatenate([getattr(strip, name) for strip in strips])
+            for name in ("column", "value", "area", "total", "count", "least")
+        )
+        del strips
+        region = np.arange(column.size, dtype=np.int32)
+        _connect(row_start, column, value, on_map.sizes[X], region)
+        n_regions = _number(region)
+        of_region = np.zeros(n_regions, dtype=np.uint16)
+        of_region[region] = value
+        smallest = np.full(n_regions, np.inf)
+        np.minimum.at(smallest, region, least)
+        with np.errstate(invalid="ignore"):
+            mean = sums(region, total, n_regions) / sums(region, count, n_regions)
+        return cls(
+            width=on_map.sizes[X],
+            row_start=row_start,
+            column=column,
+            region=region,
+            value=of_region,
+            area=sums(region, area, n_regions),
+            in_hectares=hectares is not None,
+            mean_confidence=mean,
+            least_confidence=np.where(np.isinf(smallest), np.nan, smallest),
+        )
+
+    def __len__(self) -> int:
+        return self.value.size
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the map."""
+        return self.row_start.size - 1
+
+    @cached_property
+    def n_pixels(self) -> NDArray[np.int64]:
+        """How many pixels each region has."""
+        return sums(self.region, self.run_lengths(slice(None)), len(self)).astype(np.int64)
+
+    def run_lengths(self, runs: slice) -> NDArray[np.int64]:
+        """Return how many pixels some runs have, from the beginning of a row to the end of one."""
+        column = self.column[runs].astype(np.int64)
+        following = np.append(column[1:], 0)
+        return np.where(following > 0, following, self.width) - column
+
+    def painted(self, values: NDArray[Any], rows: slice) -> NDArray[Any]:
+        """Return some rows of the map in which every region has the value given for it."""
+        first, last = self.row_start[rows.start], self.row_start[rows.stop]
+        runs = slice(first, last)
+        flat = np.repeat(values[self.region[runs]], self.run_lengths(runs))
+        return flat.reshape(rows.stop - rows.start, self.width)
+
+    def borders(self, small: NDArray[np.bool_]) -> NDArray[np.int32]:
+        """Return pairs of regions (n, 2), lower number first, that share a border.
+
+        Only pairs of which at least one region is `small`; regions without data have no borders.
+        """
+        arguments = (self.row_start, self.column, self.region, self.width)
+        ignored = self.value == NODATA
+        nothing = np.empty((0, 2), dtype=np.int32)
+        pairs = np.empty((_borders(*arguments, small, ignored, nothing), 2), dtype=np.int32)
+        _borders(*arguments, small, ignored, pairs)
+        keys = np.unique(pairs[:, 0].astype(np.int64) * len(self) + pairs[:, 1])
+        return np.stack(np.divmod(keys, max(len(self), 1)), axis=1).astype(np.int32)
+
+
+def sums(group: NDArray[Any], values: NDArray[Any], n_groups: int) -> NDArray[np.float64]:
+    """Return the sum of the values of each group."""
+    return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
+
+
+def _strips(
+    label: xr.DataArray,
+    confidence: xr.DataArray | None,
+    pixel_area: NDArray[np.float64],
+    progress: ProgressCallback,
+) -> Iterator[tuple[NDArray[np.uint16], NDArray[Any] | None, NDArray[np.float64]]]:
+    """Yield labels, confidences and pixel areas of some rows at a time."""
+    fill, n_rows = fill_value(label), label.sizes[Y]
+    for start in range(0, n_rows, ROWS):
+        rows = {Y: slice(start, start + ROWS)}
+        labels = canonical_labels(np.asarray(label.isel(rows).values), fill, "label")
+        areas = pixel_area if len(pixel_area) == 1 else pixel_area[rows[Y]]
+        yield labels, None if confidence is None else confidence.isel(rows).values, areas
+        progress("regions", min(start + ROWS, n_rows), n_rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Strip:
+    """The runs of some rows of a map."""
+
+    n_runs: NDArray[np.int64]  # per row
+    column: NDArray[np.int32]
+    value: NDArray[np.uint16]
+    area: NDArray[np.float32 | np.float64]
+    total: NDArray[np.float32]  # sum of the finite confidences of a run
+    count: NDArray[np.int32]  # and how many
+    least: NDArray[np.float32]  # inf where there is none
+
+    @classmethod
+    def of(
+        cls,
+        labels: NDArray[np.uint16],
+        confidences: NDArray[Any] | None,
+        pixel_area: NDArray[np.float64],
+    ) -> _Strip:
+        begins = np.ones(labels.shape, dtype=bool)
+        begins[:, 1:] = labels[:, 1:] != labels[:, :-1]
+        first = np.flatnonzero(begins)
+        length = np.diff(first, append=labels.size)
+        row, column = np.divmod(first, labels.shape[1])
+        if pixel_area.shape[1] == 1:
+            area = length * np.broadcast_to(pixel_area[:, 0], labels.shape[:1])[row]
+        else:
+            area = np.add.reduceat(pixel_area.ravel(), first)
+        total = np.zeros(first.size, dtype=np.float32)
+        count, least = np.zeros(first.size, dtype=np.int32), np.full(first.size, np.inf, np.float32)
+        if confidences is not None:
+            there = np.isfinite(confidences).ravel()
+            numbers = np.where(there, confidences.ravel(), 0)
+            total = np.add.reduceat(numbers, first, dtype=np.float64).astype(np.float32)
+            count = np.add.reduceat(there, first, dtype=np.int32)
+            least = np.minimum.reduceat(np.where(there, numbers, np.inf), first).astype(np.float32)
+        n_runs = begins.sum(axis=1)
+        return cls(
+            n_runs, column.astype(np.int32), labels.ravel()[first], area, total, count, least
+        )
+
+
+@compiled
+def _connect(
+    row_start: NDArray[Any],
+    column: NDArray[Any],
+    value: NDArray[Any],
+    width: int,
+    parent: NDArray[Any],
+) -> None:
+    """Join runs of equal value that overlap in adjacent rows; `parent` becomes a forest.
+
+    The root of a tree is its first run in reading order. Both rows are walked once, side by side.
+    """
+    for row in range(1, row_start.size - 1):
+        above, here = row_start[row - 1], row_start[row]
+        while above < row_start[row] and here < row_start[row + 1]:
+            if value[above] == value[here]:
+                first, second = above, here
+                while parent[first] != first:  # halve the path on the way up
+                    parent[first] = parent[parent[first]]
+                    first = parent[first]
+                while parent[second] != second:
+                    parent[second] = parent[parent[second]]
+                    second = parent[second]
+                if first < second:
+                    parent[second] = first
+                else:
+                    parent[first] = second
+            end_above = column[above + 1] if above + 1 < row_start[row] else width
+            end_here = column[here + 1] if here + 1 < row_start[row + 1] else width
+            above += end_above <= end_here
+            here += end_here <= end_above
+
+
+@compiled
+def _number(parent: NDArray[Any]) -> int:
+    """Replace the forest by numbers of its trees, in the order of their roots; count them."""
+    n_trees = 0
+    for run in range(parent.size):  # a parent comes before its children and has its number already
+        if parent[run] == run:
+            parent[run] = n_trees
+            n_trees += 1
+        else:
+            parent[run] = parent[parent[run]]
+    return n_trees
+
+
+@compiled
+def _borders(
+    row_start: NDArray[Any],
+    column: NDArray[Any],
+    region: NDArray[Any],
+    width: int,
+    small: NDArray[Any],
+    ignored: NDArray[Any],
+    pairs: NDArray[Any],
+) -> int:
+    """Count pairs of regions side by side or one above the other; write them if there is room."""
+    n_pairs = 0
+    for row in range(row_start.size - 1):
+        above = row_start[row - 1] if row else row_start[0]
+        here, end = row_start[row], row_start[row + 1]
+        for run in range(here, end - 1):
+            a, b = region[run], region[run + 1]
+            if (small[a] or small[b]) and not (ignored[a] or ignored[b]):
+                if pairs.shape[0]:
+                    pairs[n_pairs, 0], pairs[n_pairs, 1] = min(a, b), max(a, b)
+                n_pairs += 1
+        while above < row_start[row] and here < end:
+            a, b = region[above], region[here]
+            if a != b and (small[a] or small[b]) and not (ignored[a] or ignored[b]):
+                if pairs.shape[0]:
+                    pairs[n_pairs, 0], pairs[n_pairs, 1] = min(a, b), max(a, b)
+                n_pairs += 1
+            end_above = column[above + 1] if above + 1 < row_start[row] else width
+            end_here = column[here + 1] if here + 1 < end else width
+            above += end_above <= end_here
+            here += end_here <= end_above
+    return n_pairs
