@@ -50,6 +50,11 @@ class ClassTable:
     colors : tuple of str
         One colour per value, as ``#rrggbb``.
 
+    See Also
+    --------
+    hsreject.open_labels : gives a label map the classes of its file.
+    hsreject.write_map : keeps the classes in the file of a map.
+
     Examples
     --------
     >>> from hsreject import ClassTable

@@ -42,6 +42,11 @@ class Confidence(ABC):
     Sum over the categories in a loop, as below: the rounding of ``np.sum`` and ``np.einsum``
     depends on the memory layout, and equal pixels must get equal confidences.
 
+    See Also
+    --------
+    hsreject.PixelwiseRejector : ranks pixels by one.
+    hsreject.SequentialRejector : ranks the hidden field by one.
+
     Examples
     --------
     The Gini purity, a confidence in a few lines:

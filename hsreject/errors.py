@@ -5,7 +5,12 @@ Every message says what was given, what was expected and how to fix it.
 
 
 class HsrejectError(Exception):
-    """Root of every error that hsreject raises on purpose."""
+    """Root of every error that hsreject raises on purpose.
+
+    See Also
+    --------
+    hsreject.HsrejectWarning : what does not stop the work.
+    """
 
 
 class InputError(HsrejectError, ValueError):
@@ -21,7 +26,12 @@ class ConfigError(HsrejectError, ValueError):
 
 
 class HsrejectWarning(UserWarning):
-    """Root of every warning that hsreject gives."""
+    """Root of every warning that hsreject gives.
+
+    See Also
+    --------
+    hsreject.HsrejectError : what stops the work.
+    """
 
 
 class NotConvergedWarning(HsrejectWarning):

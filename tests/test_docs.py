@@ -3,15 +3,20 @@
 `make docs` draws their pictures and follows their links.
 """
 
+import ast
 import doctest
+import inspect
 import re
 import shlex
 import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 import typer
 
+import hsreject as hr
 from hsreject.cli import app
 from hsreject.io.products import product
 from hsreject.pipeline.parts import REGISTRIES
@@ -75,3 +80,58 @@ def test_commands_are_understood(page) -> None:
 def test_configurations_are_understood(page) -> None:
     for block in blocks(page, "toml"):
         make_plan({"scene": "synthetic", **tomllib.loads(block.source)})
+
+
+def public_parts() -> dict[str, object]:
+    """Return the public names that can be called, with those of plots."""
+    stub = ast.parse(Path(hr.__file__).with_suffix(".pyi").read_text("utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    names = [alias.name for node in imports for alias in node.names]
+    parts = {name: getattr(hr, name) for name in names}
+    parts |= {f"plot.{name}": getattr(hr.plot, name) for name in hr.plot.__all__}
+    return {name: part for name, part in parts.items() if callable(part)}
+
+
+def test_every_public_name_has_others_to_see() -> None:
+    parts = public_parts()
+    assert len(parts) > 100
+    for name, part in parts.items():
+        section = re.search(r"See Also\n-+\n((?:\S.*\n?)+)", inspect.getdoc(part))
+        assert section, name
+        entries = [line.split(" : ") for line in section[1].splitlines()]
+        for other, words in entries:
+            assert other.removeprefix("hsreject.") in parts.keys() - {name}, (name, other)
+            assert words.endswith("."), (name, words)
+
+
+def returned_types(part: object) -> Iterator[str]:
+    """Yield the words of all annotations of what a public part returns or holds."""
+    members = [*vars(part).values()] if inspect.isclass(part) else [part]
+    for member in members:
+        function = getattr(member, "fget", None) or getattr(member, "func", member)
+        if inspect.isfunction(function) and not function.__name__.startswith("_"):
+            yield from re.findall(r"\w+", str(inspect.signature(function).return_annotation))
+    if inspect.isclass(part) and part.__module__.startswith("hsreject"):
+        for annotation in vars(part).get("__annotations__", {}).values():
+            yield from re.findall(r"\w+", str(annotation))
+
+
+def test_what_calls_return_has_a_page() -> None:
+    """Every dataclass that a public name returns or holds is public, or listed in the reference."""
+    script = ast.parse((ROOT / "docs" / "_ext" / "reference.py").read_text("utf-8"))
+    (listed,) = (
+        ast.literal_eval(node.value)
+        for node in script.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "RETURNED"
+    )
+    pages = {path for paths in listed.values() for path in paths}
+    shown = {path.rpartition(".")[2] for path in pages} | set(public_parts())
+    words = {word for part in public_parts().values() for word in returned_types(part)}
+    package = Path(hr.__file__).parent
+    sources = [path.read_text("utf-8") for path in package.rglob("*.py")]
+    frozen = r"@dataclass\(frozen=True[^)]*\)\nclass (\w+)"
+    dataclasses = {name for source in sources for name in re.findall(frozen, source)}
+    assert dataclasses & words <= shown | {"BandRequirements"}  # for those who write models
+    for path in pages:
+        module, _, name = path.rpartition(".")
+        assert f"class {name}" in (package / f"{module.replace('.', '/')}.py").read_text("utf-8")

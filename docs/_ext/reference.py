@@ -7,7 +7,7 @@ registries and the typer program. Nothing on them is written by hand.
 import ast
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from textwrap import indent
 
@@ -41,6 +41,39 @@ CHAPTERS = {
 }
 """Titles of the pages of public names, in the order of the work, and the modules they are from."""
 
+RETURNED = {
+    "io": ("io.describe.Description", "io.describe.ClassCount"),
+    "context": (
+        "context.segsalsa.SegSALSAResult",
+        "context.problem.Checkpoint",
+        "context.prior.Grid",
+        "context.preconditioned_admm.PreconditionedADMM",
+        "context.admm.ADMM",
+    ),
+    "measures": (
+        "measures.comparison.Comparison",
+        "measures.comparison.Verdict",
+        "measures.confusion.Agreement",
+        "measures.point.Counts",
+        "measures.samples.EvaluationSamples",
+        "measures.uncertainty.Clumps",
+    ),
+    "promise": (
+        "promise.sample.Design",
+        "promise.assessment.Estimate",
+        "promise.certificate.TestedPoint",
+    ),
+    "mapping": (
+        "mapping.map_scene.SceneMap",
+        "mapping.map_summary.MapSummary",
+        "mapping.map_summary.ClassShare",
+        "mapping.map_summary.Rejection",
+        "mapping.foreign.TrainingScene",
+    ),
+    "report": ("report.evaluation.NamedPoint",),
+}
+"""What public names return or hand over, but nobody makes by hand: pages without a public name."""
+
 
 def public_names() -> dict[str, list[str]]:
     """Return the public names by the part of the package that they come from."""
@@ -71,9 +104,17 @@ def name_page(title: str, parts: tuple[str, ...], found: dict[str, list[str]]) -
     yield f"{title}\n{'=' * len(title)}\n\n.. currentmodule:: hsreject\n"
     for part in parts:
         yield summary(importlib.import_module(f"hsreject.{part}")) + "\n"
-        yield ".. autosummary::\n   :toctree: names\n   :nosignatures:\n"
-        yield from (f"   {name}" for name in sorted(found[part], key=str.lower))
-        yield ""
+        yield from name_table(sorted(found[part], key=str.lower))
+        if part in RETURNED:
+            yield "What they return or hand over:\n"
+            yield from name_table(RETURNED[part])
+
+
+def name_table(names: Iterable[str]) -> Iterator[str]:
+    """Yield a table of names, each with a page of its own."""
+    yield ".. autosummary::\n   :toctree: names\n   :nosignatures:\n"
+    yield from (f"   {name}" for name in names)
+    yield ""
 
 
 def summary(part: object) -> str:

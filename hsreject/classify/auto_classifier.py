@@ -110,6 +110,12 @@ class AutoClassifier(SceneModel):
     classes_, class_table_, band_requirements_, n_training_pixels_, hsreject_version_
         As for every :class:`SceneModel`.
 
+    See Also
+    --------
+    hsreject.SceneClassifier : one classifier of your choice.
+    hsreject.Pool : the weighted mean inside.
+    hsreject.RandomWalker : one of its experts.
+
     Notes
     -----
     Scenes of up to half a million pixels are held in memory at once, in just under 3 kB per pixel

@@ -72,6 +72,11 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     temperature_ : float
         The temperature of the mean.
 
+    See Also
+    --------
+    hsreject.AutoClassifier : chooses the candidates itself.
+    hsreject.SceneClassifier : a candidate.
+
     References
     ----------
     Y. Yao, A. Vehtari, D. Simpson and A. Gelman, "Using stacking to average Bayesian predictive

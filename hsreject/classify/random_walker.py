@@ -162,6 +162,11 @@ class RandomWalker(SceneModel):
     classes_, class_table_, band_requirements_, n_training_pixels_, hsreject_version_
         As for every :class:`SceneModel`.
 
+    See Also
+    --------
+    hsreject.AutoClassifier : has walkers among its experts.
+    hsreject.Diffuse : features that spread along the same graph.
+
     References
     ----------
     L. Grady, "Random walks for image segmentation", IEEE TPAMI 28(11), 2006.

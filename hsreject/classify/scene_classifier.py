@@ -48,6 +48,11 @@ class SceneClassifier(SceneModel):
     classes_, class_table_, band_requirements_, n_training_pixels_, hsreject_version_
         As for every :class:`SceneModel`.
 
+    See Also
+    --------
+    hsreject.AutoClassifier : chooses features and classifier itself.
+    hsreject.SparseMultinomialRegression : a classifier to put inside.
+
     Examples
     --------
     >>> import numpy as np

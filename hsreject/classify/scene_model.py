@@ -57,6 +57,11 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
     hsreject_version_ : str
         The version of hsreject that fitted it.
 
+    See Also
+    --------
+    hsreject.AutoClassifier : one of them.
+    hsreject.SceneClassifier : makes one of a classifier of samples.
+
     Examples
     --------
     A whole model: the nearer a spectrum is to the mean of a class, the more probable is the class.

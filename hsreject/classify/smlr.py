@@ -89,6 +89,11 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
     n_features_in_ : int
         Number of features.
 
+    See Also
+    --------
+    hsreject.SceneClassifier : takes it to scenes.
+    hsreject.AutoClassifier : needs no choice.
+
     References
     ----------
     Krishnapuram, Carin, Figueiredo and Hartemink, "Sparse multinomial logistic regression: fast

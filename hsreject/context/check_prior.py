@@ -66,6 +66,11 @@ def check_prior(
     InputError
         With the method at fault and the remedy.
 
+    See Also
+    --------
+    hsreject.Prior : what it checks.
+    hsreject.load_plugins : makes a checked prior known by name.
+
     Examples
     --------
     >>> import hsreject as hr

@@ -150,6 +150,12 @@ class Prior(ABC):
     >>> probability = np.concatenate([probability, 1 - probability])
     >>> hr.SegSALSA(Smoothness(weight=5.0)).solve(probability).label
     array([[1, 1, 1]], dtype=uint8)
+
+    See Also
+    --------
+    hsreject.check_prior : says what is wrong with one.
+    hsreject.Term : the prior on one scene.
+    hsreject.VectorTV : one that is built in.
     """
 
     @abstractmethod
@@ -230,6 +236,11 @@ class Term(ABC):
     ----------
     grid : Grid
         What ``bind`` was given.
+
+    See Also
+    --------
+    hsreject.Prior : makes terms.
+    hsreject.check_prior : compares every method with its definition.
     """
 
     def __init__(self, grid: Grid) -> None:

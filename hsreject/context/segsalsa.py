@@ -140,6 +140,12 @@ class SegSALSA:
         the rounding of the field by its weight: beyond weights of about 100 single precision
         does not reach a relative gap of 1e-4.
 
+    See Also
+    --------
+    hsreject.VectorTV : the usual prior.
+    hsreject.SequentialRejector : rejects by the hidden field.
+    hsreject.JointRejector : rejects while solving.
+
     References
     ----------
     J. Bioucas-Dias, F. Condessa, J. Kovacevic, "Alternating direction optimization for image

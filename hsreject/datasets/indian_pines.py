@@ -67,6 +67,11 @@ def load_indian_pines() -> tuple[xr.DataArray, xr.DataArray]:
     labels : DataArray of uint8, dims (y, x)
         0 where there is no reference, 1 to 16 with the class table in the attributes.
 
+    See Also
+    --------
+    hsreject.load_scene : other scenes, by download.
+    hsreject.synthetic_scene : a scene of any size.
+
     References
     ----------
     M. F. Baumgardner, L. L. Biehl, D. A. Landgrebe, "220 Band AVIRIS Hyperspectral Image Data Set:

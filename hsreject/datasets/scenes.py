@@ -206,6 +206,11 @@ def load_scene(
         In the integer type of the file.
     labels : DataArray of uint8, dims (y, x)
         0 where there is no reference; the class table is in the attributes.
+
+    See Also
+    --------
+    hsreject.load_indian_pines : comes with the package.
+    hsreject.open_scene : your own files.
     """
     scene = _scene(name)
     cube_path, labels_path = fetch_scene(name, folder=folder, progress=progress)

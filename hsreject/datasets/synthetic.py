@@ -53,6 +53,11 @@ def synthetic_scene(
     labels : DataArray (y, x), uint8
         1..n_classes; 0 where there is no reference.
 
+    See Also
+    --------
+    hsreject.load_indian_pines : a real scene.
+    hsreject.sample_per_class : draws training pixels.
+
     Examples
     --------
     >>> from hsreject import synthetic_scene

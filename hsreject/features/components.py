@@ -101,6 +101,11 @@ class PCA(SampleTransformer):
     mean_ : ndarray (n_features,)
         The mean m.
 
+    See Also
+    --------
+    hsreject.MNF : orders components by signal to noise.
+    hsreject.SceneClassifier : takes features in front of a classifier.
+
     Examples
     --------
     >>> import numpy as np
@@ -191,6 +196,11 @@ class MNF(SceneTransformer):
         The mean m.
     snr_ : ndarray
         The signal-to-noise ratio of every component there is, not only of those kept.
+
+    See Also
+    --------
+    hsreject.PCA : the same without a model of the noise.
+    hsreject.SceneClassifier : takes features in front of a classifier.
 
     References
     ----------

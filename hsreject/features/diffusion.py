@@ -249,6 +249,11 @@ class Diffuse(SceneTransformer):
     mean_step_ : float
         The mean squared distance of neighbours.
 
+    See Also
+    --------
+    hsreject.Smooth : blurs across edges, too.
+    hsreject.RandomWalker : walks on the same graph.
+
     References
     ----------
     L. Grady, "Random walks for image segmentation", IEEE TPAMI 28(11), 2006, for the graph.

@@ -28,6 +28,11 @@ class Coordinates(SceneTransformer):
     what ``SceneClassifier("nearest_neighbor", features=["coordinates"])`` reaches without any. The
     feature means nothing on another scene.
 
+    See Also
+    --------
+    hsreject.Smooth : brings the neighborhood into the spectra.
+    hsreject.SceneClassifier : takes features in front of a classifier.
+
     Examples
     --------
     >>> import numpy as np
@@ -68,6 +73,11 @@ class Smooth(SceneTransformer):
     ----------
     sigma : float, default 1.0
         Standard deviation in pixels; 0 changes nothing. The kernel ends at 4 sigma.
+
+    See Also
+    --------
+    hsreject.Diffuse : stops at edges.
+    hsreject.SegSALSA : smooths the classes instead of the spectra.
 
     References
     ----------

@@ -33,6 +33,10 @@ class Normalize(SampleTransformer):
     This takes illumination (shade, slope) away and leaves the spectral angle. A spectrum of zeros
     stays zero.
 
+    See Also
+    --------
+    hsreject.Scale : scales bands instead of spectra.
+
     Examples
     --------
     >>> import numpy as np
@@ -74,6 +78,11 @@ class Scale(SampleTransformer):
     ----------
     mean_, scale_ : ndarray (n_features,)
         What is subtracted, and what is divided by (1 for constant bands).
+
+    See Also
+    --------
+    hsreject.Normalize : scales spectra instead of bands.
+    hsreject.PCA : components of scaled bands.
 
     Examples
     --------
@@ -121,6 +130,11 @@ class SelectBands(SampleTransformer):
     ----------
     bands_used_ : ndarray of int
         Positions of the chosen bands; bands marked bad by `good_band` are never among them.
+
+    See Also
+    --------
+    hsreject.Normalize : scales what is left.
+    hsreject.open_scene : marks bad bands.
 
     Examples
     --------

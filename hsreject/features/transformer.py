@@ -40,6 +40,11 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     - ``_learn_scene(cube)`` sets the learned attributes, whose names end in ``_``;
     - ``_transform_scene(cube)`` returns the features as a DataArray (band, y, x).
 
+    See Also
+    --------
+    hsreject.SceneClassifier : chains them in front of a classifier.
+    hsreject.load_plugins : makes yours known by name.
+
     Examples
     --------
     A whole transformer: every band minus its darkest value in the scene it was fitted on.

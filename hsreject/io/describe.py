@@ -83,6 +83,11 @@ def describe(
     progress : callable
         Told how much is read.
 
+    See Also
+    --------
+    hsreject.open_scene : opens it.
+    hsreject.open_labels : opens labels.
+
     Examples
     --------
     >>> from hsreject import describe

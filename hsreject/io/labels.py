@@ -89,6 +89,12 @@ def open_labels(
         be guessed stands in ``attrs["guesses"]``, a list of sentences. Labels of a vector file
         have a coordinate `polygon` (y, x), the number of each pixel's polygon or point, 0 for none.
 
+    See Also
+    --------
+    hsreject.open_scene : the scene they belong to.
+    hsreject.sample_polygons : splits digitised labels.
+    hsreject.describe : looks before opening.
+
     Examples
     --------
     >>> from hsreject import open_labels, schema

@@ -85,6 +85,11 @@ def write_map(
     progress : ProgressCallback
         Called as blocks of a lazy array are done.
 
+    See Also
+    --------
+    hsreject.open_map : its inverse.
+    hsreject.write_dataset : keeps everything, in NetCDF.
+
     Examples
     --------
     >>> from hsreject import open_map, write_map
@@ -361,6 +366,11 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
         Integers are labels: the class table and what 0 means (`schema.zero_meaning`) are in the
         attributes, `schema.nodata_label` is no data. Floats have NaN where there is no data;
         several bands become the categories 1, 2, ...
+
+    See Also
+    --------
+    hsreject.write_map : its inverse.
+    hsreject.evaluate : judges maps from anywhere.
     """
     found = existing_scene(path)
     with reading(found):

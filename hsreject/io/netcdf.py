@@ -51,6 +51,11 @@ def write_dataset(
     overwrite : bool
         Replace a file that is already there.
 
+    See Also
+    --------
+    hsreject.open_dataset : its inverse.
+    hsreject.write_map : files for GIS programs.
+
     Examples
     --------
     >>> import numpy as np
@@ -100,6 +105,11 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
     overwrite : bool
         Replace a file that is already there.
 
+    See Also
+    --------
+    hsreject.open_tree : its inverse.
+    hsreject.run : makes such a tree.
+
     Examples
     --------
     >>> import xarray as xr
@@ -142,6 +152,11 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     chunks : optional
         As for ``xarray.open_dataset``: None loads nothing until it is used; ``"auto"`` or sizes
         by dimension make lazy dask arrays.
+
+    See Also
+    --------
+    hsreject.write_dataset : its inverse.
+    hsreject.open_tree : the result of a run.
     """
     found = existing(path)
     with reading(found):
@@ -160,6 +175,11 @@ def open_tree(path: str | PathLike[str]) -> xr.DataTree:
     ----------
     path : path
         A NetCDF file.
+
+    See Also
+    --------
+    hsreject.write_tree : its inverse.
+    hsreject.run : makes such a tree.
     """
     found = existing(path)
     with reading(found):

@@ -92,6 +92,12 @@ def open_scene(
         becomes float with NaN for no data; other integers keep their type. What had to be
         guessed stands in ``attrs["guesses"]``, a list of sentences.
 
+    See Also
+    --------
+    hsreject.open_labels : the reference that belongs to it.
+    hsreject.describe : looks before opening.
+    hsreject.load_scene : scenes by name.
+
     Notes
     -----
     The values are those of the file times its band scale plus offset, or divided by its

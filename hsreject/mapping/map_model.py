@@ -49,6 +49,12 @@ class MapModel:
         What the configuration calls itself.
     configuration : str
         The configuration that the model was trained with, as TOML.
+
+    See Also
+    --------
+    hsreject.train : makes one.
+    hsreject.save_model : keeps it.
+    hsreject.map_scene : maps with it.
     """
 
     classifier: SceneClassifier

@@ -157,6 +157,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     progress : callable
         Called with (stage, done, total).
 
+    See Also
+    --------
+    hsreject.train : makes the model.
+    hsreject.load_model : reads it.
+    hsreject.run : trains, maps and evaluates one scene.
+
     Examples
     --------
     >>> from hsreject import map_scene

@@ -89,6 +89,11 @@ def save_model(
     Path
         The path of the file.
 
+    See Also
+    --------
+    hsreject.load_model : its inverse.
+    hsreject.train : makes a model.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -137,6 +142,12 @@ def load_model(
     trusted : sequence of str, default ()
         Names of further types that may be made, such as ``"my_package.MyPrior"``. Name your own
         types, never what an unknown file asks for.
+
+    See Also
+    --------
+    hsreject.save_model : its inverse.
+    hsreject.map_scene : maps with it.
+    hsreject.load_plugins : first, where the model needs one.
     """
     path = existing(path)
     try:

@@ -58,6 +58,11 @@ def choose_point(
         the wish than the next best point (in classification quality, distance to the wanted
         fraction, rejected fraction, or cost per sample).
 
+    See Also
+    --------
+    hsreject.cheapest_operating_point : by cost instead.
+    hsreject.rejection_curve : the points to choose from.
+
     Examples
     --------
     >>> from hsreject import choose_point
@@ -107,6 +112,11 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: float) -> Operat
     -------
     OperatingPoint
         As of :func:`hsreject.choose_point`; the margin is one of cost per sample.
+
+    See Also
+    --------
+    hsreject.cost_envelope : the answer for every cost.
+    hsreject.choose_point : by accuracy or fraction instead.
 
     Examples
     --------

@@ -83,6 +83,12 @@ def compare(
         With `verdict` ("outperforms", "is outperformed", "is equal" or "depends on the cost"),
         `reason`, `relative_optimality`, `break_even_cost`, `cheaper_between` and `saving`.
 
+    See Also
+    --------
+    hsreject.relative_optimality : the number behind the verdict.
+    hsreject.operating_set : the regions as a picture.
+    hsreject.bootstrap_difference : with bands.
+
     Examples
     --------
     >>> from hsreject import OperatingPoint, compare

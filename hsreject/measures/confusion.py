@@ -46,6 +46,11 @@ def confusion_matrix(
         Coordinates are class values; decision 0, the last column, is rejected. With `class_name`
         along `reference` when `classes` are given.
 
+    See Also
+    --------
+    hsreject.kept_agreement : accuracy and kappa of the kept.
+    hsreject.rejection_curve_by_class : at every threshold.
+
     Examples
     --------
     >>> from hsreject import confusion_matrix
@@ -133,6 +138,11 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
     Agreement
         With `n_kept`, `overall_accuracy`, `average_accuracy`, `kappa` and `unkept_classes`.
 
+    See Also
+    --------
+    hsreject.confusion_matrix : the counts behind it.
+    hsreject.operating_point : the measures of rejection.
+
     Examples
     --------
     >>> from hsreject import confusion_matrix, kept_agreement
@@ -189,6 +199,11 @@ def rejection_curve_by_class(
         `wrongly_assigned_kept`, kept samples with that *label* but another reference;
         `producer_accuracy` and `user_accuracy`, the shares of accurate samples among those kept of
         the reference class and of the label. Shares of nothing are NaN.
+
+    See Also
+    --------
+    hsreject.rejection_curve : all classes together.
+    hsreject.confusion_matrix : at one threshold, and which class was called what.
 
     Examples
     --------

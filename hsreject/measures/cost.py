@@ -51,6 +51,11 @@ def break_even_cost(
     float, ndarray or DataArray
         Of the broadcast shape; a DataArray named `break_even_cost` when an argument is one.
 
+    See Also
+    --------
+    hsreject.relative_optimality : the same on the scale of beta.
+    hsreject.minimum_cost_without_rejection : against no rejection.
+
     Examples
     --------
     >>> from hsreject import break_even_cost
@@ -91,6 +96,11 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
     DataArray over `operating_point`
         Above 1 where the labels of the point have become so much better that it pays at any cost,
         below 0 where they have become so much worse that it never does.
+
+    See Also
+    --------
+    hsreject.break_even_cost : against any other point.
+    hsreject.plot.BreakEvenCostDisplay : draws it.
 
     Examples
     --------
@@ -146,6 +156,11 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
     Dataset over `operating_point`
         The rows of `curve` that win somewhere, rejected fraction ascending, with their `index` in
         the curve, `lowest_cost` and `highest_cost`, the range of rejection costs they win.
+
+    See Also
+    --------
+    hsreject.cheapest_operating_point : the answer for one cost.
+    hsreject.plot.CostEnvelopeDisplay : draws it.
 
     Examples
     --------

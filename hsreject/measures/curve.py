@@ -58,6 +58,13 @@ def rejection_curve(
         first threshold is the lowest confidence, the last one infinite. Degenerate values are
         those of :mod:`hsreject.measures.point`.
 
+    See Also
+    --------
+    hsreject.operating_point : one rejection.
+    hsreject.accuracy_at : reads a curve.
+    hsreject.bootstrap_curve : with bands.
+    hsreject.plot.RejectionCurveDisplay : draws it.
+
     Examples
     --------
     >>> from hsreject import rejection_curve
@@ -100,6 +107,11 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     -------
     Dataset over `operating_point`
         The columns of :func:`hsreject.rejection_curve`.
+
+    See Also
+    --------
+    hsreject.rejection_curve : all points of one confidence.
+    hsreject.operating_point : makes one point.
 
     Examples
     --------

@@ -55,6 +55,11 @@ def relative_optimality(
     float, ndarray or DataArray
         Of the broadcast shape; a DataArray named `relative_optimality` when an argument is one.
 
+    See Also
+    --------
+    hsreject.relative_optimality_pairs : for all points of a curve.
+    hsreject.break_even_cost : the same as a cost.
+
     Examples
     --------
     The worked example of the paper against no rejection at all:
@@ -114,6 +119,11 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
     -------
     DataArray, dims (operating_point, reference_point)
         With the rejected fractions of both as coordinates. The diagonal is 0.
+
+    See Also
+    --------
+    hsreject.relative_optimality : for two points.
+    hsreject.plot.RelativeOptimalityDisplay : draws it.
 
     Examples
     --------
@@ -213,6 +223,11 @@ def operating_set(
     -------
     Dataset, dims (border, rejected_fraction)
         `nonrejected_accuracy`, `classification_quality`, `rejection_quality`.
+
+    See Also
+    --------
+    hsreject.compare : the verdict for one point.
+    hsreject.plot.OperatingSetDisplay : draws it.
 
     Examples
     --------

@@ -222,6 +222,12 @@ class OperatingPoint(Counts):
         Of a chosen point, how much better it meets the wish than the next best point of the curve;
         0 for equally good points, NaN where there is no other.
 
+    See Also
+    --------
+    hsreject.operating_point : counts it from samples.
+    hsreject.rejection_curve : all points of a confidence.
+    hsreject.compare : sets two against each other.
+
     Examples
     --------
     The worked example of the paper's section IV:
@@ -387,6 +393,11 @@ def operating_point(
     -------
     OperatingPoint
         The four counts, with all measures as attributes.
+
+    See Also
+    --------
+    hsreject.OperatingPoint : what it returns.
+    hsreject.rejection_curve : every threshold at once.
 
     Examples
     --------

@@ -46,6 +46,11 @@ def reliability(
         `n_samples`, `mean_probability` and `accuracy`. Its attribute
         `expected_calibration_error` is that of :func:`expected_calibration_error`.
 
+    See Also
+    --------
+    hsreject.expected_calibration_error : one number of it.
+    hsreject.plot.ReliabilityDisplay : draws it.
+
     Examples
     --------
     >>> from hsreject import reliability
@@ -99,6 +104,10 @@ def expected_calibration_error(
     ----------
     correct, probability, n_bins, binning
         As for :func:`reliability`.
+
+    See Also
+    --------
+    hsreject.reliability : the bins behind it.
 
     References
     ----------

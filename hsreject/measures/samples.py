@@ -85,6 +85,11 @@ def evaluation_samples(
         given), `row` and `column`, and the number `n_without_data` of reference pixels left out.
         Its method `at` reads another map, such as area weights, at the same pixels.
 
+    See Also
+    --------
+    hsreject.rejection_curve : takes what it returns.
+    hsreject.evaluate : does everything at once.
+
     Examples
     --------
     >>> from hsreject import evaluation_samples

@@ -41,6 +41,11 @@ def aurc(curve: xr.Dataset) -> float:
     curve : Dataset
         Of :func:`hsreject.rejection_curve`, from nothing to everything rejected.
 
+    See Also
+    --------
+    hsreject.excess_aurc : without what the classifier is to blame for.
+    hsreject.accuracy_at : at one fraction.
+
     Examples
     --------
     >>> from hsreject import aurc
@@ -63,6 +68,10 @@ def excess_aurc(curve: xr.Dataset) -> float:
     ----------
     curve : Dataset
         Of :func:`hsreject.rejection_curve`, from nothing to everything rejected.
+
+    See Also
+    --------
+    hsreject.aurc : includes the errors of the classifier.
 
     Examples
     --------
@@ -97,6 +106,11 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
     -------
     DataArray over `rejected_fraction`
         NaN where everything is rejected and outside the fractions of the curve.
+
+    See Also
+    --------
+    hsreject.rejection_curve : makes the curve.
+    hsreject.aurc : one number for all fractions.
 
     Examples
     --------

@@ -55,6 +55,11 @@ class Resampling:
     groups : array of int, optional
         The group of each sample, instead of coordinates, for example its polygon.
 
+    See Also
+    --------
+    hsreject.bootstrap_curve : draws with it.
+    hsreject.bootstrap_difference : draws with it.
+
     Examples
     --------
     >>> from hsreject import Resampling
@@ -154,6 +159,12 @@ def bootstrap_curve(
     Dataset over `rejected_fraction`
         `nonrejected_accuracy`, `classification_quality`, `rejection_quality` of the samples, each
         also with `_lower` and `_upper`.
+
+    See Also
+    --------
+    hsreject.Resampling : how it draws.
+    hsreject.rejection_curve : without bands.
+    hsreject.bootstrap_difference : of two rejectors.
 
     Examples
     --------
@@ -316,6 +327,11 @@ def bootstrap_difference(
         Differences (1 minus 0) of `nonrejected_accuracy`, `classification_quality` and
         `rejection_quality`, each also with `_lower` and `_upper`. Differences of two infinite
         rejection qualities are undefined and left out.
+
+    See Also
+    --------
+    hsreject.Resampling : how it draws.
+    hsreject.compare : one verdict without bands.
 
     Examples
     --------

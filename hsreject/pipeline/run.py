@@ -77,6 +77,12 @@ def run(
         A group is a table by itself with ``result["summary"].to_dataset(inherit=False)``; without
         that word it has the coordinates of the maps, too.
 
+    See Also
+    --------
+    hsreject.train : for maps of other scenes.
+    hsreject.evaluate : for maps that exist already.
+    hsreject.load_plugins : parts of your own.
+
     Examples
     --------
     >>> from hsreject import run

@@ -49,6 +49,12 @@ def train(
     progress : callable
         Called with (stage, done, total).
 
+    See Also
+    --------
+    hsreject.map_scene : maps with the model.
+    hsreject.save_model : keeps it.
+    hsreject.run : evaluates on the same scene.
+
     Examples
     --------
     >>> from hsreject import train

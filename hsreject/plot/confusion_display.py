@@ -36,6 +36,10 @@ class RejectionConfusionDisplay:
     names : tuple of str
         Names of the classes, in the order of the rows.
 
+    See Also
+    --------
+    hsreject.confusion_matrix : the numbers.
+
     Examples
     --------
     >>> import hsreject as hr

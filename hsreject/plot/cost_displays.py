@@ -51,6 +51,10 @@ class BreakEvenCostDisplay:
     isolated : frozenset of str
         Names whose curves have isolated points, drawn as symbols.
 
+    See Also
+    --------
+    hsreject.minimum_cost_without_rejection : the numbers.
+
     Examples
     --------
     >>> import hsreject as hr
@@ -121,6 +125,10 @@ class CostEnvelopeDisplay:
         Names of the rejectors and their envelopes from :func:`hsreject.cost_envelope`.
     overall_accuracy : mapping of str to float
         Accuracy without rejection, A(0), by name.
+
+    See Also
+    --------
+    hsreject.cost_envelope : the numbers.
 
     Examples
     --------

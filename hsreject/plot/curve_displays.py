@@ -54,6 +54,10 @@ class RejectionCurveDisplay:
     isolated : frozenset of str
         Names whose curves have isolated points.
 
+    See Also
+    --------
+    hsreject.rejection_curve : the numbers.
+
     Examples
     --------
     >>> import numpy as np

@@ -51,6 +51,10 @@ class ConfidenceMapDisplay:
     name : str
         What the color bar is labelled with.
 
+    See Also
+    --------
+    hsreject.Confidence : what it shows.
+
     Examples
     --------
     >>> import numpy as np
@@ -110,6 +114,10 @@ class FalseColorDisplay:
         Positions of the bands shown as red, green and blue.
     wavelengths : tuple of three floats or None
         Their centers in nanometres, if the cube knows them.
+
+    See Also
+    --------
+    hsreject.open_scene : opens a cube.
 
     Examples
     --------

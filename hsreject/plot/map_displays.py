@@ -91,6 +91,10 @@ class ClassMapDisplay:
     classes : ClassTable
         Names and colors.
 
+    See Also
+    --------
+    hsreject.plot.RejectMapDisplay : with rejected pixels.
+
     Examples
     --------
     >>> import numpy as np
@@ -138,6 +142,11 @@ class RejectMapDisplay:
         0 is rejected, `schema.nodata_label` is no data.
     classes : ClassTable
         Names and colors.
+
+    See Also
+    --------
+    hsreject.plot.ClassMapDisplay : without rejection.
+    hsreject.plot.OutcomeMapDisplay : right and wrong.
 
     Examples
     --------
@@ -213,6 +222,11 @@ class OutcomeMapDisplay:
     outcome : DataArray of int, dims (y, x)
         1 accurate and kept, 2 misclassified and kept, 3 accurate and rejected, 4 misclassified and
         rejected, 0 no reference, -1 no data.
+
+    See Also
+    --------
+    hsreject.plot.RejectMapDisplay : without a reference.
+    hsreject.operating_point : counts the four outcomes.
 
     Examples
     --------

@@ -58,6 +58,10 @@ class RelativeOptimalityDisplay:
     best : float
         Rejected fraction of the point of largest classification quality.
 
+    See Also
+    --------
+    hsreject.relative_optimality_pairs : the numbers.
+
     Examples
     --------
     >>> import numpy as np
@@ -145,6 +149,10 @@ class OperatingSetDisplay:
         From :func:`hsreject.operating_set`.
     largest_rejection_quality : float
         Where the axis of rejection quality, which has no bound, ends.
+
+    See Also
+    --------
+    hsreject.operating_set : the numbers.
 
     Examples
     --------

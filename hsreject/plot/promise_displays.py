@@ -46,6 +46,10 @@ class CertificateDisplay:
     predicted : pair of arrays, optional
         Coverages and the errors that were predicted for them.
 
+    See Also
+    --------
+    hsreject.certify : the certificate.
+
     Examples
     --------
     >>> import numpy as np
@@ -141,6 +145,10 @@ class AreaDisplay:
     ----------
     assessment : Assessment
         From :func:`hsreject.assess`.
+
+    See Also
+    --------
+    hsreject.assess : the areas.
 
     Examples
     --------

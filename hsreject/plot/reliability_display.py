@@ -31,6 +31,10 @@ class ReliabilityDisplay:
     tables : mapping of str to Dataset over `bin`
         Names of the systems and their tables of :func:`hsreject.reliability`.
 
+    See Also
+    --------
+    hsreject.reliability : the numbers.
+
     Examples
     --------
     >>> import hsreject as hr

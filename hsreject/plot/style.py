@@ -99,6 +99,10 @@ def print_style() -> Iterator[None]:
     Unlike ``matplotlib.rc_context`` it puts back only what it sets: the first figure of a session
     makes matplotlib load its backend and with it "interactive", without which notebooks show no
     further figure.
+
+    See Also
+    --------
+    hsreject.plot.save_figure : saves in it.
     """
     before = {key: mpl.rcParams[key] for key in _PRINT}
     mpl.rcParams.update(_PRINT)
@@ -113,6 +117,11 @@ def new_figure(width: float = COLUMN_WIDTH, height: float = 2.6) -> Figure:
 
     Made for saving: it works without a display and needs no closing. Draw into it with
     ``display.plot(figure.add_subplot())``.
+
+    See Also
+    --------
+    hsreject.plot.save_figure : saves it.
+    hsreject.plot.new_row : several axes.
     """
     with print_style():
         return Figure(figsize=(width, height), layout="constrained")
@@ -121,7 +130,13 @@ def new_figure(width: float = COLUMN_WIDTH, height: float = 2.6) -> Figure:
 def new_row(
     count: int, width: float = PAGE_WIDTH, height: float = 2.3
 ) -> tuple[Figure, list[Axes]]:
-    """Return a new figure for saving and `count` axes side by side in it, in print style."""
+    """Return a new figure for saving and `count` axes side by side in it, in print style.
+
+    See Also
+    --------
+    hsreject.plot.new_figure : one empty figure.
+    hsreject.plot.save_figure : saves it.
+    """
     figure = new_figure(width, height)
     with print_style():
         return figure, list(figure.subplots(1, count, squeeze=False)[0])
@@ -191,6 +206,10 @@ def save_figure(
     -------
     list of Path
         The written files, one per format.
+
+    See Also
+    --------
+    hsreject.plot.new_figure : makes one.
     """
     files = []
     for name in formats:

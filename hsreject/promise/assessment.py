@@ -90,6 +90,11 @@ class Assessment:
         they may be.
     drawn : str
         How the sample was drawn, in words.
+
+    See Also
+    --------
+    hsreject.assess : makes one.
+    hsreject.plot.AreaDisplay : draws its areas.
     """
 
     _: KW_ONLY
@@ -192,6 +197,12 @@ def assess(
     Returns
     -------
     Assessment
+
+    See Also
+    --------
+    hsreject.certify : promises instead of estimating.
+    hsreject.draw_sample : the pixels to label.
+    hsreject.open_sample : reads them back.
 
     References
     ----------

@@ -145,6 +145,11 @@ class Certificate:
         Of a climb for each class: the promise of each, with its `class_value` and `class_name`.
     per_class : str
         "together" or "each": whether all these promises hold with the confidence level, or each.
+
+    See Also
+    --------
+    hsreject.certify : makes one.
+    hsreject.plot.CertificateDisplay : draws its tests.
     """
 
     _: KW_ONLY

@@ -106,6 +106,12 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     Certificate
         Its `threshold` is None where nothing can be certified.
 
+    See Also
+    --------
+    hsreject.draw_sample : the pixels to label.
+    hsreject.assess : estimates accuracies and areas.
+    hsreject.expected_coverage : what to expect.
+
     References
     ----------
     Angelopoulos, A. N., Bates, S., Candes, E. J., Jordan, M. I. and Lei, L. (2021). Learn then

@@ -103,6 +103,12 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         Write it with :meth:`Sample.write`, fill in the column `reference`, and give the file to
         :func:`hsreject.certify` or :func:`hsreject.assess`.
 
+    See Also
+    --------
+    hsreject.open_sample : reads the labels back.
+    hsreject.certify : what they are for.
+    hsreject.more_points : the next ones.
+
     Examples
     --------
     >>> import numpy as np
@@ -370,6 +376,11 @@ def more_points(
     Sample
         The points of `sample` with their labels and up to `n` more; unchanged when the climb has
         ended or its labels are used up.
+
+    See Also
+    --------
+    hsreject.draw_sample : the first ones.
+    hsreject.certify : what they are for.
 
     Examples
     --------

@@ -78,6 +78,11 @@ def predicted_error(
     DataArray (y, x)
         In [0, 1], NaN where the confidence is NaN: `predicted` of :func:`hsreject.draw_sample`.
 
+    See Also
+    --------
+    hsreject.expected_coverage : plans with it.
+    hsreject.draw_sample : draws by it.
+
     Examples
     --------
     >>> import numpy as np
@@ -138,6 +143,11 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     DataArray (max_error, n)
         Mean certified coverage, 0 where n is too small to prove anything. It is as good as the
         prediction.
+
+    See Also
+    --------
+    hsreject.draw_sample : draws what was planned.
+    hsreject.predicted_error : what it needs to know.
 
     Examples
     --------

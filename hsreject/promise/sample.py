@@ -151,6 +151,12 @@ class Sample:
         The classes of the map and those that only the reference has.
     grid : Grid
         Of the map.
+
+    See Also
+    --------
+    hsreject.draw_sample : makes one.
+    hsreject.open_sample : opens one.
+    hsreject.certify : promises by it.
     """
 
     id: NDArray[np.int64]

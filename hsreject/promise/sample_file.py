@@ -72,6 +72,12 @@ def open_sample(
     Sample
         Its design is None where the file does not say how the points were drawn.
 
+    See Also
+    --------
+    hsreject.draw_sample : drew it.
+    hsreject.certify : promises by it.
+    hsreject.assess : estimates by it.
+
     Examples
     --------
     >>> import numpy as np

@@ -33,6 +33,11 @@ class Calibration:
         Labels of the training pixels, 0 elsewhere. None if the classifier was trained on another
         scene.
 
+    See Also
+    --------
+    hsreject.Goal : what is to be met.
+    hsreject.Rejector : learns from it.
+
     Examples
     --------
     >>> import numpy as np

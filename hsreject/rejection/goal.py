@@ -47,6 +47,11 @@ class Goal:
     threshold : float, optional
         The smallest confidence to keep.
 
+    See Also
+    --------
+    hsreject.Rejector : meets it.
+    hsreject.run : takes one as ``[goal]``.
+
     Examples
     --------
     >>> from hsreject import Goal

@@ -105,6 +105,12 @@ class JointRejector(Rejector):
         Folder in which finished solves are kept. An interrupted sweep goes on from there; solves of
         other inputs or settings are never mistaken for its own.
 
+    See Also
+    --------
+    hsreject.SequentialRejector : one solve instead of many.
+    hsreject.SegSALSA : the context inside.
+    hsreject.compare_rejectors : sets both against each other.
+
     Examples
     --------
     The right half looks like nothing that the classifier knows:

@@ -100,6 +100,11 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     medians_ : ndarray (2,)
         Median of :math:`z_1` and :math:`z_2` over some 1,000 pixels of the training scene.
 
+    See Also
+    --------
+    hsreject.Rejector : rejects unknown pixels first.
+    hsreject.AutoClassifier : has one inside.
+
     Examples
     --------
     >>> from hsreject import Novelty

@@ -38,6 +38,11 @@ class PixelwiseRejector(FieldRejector):
         below 0.1 are rejected earlier, and those below 0.05 are `unknown` and rejected in any case,
         beside what is asked for.
 
+    See Also
+    --------
+    hsreject.SequentialRejector : with context.
+    hsreject.Confidence : what it ranks by.
+
     Examples
     --------
     >>> import numpy as np

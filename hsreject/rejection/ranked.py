@@ -48,6 +48,12 @@ class RankedRejector(Rejector):
     Subclasses implement :meth:`label_and_confidence`. Pixels with a confidence below a threshold
     are rejected; the threshold is given, or follows from what the user wants.
 
+    See Also
+    --------
+    hsreject.PixelwiseRejector : ranks by probabilities.
+    hsreject.SequentialRejector : ranks by the hidden field.
+    hsreject.JointRejector : does not rank.
+
     Examples
     --------
     A complete rejector, which trusts pixels whose neighbours look alike:

@@ -57,6 +57,12 @@ class Rejector(ABC):
     needs_p_value : bool
         Whether it looks at `p_value`, where there is one: how well pixels fit the training pixels.
 
+    See Also
+    --------
+    hsreject.RankedRejector : the base of those that rank.
+    hsreject.JointRejector : one that does not.
+    hsreject.load_plugins : makes yours known by name.
+
     Examples
     --------
     A complete rejector whose labels change with the rejected fraction: every kept pixel takes the
@@ -360,6 +366,11 @@ def compare_rejectors(
         `rejector`. The variables are those of :func:`hsreject.rejection_curve`, `overall_accuracy`
         (which in joint rejection differs from point to point) and `failure_probability` (NaN for
         rejectors that have none).
+
+    See Also
+    --------
+    hsreject.compare : two operating points.
+    hsreject.plot.RejectionCurveDisplay : draws them.
 
     Examples
     --------

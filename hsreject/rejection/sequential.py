@@ -41,6 +41,12 @@ class SequentialRejector(FieldRejector):
         below 0.1 are rejected earlier, and those below 0.05 are `unknown` and rejected in any case,
         beside what is asked for.
 
+    See Also
+    --------
+    hsreject.JointRejector : rejects while solving.
+    hsreject.PixelwiseRejector : without context.
+    hsreject.SegSALSA : the context.
+
     Examples
     --------
     Two regions; the pixels on their border are rejected first:

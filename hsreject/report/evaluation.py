@@ -86,6 +86,11 @@ class Evaluation:
         Why the accuracies may mislead.
     measured_on : str
         What a report calls the samples.
+
+    See Also
+    --------
+    hsreject.evaluate : makes one.
+    hsreject.write_explorer : the interactive page.
     """
 
     maps: xr.Dataset
@@ -273,6 +278,12 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
     Returns
     -------
     Evaluation
+
+    See Also
+    --------
+    hsreject.run : makes the map, too.
+    hsreject.rejection_curve : the measures behind it.
+    hsreject.write_explorer : the interactive page.
 
     Examples
     --------

@@ -113,6 +113,10 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         The file. Of more than 4 million pixels, or where it would exceed 8 MB, the map shows every
         n-th row and column and says so; the accuracy is that of all reference pixels.
 
+    See Also
+    --------
+    hsreject.evaluate : the report that does not move.
+
     Examples
     --------
     >>> import numpy as np

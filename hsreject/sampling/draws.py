@@ -61,6 +61,12 @@ def sample_per_class(
         Labels of the type of `labels`, 0 where a pixel is not used; they share no pixel. Classes
         without a training pixel are named by an `EmptyClassWarning` and in the attributes.
 
+    See Also
+    --------
+    hsreject.sample_fraction : a share of each class.
+    hsreject.sample_blocks : keeps test pixels at a distance.
+    hsreject.sample_polygons : whole polygons.
+
     Examples
     --------
     >>> import numpy as np
@@ -95,6 +101,11 @@ def sample_fraction(
     -------
     train, test
         As :func:`sample_per_class`.
+
+    See Also
+    --------
+    hsreject.sample_per_class : as many of each class.
+    hsreject.sample_blocks : keeps test pixels at a distance.
 
     Examples
     --------
@@ -149,6 +160,11 @@ def sample_blocks(
     train, test
         As :func:`sample_per_class`. Classes that are left without training or test pixels are named
         by an `EmptyClassWarning` and in the attributes.
+
+    See Also
+    --------
+    hsreject.sample_polygons : for digitised labels.
+    hsreject.sample_per_class : single pixels.
 
     Examples
     --------
@@ -223,6 +239,10 @@ def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
     train, test
         The same labels. Classes that only one of them has are named by an `EmptyClassWarning` and
         in the attributes `classes_without_training` and `classes_without_test`.
+
+    See Also
+    --------
+    hsreject.sample_per_class : draws one.
 
     Examples
     --------

@@ -120,6 +120,11 @@ def sample_polygons(
         As :func:`hsreject.sample_per_class`, with the coordinate `polygon` (y, x). The attribute
         `sampling_meaning` says what the accuracy is about, `sampling_advice` what would help most.
 
+    See Also
+    --------
+    hsreject.left_out_accuracy : where all polygons train.
+    hsreject.sample_blocks : for labels without polygons.
+
     Examples
     --------
     >>> import numpy as np
@@ -236,7 +241,12 @@ def _advice(values: NDArray[Any], numbers: NDArray[np.int32]) -> str:
 
 @dataclass(frozen=True)
 class LeftOutAccuracy:
-    """What polygons that were left out whole say about a map."""
+    """What polygons that were left out whole say about a map.
+
+    See Also
+    --------
+    hsreject.left_out_accuracy : makes one.
+    """
 
     accuracy: float  # mean of the polygons' accuracies; NaN where nothing may be said
     standard_error: float  # of that mean
@@ -269,6 +279,11 @@ def left_out_accuracy(
         pixel's polygon says; 0 where no such map was made.
     polygon : array of int, same shape
         The polygon of each pixel (`polygon_numbers`).
+
+    See Also
+    --------
+    hsreject.sample_polygons : a split with test polygons.
+    hsreject.LeftOutAccuracy : what it returns.
 
     Examples
     --------

@@ -97,6 +97,72 @@ def test_7_quality_from_the_number_of_accurate_samples() -> None:
     assert ours / n == WORKED.classification_quality
 
 
+def test_8_equal_costs_at_the_two_ends() -> None:
+    """Section II-B says that its three cases decide for all 0 <= rho <= 1."""
+    same_errors = hr.OperatingPoint(53, 30, 2, 15), WORKED
+    same_right = hr.OperatingPoint(50, 20, 5, 25), WORKED
+    for (better, worse), end in ((same_errors, 0.0), (same_right, 1.0)):
+        assert hr.compare(better, worse).verdict == "outperforms"
+        assert better.cost(end) == pytest.approx(worse.cost(end))
+        for rho in (0.1, 0.5, 0.9, 1 - end):
+            assert better.cost(rho) < worse.cost(rho)
+
+
+def test_8_theorem_2_speaks_of_shares() -> None:
+    """Theorem 2 calls |A n N| / n a number of samples; its matrix, times n, gives |A n N|."""
+    share = WORKED.accurate_kept / WORKED.n
+    assert share == pytest.approx(WORKED.nonrejected_accuracy * (1 - WORKED.rejected_fraction))
+    assert share < 1 < WORKED.accurate_kept
+
+
+def test_8_what_is_positive_differs_between_precision_and_likelihood_ratio() -> None:
+    """Section IV-D reads A and phi off one binary classifier."""
+    an, mn, ar, mr = 50, 30, 5, 15
+    assert WORKED.nonrejected_accuracy == an / (an + mn)  # of those called "kept", how many should
+    rejected = (mr / (mr + mn)) / (ar / (ar + an))  # true over false positive rate of "rejected"
+    kept = (an / (an + ar)) / (mn / (mn + mr))
+    assert WORKED.rejection_quality == pytest.approx(rejected)
+    assert WORKED.rejection_quality != pytest.approx(kept)
+
+
+def test_8_the_test_point_is_cheaper_up_to_a_maximum_cost() -> None:
+    """Section V-B calls rho_0 the minimum for which the point that rejects more is cheaper."""
+    nothing = hr.OperatingPoint(55, 45, 0, 0)
+    border = hr.compare(WORKED, nothing).break_even_cost
+    assert WORKED.cost(border - 0.01) < nothing.cost(border - 0.01)
+    assert WORKED.cost(border + 0.01) > nothing.cost(border + 0.01)
+
+
+def test_8_slips_in_the_chains_of_the_appendix() -> None:
+    """A III lacks a factor n, Q II compares R1 with itself, the first chain of Q III ends in r1."""
+    n, accurate = WORKED.n, WORKED.accurate
+    fewer = hr.OperatingPoint(53, 30, 2, 15)  # as many errors kept, fewer rejected: outperforms
+    r1, r2 = fewer.rejected_fraction, WORKED.rejected_fraction
+    scale = (1 - r2) / (1 - r1)
+    printed = scale - (1 - r2) * WORKED.accurate_kept / ((1 - r1) * (1 - r2))
+    ours = scale - (1 - r2) * WORKED.accurate_kept / ((1 - r1) * (1 - r2) * n)
+    assert ours == pytest.approx(1 - fewer.nonrejected_accuracy)
+    assert printed < 0
+    more = hr.OperatingPoint(50, 20, 5, 25)  # as many right kept, more rejected
+    assert more.classification_quality > WORKED.classification_quality
+    assert not more.nonrejected_accuracy > more.nonrejected_accuracy
+    r1 = more.rejected_fraction
+    printed, ours = (2 * WORKED.accurate_kept + r * n - accurate for r in (r1, r2))
+    assert ours == pytest.approx(n * WORKED.classification_quality)
+    assert printed == pytest.approx(n * more.classification_quality)  # that of the other rejector
+
+
+def test_8_extremes_need_something_kept_or_rejected() -> None:
+    """Property IV: any N within A has A = 1, any R within M has phi = inf; 0 is phi's minimum."""
+    assert hr.OperatingPoint(20, 0, 35, 45).nonrejected_accuracy == 1
+    assert np.isnan(hr.OperatingPoint(0, 0, 55, 45).nonrejected_accuracy)
+    assert hr.OperatingPoint(55, 40, 0, 5).rejection_quality == np.inf
+    assert hr.OperatingPoint(55, 45, 0, 0).rejection_quality == 1
+    for accurate_rejected in (5, 20, 55):  # any R within A: the minimum, and not a unique one
+        point = hr.OperatingPoint(55 - accurate_rejected, 45, accurate_rejected, 0)
+        assert point.rejection_quality == 0
+
+
 def test_8_property_iii_is_not_strict_for_accuracy_and_rejection_quality() -> None:
     """The property says that whoever outperforms has the larger A and phi."""
     one, two = hr.OperatingPoint(55, 0, 0, 45), hr.OperatingPoint(50, 0, 5, 45)

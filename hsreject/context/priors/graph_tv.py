@@ -60,6 +60,12 @@ class GraphTV(Prior):
     partitions : array (y, x) of int, or sequence of such arrays, optional
         Partitions to use instead of superpixels; every distinct number is a segment.
 
+    See Also
+    --------
+    hsreject.VectorTV : ties neighbors instead of segments.
+    hsreject.StructureTensor : looks at patches.
+    hsreject.SegSALSA : solves with it.
+
     References
     ----------
     R. Achanta et al., "SLIC superpixels compared to state-of-the-art superpixel methods", IEEE

@@ -60,6 +60,12 @@ class StructureTensor(Prior):
     schatten : {1, 2}
         The norm: 1 is nuclear, 2 is Frobenius.
 
+    See Also
+    --------
+    hsreject.VectorTV : the same for single pixels.
+    hsreject.GraphTV : ties the pixels of segments.
+    hsreject.SegSALSA : solves with it.
+
     References
     ----------
     S. Lefkimmiatis, A. Roussos, P. Maragos, M. Unser, "Structure tensor total variation", SIAM J.

@@ -64,6 +64,12 @@ class VectorTV(Prior):
         these bands. An array: the weights, ``[:, 0]`` to the right neighbor and ``[:, 1]`` to the
         lower one.
 
+    See Also
+    --------
+    hsreject.StructureTensor : looks at patches.
+    hsreject.GraphTV : ties the pixels of segments.
+    hsreject.SegSALSA : solves with it.
+
     References
     ----------
     J. Bioucas-Dias, F. Condessa, J. Kovacevic, "Alternating direction optimization for image
