@@ -86,6 +86,12 @@ class ClassTree:
     groups : tuple of Group
         Members are names of classes or of groups, each in one group at most.
 
+    See Also
+    --------
+    hsreject.HierarchicalRejector : answers with its groups.
+    hsreject.level_curve : what groups are worth.
+    hsreject.ClassTable : the leaves.
+
     Examples
     --------
     >>> from hsreject import ClassTable, ClassTree
