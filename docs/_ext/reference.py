@@ -29,7 +29,7 @@ CHAPTERS = {
     "Features": ("features",),
     "Classifiers": ("classify",),
     "Context": ("context",),
-    "Rejection": ("rejection", "confidence"),
+    "Rejection": ("rejection", "confidence", "class_tree"),
     "Measures": ("measures",),
     "Promises": ("promise",),
     "Handing over": ("handover",),
@@ -43,6 +43,7 @@ CHAPTERS = {
 
 RETURNED = {
     "io": ("io.describe.Description", "io.describe.ClassCount"),
+    "class_tree": ("class_tree.Group",),
     "context": (
         "context.segsalsa.SegSALSAResult",
         "context.problem.Checkpoint",

@@ -59,6 +59,10 @@ class Polygons:
         Whether `area` is in hectares.
     crs : CRS or None
         The reference system of the map.
+
+    See Also
+    --------
+    hsreject.polygonize : makes them.
     """
 
     geometry: NDArray[Any]
@@ -169,6 +173,11 @@ def polygonize(
     Returns
     -------
     Polygons
+
+    See Also
+    --------
+    hsreject.sieve : takes small patches away first.
+    hsreject.write_map : pixels instead of polygons.
 
     Examples
     --------

@@ -103,6 +103,11 @@ def sieve(
     DataArray (y, x) of unsigned int
         `schema.nodata_label` where there is no data.
 
+    See Also
+    --------
+    hsreject.polygonize : turns what is left into polygons.
+    hsreject.SegSALSA : smooths before labels are given.
+
     Examples
     --------
     >>> import numpy as np
