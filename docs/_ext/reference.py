@@ -24,7 +24,7 @@ from hsreject.pipeline.parts import REGISTRIES
 from hsreject.pipeline.plan import SECTIONS
 
 CHAPTERS = {
-    "Scenes, labels and maps": ("io", "classes", "datasets"),
+    "Scenes, labels and maps": ("io", "classes", "class_tree", "datasets"),
     "Training pixels": ("sampling",),
     "Features": ("features",),
     "Classifiers": ("classify",),

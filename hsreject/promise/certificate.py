@@ -17,12 +17,14 @@ from hsreject import __version__
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, replacing
 from hsreject.promise.climb import boundaries, planned_looks
-from hsreject.promise.frame import map_id, percent
+from hsreject.promise.frame import Levels, map_id, percent
 from hsreject.promise.sample import CLIMB, EACH, RANDOM
 from hsreject.promise.sequence_test import ROUNDING, Regions, least_points
+from hsreject.rejection.hierarchical import answer_map
 from hsreject.rejection.rejector import rejection_maps
 from hsreject.schema import (
     LABEL_WITH_REJECTION,
+    LEVEL,
     REJECTED,
     ZERO_MEANING,
     as_map,
@@ -428,7 +430,8 @@ class Certificate:
         Parameters
         ----------
         label, confidence : DataArray or array, dims (y, x)
-            The map that was certified; another one is refused.
+            The map that was certified, with `confidence` (level, y, x) if it may answer coarser;
+            another one is refused.
 
         Returns
         -------
@@ -436,8 +439,14 @@ class Certificate:
             `label`, `confidence`, `rejected` and `label_with_rejection` (y, x).
         """
         threshold = -math.inf if self.by_class else self.applicable_threshold
-        on_map, sure = as_map(label, name="label"), as_map(confidence, name="confidence")
-        self.check_map(on_map, sure)
+        on_map = as_map(label, name="label")
+        levels = Levels.of(confidence, on_map)
+        if levels is None:
+            sure = as_map(confidence, name="confidence")
+            self.check_map(on_map, sure)
+        else:
+            self.check_map(on_map, levels.confidence)
+            sure = levels.confidence.isel({LEVEL: -1})
         attrs = {"certificate": self.statement}
         if self.by_class:
             sure = sure.where(self._kept_by_class(on_map, sure), -math.inf)
@@ -445,16 +454,26 @@ class Certificate:
                 (t.threshold for t in self.by_class if t.threshold is not None), default=0.0
             )
         maps = rejection_maps(on_map, sure, threshold=threshold, attrs=attrs)
+        if levels is not None:
+            limit = self._class_thresholds(on_map) if self.by_class else threshold
+            answer = answer_map(on_map, levels.confidence, limit, levels.tree)
+            answer = answer.where(~maps["rejected"], answer.dtype.type(REJECTED))
+            maps = maps.assign({LABEL_WITH_REJECTION: answer})
         named = maps[LABEL_WITH_REJECTION].assign_attrs({ZERO_MEANING: "rejected"})
         return maps.assign({LABEL_WITH_REJECTION: named})
 
     def _kept_by_class(self, label: xr.DataArray, sure: xr.DataArray) -> xr.DataArray:
-        """Return which pixels (y, x) reach the threshold of their class."""
-        kept = np.asarray(label.values == nodata_label(label.dtype))
+        """Return which pixels (y, x) reach the threshold of their class, or have no data."""
+        kept = sure.values >= self._class_thresholds(label)
+        return label.copy(data=kept | (label.values == nodata_label(label.dtype)))
+
+    def _class_thresholds(self, label: xr.DataArray) -> NDArray[np.float64]:
+        """Return the threshold of the class of each pixel (y, x), infinity where it has none."""
+        thresholds = np.full(label.shape, np.inf)
         for one in self.by_class:
             if one.threshold is not None:
-                kept |= (label.values == one.class_value) & (sure.values >= one.threshold)
-        return label.copy(data=kept)
+                thresholds[label.values == one.class_value] = one.threshold
+        return thresholds
 
 
 def lost_classes(

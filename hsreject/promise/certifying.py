@@ -75,7 +75,10 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
         `confidence` None: the operating points of a joint rejector at fractions that were fixed
         beforehand. They are tested by ascending coverage.
     confidence : DataArray or array, dims (y, x), or None
-        Larger is surer. Equal confidences are kept or rejected together.
+        Larger is surer. Equal confidences are kept or rejected together. Of a map that may answer
+        coarser, the `level_confidence` (level, y, x) of :class:`hsreject.HierarchicalRejector`:
+        the confidence of its coarsest answer ranks a pixel, and an answer is wrong where the truth
+        is not below it.
     sample : Sample, path, DataArray or array of int, dims (y, x)
         The points of :func:`hsreject.draw_sample`, labelled, or their file. Points that nobody
         could label or has labelled count as errors where they are kept, which keeps the promise;
@@ -151,7 +154,7 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
         identity = "".join(map_id(one) for one in maps)
     else:
         thresholds, sizes = frame.thresholds(coverages)
-        layers, identity = [frame.label], map_id(frame.label, frame.confidence)
+        layers, identity = [frame.label], map_id(frame.label, frame.ranking)
     test = _SequenceOfRegions(frame, points, layers, thresholds, sizes, asked)
     facts: dict[str, Any] = {
         "drawn": _drawn(points, assume_random=assume_random),
@@ -195,8 +198,12 @@ class _SequenceOfRegions:
     def regions(self, *, untold_right: bool = False) -> Regions:
         """Return the counts of all regions."""
         points = self.points
-        labels = np.array([one.values[points.row, points.column] for one in self.layers])
-        wrong = labels != points.reference
+        if self.frame.confidence is None:
+            labels = np.array([one.values[points.row, points.column] for one in self.layers])
+            wrong = labels != points.reference
+        else:
+            up_to = self.frame.wrong_up_to(points.row, points.column, points.reference)
+            wrong = self.thresholds[:, None] <= up_to
         if untold_right:
             wrong &= points.reference > 0
         kept, design = self.kept, points.design
@@ -328,7 +335,7 @@ def _certify_climb(
         "n_pixels": frame.n_pixels,
         "n_needed": None,
         "drawn": f"a climb drawn by hsreject, seed {plan.seed}",
-        "map_id": map_id(frame.label, frame.confidence),
+        "map_id": map_id(frame.label, frame.ranking),
         "shape": frame.label.shape,
         "design": CLIMB,
         "per_class": plan.per_class,

@@ -21,8 +21,10 @@ from hsreject.promise.sequence_test import ROUNDING, WRONG_BY, least_points, nea
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-OPEN, RIGHT, WRONG = -1, 0, 1
-"""What is known of a pixel: nobody has looked at it, its label is right, or it is not."""
+OPEN, WRONG, RIGHT = -1, 0, 127
+"""What is known of a pixel: nobody has looked at it, or the first region in which its answer is
+wrong. That of a wrong label is the first of all, and a right label is wrong in none; an answer that
+gets finer from region to region may be right in some and wrong from one on."""
 
 _N_LOOKS = 16
 LAST_LOOK = 0.92  # of all labels: the others went to pixels of smaller regions
@@ -178,11 +180,11 @@ class Climb:
         return self._places[region]
 
     def walk(self, outcome: NDArray[np.int8]) -> Walk:
-        """Return how far the climb comes if `outcome` (OPEN, RIGHT, WRONG) is known of pixels."""
+        """Return how far the climb comes if `outcome` (OPEN, WRONG to RIGHT) is known of pixels."""
         steps: list[Step] = []
         for region in range(self.start, self.sizes.size):
             places = self.places(region)
-            n_open, n_wrong = _counted(outcome[places])
+            n_open, n_wrong = _counted(outcome[places], region)
             step = Step(region, 0, 0, -1, passed=False)
             for look, boundary in self.boundaries(region):
                 if n_open[look]:
@@ -206,7 +208,7 @@ class Climb:
         if not walk.asked.size:
             return None
         region = walk.steps[-1].region
-        n_open, n_wrong = _counted(outcome[self.places(region)])
+        n_open, n_wrong = _counted(outcome[self.places(region)], region)
         n_labelled = n_open.size - 1 - n_open[-1]
         looks, boundary = np.array(self.boundaries(region)).T
         more, spare = n_open[looks], boundary - n_wrong[looks]
@@ -225,15 +227,15 @@ class Climb:
 
     def start_rate(self, outcome: NDArray[np.int8]) -> float:
         """Return the error rate seen in the first region."""
-        n_open, n_wrong = _counted(outcome[self.places(self.start)])
+        n_open, n_wrong = _counted(outcome[self.places(self.start)], self.start)
         return float((n_wrong[-1] + 0.5) / (n_open.size - n_open[-1]))
 
 
-def _counted(outcome: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many of the first 0, 1, 2, ... pixels are open, and how many are wrong."""
+def _counted(outcome: NDArray[np.int8], region: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many of the first 0, 1, 2, ... pixels are open, and how many wrong in a region."""
     counts = np.zeros((2, outcome.size + 1), dtype=np.int64)
     np.cumsum(outcome == OPEN, out=counts[0, 1:])
-    np.cumsum(outcome == WRONG, out=counts[1, 1:])
+    np.cumsum((outcome >= WRONG) & (outcome <= region), out=counts[1, 1:])
     return counts[0], counts[1]
 
 

@@ -17,7 +17,6 @@ from hsreject.promise.climb import (
     LAST_LOOK,
     OPEN,
     RIGHT,
-    WRONG,
     Climb,
     best_start,
     first_in_order,
@@ -86,7 +85,8 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         For a random sample: after how many labels one wants to certify, ascending. Each look gets
         an equal part of 1 - confidence level. Without any, there is one look, at the end.
     confidence : DataArray or array, dims (y, x)
-        For a climb: larger is surer. It is frozen with the map: a changed one is refused.
+        For a climb: larger is surer, or the `level_confidence` (level, y, x) of a map that may
+        answer coarser. It is frozen with the map: a changed one is refused.
     max_error, confidence_level : float in (0, 1)
         For a climb: what is to be promised.
     per_class : {"together", "each"}, optional
@@ -267,11 +267,15 @@ class MapClimb:
     thresholds: NDArray[np.float64]  # the smallest confidence of each region
     pixels: NDArray[np.int64]  # flat places of the first pixels of the regions, in random order
     climb: Climb
+    frame: Frame
 
     def outcome(self, sample: Sample, *, assumed: int = OPEN) -> NDArray[np.int8]:
         """Return what is known of the pixels; points that wait for a label are as `assumed`."""
         place = sample.row * sample.grid.width + sample.column
-        known = np.where(sample.label == sample.reference, RIGHT, WRONG)
+        # thresholds descend: the first that is not above is that of the first wrong region
+        wrong_up_to = self.frame.wrong_up_to(sample.row, sample.column, sample.reference)
+        known = np.searchsorted(-self.thresholds, -wrong_up_to)
+        known = np.where(known < self.thresholds.size, known, RIGHT)
         known = np.where(sample.labelled, known, assumed).astype(np.int8)
         order = np.argsort(place)
         at = order[np.minimum(np.searchsorted(place[order], self.pixels), place.size - 1)]
@@ -311,7 +315,7 @@ def map_climbs(
                 sizes, error, n_all=n_all, n=n, max_error=plan.max_error, delta=delta
             )
         climb = Climb(sizes, depth[pixels], start, n, plan.max_error, delta)
-        climbs.append(MapClimb(value, thresholds, flat[pixels], climb))
+        climbs.append(MapClimb(value, thresholds, flat[pixels], climb, frame))
     return climbs
 
 

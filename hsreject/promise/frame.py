@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree, rows_of
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.registry import check_number
+from hsreject.rejection.hierarchical import ANSWER_PROBABILITY
 from hsreject.schema import (
     LARGEST_LABEL,
+    LEVEL,
+    LEVEL_CONFIDENCE,
+    LEVEL_DIMS,
     NO_REFERENCE,
     REJECTED,
     Y,
     as_label_map,
     as_map,
+    check_dims,
     check_label_type,
     check_no_mask,
     check_same_grid,
@@ -37,12 +43,70 @@ _ROWS = 512  # of a map, read at once
 
 
 @dataclass(frozen=True, eq=False)
+class Levels:
+    """Confidences of a map that may answer coarser, and the class tree of its answers."""
+
+    confidence: xr.DataArray  # (level, y, x), the coarsest last
+    tree: ClassTree
+
+    @classmethod
+    def of(cls, confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> Levels | None:
+        """Return the levels that a caller gave; None for a map that answers with classes only."""
+        if not isinstance(confidence, xr.DataArray) or LEVEL not in confidence.dims:
+            return None
+        levels = check_dims(confidence, LEVEL_DIMS, name=LEVEL_CONFIDENCE)
+        check_same_grid(on_map, levels, names=("label", LEVEL_CONFIDENCE))
+        tree = ClassTree.from_attrs(levels.attrs)
+        if tree is None or tree.n_levels != levels.sizes[LEVEL]:
+            raise InputError(
+                f"{LEVEL_CONFIDENCE} must carry the class tree of its levels in its attributes. "
+                "Pass that of HierarchicalRejector.rank, or assign tree.to_attrs()."
+            )
+        return cls(levels, tree)
+
+    def wrong_up_to(
+        self,
+        label: NDArray[np.integer],
+        row: NDArray[np.int64],
+        column: NDArray[np.int64],
+        reference: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Return the confidence of the coarsest answer that is wrong, see `Frame.wrong_up_to`."""
+        tree, rows = self.tree, rows_of(self.tree.classes, label)
+        over = np.append(tree.over, np.full((tree.n_levels, 1), -1), axis=1)
+        code = np.append(tree.table.values, REJECTED)[over[:, rows]]
+        n_wrong = (~tree.holds(code, reference)).sum(axis=0)  # the finest answers, if any
+        sure = self.confidence.values[:, row, column].astype(np.float64)
+        limits = np.concatenate(
+            [np.full((1, rows.size), -np.inf), sure[:-1], [np.full(rows.size, np.inf)]]
+        )
+        return np.asarray(limits[n_wrong, np.arange(rows.size)])
+
+    def region_errors(
+        self, frame: Frame, thresholds: NDArray[np.float64], of_class: int | None
+    ) -> NDArray[np.float64] | None:
+        """Return the share of wrong answers per region, where confidences are probabilities."""
+        if self.confidence.attrs.get("long_name") != ANSWER_PROBABILITY:
+            return None
+        label = frame.label.values
+        inside = frame.inside & (label != REJECTED if of_class is None else label == of_class)
+        sure = self.confidence.values[:, inside]
+        errors = []
+        for threshold in thresholds:
+            reaching = sure[:, sure[-1] >= threshold]
+            answer = np.min(reaching, axis=0, where=reaching >= threshold, initial=1.0)
+            errors.append(1 - answer.mean(dtype=np.float64))
+        return np.array(errors)
+
+
+@dataclass(frozen=True, eq=False)
 class Frame:
     """A label map, the pixels of it that may be drawn and, for a ranking, its confidences."""
 
     label: xr.DataArray  # of :func:`labels_of`
     inside: NDArray[np.bool_]  # has data and is not excluded
     confidence: xr.DataArray | None = None
+    levels: Levels | None = None  # of a map that may answer coarser
 
     @classmethod
     def of(
@@ -56,7 +120,11 @@ class Frame:
         inside = on_map.values != NODATA
         if exclude is not None:
             inside &= ~excluded_pixels(exclude, on_map)
-        return cls(on_map, inside, None if confidence is None else _confidences(confidence, on_map))
+        if confidence is None:
+            return cls(on_map, inside)
+        levels = Levels.of(confidence, on_map)
+        sure = _confidences(confidence if levels is None else levels.confidence[-1], on_map)
+        return cls(on_map, inside, sure, levels)
 
     @cached_property
     def n_pixels(self) -> int:
@@ -70,11 +138,29 @@ class Frame:
             raise InputError("Give the confidence of the labels: it ranks the pixels of the map.")
         return self.confidence
 
+    @property
+    def ranking(self) -> xr.DataArray | None:
+        """The confidences that tell this map from another: of all levels, where there are some."""
+        return self.confidence if self.levels is None else self.levels.confidence
+
     @cached_property
     def ranking_id(self) -> str:
         """Tells labels, confidences and what is excluded from any other: a changed map is found."""
         masked = np.where(self.inside, self.label.values, np.uint16(NODATA))
-        return map_id(self.label.copy(data=masked), self.confidence)
+        return map_id(self.label.copy(data=masked), self.ranking)
+
+    def wrong_up_to(
+        self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the largest threshold at which the answer of each pixel is wrong.
+
+        A label is right or wrong at all of them: minus or plus infinity. Coarser answers get right
+        from some threshold on.
+        """
+        label = self.label.values[row, column]
+        if self.levels is None:
+            return np.where(label == reference, -np.inf, np.inf)
+        return self.levels.wrong_up_to(label, row, column, reference)
 
     def thresholds(
         self, coverages: Sequence[float], of_class: int | None = None
@@ -153,6 +239,8 @@ def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
     in memory and the same one in a file agree. A lazy map is read some rows at a time.
     """
     digest = hashlib.sha256(f"{label.shape}".encode())
+    if confidence is not None:
+        digest.update(str(confidence.attrs.get(GROUPS_ATTRIBUTE, "")).encode())
     fill = fill_value(label)
     for start in range(0, label.sizes[Y], _ROWS):
         rows = {Y: slice(start, start + _ROWS)}

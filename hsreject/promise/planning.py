@@ -10,7 +10,7 @@ import xarray as xr
 from sklearn.isotonic import IsotonicRegression
 
 from hsreject.errors import InputError
-from hsreject.promise.climb import OPEN, Climb, best_start, next_batch, planned_looks
+from hsreject.promise.climb import OPEN, RIGHT, WRONG, Climb, best_start, next_batch, planned_looks
 from hsreject.promise.frame import Frame, check_share
 from hsreject.promise.sequence_test import COVERAGES
 from hsreject.rejection.rejector import LABEL_PROBABILITY
@@ -34,6 +34,8 @@ def region_errors(
     Where none is given, a confidence that is a probability of the label says it itself.
     """
     sure = frame.sure
+    if predicted is None and frame.levels is not None:
+        return frame.levels.region_errors(frame, thresholds, of_class)
     if predicted is None and sure.attrs.get("long_name") == LABEL_PROBABILITY:
         predicted = 1 - sure
     if predicted is None:
@@ -212,7 +214,8 @@ def _climbed(
             for ring, count in zip(rings, counts, strict=True)
         ]
     )
-    truth = (rng.uniform(size=depth.size) < rates[depth]).astype(np.int8)
+    wrong = rng.uniform(size=depth.size) < rates[depth]
+    truth = np.where(wrong, WRONG, RIGHT).astype(np.int8)
     order = np.argsort(key)
     climb = Climb(sizes, depth[order], start, n, max_error, delta)
     outcome, truth = np.full(depth.size, OPEN, dtype=np.int8), truth[order]

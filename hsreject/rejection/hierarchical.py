@@ -20,9 +20,16 @@ from hsreject.measures.point import share
 from hsreject.registry import check_number
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.ranked import RankedRejector
-from hsreject.rejection.rejector import check_context, check_novelty, rejection_maps, with_columns
+from hsreject.rejection.rejector import (
+    RANK,
+    check_context,
+    check_novelty,
+    rejection_maps,
+    with_columns,
+)
 from hsreject.rejection.sequential import SequentialRejector
 from hsreject.schema import (
+    CALIBRATED,
     LABEL_WITH_REJECTION,
     LEVEL_CONFIDENCE,
     LEVEL_DIMS,
@@ -43,6 +50,10 @@ if TYPE_CHECKING:
     from hsreject.rejection.evidence import Evidence
     from hsreject.rejection.goal import Goal
     from hsreject.rejection.ranked import FieldRejector
+
+
+ANSWER_PROBABILITY = "probability of the answer"
+"""What the confidences of all levels are, as `long_name`, where probabilities are calibrated."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +181,9 @@ class HierarchicalRejector(RankedRejector):
             values = (values + weight * evidence.probability.values) / (1 + weight)
         position, sums = path_sums(values, tree.over[:, columns])
         label = label_map_of_positions(position, field)
-        return label, xr.DataArray(sums, dims=LEVEL_DIMS, coords=label.coords)
+        calibrated = self.context is None and evidence.probability.attrs.get(CALIBRATED)
+        attrs = {"long_name": ANSWER_PROBABILITY if calibrated else RANK, **tree.to_attrs()}
+        return label, xr.DataArray(sums, dims=LEVEL_DIMS, coords=label.coords, attrs=attrs)
 
     def points(
         self,
@@ -266,12 +279,15 @@ def path_sums(
 
 
 def answer_map(
-    label: xr.DataArray, confidence: xr.DataArray, threshold: float, tree: ClassTree
+    label: xr.DataArray,
+    confidence: xr.DataArray,
+    threshold: float | NDArray[np.float64],
+    tree: ClassTree,
 ) -> xr.DataArray:
     """Return the codes of the answers (y, x) at a threshold, 0 where nothing reaches it.
 
-    `label` and `confidence` (level, y, x) are those of a ranking. The map carries the table of all
-    nodes, and the groups.
+    `label` and `confidence` (level, y, x) are those of a ranking. The threshold may be a map
+    (y, x). The map that is returned carries the table of all nodes, and the groups.
     """
     dtype = label_dtype(max(tree.table.values))
     codes = np.full((tree.n_levels + 1, len(tree.classes) + 1), REJECTED, dtype=dtype)

@@ -151,7 +151,7 @@ class RankedRejector(Rejector):
             coords=label.coords,
         )
         if dims == LEVEL_DIMS:
-            ranking[LEVEL_CONFIDENCE] = dims, sure
+            ranking[LEVEL_CONFIDENCE] = dims, sure, confidence.attrs
         if unknown is not None:
             ranking["unknown"] = MAP_DIMS, unknown
         return ranking
