@@ -24,7 +24,7 @@ from rich.table import Table
 
 from hsreject.errors import FileError
 from hsreject.files import hidden_folder, made_folder
-from hsreject.io.products.remote import RemotePath, as_path
+from hsreject.io.remote import RemotePath, as_path
 from hsreject.progress import ProgressCallback
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from hsreject.cli.console import (
 )
 from hsreject.errors import InputError
 from hsreject.files import add_to_result
-from hsreject.io.products.remote import as_path, is_store
+from hsreject.io.remote import as_path, is_store
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_scene import SceneMap

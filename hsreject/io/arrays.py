@@ -22,7 +22,7 @@ from dask.array.core import normalize_chunks
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, reading
-from hsreject.io.products.remote import RemotePath, as_path
+from hsreject.io.remote import RemotePath, as_path
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ class HdfArray(Layer):
             )
         if dataset.dtype.kind not in "iuf":
             raise FileError(f"{path}: '{dataset.name}' holds {dataset.dtype}, not numbers.")
+        check_own(dataset, path)
         # where the file has no chunks: a row, or a row of a band
         row = (1 if "y" in axes[place:] else n for place, n in enumerate(dataset.shape))
         chunks = tuple(dataset.chunks or row)
@@ -204,6 +205,15 @@ def _hdf5(source: Any) -> h5py.File:
             if "locking" not in str(error):
                 raise
     return h5py.File(source, "r", locking="best-effort")
+
+
+def check_own(dataset: h5py.Dataset, path: Path) -> None:
+    """Raise if the values of an array lie in another file: a stranger's could name any of yours."""
+    if dataset.external or dataset.is_virtual:
+        raise FileError(
+            f"{path}: the values of '{dataset.name}' lie in another file, which is not followed. "
+            "If you know where it comes from, copy it into one file with h5repack."
+        )
 
 
 def existing_path(file: h5py.File) -> Path:
@@ -596,6 +606,10 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
             check_heaps(path)
             with open_hdf5(path) as file:
                 # not .items(), which keeps h5py locked as long as somebody holds an error from here
+                entries = [(name, file[name]) for name in list(file)]
+                for _, entry in entries:
+                    if isinstance(entry, h5py.Dataset):
+                        check_own(entry, path)
                 return [
                     StoredArray(
                         path,
@@ -605,7 +619,7 @@ def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
                         native_type(entry.dtype),
                         entry.chunks and entry.chunks[::-1],
                     )
-                    for name, entry in [(name, file[name]) for name in list(file)]
+                    for name, entry in entries
                     if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape
                 ]
         _check_matrices(path)

@@ -17,8 +17,8 @@ from hsreject.io.arrays import stored_arrays
 from hsreject.io.grid import Grid, LookupTable, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.maps import open_map
-from hsreject.io.products.remote import existing_scene
 from hsreject.io.raster import raster_info, raster_source, read_pixels
+from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import layer_info
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
 from hsreject.files import starts_with
-from hsreject.io.products.remote import RemotePath
+from hsreject.io.remote import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -29,7 +29,7 @@ from scipy.interpolate import interp1d
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.io.arrays import open_hdf5
-from hsreject.io.products.remote import as_path, existing_scene
+from hsreject.io.remote import as_path, existing_scene
 from hsreject.schema import MAP_DIMS, X, Y
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import reading
 from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid, LookupTable
-from hsreject.io.products.remote import existing_scene
 from hsreject.io.raster import raster_info, raster_source, read_pixels, virtual_raster
+from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind
 from hsreject.io.wavelengths import raster_notes
 from hsreject.registry import check_choice

@@ -26,8 +26,8 @@ from hsreject.io.envi import HEADER, data_beside
 from hsreject.io.geotiff import CategoryTable, unused_name
 from hsreject.io.grid import Grid, on_the_map, quiet_without_place
 from hsreject.io.labels import open_labels, stated_classes, whole_labels
-from hsreject.io.products.remote import existing_scene
 from hsreject.io.raster import RasterInfo, raster_info, raster_source, read_pixels
+from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.progress import ProgressCallback, no_progress
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5netcdf
 import h5py
@@ -27,8 +27,11 @@ from hsreject.files import check_heaps, existing, reading, replacing, starts_wit
 from hsreject.io.arrays import AXES, HdfArray, Layer, OpenedArray, open_hdf5, sides
 from hsreject.io.grid import Grid
 from hsreject.io.products.layout import Product, cf_fill, cf_scale, text
-from hsreject.io.products.remote import RemotePath, is_store
 from hsreject.io.raster import HDF5
+from hsreject.io.remote import RemotePath, is_store
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _GRID_MAPPING = "spatial_ref"
 
@@ -264,7 +267,7 @@ _AXES |= {"pixels_per_line": "x", "time": "t", "t": "t", "date": "t", "category"
 """What axes of an array are usually called; any other may be that of the bands."""
 _KNOWN = "EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP, Tanager, DESIS and PACE OCI"
 _CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength")
-_EVEN = 1e-3  # of a pixel: how much steps between coordinates may differ
+_EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
 
 
 def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> Product:
@@ -468,8 +471,7 @@ def _place(image: xr.DataArray, dims: Mapping[str, str], notes: list[str]) -> Gr
     for centres in (down, across):
         if centres is None or centres.size < 2:
             continue
-        steps = np.diff(centres.values.astype(np.float64))
-        if not np.isfinite(steps).all() or np.ptp(steps) > _EVEN * np.abs(steps).max():
+        if not _evenly_spaced(centres.values):
             notes.append(f"The coordinate {centres.name} is not evenly spaced: not used.")
             return None
     grid = Grid.of(image.rename({dims["y"]: schema.Y, dims["x"]: schema.X}))
@@ -477,3 +479,12 @@ def _place(image: xr.DataArray, dims: Mapping[str, str], notes: list[str]) -> Gr
         notes.append("Latitude and longitude without a reference system: taken for WGS 84.")
         grid = replace(grid, crs=CRS.from_epsg(4326))
     return grid if grid.georeferenced else None
+
+
+def _evenly_spaced(centres: NDArray[Any]) -> bool:
+    """Tell whether coordinates are even steps from the first to the last, but for rounding."""
+    places = centres.astype(np.float64)
+    even = np.linspace(places[0], places[-1], places.size)
+    rounding = np.spacing(np.abs(centres).max()) if centres.dtype.kind == "f" else 0.5
+    allowed = _EVEN * abs(even[1] - even[0]) + float(rounding)
+    return bool(even[0] != even[-1]) and bool(np.all(np.abs(places - even) <= allowed))

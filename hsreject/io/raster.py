@@ -32,7 +32,7 @@ from hsreject.io.arrays import (
     usable_nodata,
 )
 from hsreject.io.grid import Grid, grid_of_file, local_system, quiet_without_place
-from hsreject.io.products.remote import RemotePath, as_path, gdal_name
+from hsreject.io.remote import RemotePath, as_path, gdal_name
 from hsreject.io.wavelengths import band_info, raster_notes
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from hsreject.io.arrays import (
     sides,
     stored_arrays,
 )
-from hsreject.io.products.remote import RemotePath, existing_scene, is_store
 from hsreject.io.raster import HDF5, read_raster_scene, trusting_vrt
+from hsreject.io.remote import RemotePath, existing_scene, is_store
 from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
 

@@ -20,7 +20,7 @@ from rasterio.warp import transform_bounds
 from hsreject.errors import FileError, InputError, LostFeatureWarning
 from hsreject.files import reading
 from hsreject.io.grid import Grid, crs_name, same_crs, transformed
-from hsreject.io.products.remote import gdal_name
+from hsreject.io.remote import gdal_name
 from hsreject.registry import nearest
 from hsreject.sampling.polygons import polygon_numbers
 from hsreject.schema import NO_REFERENCE
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _WHOLE = re.compile(r"\d{1,9}")
 _PLACES = (("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"))
 _COORDINATES = ("x", "y")  # of a table of points, in the reference system of the scene
+_DRIVERS = {"GPKG", "ESRI Shapefile", "GeoJSON", "FlatGeobuf", "GML", "KML", "LIBKML", "CSV"}
+_NAMES_OTHERS = (b"<OGR", b"gdal_streamed_alg")  # marks of formats that lead to other files
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,7 @@ class LayerInfo:
 
 def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     """Return what the layer of a vector file holds; the only one, or the one that was named."""
+    _check_own(path)
     if path.suffix.lower() == ".csv":
         options, crs = _table_of_points(path)
         info = pyogrio.read_info(path, force_feature_count=True, **options)
@@ -75,10 +78,27 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
     if chosen not in layers:
         raise FileError(f"{path} has no layer '{chosen}'. It has: {', '.join(layers)}.")
     info = pyogrio.read_info(source, layer=chosen, force_feature_count=True)
+    if info["driver"] not in _DRIVERS:
+        raise FileError(f"{path} is of another format than its name says ({info['driver']}).")
     fields = tuple(str(name) for name in info["fields"])
     return LayerInfo(
         chosen, str(info["geometry_type"]), int(info["features"]), fields, _crs(info["crs"], path)
     )
+
+
+def _check_own(path: Path) -> None:
+    """Raise if a file would make GDAL open others: a stranger's could name any of yours.
+
+    GDAL goes by what a file holds, not by its name; a GML file may also ask for its schema by URL.
+    """
+    with path.open("rb") as stream:
+        start = stream.read(2**16)
+    if any(mark in start for mark in _NAMES_OTHERS):
+        raise FileError(
+            f"{path} names other files to read instead of holding features. Give the file that "
+            "holds them."
+        )
+    pyogrio.set_gdal_config_options({"GML_DOWNLOAD_SCHEMA": "NO"})
 
 
 def _table_of_points(path: Path) -> tuple[dict[str, str], CRS | None]:

@@ -16,7 +16,7 @@ from dask.base import tokenize
 from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import MANIFEST, check_folder, replacing
-from hsreject.io.products.remote import RemotePath, as_path, is_store, state_of
+from hsreject.io.remote import RemotePath, as_path, is_store, state_of
 from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, SceneMap
 from hsreject.mapping.map_summary import MapSummary
 

@@ -16,7 +16,7 @@ from dask.base import compute, tokenize
 from dask.delayed import delayed
 
 from hsreject.files import replacing, unfinished_folder
-from hsreject.io.products.remote import as_path, state_of
+from hsreject.io.remote import as_path, state_of
 from hsreject.keys import key_of
 
 if TYPE_CHECKING:

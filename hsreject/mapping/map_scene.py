@@ -16,7 +16,7 @@ from hsreject.errors import InputError
 from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
-from hsreject.io.products.remote import as_path
+from hsreject.io.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
 from hsreject.mapping.dial import Dial

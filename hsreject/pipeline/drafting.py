@@ -20,7 +20,7 @@ from hsreject.io.arrays import StoredArray, stored_arrays
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.grid import Grid, LookupTable
 from hsreject.io.labels import open_labels
-from hsreject.io.products.remote import existing_scene
+from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import is_known, read_columns
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress

@@ -3,7 +3,10 @@
 import os
 import shutil
 from pathlib import Path
+from urllib.request import urlopen
 
+import geopandas
+import h5py
 import numpy as np
 import pyogrio
 import pytest
@@ -22,6 +25,7 @@ from tests.io.products.writers import (
     write_emit_mask,
     write_enmap,
 )
+from tests.io.web_server import serving
 from tests.io.writers import UTM, random_cube, write_with_gdal
 
 LABEL = xr.DataArray(np.tile(np.array([1, 2], "uint8"), (6, 4)), dims=("y", "x"))
@@ -203,3 +207,73 @@ def test_a_virtual_raster_of_its_own_folder(tmp_path: Path) -> None:
     for relative, name in ((1, "part.tif"), (0, str(tmp_path / "part.tif"))):
         path = virtual(tmp_path / "a.vrt", name, relative=relative)
         np.testing.assert_array_equal(hr.open_scene(path).values, values)
+
+
+# Other files of strangers that lead elsewhere.
+
+
+@pytest.mark.posix
+def test_hdf5_files_do_not_lead_to_others(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "raw.h5", "w") as file:
+        file.create_dataset("cube", (3, 4, 5), "u1", external=[("/etc/passwd", 0, 60)])
+    shutil.copy(tmp_path / "raw.h5", tmp_path / "raw.mat")
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["cube"] = np.ones((3, 4, 5))
+    layout = h5py.VirtualLayout((3, 4, 5), "f8")
+    layout[...] = h5py.VirtualSource(tmp_path / "other.h5", "cube", (3, 4, 5))
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        file.create_virtual_dataset("cube", layout)
+    for name in ("raw.h5", "raw.mat", "virtual.h5"):
+        with pytest.raises(FileError, match="another file"):
+            hr.open_scene(tmp_path / name, band_axis=0)
+    write_emit(tmp_path / "emit.nc", reflectance())
+    (tmp_path / "sent").mkdir()
+    with h5py.File(tmp_path / "sent" / "a.nc", "w") as file:
+        for name in ("sensor_band_parameters", "location"):
+            file.create_group(name)
+        file["reflectance"] = h5py.ExternalLink(tmp_path / "emit.nc", "reflectance")
+    with pytest.raises(FileError, match=r"link to .*emit\.nc"):
+        hr.open_scene(tmp_path / "sent" / "a.nc")
+
+
+@pytest.mark.parametrize("name", ["a.geojson", "a.gpkg", "a.shp", "a.csv", "a.gml", "a.kml"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<OGRVRTDataSource><OGRVRTLayer name='secret'><SrcDataSource>{}</SrcDataSource>"
+        "</OGRVRTLayer></OGRVRTDataSource>",
+        '{{"type": "gdal_streamed_alg", "command_line": "gdal vector pipeline ! read {} ! '
+        'write streamed_file --output-format stream"}}',
+    ],
+)
+def test_features_do_not_lead_to_other_files(tmp_path: Path, name: str, content: str) -> None:
+    secret = tmp_path / "secret.gpkg"
+    points = geopandas.GeoDataFrame({"class": [1]}, geometry=[shapely.Point(0, 0)], crs=32633)
+    points.to_file(secret)
+    (tmp_path / "sent").mkdir()
+    path = tmp_path / "sent" / name
+    path.write_text(content.format(secret))
+    with pytest.raises(FileError, match="names other files"):
+        hr.open_labels(path, like=LABEL, attribute="class")
+    with pytest.raises(FileError, match="names other files"):
+        hr.describe(path)
+    with pytest.raises(HsrejectError):  # a table is not read by GDAL there
+        hr.open_sample(path, LABEL)
+
+
+def test_features_ask_no_server(tmp_path: Path) -> None:
+    path = tmp_path / "a.gml"
+    (tmp_path / "x").write_text("<schema/>")
+    with serving(tmp_path) as url:
+        path.write_text(
+            '<wfs:FeatureCollection xmlns:wfs="http://www.opengis.net/wfs" '
+            f'xmlns:gml="http://www.opengis.net/gml" xmlns:x="{url}/x" '
+            'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+            f'xsi:schemaLocation="{url}/x {url}/good/x?SERVICE=WFS&amp;VERSION=1.1.0&amp;'
+            'REQUEST=DescribeFeatureType&amp;TYPENAME=x:a"><gml:featureMember><x:a gml:id="1">'
+            "<x:kind>soil</x:kind><x:geom><gml:Point><gml:pos>1 2</gml:pos></gml:Point></x:geom>"
+            "</x:a></gml:featureMember></wfs:FeatureCollection>"
+        )
+        assert "1 features" in dict(hr.describe(path).rows)["Holds"]
+        with urlopen(f"{url}/sent") as answer:
+            assert answer.read() == b"0"

@@ -16,7 +16,7 @@ import xarray as xr
 import hsreject as hr
 from hsreject.errors import FileError
 from hsreject.io.products.backend import HsrejectBackend
-from hsreject.io.products.remote import as_path
+from hsreject.io.remote import as_path
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
 from tests.io.products.writers import reflectance, write_emit, write_enmap

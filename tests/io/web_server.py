@@ -1,13 +1,14 @@
 """A web server on the loopback address: ``python -m tests.io.web_server FOLDER`` prints its port.
 
 The first part of an address says how it behaves: /good serves byte ranges, /whole none, /broken
-breaks off in the middle of a range, /moody does so while there is a file "bad mood". /sent tells
-how many bytes of files it has sent. It runs in a process of its own, because GDAL keeps all Python
+breaks off in the middle of a range, /moody does so while there is a file "bad mood", /silent never
+answers, /403 answers 403. /sent tells how many bytes of files it has sent. It runs in a process of its own, because GDAL keeps all Python
 threads waiting while it waits for an answer.
 """
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +39,10 @@ class Handler(SimpleHTTPRequestHandler):
         path = self.folder / name.rstrip("/")
         if how == "sent":
             self._answer(200, str(Handler.sent).encode())
+        elif how == "silent":
+            time.sleep(600)
+        elif how.isdigit():
+            self._answer(int(how), b"")
         elif path.is_dir() and urlparse(self.path).query:
             self._answer(200, self._listed().encode())
         elif path.is_dir() and how == "good":
@@ -73,6 +78,7 @@ class Handler(SimpleHTTPRequestHandler):
         if how == "whole" or not first:
             cut = len(whole) // 2 if broken and len(whole) > 10_000 else len(whole)
             self._answer(200, whole, headers=headers, cut=cut)
+            Handler.sent += cut
             return
         end = min(int(last or len(whole)) + 1, len(whole))
         part = whole[int(first) : end]

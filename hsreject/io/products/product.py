@@ -15,8 +15,8 @@ from hsreject.io.arrays import Pixels, StoredScene, native_type, open_hdf5
 from hsreject.io.netcdf import describe_cube
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
 from hsreject.io.products.layout import Product
-from hsreject.io.products.remote import RemotePath, is_store
 from hsreject.io.raster import HDF5, quiet, read_raster_scene
+from hsreject.io.remote import RemotePath, is_store
 from hsreject.io.wavelengths import BandInfo, nanometres
 
 if TYPE_CHECKING:
@@ -109,8 +109,19 @@ def _describe(path: Path, variable: str | None, band_axis: int | None) -> Produc
             for describe in HDF5_FAMILIES:
                 product = describe(file)
                 if product is not None:
+                    _check_links(product, path)
                     return product
     return describe_cube(path.absolute(), variable, band_axis)
+
+
+def _check_links(product: Product, path: Path) -> None:
+    """Raise if a link inside of a file leads to another file for the pixels."""
+    for layer in product.layers:
+        if layer.path != path.absolute():
+            raise FileError(
+                f"{path}: its pixels are a link to {layer.path}, which is not followed. Open that "
+                "file, if you know where this one comes from."
+            )
 
 
 def _bands(product: Product, path: Path, notes: list[str]) -> tuple[BandInfo, NDArray[np.intp]]:
