@@ -52,7 +52,7 @@ BandAxis = Annotated[
 
 def _trust_vrt(context: typer.Context, value: bool) -> bool:  # noqa: FBT001
     if value:  # else nothing need be imported yet
-        from hsreject.io.raster import trusting_vrt
+        from hsreject.io.rasters.raster import trusting_vrt
 
         context.with_resource(trusting_vrt(value))
     return value

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
@@ -94,20 +94,53 @@ class StoredScene:
 
 
 @dataclass(frozen=True, eq=False)
-class Layer(ABC):
-    """An array in a file, not read yet: little more than a path, so that dask can send it."""
+class Layer:
+    """An array in a file, not read yet: little more than a path, so that dask can send it.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str
+        What the array is called inside of it, or nothing.
+    axes : str
+        Its axes in the order of the file: b (bands), y and x, such as "yxb".
+    stored_shape : tuple of int
+        Their lengths.
+    dtype : dtype
+        The type of the values in the file.
+    format : str
+        What people call the format.
+    read_part : callable
+        Reads a part of it, given a slice per axis in the order of the file.
+    stored_chunks : tuple of int, optional
+        How much of each axis is stored together; by default a row, or a row of a band.
+    length : int, optional
+        How many bytes the file has, where that limits what it may claim to hold.
+    """
 
     path: Path
-    name: str  # inside of the file, or nothing
-    axes: str  # its axes in the order of the file: b (bands), y and x, such as "yxb"
+    name: str
+    axes: str
     stored_shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # in the file
-    stored_chunks: tuple[int, ...]  # how much of each axis is stored together
+    dtype: np.dtype[Any]
     format: str
+    read_part: Callable[[tuple[slice, ...]], NDArray[Any]]
+    stored_chunks: tuple[int, ...] | None = None
+    length: int | None = None
 
-    @abstractmethod
-    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
-        """Read a part, in the order of the file."""
+    @classmethod
+    def of_hdf5(cls, dataset: h5py.Dataset, axes: str) -> Layer:
+        """Return an array of an open HDF5 file."""
+        path, name = existing_path(dataset.file), dataset.name
+        if dataset.ndim != len(axes):
+            raise FileError(f"{path}: '{name}' has {dataset.ndim} axes, {len(axes)} were expected.")
+        if dataset.dtype.kind not in "iuf":
+            raise FileError(f"{path}: '{name}' holds {dataset.dtype}, not numbers.")
+        check_own(dataset, path)
+        read = partial(_read_hdf5, path, name)
+        known = (path, name, axes, dataset.shape, dataset.dtype, "HDF5", read)
+        return cls(*known, dataset.chunks, file_length(path))
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return what tells the array from others: not its values, which are not read for it."""
@@ -116,10 +149,9 @@ class Layer(ABC):
         return str(self.path), version, self.name, self.axes, self.stored_shape, str(self.dtype)
 
     @property
-    def length(self) -> int | None:
-        """How many bytes the file has; None where nobody knows."""
-        unknown = isinstance(self.path, RemotePath) or self.path.is_dir()
-        return None if unknown else self.path.stat().st_size
+    def ndim(self) -> int:
+        """Number of axes in the file."""
+        return len(self.stored_shape)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -129,59 +161,43 @@ class Layer(ABC):
     @property
     def chunks(self) -> tuple[int, int, int]:
         """How many bands, rows and columns are stored together."""
-        return self._sorted(self.stored_chunks)
+        row = (1 if "y" in self.axes[place:] else n for place, n in enumerate(self.stored_shape))
+        return self._sorted(self.stored_chunks or tuple(row))
 
     def _sorted(self, sizes: tuple[int, ...]) -> tuple[int, int, int]:
         by_axis = dict(zip(self.axes, sizes, strict=True))
         return by_axis.get("b", 1), by_axis["y"], by_axis["x"]
 
+    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
+        """Read a part, in the order of the file but the byte order of the machine."""
+        with reading(self.path):
+            values = np.asarray(self.read_part(key))
+            check_real(values.dtype, self.path)
+            return values.astype(native_type(values.dtype), copy=False)
+
+    def whole(self) -> NDArray[Any]:
+        """Read all of it, in the order of the file."""
+        return self.part((slice(None),) * self.ndim)
+
     def read(self, bands: slice, rows: slice, columns: slice) -> NDArray[Any]:
         """Read a block (band, y, x): a view of it in the order of the file."""
         wanted = dict(zip(AXES, (bands, rows, columns), strict=True))
-        with reading(self.path):
-            block = self.part(tuple(wanted[axis] for axis in self.axes))
+        block = self.part(tuple(wanted[axis] for axis in self.axes))
         axes = self.axes
         if "b" not in axes:
             axes, block = f"b{axes}", block[None]
-        native = np.asarray(block, dtype=native_type(block.dtype))
-        return native.transpose([axes.index(axis) for axis in AXES])
+        return block.transpose([axes.index(axis) for axis in AXES])
 
 
-@dataclass(frozen=True, eq=False)
-class HdfArray(Layer):
-    """An array in an HDF5 file."""
-
-    @classmethod
-    def of(cls, dataset: h5py.Dataset, axes: str) -> HdfArray:
-        """Return the array of an open file."""
-        path = existing_path(dataset.file)
-        if dataset.ndim != len(axes):
-            raise FileError(
-                f"{path}: '{dataset.name}' has {dataset.ndim} axes, {len(axes)} were expected."
-            )
-        if dataset.dtype.kind not in "iuf":
-            raise FileError(f"{path}: '{dataset.name}' holds {dataset.dtype}, not numbers.")
-        check_own(dataset, path)
-        # where the file has no chunks: a row, or a row of a band
-        row = (1 if "y" in axes[place:] else n for place, n in enumerate(dataset.shape))
-        chunks = tuple(dataset.chunks or row)
-        return cls(path, dataset.name, axes, dataset.shape, dataset.dtype, chunks, "HDF5")
-
-    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
-        """Read a part, in the order of the file."""
-        with open_hdf5(self.path) as file:
-            return np.asarray(file[self.name][key])
+def file_length(path: Path) -> int | None:
+    """Return how many bytes a file has; None of a folder and of what is not on this machine."""
+    unknown = isinstance(path, RemotePath) or path.is_dir()
+    return None if unknown else path.stat().st_size
 
 
-@dataclass(frozen=True, eq=False)
-class OpenedArray(Layer):
-    """An array that another library has opened, but not read: of xarray, zarr or NumPy."""
-
-    opened: Any
-
-    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
-        """Read a part, in the order of the file."""
-        return np.asarray(self.opened[key])
+def _read_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
+    with open_hdf5(path) as file:
+        return np.asarray(file[name][key])
 
 
 @contextmanager
@@ -471,7 +487,7 @@ def read_or_lazy(pixels: Pixels, chunks: Any) -> Any:
     """
     for layer in pixels.layers:
         every = math.prod(layer.stored_shape) if chunks is None else 0
-        check_claim(layer, max(every, math.prod(layer.stored_chunks)))
+        check_claim(layer, max(every, math.prod(layer.chunks)))
     if chunks is None:
         return pixels[:, :, :]
     stored = pixels.layers[0].chunks
@@ -543,93 +559,67 @@ def block_sizes(
 # Bare arrays: NumPy .npy files and MATLAB .mat files, old (scipy) and new (HDF5).
 
 
-@dataclass(frozen=True)
-class StoredArray:
-    """A bare array in a file, not read yet; axes in the order that its users write them."""
+def stored_arrays(path: Path, kind: Kind) -> list[Layer]:
+    """Return the arrays of numbers in a file without reading them, their axes not named yet.
 
-    path: Path
-    kind: Kind
-    name: str  # of the variable; empty in a .npy file
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]  # in the machine's byte order
-    chunks: tuple[int, ...] | None = None  # what is stored together, where the file says so
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
-        """Read a part of the array from the file."""
-        with reading(self.path):
-            if self.kind is Kind.NUMPY:
-                return _real(np.load(self.path, mmap_mode="r")[key], self.path)
-            if self.kind is Kind.MATLAB_HDF5:
-                with open_hdf5(self.path) as file:  # MATLAB's axes are stored in reverse
-                    return _real(file[self.name][tuple(reversed(key))].T, self.path)
-            from scipy.io import loadmat  # noqa: PLC0415  (slow)
-
-            loaded = loadmat(self.path, variable_names=[self.name])
-            # The type that MATLAB shows, not the one that packed it smallest.
-            return _real(loaded[self.name][key], self.path).astype(self.dtype, copy=False)
-
-    def read(self) -> NDArray[Any]:
-        """Read the whole array."""
-        return self.part((slice(None),) * self.ndim)
-
-    def layer(self, axes: str) -> Layer:
-        """Return it as a layer, with axes such as "yxb"."""
-        check_real(self.dtype, self.path)
-        row = tuple(1 if "y" in axes[place:] else n for place, n in enumerate(self.shape))
-        # an old .mat file is compressed as one piece
-        chunks = self.shape if self.kind is Kind.MATLAB else self.chunks or row
-        kind = self.kind.value
-        return _BareLayer(self.path, self.name, axes, self.shape, self.dtype, chunks, kind, self)
-
-
-@dataclass(frozen=True, eq=False)
-class _BareLayer(Layer):
-    array: StoredArray
-
-    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
-        return self.array.part(key)
-
-
-def stored_arrays(path: Path, kind: Kind) -> list[StoredArray]:
-    """Return the arrays of numbers in a file without reading them."""
+    Axes come in the order in which the users of a format write them.
+    """
     path = path.absolute()  # a lazy array may be read from another working folder
     with reading(path):
         if kind is Kind.NUMPY:
             array = np.load(path, mmap_mode="r")
-            return [StoredArray(path, kind, "", array.shape, native_type(array.dtype))]
-        if kind is Kind.MATLAB_HDF5:
+            entries: list[Any] = [("", array.shape, native_type(array.dtype), _read_npy, None)]
+        elif kind is Kind.MATLAB_HDF5:
             check_heaps(path)
-            with open_hdf5(path) as file:
-                # not .items(), which keeps h5py locked as long as somebody holds an error from here
-                entries = [(name, file[name]) for name in list(file)]
-                for _, entry in entries:
-                    if isinstance(entry, h5py.Dataset):
-                        check_own(entry, path)
-                return [
-                    StoredArray(
-                        path,
-                        kind,
-                        name,
-                        entry.shape[::-1],
-                        native_type(entry.dtype),
-                        entry.chunks and entry.chunks[::-1],
-                    )
-                    for name, entry in entries
-                    if isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape
-                ]
-        _check_matrices(path)
-        from scipy.io import whosmat  # noqa: PLC0415  (slow)
+            entries = _matlab_hdf5_entries(path)
+        else:
+            _check_matrices(path)
+            from scipy.io import whosmat  # noqa: PLC0415  (slow)
 
-        return [
-            StoredArray(path, kind, name, shape, np.dtype(_MATLAB_TYPES[matlab_class]))
-            for name, shape, matlab_class in whosmat(path)
-            if matlab_class in _MATLAB_TYPES
-        ]
+            # compressed as one piece, and of the type that MATLAB shows, not that of the packed one
+            entries = [
+                (name, shape, np.dtype(_MATLAB_TYPES[kept_as]), _read_mat, shape)
+                for name, shape, kept_as in whosmat(path)
+                if kept_as in _MATLAB_TYPES
+            ]
+    return [
+        Layer(
+            path, name, "", shape, dtype, kind.value, partial(read, path, name), chunks,
+            file_length(path),
+        )
+        for name, shape, dtype, read, chunks in entries
+    ]  # fmt: skip
+
+
+def _matlab_hdf5_entries(path: Path) -> list[Any]:
+    """Return the arrays of a new .mat file, whose axes are stored in reverse."""
+    entries = []
+    with open_hdf5(path) as file:
+        for name in list(file):  # not .items(), whose iterator keeps h5py locked after an error
+            entry = file[name]
+            if not (isinstance(entry, h5py.Dataset) and _holds_numbers(entry) and entry.shape):
+                continue
+            check_own(entry, path)
+            chunks = entry.chunks and entry.chunks[::-1]
+            dtype = native_type(entry.dtype)
+            entries.append((name, entry.shape[::-1], dtype, _read_matlab_hdf5, chunks))
+    return entries
+
+
+def _read_npy(path: Path, _name: str, key: tuple[slice, ...]) -> NDArray[Any]:
+    return np.asarray(np.load(path, mmap_mode="r")[key])
+
+
+def _read_matlab_hdf5(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
+    return _read_hdf5(path, name, key[::-1]).T
+
+
+def _read_mat(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
+    from scipy.io import loadmat, whosmat  # noqa: PLC0415  (slow)
+
+    kept_as = next(kind for found, _, kind in whosmat(path) if found == name)
+    values = loadmat(path, variable_names=[name])[name][key]
+    return np.asarray(values).astype(_MATLAB_TYPES[kept_as], copy=False)
 
 
 def _check_matrices(path: Path) -> None:
@@ -677,21 +667,19 @@ def _holds_numbers(entry: h5py.Dataset) -> bool:
 
 
 def choose_array(
-    arrays: list[StoredArray], *, path: Path, n_axes: int, what: str, variable: str | None
-) -> StoredArray:
+    arrays: list[Layer], *, path: Path, n_axes: int, what: str, variable: str | None
+) -> Layer:
     """Return the only array that could be the scene or the labels, or the one that was named."""
     if variable is not None:
         named = [array for array in arrays if array.name == variable]
         if not named:
             raise FileError(f"{path} has no array '{variable}'. It has: {listed(arrays)}.")
         if named[0].ndim != n_axes:
-            raise FileError(
-                f"{path}: {listed(named)} has {named[0].ndim} axes, the {what} must have {n_axes}."
-            )
+            raise FileError(f"{path}: the {what} must have {n_axes} axes, unlike {listed(named)}.")
         return named[0]
-    fitting = [array for array in arrays if array.ndim == n_axes and min(array.shape) > 0]
+    fitting = [a for a in arrays if a.ndim == n_axes and min(a.stored_shape) > 0]
     if n_axes == 2 and len(fitting) > 1:  # MATLAB keeps numbers and lists as matrices too
-        fitting = [array for array in fitting if min(array.shape) > 1] or fitting
+        fitting = [array for array in fitting if min(array.stored_shape) > 1] or fitting
     if not fitting:
         raise FileError(
             f"{path} has no array with {n_axes} axes for the {what}. "
@@ -706,9 +694,11 @@ def choose_array(
     return fitting[0]
 
 
-def listed(arrays: list[StoredArray]) -> str:
+def listed(arrays: list[Layer]) -> str:
     """Return arrays with their sizes, in words."""
-    return ", ".join(f"{array.name or 'an array'} ({sides(array.shape)})" for array in arrays)
+    return ", ".join(
+        f"{array.name or 'an array'} ({sides(array.stored_shape)})" for array in arrays
+    )
 
 
 def sides(shape: tuple[int, ...]) -> str:
@@ -722,9 +712,3 @@ def check_real(dtype: np.dtype[Any], path: Path) -> None:
         raise FileError(f"{path} holds complex numbers ({dtype}). Store their amplitude.")
     if dtype.kind not in "iufb":
         raise FileError(f"{path} holds {dtype}, not numbers.")
-
-
-def _real(values: NDArray[Any], path: Path) -> NDArray[Any]:
-    """Return real numbers in the machine's byte order."""
-    check_real(values.dtype, path)
-    return np.asarray(values, dtype=native_type(values.dtype))

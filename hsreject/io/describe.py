@@ -17,7 +17,7 @@ from hsreject.io.arrays import stored_arrays
 from hsreject.io.grid import Grid, LookupTable, crs_name
 from hsreject.io.labels import open_labels, stated_classes
 from hsreject.io.maps import open_map
-from hsreject.io.raster import raster_info, raster_source, read_pixels
+from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import layer_info
@@ -142,7 +142,7 @@ def _holds_labels(path: Path, kind: Kind, variable: str | None) -> bool:
     info = raster_info(raster_source(path))
     if info.n_bands != 1:
         return False
-    if stated_classes(info.source.path).names:
+    if stated_classes(info.source).names:
         return True
     if info.dtype.kind not in "iu":
         return False
@@ -238,7 +238,7 @@ def _describe_labels(labels: xr.DataArray, *, raster: Path | None) -> Descriptio
 def _pixels(labels: xr.DataArray, n_labelled: int, raster: Path | None) -> list[tuple[str, str]]:
     """Return how many pixels have a class; of a map with rejection also how many are rejected."""
     known = f"{n_labelled} of {labels.size} pixels"
-    meanings = {} if raster is None else stated_classes(raster_source(raster).path).names
+    meanings = {} if raster is None else stated_classes(raster_source(raster)).names
     if raster is None or meanings.get(0) != "rejected":
         return [("With reference", known)]
     whole = open_map(raster)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hsreject.io.arrays import Layer
-    from hsreject.io.raster import RasterInfo
+    from hsreject.io.rasters.raster import RasterInfo
 
 # Coordinates that differ by less than this part of a pixel are the same.
 _TOLERANCE = 0.01

@@ -20,9 +20,15 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading
-from hsreject.io.geotiff import unused_name
 from hsreject.io.grid import Grid, LookupTable
-from hsreject.io.raster import raster_info, raster_source, read_pixels, virtual_raster
+from hsreject.io.rasters.geotiff import unused_name
+from hsreject.io.rasters.raster import (
+    RasterSource,
+    raster_info,
+    raster_source,
+    read_pixels,
+    virtual_raster,
+)
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind
 from hsreject.io.wavelengths import raster_notes
@@ -185,7 +191,7 @@ def _read_raster(path: Path, guesses: list[str]) -> _StoredLabels:
             "Open a scene with open_scene, or extract the band that holds the labels."
         )
     guesses.extend([*info.source.guesses, *raster_notes(info)])
-    stated = stated_classes(info.source.path, nodata=info.nodata)
+    stated = stated_classes(info.source, nodata=info.nodata)
     values = read_pixels(info)[0]
     return _StoredLabels(values, info.dtype, info.grid, info.driver, stated, info.nodata)
 
@@ -197,9 +203,9 @@ def _read_array(path: Path, kind: Kind, variable: str | None, guesses: list[str]
     array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
     if variable is None and len(arrays) > 1:
         guesses.append(f"The labels are '{array.name}', the only array that could be.")
-    height, width = array.shape
+    height, width = array.stored_shape
     grid = Grid(height, width, Affine.identity())
-    return _StoredLabels(array.read(), array.dtype, grid, kind.value)
+    return _StoredLabels(array.whole(), array.dtype, grid, kind.value)
 
 
 def _read_features(
@@ -380,13 +386,13 @@ def _listed(values: list[int]) -> str:
     return shown if len(values) <= 20 else f"{shown}, ... {values[-1]}"
 
 
-def stated_classes(path: Path, *, nodata: float | None = None) -> StatedClasses:
+def stated_classes(source: RasterSource, *, nodata: float | None = None) -> StatedClasses:
     """Return the class names and colours of a raster's first band; `nodata` is not a class.
 
     GDAL has them in many forms (ENVI `class names`, GeoTIFF category names, attribute tables), but
     writes all of them in the same words into a virtual raster: that is what is read here.
     """
-    root = ET.fromstring(virtual_raster(path))  # noqa: S314  written by GDAL
+    root = ET.fromstring(virtual_raster(source))  # noqa: S314  written by GDAL
     band = root.find("VRTRasterBand")
     if band is None:
         return StatedClasses()

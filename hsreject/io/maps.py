@@ -21,12 +21,12 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, free_space, reading, replacing
-from hsreject.io import geotiff
-from hsreject.io.envi import HEADER, data_beside
-from hsreject.io.geotiff import CategoryTable, unused_name
 from hsreject.io.grid import Grid, on_the_map, quiet_without_place
 from hsreject.io.labels import open_labels, stated_classes, whole_labels
-from hsreject.io.raster import RasterInfo, raster_info, raster_source, read_pixels
+from hsreject.io.rasters import geotiff
+from hsreject.io.rasters.envi import HEADER, data_beside
+from hsreject.io.rasters.geotiff import CategoryTable, unused_name
+from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_source, read_pixels
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.progress import ProgressCallback, no_progress
@@ -384,7 +384,7 @@ def _read_map(path: Path, chunks: Any) -> xr.DataArray:
         return info.grid.attach(_field(bands, info))
     if info.n_bands != 1:
         raise FileError(f"{path} has {info.n_bands} bands of integers, but a label map has one.")
-    stated = stated_classes(info.source.path)
+    stated = stated_classes(info.source)
     named = {value: name for value, name in stated.names.items() if value > 0}
     if chunks is None:  # the type of the file, unless nodata has no room in it
         largest = max(int(np.nanmax(bands, initial=0)), *named, 0)
@@ -482,7 +482,7 @@ def open_band(path: Any) -> xr.DataArray:
 
         stored = stored_arrays(found, kind)
         array = choose_array(stored, path=found, n_axes=2, what="map", variable=None)
-        return xr.DataArray(array.read(), dims=schema.MAP_DIMS)
+        return xr.DataArray(array.whole(), dims=schema.MAP_DIMS)
     cube = open_scene(path)
     if cube.sizes[schema.BAND] != 1:
         raise FileError(

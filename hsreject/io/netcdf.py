@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -24,10 +25,10 @@ from xarray.core import indexing
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, existing, reading, replacing, starts_with
-from hsreject.io.arrays import AXES, HdfArray, Layer, OpenedArray, open_hdf5, sides
+from hsreject.io.arrays import AXES, Layer, file_length, open_hdf5, sides
 from hsreject.io.grid import Grid
 from hsreject.io.products.layout import Product, cf_fill, cf_scale, text
-from hsreject.io.raster import HDF5
+from hsreject.io.rasters.raster import HDF5
 from hsreject.io.remote import RemotePath, is_store
 
 if TYPE_CHECKING:
@@ -436,13 +437,15 @@ def _layer(path: Path, group: str, name: str, cube: xr.DataArray, axes: str) -> 
     """Return the pixels of a cube: HDF5 is read as that of products is."""
     if not is_store(path) and starts_with(path, HDF5):
         with open_hdf5(path) as file:
-            return HdfArray.of(file[f"{group}/{name}"], axes)
-    stored = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
-    row = tuple(1 if "y" in axes[place:] else n for place, n in enumerate(cube.shape))
+            return Layer.of_hdf5(file[f"{group}/{name}"], axes)
+    chunks = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
     kind = "Zarr" if is_store(path) else "NetCDF"
-    return OpenedArray(
-        path, name, axes, cube.shape, cube.dtype, tuple(stored or row), kind, cube.variable
-    )
+    known = (path, name, axes, cube.shape, cube.dtype, kind, partial(_read_variable, cube.variable))
+    return Layer(*known, chunks and tuple(chunks), file_length(path))
+
+
+def _read_variable(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
+    return np.asarray(variable[key])
 
 
 def _stated_bands(dataset: xr.Dataset, cube: xr.DataArray, dim: str) -> dict[str, Any]:

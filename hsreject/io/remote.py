@@ -32,7 +32,7 @@ _URL = re.compile(r"(https?|s3):/+", re.IGNORECASE)
 _GDAL = re.compile(r"/vsi(curl|s3)(?:_streaming)?/")
 _ARCHIVES = ("/vsizip", "/vsitar", "/vsi7z", "/vsirar")
 _BLOCK = 2**18  # bytes that are asked for at least
-_SECONDS = 60  # how long a server may be silent
+SILENCE = 60  # seconds: how long a server may say nothing
 _REFUSED = {
     401: "the server wants to know who asks (401). Put name and password into ~/.netrc.",
     403: "the server does not let you read it (403). Ask for access, or check the address.",
@@ -252,7 +252,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
             return {}
         from aiohttp import ClientTimeout  # noqa: PLC0415  (an extra)
 
-        limit = ClientTimeout(total=None, sock_connect=_SECONDS, sock_read=_SECONDS)
+        limit = ClientTimeout(total=None, sock_connect=SILENCE, sock_read=SILENCE)
         return {"client_kwargs": {"timeout": limit}}
 
     def stat(self, **_kwargs: Any) -> stat_result:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,18 +17,19 @@ import xarray as xr
 
 from hsreject.errors import FileError, GuessWarning, InputError
 from hsreject.files import reading, starts_with
-from hsreject.io import envi
 from hsreject.io.arrays import Kind as Kind  # noqa: PLC0414  for its callers
 from hsreject.io.arrays import (
+    Layer,
     Pixels,
-    StoredArray,
     StoredScene,
+    check_real,
     choose_array,
     read_or_lazy,
     sides,
     stored_arrays,
 )
-from hsreject.io.raster import HDF5, read_raster_scene, trusting_vrt
+from hsreject.io.rasters import envi
+from hsreject.io.rasters.raster import HDF5, read_raster_scene, trusting_vrt
 from hsreject.io.remote import RemotePath, existing_scene, is_store
 from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
@@ -234,36 +236,38 @@ def _read_bare_array(
     if variable is None and len(arrays) > 1:
         notes.append(f"The scene is '{array.name}', the only array with three axes.")
     listed = _wavelength_list(arrays)
-    centres = None if listed is None else np.ravel(listed.read()).astype(np.float64)
+    centres = None if listed is None else np.ravel(listed.whole()).astype(np.float64)
     axis = _band_axis(array, centres, band_axis, notes)
     wavelength = None
     if listed is not None and centres is not None:
-        if centres.size != array.shape[axis]:
+        if centres.size != array.stored_shape[axis]:
             raise FileError(
-                f"{listed.path}: '{listed.name}' has {centres.size} wavelengths for "
-                f"{array.shape[axis]} bands. Give one per band, or choose the band axis with "
-                "band_axis."
+                f"{path}: '{listed.name}' has {centres.size} wavelengths for "
+                f"{array.stored_shape[axis]} bands. Give one per band, or choose the axis of the "
+                "bands with band_axis."
             )
         notes.append(f"The wavelengths are the array '{listed.name}'.")
         unit = decide_unit(centres, None, notes)
         wavelength = None if unit is None else to_nanometres(centres, unit)
     axes = ["y", "x"]
     axes.insert(axis, "b")
-    pixels = Pixels.of((array.layer("".join(axes)),))
+    check_real(array.dtype, path)
+    pixels = Pixels.of((replace(array, axes="".join(axes)),))
     attrs = {"source": path.name, "format": kind.value, "type_in_file": str(pixels.dtype)}
     return StoredScene(pixels, BandInfo(wavelength), attrs, notes)
 
 
-def _wavelength_list(arrays: list[StoredArray]) -> StoredArray | None:
+def _wavelength_list(arrays: list[Layer]) -> Layer | None:
     """Return the list of wavelengths stored beside a scene, if there is one."""
     for array in arrays:
-        if _WAVELENGTH_NAME.fullmatch(array.name) and max(array.shape) == np.prod(array.shape) > 1:
+        sizes = array.stored_shape
+        if _WAVELENGTH_NAME.fullmatch(array.name) and max(sizes) == np.prod(sizes) > 1:
             return array
     return None
 
 
 def _band_axis(
-    array: StoredArray,
+    array: Layer,
     centres: NDArray[np.float64] | None,
     given: int | None,
     notes: list[str],
@@ -273,29 +277,32 @@ def _band_axis(
         if given not in range(-3, 3):
             raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {given}).")
         return given % 3
-    first, middle, last = array.shape
+    first, middle, last = array.stored_shape
     axis, reason = 2, "MATLAB scenes have it last"
-    if centres is not None and array.shape.count(centres.size) == 1:
-        axis, reason = array.shape.index(centres.size), "it is as long as the list of wavelengths"
+    if centres is not None and array.stored_shape.count(centres.size) == 1:
+        axis, reason = (
+            array.stored_shape.index(centres.size),
+            "it is as long as the list of wavelengths",
+        )
         if axis == 2:  # as everybody expects
             return axis
     elif first == middle != last:
         axis, reason = 2, "the other two axes are equally long"
-    elif array.kind is Kind.NUMPY or middle == last:
+    elif array.format == Kind.NUMPY.value or middle == last:
         axis, reason = _axis_by_profile(array)
     notes.append(
-        f"Axis {axis} of {sides(array.shape)} was taken for the bands: {reason}. "
+        f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
         "Pass band_axis to choose."
     )
     return axis
 
 
-def _axis_by_profile(array: StoredArray) -> tuple[int, str]:
+def _axis_by_profile(array: Layer) -> tuple[int, str]:
     """Return the band axis of an array, first or last, and why."""
     # Bands differ in brightness far more than rows do: of the variance of up to 16 x 16 x 16
     # values, the mean spectrum explains more than the mean row. Pixels without data, which are the
     # same in all bands, would make whole rows differ: they do not count, whichever axis is theirs.
-    steps = tuple(slice(None, None, -(-size // 16)) for size in array.shape)
+    steps = tuple(slice(None, None, -(-size // 16)) for size in array.stored_shape)
     sample = np.ma.masked_invalid(np.asarray(array.part(steps), dtype=np.float64))
     same = [np.ptp(sample, axis=axis, keepdims=True) == 0 for axis in (0, 2)]
     empty = np.broadcast_to(np.ma.filled(same[0], fill_value=True), sample.shape)
@@ -306,7 +313,7 @@ def _axis_by_profile(array: StoredArray) -> tuple[int, str]:
     least, most = sorted(explained)
     if most > max(0.05 * float(np.ma.filled(sample.var(), np.inf)), 2 * least):
         return (0 if explained[0] == most else 2), "brightness changes most along it"
-    first, middle, last = array.shape
+    first, middle, last = array.stored_shape
     if (first == middle) != (middle == last):
         return (2 if first == middle else 0), "the other two axes are equally long"
     return (0 if first < last else 2), "it is the shorter one"

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hsreject.errors import FileError
-from hsreject.io import envi
 from hsreject.io.grid import place_notes
+from hsreject.io.rasters import envi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from hsreject.io.raster import RasterInfo
+    from hsreject.io.rasters.raster import RasterInfo
 
 _NANOMETRES, _MICROMETRES = "nm", "um"
 _LIGHT_NM = {"GHz": 299_792_458.0, "MHz": 299_792_458e3}  # speed of light, in nm times that

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hsreject.errors import InputError
 from hsreject.files import existing, reading
-from hsreject.io.arrays import StoredArray, stored_arrays
+from hsreject.io.arrays import Layer, stored_arrays
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
 from hsreject.io.grid import Grid, LookupTable
 from hsreject.io.labels import open_labels
@@ -108,7 +108,7 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
     if on_disk is not None:
         labels_variable = on_disk.name or None
     if band_axis is None and stored is not None and on_disk is not None:
-        axes = [axis for axis in range(3) if _without(stored.shape, axis) == on_disk.shape]
+        axes = [axis for axis in range(3) if _without(stored.stored_shape, axis) == on_disk.shape]
         band_axis = axes[0] if len(axes) == 1 else None
     if attribute is None and file_kind(labels) is Kind.VECTOR:
         attribute, paired = _class_attribute(labels, labels_variable, notes)
@@ -178,7 +178,7 @@ def _digitised(reference: xr.DataArray, labelled_share: float) -> bool:
 # What the files leave open.
 
 
-def _scene_array(path: Path, variable: str | None, notes: list[str]) -> StoredArray | None:
+def _scene_array(path: Path, variable: str | None, notes: list[str]) -> Layer | None:
     """Return the array of a .mat or .npy file that is the scene: the one given, or the largest."""
     if file_kind(path) not in _ARRAYS:
         return None
@@ -186,23 +186,23 @@ def _scene_array(path: Path, variable: str | None, notes: list[str]) -> StoredAr
     named = [array for array in arrays if variable in {None, array.name}]
     if not named:
         return None  # opening the file will say what is wrong
-    chosen = max(named, key=lambda array: int(np.prod(array.shape)))
+    chosen = max(named, key=lambda array: int(np.prod(array.stored_shape)))
     if len(named) > 1:
         notes.append(_choice("scene", chosen.name, named, "the largest array", "variable"))
     return chosen
 
 
 def _label_array(
-    path: Path, variable: str | None, scene: StoredArray | None, notes: list[str]
-) -> StoredArray | None:
+    path: Path, variable: str | None, scene: Layer | None, notes: list[str]
+) -> Layer | None:
     """Return the array that holds the labels: the one given, or the first of the scene's size."""
     if file_kind(path) not in _ARRAYS:
         return None
     arrays = [array for array in stored_arrays(path, file_kind(path)) if array.ndim == 2]
     named = [array for array in arrays if variable in {None, array.name}]
     if scene is not None:
-        sides = {_without(scene.shape, axis) for axis in range(3)}
-        named = [array for array in named if array.shape in sides] or named
+        sides = {_without(scene.stored_shape, axis) for axis in range(3)}
+        named = [array for array in named if array.stored_shape in sides] or named
     if not named:
         return None
     if len(named) > 1:
@@ -211,7 +211,7 @@ def _label_array(
     return named[0]
 
 
-def _choice(what: str, name: str, arrays: list[StoredArray], why: str, option: str) -> str:
+def _choice(what: str, name: str, arrays: list[Layer], why: str, option: str) -> str:
     others = ", ".join(array.name for array in arrays if array.name != name)
     return f"The {what}: '{name}', {why}. For another one ({others}) change {option}."
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import hsreject as hr
 from hsreject.errors import FileError
-from hsreject.io import envi
+from hsreject.io.rasters import envi
 from tests.io.writers import ENVI_TYPES, write_envi
 
 HERE = Path("scene.hdr")

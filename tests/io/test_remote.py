@@ -15,6 +15,7 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import FileError
+from hsreject.io import remote
 from hsreject.io.products.backend import HsrejectBackend
 from hsreject.io.remote import as_path
 from tests.cli.calling import call
@@ -110,6 +111,28 @@ def test_what_goes_wrong_is_one_sentence(tmp_path, url) -> None:
             hr.open_scene(f"{url}/whole/{name}")
     with pytest.raises(FileError, match=r"127\.0\.0\.1:9/scene\.tif cannot be opened"):
         hr.open_scene("http://127.0.0.1:9/scene.tif")
+
+
+@pytest.mark.parametrize("name", ["scene.tif", "emit.nc", "store.zarr"])
+@pytest.mark.parametrize("status", [401, 403, 500])
+def test_a_server_that_refuses_is_quoted(url, name, status) -> None:
+    with pytest.raises(FileError, match=str(status)):
+        hr.open_scene(f"{url}/{status}/{name}")
+
+
+@pytest.mark.parametrize("how", ["", "/vsicurl/"])
+@pytest.mark.parametrize("name", ["scene.tif", "emit.nc"])
+def test_a_silent_server_is_not_waited_for(monkeypatch, url, how, name) -> None:
+    monkeypatch.setattr(remote, "SILENCE", 1)
+    with pytest.raises(FileError, match=f"{url}/silent/{name} cannot be (opened|read)"):
+        hr.open_scene(f"{how}{url}/silent/{name}")
+
+
+def test_labels_and_maps_by_url(tmp_path, url) -> None:
+    label = xr.DataArray(np.array([[0, 1], [2, 255]], "uint8"), dims=("y", "x"))
+    hr.write_map(label, tmp_path / "map.tif", classes=["soil", "water"])
+    for open_ in (hr.open_map, hr.open_labels):
+        xr.testing.assert_identical(open_(f"{url}/good/map.tif"), open_(tmp_path / "map.tif"))
 
 
 def test_the_command_line(tmp_path, url, capsys) -> None:

@@ -2,8 +2,8 @@
 
 The first part of an address says how it behaves: /good serves byte ranges, /whole none, /broken
 breaks off in the middle of a range, /moody does so while there is a file "bad mood", /silent never
-answers, /403 answers 403. /sent tells how many bytes of files it has sent. It runs in a process of its own, because GDAL keeps all Python
-threads waiting while it waits for an answer.
+answers, /403 answers 403. /sent tells how many bytes of files it has sent. It runs in a process of
+its own, because GDAL keeps all Python threads waiting while it waits for an answer.
 """
 
 import subprocess
@@ -78,7 +78,7 @@ class Handler(SimpleHTTPRequestHandler):
         if how == "whole" or not first:
             cut = len(whole) // 2 if broken and len(whole) > 10_000 else len(whole)
             self._answer(200, whole, headers=headers, cut=cut)
-            Handler.sent += cut
+            Handler.sent += cut if self.command == "GET" else 0
             return
         end = min(int(last or len(whole)) + 1, len(whole))
         part = whole[int(first) : end]

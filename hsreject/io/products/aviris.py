@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import h5py
 
-from hsreject.io.arrays import HdfArray
+from hsreject.io.arrays import Layer
 from hsreject.io.grid import LookupTable, stored_table
 from hsreject.io.products.layout import (
     Product,
@@ -46,7 +46,7 @@ def describe(file: h5py.File) -> Product | None:
         return None
     group, notes = file[what], list[str]()
     dataset = group[what]
-    layer = HdfArray.of(dataset, "byx")
+    layer = Layer.of_hdf5(dataset, "byx")
     crs, transform = _projection(file, notes)
     widths = child(group, "fwhm")
     gain, offset = cf_scale(dataset)
@@ -77,7 +77,7 @@ def _projection(file: h5py.File, notes: list[str]) -> tuple[CRS | None, Affine |
 
 
 def _place(
-    file: h5py.File, layer: HdfArray, transform: Affine | None, crs: CRS | None, notes: list[str]
+    file: h5py.File, layer: Layer, transform: Affine | None, crs: CRS | None, notes: list[str]
 ) -> Grid | LookupTable | None:
     table = file.get(_LOOKUP)
     if table is None:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hsreject.errors import FileError
-from hsreject.io import envi
 from hsreject.io.arrays import Mask
 from hsreject.io.products.layout import Product
-from hsreject.io.raster import RasterArray, RasterInfo, raster_info, raster_source
+from hsreject.io.rasters import envi
+from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ def describe(path: Path) -> Product:
     level = re.search(r"L\d[A-D]", image.name)
     return Product(
         name=f"DESIS {level[0] if level else 'L2A'}",
-        layers=(RasterArray.of(info),),
+        layers=(raster_layer(info),),
         wavelength=listed("wavelength"),
         unit=fields.get("wavelength units", "nm"),
         fwhm=listed("fwhm"),
@@ -84,7 +84,7 @@ def _masks(path: Path, info: RasterInfo, notes: list[str]) -> tuple[Mask, ...]:
     if not quality.grid.same_as(info.grid) or quality.n_bands < 8:
         notes.append(f"{file.name} does not lie on the pixels of the image: not used.")
         return ()
-    layer = RasterArray.of(quality)
+    layer = raster_layer(quality)
     return (
         Mask("QL_QUALITY-2 (shadow, haze, cloud)", layer, _COVERED),
         Mask("QL_QUALITY-2 (snow)", layer, _SNOW, spared="snow"),

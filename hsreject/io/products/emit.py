@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import HdfArray, Mask, existing_path, open_hdf5
+from hsreject.io.arrays import Layer, Mask, existing_path, open_hdf5
 from hsreject.io.grid import LookupTable, stored_table
 from hsreject.io.products.layout import (
     Product,
@@ -52,7 +52,7 @@ def describe(file: h5py.File) -> Product | None:
             "same scene (its name has L2A_RFL); masks are read from the folder that it is in."
         )
     notes: list[str] = []
-    layer = HdfArray.of(dataset, "yxb")
+    layer = Layer.of_hdf5(dataset, "yxb")
     centres, widths = child(parameters, "wavelengths"), child(parameters, "fwhm")
     good = child(parameters, "good_wavelengths")
     gain, offset = cf_scale(dataset)
@@ -77,7 +77,7 @@ def _unit(dataset: h5py.Dataset | None) -> str:
     return text(attribute(dataset, "units", "Units")) or "nm" if dataset is not None else "nm"
 
 
-def _lookup(file: h5py.File, layer: HdfArray, notes: list[str]) -> LookupTable | None:
+def _lookup(file: h5py.File, layer: Layer, notes: list[str]) -> LookupTable | None:
     rows, columns = (file["location"].get(name) for name in ("glt_y", "glt_x"))
     if rows is None or columns is None:
         notes.append("The file has no lookup table: maps stay in sensor geometry.")
@@ -88,13 +88,13 @@ def _lookup(file: h5py.File, layer: HdfArray, notes: list[str]) -> LookupTable |
     return stored_table(rows, columns, grid, layer, infilled=False)
 
 
-def _masks(layer: HdfArray, notes: list[str]) -> tuple[Mask, ...]:
+def _masks(layer: Layer, notes: list[str]) -> tuple[Mask, ...]:
     """Return the mask of clouds and of the space station, if its file lies beside the scene."""
     beside = layer.path.with_name(re.sub("_RFL_", "_MASK_", layer.path.name))
     if beside == layer.path or not beside.is_file():
         return ()
     with open_hdf5(beside) as file:
-        mask = HdfArray.of(file["mask"], "yxb")
+        mask = Layer.of_hdf5(file["mask"], "yxb")
         names = [text(name) for name in file["sensor_band_parameters/mask_bands"][()]]
     flags = tuple(place for place, name in enumerate(names) if _COVERS.fullmatch(name.strip()))
     if mask.shape[1:] != layer.shape[1:] or not flags:

@@ -21,7 +21,7 @@ import numpy as np
 from hsreject.errors import FileError
 from hsreject.io.arrays import Mask
 from hsreject.io.products.layout import Product
-from hsreject.io.raster import RasterArray, RasterInfo, raster_info, raster_source
+from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def describe(path: Path) -> Product | None:
     bands = _bands(root, described, info.n_bands, detector)
     return Product(
         name=f"EnMAP {level[0] if level else 'L2A'} {detector}".strip(),
-        layers=(RasterArray.of(info),),
+        layers=(raster_layer(info),),
         wavelength=bands["wavelengthCenterOfBand"],
         fwhm=bands["FWHMOfBand"] if bands["FWHMOfBand"].size else None,
         good=None if detector else _good(root),
@@ -204,7 +204,7 @@ def _masks(image: Path, info: RasterInfo, notes: list[str]) -> tuple[Mask, ...]:
         if not quality.grid.same_as(info.grid):
             notes.append(f"{file.name} does not lie on the pixels of the image: not used.")
             continue
-        layer, kind = RasterArray.of(quality), match[2].upper()
+        layer, kind = raster_layer(quality), match[2].upper()
         name = f"QL_QUALITY_{kind}"
         if kind == "CIRRUS":
             thin = f"{name} (thin)"

@@ -13,15 +13,16 @@ RadianceDecimalPart}: radiance = integer part + decimal part / 50000.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
 from affine import Affine
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import HdfArray
+from hsreject.io.arrays import Layer
 from hsreject.io.products.layout import (
     Product,
     attribute,
@@ -43,18 +44,6 @@ if TYPE_CHECKING:
 _DECIMALS = 50_000.0
 
 
-@dataclass(frozen=True, eq=False)
-class _TwoParts(HdfArray):
-    """Radiance as an integer part, and a decimal part in an array of its own."""
-
-    decimals: HdfArray
-
-    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
-        """Read a part, in the order of the file; no data stays as it is."""
-        whole, decimals = super().part(key), self.decimals.part(key)
-        return np.where(whole < 0, whole, whole + decimals / _DECIMALS).astype(np.float32)
-
-
 def describe(file: h5py.File) -> Product | None:
     """Return the description of a NEON scene, or None for another file."""
     for site in file.values():
@@ -63,25 +52,32 @@ def describe(file: h5py.File) -> Product | None:
             if not isinstance(group, h5py.Group):
                 continue
             if f"{what}_Data" in group:
-                return _product(group, what, HdfArray.of(group[f"{what}_Data"], "yxb"))
+                return _product(group, what, Layer.of_hdf5(group[f"{what}_Data"], "yxb"))
             parts = [child(group, f"{what}{part}Part") for part in ("Integer", "Decimal")]
             if None not in parts:
                 return _product(group, what, _in_two_parts(*parts))
     return None
 
 
-def _in_two_parts(integer: h5py.Dataset, decimal: h5py.Dataset) -> HdfArray:
-    whole, decimals = HdfArray.of(integer, "yxb"), HdfArray.of(decimal, "yxb")
+def _in_two_parts(integer: h5py.Dataset, decimal: h5py.Dataset) -> Layer:
+    whole, decimals = Layer.of_hdf5(integer, "yxb"), Layer.of_hdf5(decimal, "yxb")
     if whole.stored_shape != decimals.stored_shape:
         raise FileError(
             f"{whole.path}: the integer part has {whole.stored_shape} values, the decimal part "
             f"{decimals.stored_shape}. The file is damaged: download it again."
         )
-    place = (whole.path, whole.name, "yxb", whole.stored_shape)
-    return _TwoParts(*place, np.dtype("float32"), whole.stored_chunks, "HDF5", decimals)
+    joined = partial(_read_joined, whole, decimals)
+    return replace(whole, dtype=np.dtype("float32"), read_part=joined)
 
 
-def _product(group: h5py.Group, what: str, layer: HdfArray) -> Product:
+def _read_joined(whole: Layer, decimals: Layer, key: tuple[slice, ...]) -> NDArray[np.float32]:
+    """Read radiance from its two parts; no data, which is negative, stays as it is."""
+    integer = whole.part(key)
+    radiance = np.where(integer < 0, integer, integer + decimals.part(key) / _DECIMALS)
+    return radiance.astype(np.float32)
+
+
+def _product(group: h5py.Group, what: str, layer: Layer) -> Product:
     notes: list[str] = []
     dataset = group[layer.name]
     centres, widths = (
@@ -91,8 +87,8 @@ def _product(group: h5py.Group, what: str, layer: HdfArray) -> Product:
     divisor = maybe_number(attribute(dataset, "Scale_Factor", "Scale"))
     ignored = maybe_number(attribute(dataset, "Data_Ignore_Value"))
     gain: float | None = 1 / divisor if divisor else None
-    if layer.dtype.kind == "f":  # radiance in two parts, or values that are true already
-        gain = gain or 1.0
+    if layer.dtype.kind == "f":  # true already, surely radiance in two parts
+        gain = 1.0 if layer.name.endswith("IntegerPart") else gain or 1.0
     return Product(
         name=f"NEON AOP {what.lower()}",
         layers=(layer,),
@@ -101,7 +97,7 @@ def _product(group: h5py.Group, what: str, layer: HdfArray) -> Product:
         fwhm=None if widths is None else numbers(widths),
         good=None if centre is None else _good(group, centre),
         fill=cf_fill(dataset, -9999.0) if ignored is None else ignored,
-        gain=1.0 if isinstance(layer, _TwoParts) else gain,
+        gain=gain,
         place=_grid(group, layer, notes),
         notes=tuple(notes),
     )
@@ -116,7 +112,7 @@ def _good(group: h5py.Group, centre: NDArray[np.float64]) -> NDArray[np.bool_] |
     return ~np.asarray(np.any(inside, axis=0), dtype=bool)
 
 
-def _grid(group: h5py.Group, layer: HdfArray, notes: list[str]) -> Grid | None:
+def _grid(group: h5py.Group, layer: Layer, notes: list[str]) -> Grid | None:
     """Return the grid of the map info: projection, tie point, its place, sizes of a pixel, ..."""
     system = child(group, "Metadata/Coordinate_System")
     if system is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hsreject.io.arrays import HdfArray
+from hsreject.io.arrays import Layer
 from hsreject.io.grid import place_of_swath
 from hsreject.io.products.layout import (
     Product,
@@ -34,7 +34,7 @@ def describe(file: h5py.File) -> Product | None:
     dataset = child(file, "geophysical_data/rhos")
     if dataset is None:
         return None
-    layer, notes = HdfArray.of(dataset, "yxb"), list[str]()
+    layer, notes = Layer.of_hdf5(dataset, "yxb"), list[str]()
     centres = child(file, "sensor_band_parameters/wavelength_3d")
     gain, offset = cf_scale(dataset)
     return Product(

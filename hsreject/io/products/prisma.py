@@ -20,7 +20,7 @@ import numpy as np
 from affine import Affine
 
 from hsreject.errors import FileError
-from hsreject.io.arrays import HdfArray, existing_path
+from hsreject.io.arrays import Layer, existing_path
 from hsreject.io.grid import place_of_swath
 from hsreject.io.products.layout import (
     Product,
@@ -54,7 +54,7 @@ def describe(file: h5py.File) -> Product | None:
     swath = swaths[f"PRS_{level}_HCO"]
     fields = swath["Data Fields"]
     names = [name for name in ("Vnir", "Swir") if f"{name.upper()}_Cube" in fields]
-    layers = tuple(HdfArray.of(fields[f"{name.upper()}_Cube"], "ybx") for name in names)
+    layers = tuple(Layer.of_hdf5(fields[f"{name.upper()}_Cube"], "ybx") for name in names)
     centre, width, flag, gain, offset = (
         np.concatenate(parts)
         for parts in zip(
@@ -88,7 +88,7 @@ def describe(file: h5py.File) -> Product | None:
     )
 
 
-def _bands(file: h5py.File, name: str, layer: HdfArray) -> tuple[np.ndarray, ...]:
+def _bands(file: h5py.File, name: str, layer: Layer) -> tuple[np.ndarray, ...]:
     """Return wavelength, width, whether used, gain and offset of the bands of a spectrometer."""
     size = layer.shape[0]
     centre, width = (numbers(file.attrs[f"List_{what}_{name}"]) for what in ("Cw", "Fwhm"))
@@ -100,7 +100,7 @@ def _bands(file: h5py.File, name: str, layer: HdfArray) -> tuple[np.ndarray, ...
     return centre, width, used, np.full(size, (high - low) / 65535), np.full(size, low)
 
 
-def _grid(file: h5py.File, layer: HdfArray, notes: list[str]) -> Grid | None:
+def _grid(file: h5py.File, layer: Layer, notes: list[str]) -> Grid | None:
     code = maybe_number(attribute(file, "Epsg_Code"))
     corners = [
         maybe_number(attribute(file, f"Product_{corner}corner_{axis}"))

@@ -15,7 +15,7 @@ from hsreject.io.arrays import Pixels, StoredScene, native_type, open_hdf5
 from hsreject.io.netcdf import describe_cube
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
 from hsreject.io.products.layout import Product
-from hsreject.io.raster import HDF5, quiet, read_raster_scene
+from hsreject.io.rasters.raster import HDF5, gdal, read_raster_scene
 from hsreject.io.remote import RemotePath, is_store
 from hsreject.io.wavelengths import BandInfo, nanometres
 
@@ -44,7 +44,7 @@ def read_product(
     path: Path, *, variable: str | None, band_axis: int | None, masks: bool | Literal["all"]
 ) -> StoredScene:
     """Return the scene of a product; of any other NetCDF, HDF5 or Zarr file, its cube."""
-    with quiet():
+    with gdal():
         product = _describe(path, variable, band_axis)
     if product is None:
         scene = read_raster_scene(path)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 from affine import Affine
 
-from hsreject.io.arrays import HdfArray, Mask
+from hsreject.io.arrays import Layer, Mask
 from hsreject.io.grid import place_of_swath
 from hsreject.io.products.layout import (
     Product,
@@ -59,7 +59,7 @@ def _product(
     file: h5py.File, fields: h5py.Group, dataset: h5py.Dataset, *, on_map: bool
 ) -> Product:
     notes: list[str] = []
-    layer = HdfArray.of(dataset, "byx")
+    layer = Layer.of_hdf5(dataset, "byx")
     centres, unit = _stated(fields, dataset, "wavelengths", "wavelength", "Wavelengths")
     widths, width_unit = _stated(fields, dataset, "fwhm", "FWHM")
     good, _ = _stated(fields, dataset, "good_wavelengths")
@@ -82,7 +82,7 @@ def _product(
         fwhm_unit=width_unit,
         good=None if good is None else numbers(good) == 1,
         fill=cf_fill(dataset, -9999.0),
-        masks=tuple(Mask(name, HdfArray.of(fields[name], "yx")) for name in masks),
+        masks=tuple(Mask(name, Layer.of_hdf5(fields[name], "yx")) for name in masks),
         place=_grid(file, layer, notes) if on_map else place_of_swath(located, layer, notes),
         notes=tuple(notes),
         gain=gain,
@@ -98,7 +98,7 @@ def _stated(fields: h5py.Group, dataset: h5py.Dataset, *names: str) -> tuple[Any
     return attribute(dataset, *names), text(attribute(dataset, f"{names[0]}_units")) or None
 
 
-def _grid(file: h5py.File, layer: HdfArray, notes: list[str]) -> Grid | None:
+def _grid(file: h5py.File, layer: Layer, notes: list[str]) -> Grid | None:
     stated = text(file.get(_METADATA))
     number = r"\s*(-?[\d.]+(?:[eE][-+]?\d+)?)\s*"
     corners = [

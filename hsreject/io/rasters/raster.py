@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree as ET
@@ -22,20 +23,22 @@ from rasterio.io import MemoryFile
 
 from hsreject.errors import FileError
 from hsreject.files import starts_with
-from hsreject.io import envi
+from hsreject.io import remote
 from hsreject.io.arrays import (
     AXES,
-    OpenedArray,
+    Layer,
     Pixels,
     StoredScene,
     read_or_lazy,
     usable_nodata,
 )
 from hsreject.io.grid import Grid, grid_of_file, local_system, quiet_without_place
+from hsreject.io.rasters import envi
 from hsreject.io.remote import RemotePath, as_path, gdal_name
 from hsreject.io.wavelengths import band_info, raster_notes
 
 if TYPE_CHECKING:
+    import xarray as xr
     from numpy.typing import NDArray
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
@@ -280,11 +283,11 @@ def raster_info(source: RasterSource) -> RasterInfo:
         return _info(source, gdal_name(source.path), source.driver)
     except UnicodeDecodeError:
         # rasterio expects UTF-8 everywhere; Latin-1 headers are common.
-        return _info(source, virtual_raster(source.path), "VRT")
+        return _info(source, virtual_raster(source), "VRT")
 
 
 def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
-    with quiet(), rasterio.open(name, driver=driver) as dataset:
+    with gdal(), rasterio.open(name, driver=driver) as dataset:
         _check_claims(dataset, source)
         dtype = np.dtype(dataset.dtypes[0])
         bands = _bands(dataset, dtype)
@@ -362,10 +365,12 @@ def _bands(dataset: Any, dtype: np.dtype[Any]) -> tuple[RasterBand, ...]:
     return tuple(RasterBand(*row) for row in rows)
 
 
-def virtual_raster(path: Path) -> str:
+def virtual_raster(source: RasterSource) -> str:
     """Return GDAL's own description of a file as a virtual raster, in clean UTF-8."""
-    with MemoryFile(ext=".vrt") as target, quiet():
-        rasterio.shutil.copy(gdal_name(path), target.name, driver="VRT")
+    name = gdal_name(source.path)
+    with gdal(), MemoryFile(ext=".vrt") as target:
+        with rasterio.open(name, driver=source.driver) as opened:
+            rasterio.shutil.copy(opened, target.name, driver="VRT")
         lines = target.read().splitlines(keepends=True)
     return "".join(envi.decoded(line) for line in lines)
 
@@ -373,46 +378,32 @@ def virtual_raster(path: Path) -> str:
 # Pixels.
 
 
-@dataclass(frozen=True, eq=False)
-class RasterArray(OpenedArray):
-    """The bands of a raster, which rioxarray has opened."""
+def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
+    """Return the pixels of a raster as they are or, if `masked`, with NaN where GDAL says so.
 
-    bytes_on_disk: int | None
+    8- and 16-bit integers with a mask become float32, wider ones float64, which hold them.
+    """
+    with gdal():
+        opened: Any = rioxarray.open_rasterio(
+            info.name,
+            masked=masked,
+            cache=False,
+            parse_coordinates=False,
+            decode_times=False,
+            # every thread has a file handle of its own, but for files without a place: rasterio
+            # would warn whenever one of them is opened
+            lock=None if info.grid.transform == Affine.identity() else False,
+            driver=info.driver,
+        )
+    together = info.n_bands if info.layout in {"pixel", "bip"} else 1
+    known = (info.source.path, "", AXES, opened.shape, opened.dtype, info.driver)
+    read = partial(_read_opened, opened.variable)
+    return Layer(*known, read, (together, *info.grain), info.length)
 
-    @classmethod
-    def of(cls, info: RasterInfo, *, masked: bool = False) -> RasterArray:
-        """Return the pixels of a raster as they are or, if `masked`, with NaN where GDAL says so.
 
-        8- and 16-bit integers with a mask become float32, wider ones float64, which hold them.
-        """
-        with quiet():
-            opened: Any = rioxarray.open_rasterio(
-                info.name,
-                masked=masked,
-                cache=False,
-                parse_coordinates=False,
-                decode_times=False,
-                # every thread has a file handle of its own, but for files without a place: rasterio
-                # would warn whenever one of them is opened
-                lock=None if info.grid.transform == Affine.identity() else False,
-                driver=info.driver,
-            )
-        together = info.n_bands if info.layout in {"pixel", "bip"} else 1
-        chunks = (together, *info.grain)
-        path = info.source.path
-        kind, shape = info.driver, opened.shape
-        return cls(path, "", AXES, shape, opened.dtype, chunks, kind, opened.variable, info.length)
-
-    @property
-    def length(self) -> int | None:
-        """How many bytes its files have; None where nobody knows."""
-        return self.bytes_on_disk
-
-    def part(self, key: tuple[slice, ...]) -> NDArray[Any]:
-        """Read a part (band, y, x)."""
-        # whatever process this is: by default GDAL would keep 5 % of the memory of the machine
-        with rasterio.Env(GDAL_CACHEMAX=_CACHE):
-            return super().part(key)
+def _read_opened(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
+    with gdal():  # in whatever process this is
+        return np.asarray(variable[key])
 
 
 def raster_pixels(
@@ -429,7 +420,7 @@ def raster_pixels(
     if info.nodata is None:
         overlooked = (nodata,) * info.n_bands
     masked = info.has_mask or info.common_nodata or (info.nodata is not None and not wide)
-    layer = RasterArray.of(info, masked=masked)
+    layer = raster_layer(info, masked=masked)
     return Pixels.of((layer,), gain=gain, offset=offset, fill=overlooked)
 
 
@@ -511,8 +502,15 @@ def _stated_scale(
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Silence warnings about what is fine here or handled here."""
-    with quiet_without_place():
+def gdal() -> Iterator[None]:
+    """Keep GDAL silent of what is fine here, small in memory, and not waiting for dead servers."""
+    # by default GDAL keeps 5 % of the memory of the machine, and waits for ever
+    limits = {
+        "GDAL_CACHEMAX": _CACHE,
+        "GDAL_HTTP_CONNECTTIMEOUT": remote.SILENCE,
+        "GDAL_HTTP_LOW_SPEED_TIME": remote.SILENCE,
+        "GDAL_HTTP_LOW_SPEED_LIMIT": 1,
+    }
+    with quiet_without_place(), rasterio.Env(**limits):
         warnings.filterwarnings("ignore", r"\w+ differ across bands", UserWarning)
         yield

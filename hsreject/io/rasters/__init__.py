@@ -1,0 +1,1 @@
+"""Rasters: what GDAL reads and writes, with ENVI headers and GeoTIFF maps."""
