@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hsreject.io.grid import Grid, LookupTable
+    from hsreject.io.grid import Grid
+    from hsreject.io.lookup import LookupTable
     from hsreject.io.wavelengths import BandInfo
 
 AXES = "byx"
@@ -618,8 +619,9 @@ def _read_mat(path: Path, name: str, key: tuple[slice, ...]) -> NDArray[Any]:
     from scipy.io import loadmat, whosmat  # noqa: PLC0415  (slow)
 
     kept_as = next(kind for found, _, kind in whosmat(path) if found == name)
-    values = loadmat(path, variable_names=[name])[name][key]
-    return np.asarray(values).astype(_MATLAB_TYPES[kept_as], copy=False)
+    values = np.asarray(loadmat(path, variable_names=[name])[name][key])
+    check_real(values.dtype, path)
+    return values.astype(_MATLAB_TYPES[kept_as], copy=False)
 
 
 def _check_matrices(path: Path) -> None:

@@ -14,8 +14,9 @@ from hsreject.classes import ClassTable
 from hsreject.errors import FileError
 from hsreject.files import reading
 from hsreject.io.arrays import stored_arrays
-from hsreject.io.grid import Grid, LookupTable, crs_name
+from hsreject.io.grid import Grid, crs_name
 from hsreject.io.labels import open_labels, stated_classes
+from hsreject.io.lookup import LookupTable
 from hsreject.io.maps import open_map
 from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
 from hsreject.io.remote import existing_scene

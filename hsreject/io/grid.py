@@ -1,18 +1,11 @@
-"""The place of pixels: a grid, the rioxarray way, or a lookup table from the sensor to a map.
-
-A lookup table stays in the product file. A cube carries only the coordinate `lookup_table`, which
-says where it is, and the rows and columns of the sensor that it shows; every map made from it
-inherits them, whole or cropped.
-"""
+"""Grids: where the pixels of a map lie, the rioxarray way."""
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,22 +16,16 @@ import xarray as xr
 from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError, NotGeoreferencedWarning
-from rasterio.warp import transform as transform_coordinates
 from scipy.interpolate import interp1d
 
-from hsreject import schema
 from hsreject.errors import FileError, InputError
-from hsreject.io.arrays import open_hdf5
-from hsreject.io.remote import as_path, existing_scene
 from hsreject.schema import MAP_DIMS, X, Y
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import h5py
     from numpy.typing import NDArray
 
-    from hsreject.io.arrays import Layer
     from hsreject.io.rasters.raster import RasterInfo
 
 # Coordinates that differ by less than this part of a pixel are the same.
@@ -50,11 +37,6 @@ _SAME_PIXEL = 1e-3
 _TRUE_TO_SCALE, _SAME_AREA = 0.01, 1e-7
 # What rioxarray calls the coordinates of a rotated grid.
 _ROTATED_X, _ROTATED_Y = "xc", "yc"
-LOOKUP_TABLE = "lookup_table"
-SENSOR_ROW, SENSOR_COLUMN = "sensor_row", "sensor_column"
-_PLACE = (LOOKUP_TABLE, SENSOR_ROW, SENSOR_COLUMN)
-_REACH = 1.5  # pixels of the map: how far the nearest one of a swath may lie
-_LARGEST_MAP = 20  # times the pixels of the sensor
 
 
 @dataclass(frozen=True)
@@ -337,253 +319,3 @@ def place_notes(info: RasterInfo) -> Iterator[str]:
                 CRS.from_wkt(stated, morph_from_esri_dialect=True)
     except CRSError:
         yield "The coordinate system string of the header is not understood: not used."
-
-
-# Images that keep the geometry of the sensor.
-
-
-@dataclass(frozen=True, eq=False)
-class LookupTable:
-    """Which pixel of the sensor each pixel of a map shows.
-
-    Parameters
-    ----------
-    path : Path
-        The HDF5 file that holds the table.
-    row_name, column_name : str
-        Its arrays (y, x) on the grid of the map: row and column of the sensor, counted from 1. Of a
-        swath, its arrays (y, x) of the sensor: latitude and longitude of its pixels.
-    swath : bool
-        Whether the file has latitude and longitude instead of a table.
-    infilled : bool
-        Whether a negative number points at a pixel, too: one that fills a gap from beside it.
-        0 never does.
-    grid : Grid
-        The map.
-    rows, columns : array of int
-        Which rows and columns of the sensor an image shows, counted from 0.
-    """
-
-    path: Path
-    row_name: str
-    column_name: str
-    infilled: bool
-    grid: Grid
-    rows: NDArray[np.integer]
-    columns: NDArray[np.integer]
-    swath: bool = False
-
-    @classmethod
-    def of(cls, array: xr.DataArray) -> LookupTable | None:
-        """Return the table that an array in sensor geometry refers to; None for others."""
-        if not set(_PLACE) <= set(getattr(array, "coords", ())):
-            return None
-        stated = json.loads(str(array.coords[LOOKUP_TABLE].values))
-        crs = CRS.from_wkt(stated["crs"]) if stated["crs"] else None
-        transform = Affine.from_gdal(*stated["transform"])
-        height, width = stated["shape"]
-        return cls(
-            as_path(stated["path"]),
-            stated["row_name"],
-            stated["column_name"],
-            stated["infilled"],
-            Grid(height, width, transform, crs),
-            array.coords[SENSOR_ROW].values,
-            array.coords[SENSOR_COLUMN].values,
-            stated.get("swath", False),
-        )
-
-    def attach(self, array: xr.DataArray) -> xr.DataArray:
-        """Return an image of these rows and columns with what leads back to the table."""
-        stated = {
-            "path": str(self.path),
-            "row_name": self.row_name,
-            "column_name": self.column_name,
-            "infilled": self.infilled,
-            "swath": self.swath,
-            "shape": (self.grid.height, self.grid.width),
-            "transform": self.grid.transform.to_gdal(),
-            "crs": "" if self.grid.crs is None else self.grid.crs.to_wkt(),
-        }
-        return array.assign_coords(
-            {
-                LOOKUP_TABLE: json.dumps(stated),  # a value: attributes get lost on the way
-                SENSOR_ROW: (schema.Y, self.rows),
-                SENSOR_COLUMN: (schema.X, self.columns),
-            }
-        )
-
-    @cached_property
-    def _sources(self) -> tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]]:
-        """Which pixels of the map (y, x) show a pixel of the image; its row and column there."""
-        with open_hdf5(existing_scene(self.path)) as file:
-            stored = [np.asarray(file[name][()]) for name in (self.row_name, self.column_name)]
-        if self.swath:
-            stored = _nearest(stored[0], stored[1], self.grid)
-        known = np.ones((self.grid.height, self.grid.width), dtype=bool)
-        places = []
-        for numbers, shown in zip(stored, (self.rows, self.columns), strict=True):
-            whole = np.nan_to_num(numbers.astype(np.float64), nan=0.0).astype(np.int64)
-            whole = (np.abs(whole) if self.infilled else whole) - 1
-            # from the row of the sensor to that of the image, -1 where the image does not show it
-            position = np.full(int(shown.max(initial=0)) + 1, -1)
-            position[shown] = np.arange(shown.size)
-            known &= (whole >= 0) & (whole < position.size)
-            found = position[np.where(known, whole, 0)]
-            known &= found >= 0
-            places.append(found)
-        return known, places[0][known], places[1][known]
-
-    def to_map(self, array: xr.DataArray) -> xr.DataArray:
-        """Return an image (..., y, x) on the grid of the map: the nearest pixel, gaps as no data.
-
-        Floats are NaN in gaps, labels :func:`hsreject.schema.nodata_label`.
-        """
-        missing: Any = np.nan
-        attrs = dict(array.attrs)
-        if array.dtype.kind != "f":
-            missing = attrs.setdefault("_FillValue", schema.nodata_label(array.dtype))
-        known, rows, columns = self._sources
-        values = np.full((*array.shape[:-2], *known.shape), missing, dtype=array.dtype)
-        values[..., known] = np.asarray(array.values)[..., rows, columns]
-        kept = {n: c for n, c in array.coords.items() if not set(schema.MAP_DIMS) & set(c.dims)}
-        kept.pop(LOOKUP_TABLE)
-        mapped = xr.DataArray(values, kept, array.dims, array.name, attrs)
-        return self.grid.attach(mapped)
-
-    def to_sensor(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Return labels (y, x) of the map as those of the image.
-
-        A pixel of the sensor that the map shows with several labels gets none.
-        """
-        known, rows, columns = self._sources
-        labelled = labels[known] != schema.NO_REFERENCE
-        where, found = (rows[labelled], columns[labelled]), labels[known][labelled]
-        largest = np.zeros((self.rows.size, self.columns.size), dtype=labels.dtype)
-        smallest = np.full_like(largest, np.iinfo(labels.dtype).max)
-        np.maximum.at(largest, where, found)
-        np.minimum.at(smallest, where, found)
-        return np.where(largest == smallest, largest, schema.NO_REFERENCE).astype(labels.dtype)
-
-
-def stored_table(
-    rows: h5py.Dataset, columns: h5py.Dataset, grid: Grid | None, layer: Layer, *, infilled: bool
-) -> LookupTable | None:
-    """Return the table that an open product holds, if its map has a place."""
-    if rows.shape != columns.shape:
-        raise FileError(
-            f"{layer.path}: the lookup table has {rows.shape} rows of the sensor and "
-            f"{columns.shape} columns. The file is damaged: download it again."
-        )
-    if grid is None:
-        return None
-    down, across = map(np.arange, layer.shape[1:])
-    return LookupTable(layer.path, rows.name, columns.name, infilled, grid, down, across)
-
-
-# Swaths: latitude and longitude of every pixel of the sensor.
-
-
-def place_of_swath(
-    located: Mapping[str, h5py.Dataset], layer: Layer, notes: list[str]
-) -> LookupTable | None:
-    """Return the table that latitudes and longitudes of a group (y, x) make, and note the map.
-
-    The map is made here: as fine as the sensor, in the UTM zone of the scene, or in degrees where
-    the scene is wider than a zone. A pixel of the map shows the nearest pixel of the sensor.
-    """
-    names = {name.lower(): name for name in located}
-    found = [located[names[name]] for name in ("latitude", "longitude") if name in names]
-    if len(found) != 2 or any(entry.shape != layer.shape[1:] for entry in found):
-        notes.append("The file has no place for its pixels: maps stay in sensor geometry.")
-        return None
-    latitude, longitude = (np.asarray(entry[()], dtype=np.float64) for entry in found)
-    crs = _crs_of_swath(*_known_places(latitude, longitude)[1:])
-    grid = None if crs is None else _grid_of_swath(latitude, longitude, crs)
-    if grid is None:
-        notes.append("Latitudes and longitudes of the file make no map: not used.")
-        return None
-    notes.append(
-        f"The pixels lie where the sensor saw them; maps get {grid}, each pixel of them the "
-        "nearest one of the sensor."
-    )
-    down, across = map(np.arange, layer.shape[1:])
-    named = found[0].name, found[1].name
-    return LookupTable(layer.path, *named, False, grid, down, across, swath=True)  # noqa: FBT003
-
-
-def _known_places(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
-    """Return where there is a place on the earth, and these; 180 degrees may lie in between."""
-    known = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
-    across, down = longitude[known], latitude[known]
-    if across.size and np.ptp(across) > 180:
-        across = across % 360
-    return known, across, down
-
-
-def _crs_of_swath(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> CRS | None:
-    if longitude.size < 2:
-        return None
-    if np.ptp(longitude) > 6 or np.abs(latitude).max() > 80:
-        return CRS.from_epsg(4326)
-    middle = (float(np.median(longitude)) + 180) % 360
-    return CRS.from_epsg((32600 if np.median(latitude) >= 0 else 32700) + int(middle // 6) + 1)
-
-
-def _onto_plane(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64], crs: CRS
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return which pixels have a place, and x and y of these in a reference system."""
-    known, across, down = _known_places(latitude, longitude)
-    if crs.is_projected:
-        across, down = map(np.array, transform_coordinates(CRS.from_epsg(4326), crs, across, down))
-    return known, np.column_stack([across, down])
-
-
-def _grid_of_swath(
-    latitude: NDArray[np.float64], longitude: NDArray[np.float64], crs: CRS
-) -> Grid | None:
-    """Return the map around the pixels of a swath, its pixels as large as those of the sensor."""
-    known, places = _onto_plane(latitude, longitude, crs)
-    plane = np.full((*known.shape, 2), np.nan)
-    plane[known] = places
-    steps = [np.hypot(*np.diff(plane, axis=axis).reshape(-1, 2).T) for axis in (0, 1)]
-    sizes = [float(np.median(step[np.isfinite(step)])) for step in steps if np.isfinite(step).any()]
-    size = float(f"{min(sizes):.2g}") if sizes and min(sizes) > 0 else 0.0
-    if not size:
-        return None
-    west, south = np.floor(places.min(axis=0) / size - 0.5) * size
-    east, north = np.ceil(places.max(axis=0) / size + 0.5) * size
-    width, height = round((east - west) / size), round((north - south) / size)
-    if width * height > _LARGEST_MAP * known.size:  # a few pixels lie far from all others
-        return None
-    return Grid(height, width, Affine(size, 0.0, float(west), 0.0, -size, float(north)), crs)
-
-
-def _nearest(
-    latitude: NDArray[Any], longitude: NDArray[Any], grid: Grid
-) -> list[NDArray[np.float64]]:
-    """Return row and column, from 1, of the pixel of a swath that is nearest to each of a map."""
-    from scipy.spatial import cKDTree  # noqa: PLC0415  (slow)
-
-    crs = grid.crs or CRS.from_epsg(4326)
-    known, places = _onto_plane(latitude.astype(float), longitude.astype(float), crs)
-    size = grid.transform.a
-    # degrees of longitude are shorter than those of latitude
-    shrink = 1.0 if crs.is_projected else np.cos(np.radians(places[:, 1].mean()))
-    x = grid.transform.c + size * (np.arange(grid.width) + 0.5)
-    y = grid.transform.f - size * (np.arange(grid.height) + 0.5)
-    centres = np.stack(np.meshgrid(x * shrink, y), axis=-1).reshape(-1, 2)
-    tree = cKDTree(places * (shrink, 1.0))
-    _, found = tree.query(centres, distance_upper_bound=_REACH * size)
-    sensor = np.argwhere(known) + 1
-    table = np.vstack([sensor, [[0, 0]]])[found]  # what is out of reach is the last
-    return [table[:, axis].reshape(grid.height, grid.width).astype(float) for axis in (0, 1)]
-
-
-def on_the_map(array: xr.DataArray) -> xr.DataArray:
-    """Return what is written of an array: one in sensor geometry is brought onto the map."""
-    table = LookupTable.of(array)
-    return array if table is None else table.to_map(array)

@@ -20,7 +20,8 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading
-from hsreject.io.grid import Grid, LookupTable
+from hsreject.io.grid import Grid
+from hsreject.io.lookup import LookupTable
 from hsreject.io.rasters.geotiff import unused_name
 from hsreject.io.rasters.raster import (
     RasterSource,

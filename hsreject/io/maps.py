@@ -21,8 +21,9 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, free_space, reading, replacing
-from hsreject.io.grid import Grid, on_the_map, quiet_without_place
+from hsreject.io.grid import Grid, quiet_without_place
 from hsreject.io.labels import open_labels, stated_classes, whole_labels
+from hsreject.io.lookup import on_the_map
 from hsreject.io.rasters import geotiff
 from hsreject.io.rasters.envi import HEADER, data_beside
 from hsreject.io.rasters.geotiff import CategoryTable, unused_name

@@ -18,8 +18,9 @@ from hsreject.errors import InputError
 from hsreject.files import existing, reading
 from hsreject.io.arrays import Layer, stored_arrays
 from hsreject.io.describe import note_on_zeros, pixels_of, without_pixels_of
-from hsreject.io.grid import Grid, LookupTable
+from hsreject.io.grid import Grid
 from hsreject.io.labels import open_labels
+from hsreject.io.lookup import LookupTable
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import is_known, read_columns
@@ -108,7 +109,9 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
     if on_disk is not None:
         labels_variable = on_disk.name or None
     if band_axis is None and stored is not None and on_disk is not None:
-        axes = [axis for axis in range(3) if _without(stored.stored_shape, axis) == on_disk.shape]
+        axes = [
+            axis for axis in range(3) if _without(stored.stored_shape, axis) == on_disk.stored_shape
+        ]
         band_axis = axes[0] if len(axes) == 1 else None
     if attribute is None and file_kind(labels) is Kind.VECTOR:
         attribute, paired = _class_attribute(labels, labels_variable, notes)

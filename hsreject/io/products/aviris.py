@@ -15,28 +15,14 @@ from typing import TYPE_CHECKING
 import h5py
 
 from hsreject.io.arrays import Layer
-from hsreject.io.grid import LookupTable, stored_table
-from hsreject.io.products.layout import (
-    Product,
-    attribute,
-    cf_fill,
-    cf_scale,
-    child,
-    gdal_transform,
-    grid_of,
-    numbers,
-    reference_system,
-    text,
-)
+from hsreject.io.lookup import Located, located_table
+from hsreject.io.products import layout
+from hsreject.io.products.layout import Product, attribute, child, text
 
 if TYPE_CHECKING:
     from affine import Affine
-    from rasterio.crs import CRS
-
-    from hsreject.io.grid import Grid
 
 _SENSORS = {"AV3": "AVIRIS-3", "AV5": "AVIRIS-5"}  # how the names of files begin
-_LOOKUP = "geolocation_lookup_table"
 
 
 def describe(file: h5py.File) -> Product | None:
@@ -44,47 +30,36 @@ def describe(file: h5py.File) -> Product | None:
     what = next((n for n in ("reflectance", "radiance") if f"{n}/{n}" in file), None)
     if what is None or "wavelength" not in file[what]:
         return None
-    group, notes = file[what], list[str]()
-    dataset = group[what]
-    layer = Layer.of_hdf5(dataset, "byx")
-    crs, transform = _projection(file, notes)
-    widths = child(group, "fwhm")
-    gain, offset = cf_scale(dataset)
+    layer = Layer.of_hdf5(file[what][what], "byx")
+    place, notes = _located(file, layer)
+    lists = (child(file[what], name) for name in ("wavelength", "fwhm", "good_wavelengths"))
     return Product(
         name=f"{_SENSORS.get(layer.path.name[:3].upper(), 'AVIRIS')} {what}",
         layers=(layer,),
-        wavelength=numbers(group["wavelength"]),
-        unit=text(attribute(group["wavelength"], "units", "Units")) or "nm",
-        fwhm=None if widths is None else numbers(widths),
-        fwhm_unit=None if widths is None else text(attribute(widths, "units", "Units")) or None,
-        good=None if "good_wavelengths" not in group else numbers(group["good_wavelengths"]) == 1,
-        fill=cf_fill(dataset, -9999.0),
-        place=_place(file, layer, transform, crs, notes),
-        notes=tuple(notes),
-        gain=gain,
-        offset=offset,
+        place=place,
+        notes=notes,
+        **layout.stated_bands(*lists),
+        **layout.stated_values(file[what][what], fill=-9999.0),
     )
 
 
-def _projection(file: h5py.File, notes: list[str]) -> tuple[CRS | None, Affine | None]:
-    """Return what the grid variable says, whatever its name is."""
-    for entry in file.values():
-        stated = attribute(entry, "spatial_ref", "crs_wkt")
-        if isinstance(entry, h5py.Dataset) and stated is not None:
-            transform = gdal_transform(attribute(entry, "GeoTransform", "geotransform"))
-            return reference_system(text(stated), notes), transform
-    return None, None
-
-
-def _place(
-    file: h5py.File, layer: Layer, transform: Affine | None, crs: CRS | None, notes: list[str]
-) -> Grid | LookupTable | None:
-    table = file.get(_LOOKUP)
+def _located(file: h5py.File, layer: Layer) -> Located:
+    transform, crs = _projection(file)
+    table = file.get("geolocation_lookup_table")
     if table is None:
-        return grid_of(layer, transform, crs, notes)
+        return layout.located(layer.shape, transform, crs)
     rows, columns = table["line"], table["sample"]
     # files that are maps already may keep the table they were made with
-    if rows.shape == layer.shape[1:] and "easting" in file and "northing" in file:
-        return grid_of(layer, transform, crs, notes)
-    grid = grid_of(rows.shape, transform, crs, notes)
-    return stored_table(rows, columns, grid, layer, infilled=True)
+    if rows.shape == layer.shape[1:] and {"easting", "northing"} <= set(file):
+        return layout.located(layer.shape, transform, crs)
+    grid = layout.located(rows.shape, transform, crs)
+    return located_table(rows, columns, grid, layer, infilled=True)
+
+
+def _projection(file: h5py.File) -> tuple[Affine | None, str]:
+    """Return what the grid variable says, whatever its name is."""
+    for entry in file.values():
+        crs = text(attribute(entry, "spatial_ref", "crs_wkt"))
+        if isinstance(entry, h5py.Dataset) and crs:
+            return layout.gdal_transform(attribute(entry, "GeoTransform", "geotransform")), crs
+    return None, ""

@@ -17,7 +17,7 @@ import numpy as np
 
 from hsreject.errors import FileError
 from hsreject.io.arrays import Mask
-from hsreject.io.products.layout import Product
+from hsreject.io.products.layout import Product, quality_layer
 from hsreject.io.rasters import envi
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
 
@@ -47,8 +47,8 @@ def describe(path: Path) -> Product:
     info = raster_info(raster_source(image.absolute()))
 
     def listed(name: str) -> NDArray[np.float64] | None:
-        found = envi.band_numbers(fields, name, n_bands=info.n_bands, where=str(header))
-        return None if found is None else np.array(found)
+        values = envi.band_numbers(fields, name, n_bands=info.n_bands, where=str(header))
+        return None if values is None else np.array(values)
 
     gain, offset = listed("data gain values"), listed("data offset values")
     flags = listed("bbl")
@@ -58,7 +58,7 @@ def describe(path: Path) -> Product:
         fill = envi.number(stated, name="data ignore value", where=str(header))
     if fill is None and info.dtype == np.int16:
         fill = -32768.0
-    notes = [f"Bands are described by {header.name}, found beside {image.name}."]
+    masks, notes = _masks(path, info)
     level = re.search(r"L\d[A-D]", image.name)
     return Product(
         name=f"DESIS {level[0] if level else 'L2A'}",
@@ -70,25 +70,19 @@ def describe(path: Path) -> Product:
         fill=fill,
         gain=1.0 if gain is None and info.dtype.kind == "f" else gain,
         offset=0.0 if offset is None else offset,
-        masks=_masks(path, info, notes),
+        masks=masks,
         place=info.grid,
-        notes=tuple(notes),
+        notes=(f"Bands are described by {header.name}, found beside {image.name}.", *notes),
     )
 
 
-def _masks(path: Path, info: RasterInfo, notes: list[str]) -> tuple[Mask, ...]:
+def _masks(path: Path, info: RasterInfo) -> tuple[tuple[Mask, ...], tuple[str, ...]]:
     file = _beside(path, _QUALITY)
-    if file is None:
-        return ()
-    quality = raster_info(raster_source(file.absolute()))
-    if not quality.grid.same_as(info.grid) or quality.n_bands < 8:
-        notes.append(f"{file.name} does not lie on the pixels of the image: not used.")
-        return ()
-    layer = raster_layer(quality)
-    return (
-        Mask("QL_QUALITY-2 (shadow, haze, cloud)", layer, _COVERED),
-        Mask("QL_QUALITY-2 (snow)", layer, _SNOW, spared="snow"),
-    )
+    layer, notes = (None, ()) if file is None else quality_layer(file, info, n_bands=8)
+    if layer is None:
+        return (), notes
+    covered = Mask("QL_QUALITY-2 (shadow, haze, cloud)", layer, _COVERED)
+    return (covered, Mask("QL_QUALITY-2 (snow)", layer, _SNOW, spared="snow")), notes
 
 
 def _beside(path: Path, part: re.Pattern[str]) -> Path | None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from hsreject.errors import FileError
 from hsreject.io.arrays import Mask
-from hsreject.io.products.layout import Product
+from hsreject.io.products.layout import Product, quality_layer
 from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def describe(path: Path) -> Product | None:
         return None
     detector = _parts(image)[1]
     level = _LEVEL.search(image.name)
-    notes = [f"{(image if given else described).name}, found beside, belongs to it."]
+    masks, notes = _masks(image, info)
     root = _parsed(described)
     bands = _bands(root, described, info.n_bands, detector)
     return Product(
@@ -80,9 +80,9 @@ def describe(path: Path) -> Product | None:
         fill=-32768.0 if info.nodata is None and info.dtype == np.int16 else info.nodata,
         gain=bands["GainOfBand"],
         offset=bands["OffsetOfBand"],
-        masks=_masks(image, info, notes),
+        masks=masks,
         place=info.grid,
-        notes=tuple(notes),
+        notes=(f"{(image if given else described).name}, found beside, belongs to it.", *notes),
     )
 
 
@@ -154,11 +154,8 @@ def _bands(
 ) -> dict[str, NDArray[np.float64]]:
     """Return the numbers of the bands of an image; those of SWIR come after those of VNIR."""
     names = ("wavelengthCenterOfBand", "GainOfBand", "OffsetOfBand", "FWHMOfBand")
-    found = {name: _numbers(root, name, path, needed=name != "FWHMOfBand") for name in names}
-    if not detector:
-        return found
-    part = slice(n_bands) if detector == "VNIR" else slice(-n_bands, None)
-    return {name: values[part] for name, values in found.items()}
+    part = {"": slice(None), "VNIR": slice(n_bands), "SWIR": slice(-n_bands, None)}[detector]
+    return {name: _numbers(root, name, path, needed=name != "FWHMOfBand")[part] for name in names}
 
 
 def _parsed(path: Path) -> ET.Element:
@@ -193,18 +190,19 @@ def _good(root: ET.Element) -> NDArray[np.bool_] | None:
     return good if good.size else None
 
 
-def _masks(image: Path, info: RasterInfo, notes: list[str]) -> tuple[Mask, ...]:
+def _masks(image: Path, info: RasterInfo) -> tuple[tuple[Mask, ...], list[str]]:
     """Return the masks of the quality layers that lie on the pixels of the image."""
     masks: dict[str, Mask] = {}
+    notes: list[str] = []
     for file in sorted(image.parent.iterdir()):
         match = _QUALITY.fullmatch(file.name)
         if match is None or match[1].upper() != _parts(image)[0]:
             continue
-        quality = raster_info(raster_source(file.absolute()))
-        if not quality.grid.same_as(info.grid):
-            notes.append(f"{file.name} does not lie on the pixels of the image: not used.")
+        layer, said = quality_layer(file, info)
+        notes += said
+        if layer is None:
             continue
-        layer, kind = raster_layer(quality), match[2].upper()
+        kind = match[2].upper()
         name = f"QL_QUALITY_{kind}"
         if kind == "CIRRUS":
             thin = f"{name} (thin)"
@@ -212,4 +210,4 @@ def _masks(image: Path, info: RasterInfo, notes: list[str]) -> tuple[Mask, ...]:
         values = {"CLASSES": _BACKGROUND, "CIRRUS": _THICKER}.get(kind)
         spared = "snow" if kind == "SNOW" else ""
         masks.setdefault(name, Mask(name, layer, values=values, spared=spared))
-    return tuple(masks.values())
+    return tuple(masks.values()), notes

@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import rasterio
-import xarray as xr
 from affine import Affine
 from rasterio.crs import CRS
 from rasterio.errors import CRSError
 
 from hsreject.io.arrays import Layer, Mask
 from hsreject.io.grid import Grid
+from hsreject.io.lookup import Located
+from hsreject.io.rasters.raster import RasterInfo, raster_info, raster_layer, raster_source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
-    from hsreject.io.grid import LookupTable
+    from hsreject.io.lookup import LookupTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +60,7 @@ class Product:
         return sum(layer.shape[0] for layer in self.layers)
 
 
-# How files say things.
+# How files say things: `owner` is an h5py object, or a variable of xarray.
 
 
 def text(value: Any) -> str:
@@ -84,9 +87,10 @@ def numbers(value: Any) -> NDArray[np.float64]:
     return np.ravel(items).astype(np.float64)
 
 
-def attribute(owner: h5py.HLObject | xr.DataArray, *names: str) -> Any:
+def attribute(owner: Any, *names: str) -> Any:
     """Return the first of some attributes that an array or a group has, or None."""
-    return next((owner.attrs[name] for name in names if name in owner.attrs), None)
+    attrs = getattr(owner, "attrs", {})
+    return next((attrs[name] for name in names if name in attrs), None)
 
 
 def child(group: h5py.Group, *names: str) -> Any:
@@ -96,47 +100,60 @@ def child(group: h5py.Group, *names: str) -> Any:
 
 def maybe_number(value: Any) -> float | None:
     """Return one number that may be absent."""
-    found = np.array([]) if value is None or not text(value) else numbers(value)
-    return float(found[0]) if found.size else None
+    stated = np.array([]) if value is None or not text(value) else numbers(value)
+    return float(stated[0]) if stated.size else None
 
 
-def cf_fill(dataset: h5py.Dataset | xr.DataArray, default: float | None = None) -> float | None:
-    """Return the value that means no data, as most files state it."""
-    stated = maybe_number(attribute(dataset, "_FillValue", "missing_value", "FillValue"))
-    return default if stated is None else stated
+def stated_bands(centres: Any, widths: Any = None, good: Any = None) -> dict[str, Any]:
+    """Return what the lists of a file say of its bands, as fields of a product; None is absent."""
+    return {
+        "wavelength": None if centres is None else numbers(centres),
+        "unit": text(attribute(centres, "units", "Units")) or "nm",
+        "fwhm": None if widths is None else numbers(widths),
+        "fwhm_unit": text(attribute(widths, "units", "Units")) or None,
+        "good": None if good is None else numbers(good) == 1,
+    }
 
 
-def cf_scale(dataset: h5py.Dataset | xr.DataArray) -> tuple[float, float]:
-    """Return gain and offset as the CF conventions state them."""
-    gain = maybe_number(attribute(dataset, "scale_factor"))
-    offset = maybe_number(attribute(dataset, "add_offset"))
-    return 1.0 if gain is None else gain, offset or 0.0
+def stated_values(owner: Any, *, fill: float | None = None) -> dict[str, Any]:
+    """Return what an array says of its values the CF way, as fields of a product.
+
+    `fill` is what usually means no data in such files, where one does not say.
+    """
+    stated = maybe_number(attribute(owner, "_FillValue", "missing_value", "FillValue"))
+    gain = maybe_number(attribute(owner, "scale_factor"))
+    return {
+        "fill": fill if stated is None else stated,
+        "gain": 1.0 if gain is None else gain,
+        "offset": maybe_number(attribute(owner, "add_offset")) or 0.0,
+    }
 
 
-def reference_system(stated: str | int | None, notes: list[str]) -> CRS | None:
-    """Return a reference system given as EPSG code or as text; note one that is not understood."""
-    if not stated:
-        return None
+def located(shape: tuple[int, ...], transform: Affine | None, crs: str | float | None) -> Located:
+    """Return the grid of rows and columns, the last of `shape`; `crs` as text or EPSG code."""
+    if transform is None or not (np.isfinite(transform[:6]).all() and transform.determinant):
+        return Located(None, ("The place of the pixels on a map is not understood: not used.",))
     try:
         with rasterio.Env():  # else GDAL complains on the screen
-            return CRS.from_epsg(stated) if isinstance(stated, int) else CRS.from_string(stated)
+            named = CRS.from_string(crs) if isinstance(crs, str) else CRS.from_epsg(int(crs or 0))
     except (CRSError, ValueError):
-        notes.append("The reference system of the file is not understood: not used.")
-        return None
-
-
-def grid_of(
-    layer: Layer | tuple[int, int], transform: Affine | None, crs: CRS | None, notes: list[str]
-) -> Grid | None:
-    """Return the grid of a layer (or of rows and columns), or None where the place is unknown."""
-    height, width = layer if isinstance(layer, tuple) else layer.shape[1:]
-    if transform is None or not (np.isfinite(transform[:6]).all() and transform.determinant):
-        notes.append("The place of the pixels on a map is not understood: not used.")
-        return None
-    return Grid(height, width, transform, crs)
+        named = None
+    unclear = ("The reference system of the file is not understood: not used.",)
+    grid = Grid(shape[-2], shape[-1], transform, named)
+    return Located(grid, () if named is not None or not crs else unclear)
 
 
 def gdal_transform(value: Any) -> Affine | None:
     """Return the transform that six numbers in the order of GDAL say."""
-    found = None if value is None else numbers(value)
-    return Affine.from_gdal(*found[:6].tolist()) if found is not None and found.size >= 6 else None
+    stated = np.array([]) if value is None else numbers(value)
+    return Affine.from_gdal(*stated[:6].tolist()) if stated.size >= 6 else None
+
+
+def quality_layer(
+    path: Path, image: RasterInfo, *, n_bands: int = 1
+) -> tuple[Layer | None, tuple[str, ...]]:
+    """Return a quality layer beside an image, if it lies on its pixels, and what to note."""
+    info = raster_info(raster_source(path.absolute()))
+    if info.grid.same_as(image.grid) and info.n_bands >= n_bands:
+        return raster_layer(info), ()
+    return None, (f"{path.name} does not lie on the pixels of the image: not used.",)

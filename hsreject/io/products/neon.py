@@ -23,23 +23,12 @@ from affine import Affine
 
 from hsreject.errors import FileError
 from hsreject.io.arrays import Layer
-from hsreject.io.products.layout import (
-    Product,
-    attribute,
-    cf_fill,
-    child,
-    grid_of,
-    maybe_number,
-    numbers,
-    reference_system,
-    text,
-)
+from hsreject.io.lookup import Located
+from hsreject.io.products import layout
+from hsreject.io.products.layout import Product, attribute, child, maybe_number, numbers, text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from hsreject.io.grid import Grid
-
 
 _DECIMALS = 50_000.0
 
@@ -78,46 +67,41 @@ def _read_joined(whole: Layer, decimals: Layer, key: tuple[slice, ...]) -> NDArr
 
 
 def _product(group: h5py.Group, what: str, layer: Layer) -> Product:
-    notes: list[str] = []
     dataset = group[layer.name]
-    centres, widths = (
-        child(group, f"Metadata/Spectral_Data/{name}") for name in ("Wavelength", "FWHM")
-    )
-    centre = None if centres is None else numbers(centres)
     divisor = maybe_number(attribute(dataset, "Scale_Factor", "Scale"))
-    ignored = maybe_number(attribute(dataset, "Data_Ignore_Value"))
     gain: float | None = 1 / divisor if divisor else None
     if layer.dtype.kind == "f":  # true already, surely radiance in two parts
         gain = 1.0 if layer.name.endswith("IntegerPart") else gain or 1.0
+    ignored = maybe_number(attribute(dataset, "Data_Ignore_Value"))
+    fill = layout.stated_values(dataset, fill=-9999.0)["fill"] if ignored is None else ignored
+    lists = (child(group, f"Metadata/Spectral_Data/{name}") for name in ("Wavelength", "FWHM"))
+    stated = layout.stated_bands(*lists)
+    place, notes = _located(group, layer)
     return Product(
         name=f"NEON AOP {what.lower()}",
         layers=(layer,),
-        wavelength=centre,
-        unit="nm" if centres is None else text(attribute(centres, "Units", "units")) or "nm",
-        fwhm=None if widths is None else numbers(widths),
-        good=None if centre is None else _good(group, centre),
-        fill=cf_fill(dataset, -9999.0) if ignored is None else ignored,
+        fill=fill,
         gain=gain,
-        place=_grid(group, layer, notes),
-        notes=tuple(notes),
+        place=place,
+        notes=notes,
+        **stated | {"good": _good(group, stated["wavelength"])},
     )
 
 
-def _good(group: h5py.Group, centre: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+def _good(group: h5py.Group, centre: NDArray[np.float64] | None) -> NDArray[np.bool_] | None:
     stated = (attribute(group, f"Band_Window_{number}_Nanometers") for number in (1, 2))
     windows = [numbers(window) for window in stated if window is not None]
-    if not windows:
+    if centre is None or not windows:
         return None
     inside = [(centre >= low) & (centre <= high) for low, high in windows]
     return ~np.asarray(np.any(inside, axis=0), dtype=bool)
 
 
-def _grid(group: h5py.Group, layer: Layer, notes: list[str]) -> Grid | None:
+def _located(group: h5py.Group, layer: Layer) -> Located:
     """Return the grid of the map info: projection, tie point, its place, sizes of a pixel, ..."""
     system = child(group, "Metadata/Coordinate_System")
     if system is None:
-        notes.append("The file does not say where it lies: no place on a map.")
-        return None
+        return Located(None, ("The file does not say where it lies: no place on a map.",))
     fields = [field.strip() for field in text(child(system, "Map_Info")).strip("{}").split(",")]
     transform = None
     turned = any(f.lower().startswith("rotation") and float(f.split("=")[1]) for f in fields)
@@ -126,5 +110,5 @@ def _grid(group: h5py.Group, layer: Layer, notes: list[str]) -> Grid | None:
         left, top = x - (column - 1) * width, y + (row - 1) * height
         transform = Affine(width, 0.0, left, 0.0, -height, top)
     code = maybe_number(child(system, "EPSG Code", "EPSG_Code"))
-    wkt = text(child(system, "Coordinate_System_String"))
-    return grid_of(layer, transform, reference_system(int(code) if code else wkt, notes), notes)
+    crs = code or text(child(system, "Coordinate_System_String"))
+    return layout.located(layer.shape, transform, crs)

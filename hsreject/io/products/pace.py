@@ -14,16 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hsreject.io.arrays import Layer
-from hsreject.io.grid import place_of_swath
-from hsreject.io.products.layout import (
-    Product,
-    attribute,
-    cf_fill,
-    cf_scale,
-    child,
-    numbers,
-    text,
-)
+from hsreject.io.lookup import located_swath
+from hsreject.io.products.layout import Product, child, stated_bands, stated_values
 
 if TYPE_CHECKING:
     import h5py
@@ -34,17 +26,13 @@ def describe(file: h5py.File) -> Product | None:
     dataset = child(file, "geophysical_data/rhos")
     if dataset is None:
         return None
-    layer, notes = Layer.of_hdf5(dataset, "yxb"), list[str]()
-    centres = child(file, "sensor_band_parameters/wavelength_3d")
-    gain, offset = cf_scale(dataset)
+    layer = Layer.of_hdf5(dataset, "yxb")
+    place, notes = located_swath(file.get("navigation_data", {}), layer)
     return Product(
         name="PACE OCI surface reflectance",
         layers=(layer,),
-        wavelength=None if centres is None else numbers(centres),
-        unit="nm" if centres is None else text(attribute(centres, "units")) or "nm",
-        fill=cf_fill(dataset, -32767.0),
-        gain=gain,
-        offset=offset,
-        place=place_of_swath(file.get("navigation_data", {}), layer, notes),
-        notes=tuple(notes),
+        place=place,
+        notes=notes,
+        **stated_bands(child(file, "sensor_band_parameters/wavelength_3d")),
+        **stated_values(dataset, fill=-32767.0),
     )

@@ -21,23 +21,20 @@ from affine import Affine
 
 from hsreject.errors import FileError
 from hsreject.io.arrays import Layer, existing_path
-from hsreject.io.grid import place_of_swath
-from hsreject.io.products.layout import (
-    Product,
-    attribute,
-    grid_of,
-    maybe_number,
-    numbers,
-    reference_system,
-)
+from hsreject.io.lookup import Located, located_swath
+from hsreject.io.products import layout
+from hsreject.io.products.layout import Product, attribute, maybe_number, numbers
 
 if TYPE_CHECKING:
     import h5py
 
-    from hsreject.io.grid import Grid, LookupTable
-
 _SWATH = re.compile(r"PRS_(L\w+?)_HCO")
 _WATER_VAPOUR = ((1340.0, 1450.0), (1790.0, 1960.0))  # nm
+_NOTES = (
+    "No data is where all bands are 0; elsewhere 0 counts as the smallest reflectance.",
+    "The product flags no bad bands: those where water vapour absorbs (1340 to 1450 and 1790 to "
+    "1960 nm) were called bad.",
+)
 
 
 def describe(file: h5py.File) -> Product | None:
@@ -62,16 +59,10 @@ def describe(file: h5py.File) -> Product | None:
         )
     )
     absorbed = [(low <= centre) & (centre <= high) for low, high in _WATER_VAPOUR]
-    notes = [
-        "No data is where all bands are 0; elsewhere 0 counts as the smallest reflectance.",
-        "The product flags no bad bands: those where water vapour absorbs (1340 to 1450 and 1790 "
-        "to 1960 nm) were called bad.",
-    ]
     if level == "L2D":
-        notes.append("The corners of PRISMA were taken for centres of pixels.")
-        place: Grid | LookupTable | None = _grid(file, layers[0], notes)
+        located = _located(file, layers[0])
     else:
-        place = place_of_swath(swath.get("Geolocation Fields", {}), layers[0], notes)
+        located = located_swath(swath.get("Geolocation Fields", {}), layers[0])
     return Product(
         name=f"PRISMA {level} reflectance",
         layers=layers,
@@ -83,8 +74,8 @@ def describe(file: h5py.File) -> Product | None:
         fill_in_all=True,
         gain=gain,
         offset=offset,
-        place=place,
-        notes=tuple(notes),
+        place=located.place,
+        notes=(*_NOTES, *located.notes),
     )
 
 
@@ -100,8 +91,7 @@ def _bands(file: h5py.File, name: str, layer: Layer) -> tuple[np.ndarray, ...]:
     return centre, width, used, np.full(size, (high - low) / 65535), np.full(size, low)
 
 
-def _grid(file: h5py.File, layer: Layer, notes: list[str]) -> Grid | None:
-    code = maybe_number(attribute(file, "Epsg_Code"))
+def _located(file: h5py.File, layer: Layer) -> Located:
     corners = [
         maybe_number(attribute(file, f"Product_{corner}corner_{axis}"))
         for corner in ("UL", "LR")
@@ -111,5 +101,6 @@ def _grid(file: h5py.File, layer: Layer, notes: list[str]) -> Grid | None:
     rows, columns = layer.shape[1:]
     across, down = (right - left) / max(columns - 1, 1), (bottom - top) / max(rows - 1, 1)
     transform = Affine(across, 0.0, left - across / 2, 0.0, down, top - down / 2)
-    crs = reference_system(None if code is None else int(code), notes)
-    return grid_of(layer, transform, crs, notes)
+    grid = layout.located(layer.shape, transform, maybe_number(attribute(file, "Epsg_Code")))
+    note = "The corners of PRISMA were taken for centres of pixels."
+    return Located(grid.place, (note, *grid.notes))

@@ -12,8 +12,8 @@ import numpy as np
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, starts_with
 from hsreject.io.arrays import Pixels, StoredScene, native_type, open_hdf5
-from hsreject.io.netcdf import describe_cube
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
+from hsreject.io.products.cube import describe_cube
 from hsreject.io.products.layout import Product
 from hsreject.io.rasters.raster import HDF5, gdal, read_raster_scene
 from hsreject.io.remote import RemotePath, is_store

@@ -12,28 +12,15 @@ The layout::
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import h5py
 from affine import Affine
 
 from hsreject.io.arrays import Layer, Mask
-from hsreject.io.grid import place_of_swath
-from hsreject.io.products.layout import (
-    Product,
-    attribute,
-    cf_fill,
-    cf_scale,
-    child,
-    grid_of,
-    maybe_number,
-    numbers,
-    reference_system,
-    text,
-)
-
-if TYPE_CHECKING:
-    from hsreject.io.grid import Grid
+from hsreject.io.lookup import Located, located_swath
+from hsreject.io.products import layout
+from hsreject.io.products.layout import Product, attribute, child, text
 
 _CUBES = {
     "surface_reflectance": "surface reflectance",
@@ -58,62 +45,64 @@ def describe(file: h5py.File) -> Product | None:
 def _product(
     file: h5py.File, fields: h5py.Group, dataset: h5py.Dataset, *, on_map: bool
 ) -> Product:
-    notes: list[str] = []
     layer = Layer.of_hdf5(dataset, "byx")
-    centres, unit = _stated(fields, dataset, "wavelengths", "wavelength", "Wavelengths")
-    widths, width_unit = _stated(fields, dataset, "fwhm", "FWHM")
-    good, _ = _stated(fields, dataset, "good_wavelengths")
     there = [name for name in _MASKS if name in fields]
     masks = [name for name in there if fields[name].shape == layer.shape[1:]]
-    notes += [
+    notes = [
         f"The mask {name} has another size than the image: not used."
         for name in there
         if name not in masks
     ]
-    located = fields.parent.get("Geolocation Fields", {})
-    kind = "ortho" if on_map else "basic"
-    gain, offset = cf_scale(dataset)
+    if on_map:
+        located = _located(file, layer)
+    else:
+        located = located_swath(fields.parent.get("Geolocation Fields", {}), layer)
+    what, kind = _CUBES[dataset.name.rpartition("/")[2]], "ortho" if on_map else "basic"
     return Product(
-        name=f"Tanager {_CUBES[dataset.name.rpartition('/')[2]]} ({kind})",
+        name=f"Tanager {what} ({kind})",
         layers=(layer,),
-        wavelength=None if centres is None else numbers(centres),
-        unit=unit or "nm",
-        fwhm=None if widths is None else numbers(widths),
-        fwhm_unit=width_unit,
-        good=None if good is None else numbers(good) == 1,
-        fill=cf_fill(dataset, -9999.0),
         masks=tuple(Mask(name, Layer.of_hdf5(fields[name], "yx")) for name in masks),
-        place=_grid(file, layer, notes) if on_map else place_of_swath(located, layer, notes),
-        notes=tuple(notes),
-        gain=gain,
-        offset=offset,
+        place=located.place,
+        notes=(*notes, *located.notes),
+        **_bands(fields, dataset),
+        **layout.stated_values(dataset, fill=-9999.0),
     )
 
 
-def _stated(fields: h5py.Group, dataset: h5py.Dataset, *names: str) -> tuple[Any, str | None]:
-    """Return one number per band, from an array beside the cube or an attribute, and its unit."""
-    beside = child(fields, *names)
-    if beside is not None:
-        return beside, text(attribute(beside, "units", "Units")) or None
-    return attribute(dataset, *names), text(attribute(dataset, f"{names[0]}_units")) or None
+def _bands(fields: h5py.Group, dataset: h5py.Dataset) -> dict[str, Any]:
+    """Return what arrays beside the cube say of the bands, or attributes of it."""
+    centres, widths, good = (
+        child(fields, *names) if child(fields, *names) is not None else attribute(dataset, *names)
+        for names in (
+            ("wavelengths", "wavelength", "Wavelengths"),
+            ("fwhm", "FWHM"),
+            ("good_wavelengths",),
+        )
+    )
+    stated = layout.stated_bands(centres, widths, good)
+    if not isinstance(centres, h5py.Dataset):
+        stated["unit"] = text(attribute(dataset, "wavelengths_units")) or "nm"
+    if not isinstance(widths, h5py.Dataset):
+        stated["fwhm_unit"] = text(attribute(dataset, "fwhm_units")) or None
+    return stated
 
 
-def _grid(file: h5py.File, layer: Layer, notes: list[str]) -> Grid | None:
+def _located(file: h5py.File, layer: Layer) -> Located:
     stated = text(file.get(_METADATA))
     number = r"\s*(-?[\d.]+(?:[eE][-+]?\d+)?)\s*"
     corners = [
-        re.search(rf"{name}\s*=\s*\({number},{number}\)", stated)
+        match.groups()
         for name in ("UpperLeftPointMtrs", "LowerRightMtrs")
+        if (match := re.search(rf"{name}\s*=\s*\({number},{number}\)", stated))
     ]
-    code = maybe_number(attribute(file["HDFEOS/GRIDS/HYP"], "epsg_code"))
+    code = layout.maybe_number(attribute(file["HDFEOS/GRIDS/HYP"], "epsg_code"))
     zone = re.search(r"ZoneCode\s*=\s*(-?\d+)", stated)
     if code is None and zone is not None and "GCTP_UTM" in stated:
         code = 32600 + int(zone[1]) if int(zone[1]) > 0 else 32700 - int(zone[1])
     transform = None
-    if corners[0] is not None and corners[1] is not None:
-        (left, top), (right, bottom) = (map(float, found.groups()) for found in corners if found)
+    if len(corners) == 2:
+        (left, top), (right, bottom) = (map(float, corner) for corner in corners)
         rows, columns = layer.shape[1:]
         across, down = (right - left) / columns, (bottom - top) / rows
         transform = Affine(across, 0.0, left, 0.0, down, top)
-    crs = reference_system(None if code is None else int(code), notes)
-    return grid_of(layer, transform, crs, notes)
+    return layout.located(layer.shape, transform, code)

@@ -1,0 +1,234 @@
+"""Cubes of any origin in NetCDF, HDF5 and Zarr, which say what they are the CF way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import h5py
+import numpy as np
+import xarray as xr
+from rasterio.crs import CRS
+
+from hsreject import schema
+from hsreject.errors import FileError, InputError
+from hsreject.files import starts_with
+from hsreject.io.arrays import AXES, Layer, file_length, open_hdf5, sides
+from hsreject.io.grid import Grid
+from hsreject.io.lookup import Located
+from hsreject.io.products.layout import Product, stated_bands, stated_values
+from hsreject.io.rasters.raster import HDF5
+from hsreject.io.remote import RemotePath, is_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_Y = ("y", "lat", "latitude", "northing", "row", "rows", "line", "lines", "downtrack", "ny")
+_X = ("x", "lon", "longitude", "easting", "column", "columns", "sample", "samples", "crosstrack")
+_AXES = dict.fromkeys((*_Y, "number_of_lines"), "y") | dict.fromkeys((*_X, "nx"), "x")
+_AXES |= {"pixels_per_line": "x", "time": "t", "t": "t", "date": "t", "category": "c"}
+"""What axes of an array are usually called; any other may be that of the bands."""
+_KNOWN = "EMIT, EnMAP, PRISMA L2C and L2D, AVIRIS-3 and -5, NEON AOP, Tanager, DESIS and PACE OCI"
+_CENTRES = ("wavelength", "wavelengths", "wl", "wave_length", "center_wavelength")
+_EVEN = 0.01  # of a pixel: how far a centre may lie from where even steps would put it
+
+
+def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> Product:
+    """Return the cube of a NetCDF, HDF5 or Zarr file: the only one, or the one that is named."""
+    with _quiet(), _opened(path, variable) as (dataset, group):
+        cubes = {
+            str(name): array
+            for name, array in dataset.data_vars.items()
+            if array.ndim == 3 and array.dtype.kind in "iuf" and array.size
+        }
+        leaf = None if variable is None else variable.rpartition("/")[2]
+        likely = [name for name, array in cubes.items() if not set(_axes_of(array)) & set("tc")]
+        name = leaf or (likely[0] if len(likely) == 1 else None)
+        if name not in cubes:
+            raise _no_cube(path, variable, cubes)
+        cube = cubes[name]
+        if str(cube.attrs.get("_Unsigned", "false")).lower() == "true" and cube.dtype.kind == "i":
+            raise FileError(
+                f"{path}: '{name}' keeps unsigned numbers as signed ones (_Unsigned). Save it in "
+                "an unsigned type."
+            )
+        axes = _sorted_axes(cube, dataset, band_axis)
+        if axes is None and variable is None and band_axis is None:
+            raise _no_cube(path, variable, cubes)
+        if axes is None:
+            raise InputError(
+                f"Which axis of '{name}' ({sides(cube.shape)}) holds the bands? "
+                f"Pass band_axis 0, 1 or 2 (got {band_axis})."
+            )
+        dims = dict(zip(axes, map(str, cube.dims), strict=True))
+        place, notes = _located(cube.isel({dims["b"]: 0}), dims)
+        chosen = () if variable else (f"The scene is '{name}', the only cube in the file.",)
+        return Product(
+            name=f"the array '{variable or name}'",
+            layers=(_layer(path, group, name, cube, axes),),
+            place=place,
+            notes=(*chosen, *notes),
+            **_bands(dataset, dims["b"]),
+            **stated_values(cube),
+        )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what xarray says of stores, and of grid mappings that a file names but lacks."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Failed to open Zarr store with consol", RuntimeWarning)
+        warnings.filterwarnings("ignore", "Variable.s. referenced in", UserWarning)
+        yield
+
+
+@contextmanager
+def _opened(path: Path, variable: str | None) -> Iterator[tuple[xr.Dataset, str]]:
+    """Give the dataset that holds a cube, pixels as they are stored and unread, and its group."""
+    options: dict[str, Any] = {
+        "chunks": None, "mask_and_scale": False, "decode_times": False, "decode_coords": "all",
+    }  # fmt: skip
+    group = "" if variable is None else variable.strip("/").rpartition("/")[0]
+    if is_store(path):
+        yield _opened_store(path, group, options), group
+    elif starts_with(path, b"CDF\5"):
+        raise FileError(
+            f"{path} is a NetCDF file of the kind '64-bit data', which is not read. Convert it: "
+            "nccopy -k nc4 OLD.nc NEW.nc"
+        )
+    elif starts_with(path, b"CDF"):
+        yield xr.open_dataset(path, engine="scipy", **options), group
+    else:
+        with path.open("rb") as stream:  # not the path: no lock, and a URL is read the same way
+            if variable is None:
+                group = _only_group(stream)
+            options |= {"group": group or None, "phony_dims": "sort"}
+            with xr.open_dataset(stream, engine="h5netcdf", **options) as dataset:
+                yield dataset, group
+
+
+def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset:
+    """Return a Zarr store as a dataset, also one that is a bare array."""
+    if find_spec("zarr") is None:
+        raise FileError(f"{path} needs the package zarr. Install it: pip install 'hsreject[zarr]'.")
+    import zarr  # noqa: PLC0415  (an extra)
+
+    address = path.url if isinstance(path, RemotePath) else str(path)
+    root = zarr.open(address, mode="r")
+    if not isinstance(root, zarr.Array):
+        return xr.open_dataset(address, engine="zarr", group=group or None, **options)
+    dims = getattr(root.metadata, "dimension_names", None) or root.attrs.get("_ARRAY_DIMENSIONS")
+    attrs = {key: value for key, value in root.attrs.items() if key != "_ARRAY_DIMENSIONS"}
+    variable = (dims or [f"axis_{axis}" for axis in range(root.ndim)], da.from_zarr(root), attrs)
+    return xr.Dataset({path.stem: variable})
+
+
+def _only_group(stream: Any) -> str:
+    """Return the group of an HDF5 file that has an array with three axes, if only one has."""
+    groups: set[str] = set()
+
+    def note(name: str, entry: Any) -> None:
+        if isinstance(entry, h5py.Dataset) and entry.ndim == 3 and entry.dtype.kind in "iuf":
+            groups.add(name.rpartition("/")[0])
+
+    with h5py.File(stream, "r") as file:
+        file.visititems(note)
+    stream.seek(0)
+    return groups.pop() if len(groups) == 1 else ""
+
+
+def _no_cube(path: Path, variable: str | None, cubes: Mapping[str, xr.DataArray]) -> FileError:
+    has = ", ".join(f"{name} ({sides(array.shape)})" for name, array in cubes.items())
+    if variable is not None:
+        return FileError(
+            f"{path} has no array '{variable}' with three axes. It has: {has or 'none'}."
+        )
+    if not has:
+        return FileError(
+            f"{path} is a file without a scene in it: no array with three axes. A dataset that "
+            "hsreject wrote is opened with open_dataset."
+        )
+    return FileError(
+        f"{path} is not a product that hsreject knows ({_KNOWN}), and which of its arrays is the "
+        f"scene is open. It has: {has}. Name the scene with variable and, if its axes are not "
+        "named, the axis of its bands (0, 1 or 2) with band_axis; a dataset that hsreject wrote is "
+        "opened with open_dataset."
+    )
+
+
+def _axes_of(array: xr.DataArray) -> str:
+    """Return what the axes of an array are by their names, such as "yxb"."""
+    return "".join(_AXES.get(str(dim).lower(), "b") for dim in array.dims)
+
+
+def _sorted_axes(cube: xr.DataArray, dataset: xr.Dataset, band_axis: int | None) -> str | None:
+    """Return the axes of a cube: as a user says, by their names, or by the list of wavelengths."""
+    axes = _axes_of(cube)
+    if band_axis is None and sorted(axes) == sorted(AXES):
+        return axes
+    if band_axis is None:
+        centres = next((dataset[n] for n in _CENTRES if n in dataset.variables), None)
+        size = 0 if centres is None or centres.ndim != 1 else centres.size
+        band_axis = cube.shape.index(size) if cube.shape.count(size) == 1 else None
+    if band_axis is None or band_axis not in range(-3, 3):
+        return None
+    others = ["y", "x"]
+    others.insert(band_axis % 3, "b")
+    return "".join(others)
+
+
+def _layer(path: Path, group: str, name: str, cube: xr.DataArray, axes: str) -> Layer:
+    """Return the pixels of a cube: HDF5 is read as that of products is."""
+    if not is_store(path) and starts_with(path, HDF5):
+        with open_hdf5(path) as file:
+            return Layer.of_hdf5(file[f"{group}/{name}"], axes)
+    chunks = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
+    kind = "Zarr" if is_store(path) else "NetCDF"
+    known = (path, name, axes, cube.shape, cube.dtype, kind, partial(_read_variable, cube.variable))
+    return Layer(*known, chunks and tuple(chunks), file_length(path))
+
+
+def _read_variable(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
+    return np.asarray(variable[key])
+
+
+def _bands(dataset: xr.Dataset, dim: str) -> dict[str, Any]:
+    """Return what a dataset says of the bands of a cube, as a product does."""
+    along = {str(n).lower(): v for n, v in dataset.variables.items() if v.dims == (dim,)}
+    centres = [v for v in along.values() if v.attrs.get("standard_name") == "radiation_wavelength"]
+    centres += [along[name] for name in (*_CENTRES, "wavelength_3d") if name in along]
+    centre = next((values for values in centres if values.dtype.kind in "iuf"), None)
+    good = along.get("good_band", along.get("good_wavelengths"))
+    return stated_bands(centre, None if centre is None else along.get("fwhm"), good)
+
+
+def _located(image: xr.DataArray, dims: Mapping[str, str]) -> Located:
+    """Return the place that coordinates and the grid mapping of an image (y, x) say."""
+    unknown = "The file does not say where the scene lies: no place on a map."
+    down, across = (image.coords.get(dims[axis]) for axis in (schema.Y, schema.X))
+    for centres in (down, across):
+        if centres is not None and centres.size > 1 and not _evenly_spaced(centres.values):
+            uneven = f"The coordinate {centres.name} is not evenly spaced: not used."
+            return Located(None, (uneven, unknown))
+    grid = Grid.of(image.rename({dims["y"]: schema.Y, dims["x"]: schema.X}))
+    if grid.crs is None and down is not None and "degrees_north" in str(down.attrs.get("units")):
+        note = "Latitude and longitude without a reference system: taken for WGS 84."
+        return Located(replace(grid, crs=CRS.from_epsg(4326)), (note,))
+    return Located(grid) if grid.georeferenced else Located(None, (unknown,))
+
+
+def _evenly_spaced(centres: NDArray[Any]) -> bool:
+    """Tell whether coordinates are even steps from the first to the last, but for rounding."""
+    places = centres.astype(np.float64)
+    even = np.linspace(places[0], places[-1], places.size)
+    rounding = np.spacing(np.abs(centres).max()) if centres.dtype.kind == "f" else 0.5
+    allowed = _EVEN * abs(even[1] - even[0]) + float(rounding)
+    return bool(even[0] != even[-1]) and bool(np.all(np.abs(places - even) <= allowed))
