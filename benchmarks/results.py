@@ -4,7 +4,8 @@ Every method sees the same training pixels and is judged on the same test pixels
 drawn at random, with a tenth of them labelled wrong, or by blocks (12 pixels wide, 4 apart; classes
 that are left without training pixels count as errors); one, two or three polygons of 5 x 5 pixels
 per class; and ten pixels per class of one half of a scene, whose model is carried to the other
-half. The table goes to the screen and to ``docs/results.md``.
+half. One class at a time is left out of training to see whether its pixels are told apart. The
+table goes to the screen and to ``docs/results.md``.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import hsreject as hr
 from hsreject.classify.classifiers import SupportVectorMachine
-from hsreject.errors import FewPolygonsWarning, HsrejectWarning
+from hsreject.errors import HsrejectWarning
 from hsreject.features.pixels import labelled_samples
 
 DEFAULT_PATH = Path(__file__).parents[1] / "docs" / "results.md"
 COLUMNS = ("OA %", "A(0.1) %", "max Q %", "AURC", "ECE", "CPU s")
+UNKNOWN_COLUMNS = ("AUROC", "A(0.1) %", "flagged, class left out %", "flagged, others %", "CPU s")
 # 110 candidates, as people tune them
 SVM_GRID = {"C": np.logspace(-1, 4, 11), "gamma": np.logspace(-5, 0, 10)}
 
@@ -42,6 +45,7 @@ class Answer:
     label: xr.DataArray  # (y, x)
     confidence: xr.DataArray  # (y, x): larger is surer
     is_probability: bool = True  # or a rank, which has no calibration error
+    unknown: xr.DataArray | None = None  # (y, x): flagged as like no training pixel
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,14 @@ class Task:
     train: xr.DataArray
     test: xr.DataArray
     target: xr.DataArray | None = None  # the scene of the test pixels, if it is another one
+    left_out: np.ndarray | None = (
+        None  # (y, x) of that scene: pixels of a class nobody has labelled
+    )
+
+    @property
+    def image(self) -> xr.DataArray:
+        """The scene of the test pixels."""
+        return self.cube if self.target is None else self.target
 
     def probability(self, model: hr.SceneClassifier | hr.AutoClassifier) -> xr.DataArray:
         """Return what a model says: its strongest map, or that of the scene it is carried to."""
@@ -74,12 +86,30 @@ def from_field(field: xr.DataArray, *, is_probability: bool = True) -> Answer:
 def auto(task: Task) -> Iterator[tuple[str, Answer]]:
     """Let the pool choose everything by itself, then put SegSALSA on top; its max z is a rank."""
     probability = task.probability(hr.AutoClassifier())
-    yield "auto", from_field(probability)
-    image = task.cube if task.target is None else task.target
-    rejector = hr.SequentialRejector(hr.SegSALSA(hr.VectorTV(1.0, edges="image")))
-    ranked = rejector.rank(xr.Dataset({"probability": probability, "image": image}))
-    answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
-    yield "auto, then vector TV with image edges", answer
+    context = hr.SegSALSA(hr.VectorTV(1.0, edges="image"))
+    if task.left_out is None:
+        yield "auto", from_field(probability)
+        ranked = hr.SequentialRejector(context).rank(
+            xr.Dataset({"probability": probability, "image": task.image})
+        )
+        answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
+        yield "auto, then vector TV with image edges", answer
+        return
+    novelty = hr.Novelty()
+    if task.target is None:
+        p_value = novelty.fit_p_value(task.cube, task.train)
+    else:
+        p_value = novelty.fit(task.cube, task.train).p_value(task.target)
+    maps = xr.Dataset({"probability": probability, "image": task.image, "p_value": p_value})
+    for name, rejector in (
+        ("auto", hr.PixelwiseRejector()),
+        ("auto, then vector TV with image edges", hr.SequentialRejector(context)),
+    ):
+        for words, looks in (("confidence alone", False), ("novelty", True)):
+            ranked = replace(rejector, novelty=looks).rank(maps)
+            unknown = ranked.get("unknown")
+            answer = Answer(ranked["label"], ranked["confidence"], unknown=unknown)
+            yield f"{name}: {words}", answer
 
 
 def coordinates(task: Task) -> Iterator[tuple[str, Answer]]:
@@ -110,17 +140,17 @@ def tuned_svm(task: Task) -> Iterator[tuple[str, Answer]]:
     with warnings.catch_warnings():  # a class with one pixel cannot be in two folds
         warnings.simplefilter("ignore", UserWarning)
         search.fit(scale.transform(samples), values)
-    good = (task.cube if task.target is None else task.target)[bands]
+    good = task.image[bands]
     valid = hr.schema.valid_pixels(good)
     spectra = scale.transform(good.values[:, valid.values].T)
-    found = search.predict(spectra)
+    predicted = search.predict(spectra)
     label, confidence = xr.zeros_like(valid, int), xr.full_like(valid, np.nan, float)
-    label.values[valid.values] = found
+    label.values[valid.values] = predicted
     if fewest > 1:
         platt = SupportVectorMachine(**search.best_params_).fit(scale.transform(samples), values)
-        column = np.searchsorted(platt.classes_, found)
+        column = np.searchsorted(platt.classes_, predicted)
         confidence.values[valid.values] = platt.predict_proba(spectra)[
-            np.arange(len(found)), column
+            np.arange(len(predicted)), column
         ]
     else:
         scores = np.sort(search.decision_function(spectra).reshape(len(spectra), -1), axis=1)
@@ -151,13 +181,28 @@ def rows_of(method: Method, task: Task) -> dict[str, list[float]]:
     """Return the rows of a method for one draw of training pixels."""
     rows = {}
     begun = time.process_time()
-    warnings.simplefilter("ignore", FewPolygonsWarning)  # few are what is measured
     for name, answer in method(task):
-        rows[name] = [*figures(answer, task.test), time.process_time() - begun]
+        figures = figures_of(answer, task.test)
+        if task.left_out is not None:
+            figures = figures_of_unknown(answer, task.test, task.left_out)
+        rows[name] = [*figures, time.process_time() - begun]
     return rows
 
 
-def figures(answer: Answer, test: xr.DataArray) -> list[float]:
+def figures_of_unknown(answer: Answer, test: xr.DataArray, left_out: np.ndarray) -> list[float]:
+    """Return all columns of the table of unknown classes but the time."""
+    confidence = answer.confidence.values
+    known = (test > 0).values & np.isfinite(confidence)
+    left_out = left_out & np.isfinite(confidence)
+    both = known | left_out
+    auroc = roc_auc_score(left_out[both], -confidence[both])
+    shares = [np.nan, np.nan]
+    if answer.unknown is not None:
+        shares = [100 * answer.unknown.values[part].mean() for part in (left_out, known)]
+    return [auroc, figures_of(answer, test)[1], *shares]
+
+
+def figures_of(answer: Answer, test: xr.DataArray) -> list[float]:
     """Return all columns of the table but the time."""
     used = (test > 0).values & answer.confidence.notnull().values
     correct = answer.label.values[used] == test.values[used]
@@ -221,8 +266,29 @@ def carried(cube: xr.DataArray, labels: xr.DataArray, seed: int) -> Task:
     return Task(cube.isel(here), train, test, cube.isel(there))
 
 
-def scenes(enmap: Sequence[str] | None) -> Iterator[tuple[str, Split]]:
-    """Yield what is measured: a name, and how its training pixels are drawn."""
+def without_class(cube: xr.DataArray, labels: xr.DataArray, seed: int) -> Task:
+    """Leave one class of more than 30 pixels out of training, another one with every seed."""
+    values, counts = np.unique(labels.values[labels.values > 0], return_counts=True)
+    candidates = values[counts > 30]
+    left_out = labels.values == candidates[seed % len(candidates)]
+    known = labels.copy(data=np.where(left_out, 0, labels.values))
+    return Task(cube, *hr.sample_per_class(known, 10, seed=seed), left_out=left_out)
+
+
+def water_in_the_south(cube: xr.DataArray, labels: xr.DataArray, seed: int) -> Task:
+    """Train in the north, where no label is water, and map the south, where some are."""
+    middle = cube.sizes["y"] // 2
+    north, south = {"y": slice(middle)}, {"y": slice(middle, None)}
+    train, _ = hr.sample_per_class(labels.isel(north), 10, seed=seed)
+    test = labels.isel(south)
+    known = np.isin(test, np.unique(train))
+    left_out = (test.values > 0) & ~known
+    test = test.where(known, 0).astype(test.dtype)
+    return Task(cube.isel(north), train, test, cube.isel(south), left_out)
+
+
+def scenes(enmap: Sequence[str] | None) -> Iterator[tuple[str, tuple[str, ...], Split]]:
+    """Yield what is measured: a name, the columns, and how training pixels are drawn."""
     loaded = {"Indian Pines": hr.load_indian_pines()}
     if enmap is not None:
         cube = hr.open_scene(enmap[0]).compute()
@@ -233,32 +299,36 @@ def scenes(enmap: Sequence[str] | None) -> Iterator[tuple[str, Split]]:
         def drawn(seed: int, cube=cube, labels=labels) -> Task:
             return Task(cube, *hr.sample_per_class(labels, 10, seed=seed))
 
+        def in_blocks(seed: int, cube=cube, labels=labels) -> Task:
+            return Task(cube, *blocks(labels, seed=seed))
+
+        def digitised(seed: int, count: int, cube=cube, labels=labels) -> Task:
+            return Task(cube, *polygons(labels, seed, n_polygons=count))
+
         def wrong(seed: int, drawn=drawn) -> Task:
             task = drawn(seed)
             return replace(task, train=mislabelled(task.train, seed))
 
-        yield f"{name}, random", drawn
-        yield (
-            f"{name}, blocks",
-            lambda seed, cube=cube, labels=labels: Task(cube, *blocks(labels, seed=seed)),
-        )
+        yield f"{name}, random", COLUMNS, drawn
+        yield f"{name}, blocks", COLUMNS, in_blocks
         for count in (1, 2, 3):
-            yield (
-                f"{name}, polygons per class: {count}",
-                lambda seed, cube=cube, labels=labels, count=count: Task(
-                    cube, *polygons(labels, seed, n_polygons=count)
-                ),
-            )
-        yield f"{name}, a tenth of the labels wrong", wrong
-        yield f"{name}, carried to the other half", partial(carried, cube, labels)
+            title = f"{name}, polygons per class: {count}"
+            yield title, COLUMNS, partial(digitised, count=count)
+        yield f"{name}, a tenth of the labels wrong", COLUMNS, wrong
+        yield f"{name}, carried to the other half", COLUMNS, partial(carried, cube, labels)
+        title = f"{name}, a class without a label"
+        yield title, UNKNOWN_COLUMNS, partial(without_class, cube, labels)
+        if name != "Indian Pines":
+            title = f"{name}, water without a label, carried from north to south"
+            yield title, UNKNOWN_COLUMNS, partial(water_in_the_south, cube, labels)
 
 
-def shown(values: np.ndarray) -> list[str]:
+def shown(values: np.ndarray, headings: Sequence[str]) -> list[str]:
     """Return mean and standard error of each column as text; nothing where a column has none."""
     texts = []
-    for figures_of_all, heading in zip(values.T, COLUMNS, strict=True):
-        column = figures_of_all[np.isfinite(figures_of_all)]
-        digits = {"AURC": 4, "ECE": 3}.get(heading, 1)
+    for draws, heading in zip(values.T, headings, strict=True):
+        column = draws[np.isfinite(draws)]
+        digits = {"AURC": 4, "ECE": 3, "AUROC": 3}.get(heading, 1)
         error = column.std(ddof=1) / np.sqrt(len(column)) if len(column) > 1 else 0.0
         texts.append(f"{column.mean():.{digits}f} ± {error:.{digits}f}" if column.size else "")
     return texts
@@ -274,16 +344,23 @@ class Measured:
             for line in path.read_text(encoding="utf-8").splitlines():
                 self.known |= json.loads(line)
 
-    def get(
-        self, key: str, measure: Callable[[], dict[str, list[float]]]
-    ) -> dict[str, list[float]]:
-        """Return the rows of one draw, measured unless they are known."""
-        if key not in self.known:
-            self.known[key] = measure()
-            if self.path is not None:
-                with self.path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({key: self.known[key]}) + "\n")
-        return self.known[key]
+    def rows(
+        self, title: str, method: str, seeds: range, split: Split, *, measure: bool
+    ) -> list[dict[str, list[float]]]:
+        """Return the rows of all draws; with `measure`, what is not known is measured."""
+        rows = []
+        for seed in seeds:
+            key = f"{title}; {method}; {seed}"
+            if key not in self.known and measure:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", HsrejectWarning)
+                    self.known[key] = rows_of(METHODS[method], split(seed))
+                if self.path is not None:
+                    with self.path.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps({key: self.known[key]}) + "\n")
+            if key in self.known:
+                rows.append(self.known[key])
+        return rows
 
 
 def options() -> argparse.Namespace:
@@ -295,6 +372,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", choices=METHODS, default=list(METHODS))
     parser.add_argument("--scenes", default="", help="only scenes whose names contain this")
     parser.add_argument("--resume", type=Path, help="a file that keeps what is measured")
+    parser.add_argument(
+        "--written", action="store_true", help="measure nothing: write what --resume holds"
+    )
     parser.add_argument("--out", type=Path, default=DEFAULT_PATH)
     return parser.parse_args()
 
@@ -304,43 +384,39 @@ def introduction(seeds: range, *, enmap: bool) -> str:
     command = f"python -m benchmarks.results --seeds {len(seeds)} --first {seeds[0]}"
     command += " --enmap CUBE LABELS" if enmap else ""
     return (
-        f"Mean and standard error over {len(seeds)} draws (seeds {seeds[0]} to {seeds[-1]}) of ten "
-        f"training pixels per class, or of polygons of 5 x 5 pixels, made by `{command}`. OA: "
-        "overall accuracy. A(0.1): accuracy "
-        "of what is kept when a tenth is rejected. max Q: best classification quality. AURC: area "
-        "under the risk-coverage curve, lower is better. ECE: expected calibration error, empty "
-        "where a confidence is a rank. Blocks: training and test pixels lie in different blocks of "
-        "12 pixels, 4 pixels apart; classes without training pixels count as errors. Carried: "
-        "trained on one half of the scene, judged on the other."
+        f"Mean and standard error over {len(seeds)} draws (seeds {seeds[0]} to {seeds[-1]}; a row "
+        "of fewer draws says so) of ten training pixels per class, or of polygons of 5 x 5 pixels, "
+        f"made by `{command}`. OA: overall accuracy. A(0.1): accuracy of what is kept when a tenth "
+        "is rejected. max Q: best classification quality. AURC: area under the risk-coverage "
+        "curve, lower is better. ECE: expected calibration error, empty where a confidence is a "
+        "rank. Blocks: training and test pixels lie in different blocks of 12 pixels, 4 pixels "
+        "apart; classes without training pixels count as errors. Carried: trained on one half of "
+        "the scene, judged on the other. A class without a label: AUROC says how well the "
+        "confidence tells pixels of a class that nobody labelled from test pixels of the others, "
+        "on which A(0.1) is measured; flagged pixels are those called unknown."
     )
 
 
 def main() -> None:
     """Measure, print, and write the table."""
-    chosen = options()
-    seeds = range(chosen.first, chosen.first + chosen.seeds)
-    measured = Measured(chosen.resume)
-    lines = ["# Results", "", introduction(seeds, enmap=chosen.enmap is not None)]
-    for title, split in scenes(chosen.enmap):
-        if chosen.scenes not in title:
+    arguments = options()
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    measured = Measured(arguments.resume)
+    lines = ["# Results", "", introduction(seeds, enmap=arguments.enmap is not None)]
+    for title, headings, split in scenes(arguments.enmap):
+        if arguments.scenes not in title:
             continue
-        lines += ["", f"## {title}", "", f"| method | {' | '.join(COLUMNS)} |"]
-        lines.append("|---" * (len(COLUMNS) + 1) + "|")
+        lines += ["", f"## {title}", "", f"| method | {' | '.join(headings)} |"]
+        lines.append("|---" * (len(headings) + 1) + "|")
         print("\n".join(lines[-4:]), flush=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", HsrejectWarning)
-            draws = {seed: split(seed) for seed in seeds}
-        for method in chosen.only:
-            measure = partial(rows_of, METHODS[method])
-            found = [
-                measured.get(f"{title}; {method}; {seed}", partial(measure, task))
-                for seed, task in draws.items()
-            ]
-            for name in found[0]:
-                values = np.array([rows[name] for rows in found])
-                lines.append(f"| {name} | {' | '.join(shown(values))} |")
+        for method in arguments.only:
+            rows = measured.rows(title, method, seeds, split, measure=not arguments.written)
+            for name in rows[0] if rows else ():
+                values = np.array([row[name] for row in rows])
+                fewer = "" if len(rows) == len(seeds) else f" ({len(rows)} draws)"
+                lines.append(f"| {name}{fewer} | {' | '.join(shown(values, headings))} |")
                 print(lines[-1], flush=True)
-    chosen.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
