@@ -106,6 +106,13 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         """How many pixels around a pixel decide its probabilities; None: the whole scene does."""
         return 0
 
+    def agreement(self, cube: xr.DataArray) -> float | None:
+        """Return on which share of the labels of a scene its experts agree; None: it has none.
+
+        The scene has the bands of `band_requirements_`.
+        """
+        return None
+
     def fit(
         self,
         cube: xr.DataArray,

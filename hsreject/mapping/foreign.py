@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-    from hsreject.classify.scene_classifier import SceneClassifier
+    from hsreject.classify.scene_model import SceneModel
 
 FOREIGN = 0.5
 """Share of novel pixels above which a map would speak of the others only."""
@@ -63,11 +63,11 @@ class TrainingScene:
 
     @classmethod
     def of(
-        cls, cube: xr.DataArray, training: xr.DataArray, classifier: SceneClassifier
+        cls, cube: xr.DataArray, training: xr.DataArray, classifier: SceneModel
     ) -> TrainingScene:
         """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
         novelty = Novelty().fit(needed_bands(cube, classifier), training)
-        looked_at = look_at(cube, classifier, match_bands="exact")
+        looked_at = needed_bands(look_at(cube, classifier, match_bands="exact"), classifier)
         values, _ = samples_of(looked_at.values)
         if not len(values):  # what has data lies between the windows
             values = labelled_samples(needed_bands(cube, classifier), training)[0]
@@ -76,23 +76,23 @@ class TrainingScene:
         return cls(novelty, quantiles, fingerprint, str(cube.attrs.get("units", "")))
 
     def compare(
-        self, cube: xr.DataArray, classifier: SceneClassifier, *, match_bands: str
+        self, cube: xr.DataArray, classifier: SceneModel, *, match_bands: str
     ) -> Similarity:
         """Return how like the training scene another scene is; a few windows of it are read."""
-        looked_at = look_at(cube, classifier, match_bands=match_bands)
+        windows = look_at(cube, classifier, match_bands=match_bands)
+        looked_at = needed_bands(windows, classifier)
         values, valid = samples_of(looked_at.values)
         if not len(values):
             return Similarity(0)
         mixed, plain = (score.values[valid] for score in self.novelty.scores(looked_at))
         medians = np.array([np.median(mixed), np.median(plain)])
         quantiles = np.quantile(values, _VALUE_QUANTILES, axis=0)
-        agreement = getattr(classifier, "agreement", None)
         return Similarity(
             len(values),
             novel_share=float((p_value_of(np.maximum(mixed, plain)) < UNKNOWN_BELOW).mean()),
             mean_score=float(mixed.mean()),
             shift=tuple(np.maximum(medians - self.novelty.medians_, 0.0).tolist()),
-            agreement=None if agreement is None else float(agreement(looked_at)),
+            agreement=classifier.agreement(windows),
             power=_power_of_ten(quantiles, self.values),
             is_training_scene=_fingerprint(cube.shape, looked_at.values) == self.fingerprint,
             reason=_reason(quantiles, self.values, str(cube.attrs.get("units", "")), self.units),
@@ -117,12 +117,6 @@ class Similarity:
         """Whether most pixels are novel, or none can be told."""
         return self.power <= TOO_DARK or self.novel_share > FOREIGN
 
-    @property
-    def doubtful(self) -> bool:
-        """Whether what was measured on the training scene held less often on scenes like this."""
-        few_agree = self.agreement is not None and self.agreement < LOW_AGREEMENT
-        return self.mean_score > HIGH_SCORE or few_agree
-
     def check(self, foreign: str) -> None:
         """Raise where a scene is foreign and is to be refused, warn where it is doubtful."""
         if foreign == "allow" or self.is_training_scene:
@@ -134,19 +128,22 @@ class Similarity:
                 f"are unlike the training pixels. {self.reason} To map it all the same, say "
                 "--foreign allow, or foreign='allow' in Python."
             )
-        if self.doubtful:
-            agreeing = "" if self.agreement is None else f" (here {self.agreement:.2f})"
+        doubts = []
+        if self.mean_score > HIGH_SCORE:
+            doubts.append(f"its pixels are novel on average ({self.mean_score:.2f} deviations)")
+        if self.agreement is not None and self.agreement < LOW_AGREEMENT:
+            doubts.append(f"the experts of the model agree on {self.agreement:.0%} of the labels")
+        if doubts:
             warnings.warn(
-                "The scene is less like the training scene than models bear well: novelty "
-                f"{self.mean_score:.2f} on average, and its experts agree on fewer labels than "
-                f"elsewhere{agreeing}. Labels and confidences may be worse than there: check the "
-                "map with a sample of this scene ('hsreject sample').",
+                f"The scene is less like the training scene than models bear well: "
+                f"{' and '.join(doubts)}. Labels and confidences may be worse than there: check "
+                "the map with a sample of this scene ('hsreject sample').",
                 DriftWarning,
                 stacklevel=4,  # whoever called map_scene
             )
 
 
-def needed_bands(cube: xr.DataArray, classifier: SceneClassifier) -> xr.DataArray:
+def needed_bands(cube: xr.DataArray, classifier: SceneModel) -> xr.DataArray:
     """Return the bands of a matched scene that the model needs."""
     return cube.isel({BAND: np.flatnonzero(classifier.band_requirements_.needed)})
 
@@ -165,18 +162,16 @@ def window_chunks(shape: tuple[int, int]) -> dict[str, Any]:
     return chunks
 
 
-def look_at(cube: xr.DataArray, classifier: SceneClassifier, *, match_bands: str) -> xr.DataArray:
-    """Return the needed bands (band, y, x) of 3 by 3 windows all over a scene, side by side."""
+def look_at(cube: xr.DataArray, classifier: SceneModel, *, match_bands: str) -> xr.DataArray:
+    """Return 3 by 3 windows all over a scene, side by side, in the bands of the training scene."""
     places = {dim: _places(cube.sizes[dim]) for dim in MAP_DIMS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # told once, when the scene is mapped
         try:
-            matched = classifier.band_requirements_.match(
-                cube.isel(places).compute(), how=match_bands
-            )
+            windows = cube.isel(places).compute()
         except OSError as error:
             raise FileError(f"The scene cannot be read: {error}.") from None
-    return needed_bands(matched, classifier)
+        return classifier.band_requirements_.match(windows, how=match_bands)
 
 
 def _places(size: int) -> NDArray[np.intp]:

@@ -21,7 +21,7 @@ from hsreject.schema import OPERATING_POINT, reference_pixels, total_halo
 
 if TYPE_CHECKING:
     from hsreject.classes import ClassTable
-    from hsreject.classify.scene_classifier import SceneClassifier
+    from hsreject.classify.scene_model import SceneModel
     from hsreject.mapping.foreign import TrainingScene
     from hsreject.rejection import Novelty, RankedRejector
     from hsreject.rejection.goal import Goal
@@ -33,8 +33,8 @@ class MapModel:
 
     Parameters
     ----------
-    classifier : SceneClassifier
-        Features and classifier, fitted.
+    classifier : SceneModel
+        A classifier of scenes, fitted.
     rejector : RankedRejector
         Gives label and confidence of every pixel; it holds the context, if there is one.
     calibration : mapping of str to array (operating_point,)
@@ -57,7 +57,7 @@ class MapModel:
     hsreject.map_scene : maps with it.
     """
 
-    classifier: SceneClassifier
+    classifier: SceneModel
     rejector: RankedRejector
     _: KW_ONLY
     calibration: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class MapModel:
     @property
     def halo(self) -> int | None:
         """How many pixels around a pixel decide about it; None: the whole scene does."""
-        return total_halo([getattr(self.classifier, "halo", 0), self.rejector.halo])
+        return total_halo([self.classifier.halo, self.rejector.halo])
 
     @property
     def novelty(self) -> Novelty:

@@ -27,6 +27,7 @@ from hsreject.classify.candidates import TwoExperts
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.pool import Pool
 from hsreject.classify.scene_classifier import SceneClassifier
+from hsreject.classify.scene_model import SceneModel
 from hsreject.confidence import CONFIDENCES
 from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SOLVERS, SegSALSA
@@ -69,7 +70,7 @@ _ALWAYS_ALLOWED = 50_000_000  # bytes
 
 
 def save_model(
-    model: SceneClassifier | MapModel, path: str | PathLike[str], *, overwrite: bool = False
+    model: SceneModel | MapModel, path: str | PathLike[str], *, overwrite: bool = False
 ) -> Path:
     """Write a trained model to a file that appears complete or not at all.
 
@@ -77,8 +78,8 @@ def save_model(
 
     Parameters
     ----------
-    model : SceneClassifier or MapModel
-        A fitted classifier, or a map model of :func:`hsreject.train`.
+    model : SceneModel or MapModel
+        A fitted classifier of scenes, or a map model of :func:`hsreject.train`.
     path : path
         Where to write; ``.skops`` is the usual ending.
     overwrite : bool, default False
@@ -111,7 +112,7 @@ def save_model(
     classifier = model.classifier if isinstance(model, MapModel) else model
     if not _is_fitted(classifier):
         raise InputError(
-            "Only a fitted SceneClassifier or a MapModel can be saved "
+            "Only a fitted model of scenes or a MapModel can be saved "
             f"(got {type(model).__name__}). Call its fit method first, or hsreject.train."
         )
     content = {"format": FORMAT, "format_version": FORMAT_VERSION, "model": model}
@@ -127,9 +128,7 @@ def save_model(
     return path
 
 
-def load_model(
-    path: str | PathLike[str], *, trusted: Sequence[str] = ()
-) -> SceneClassifier | MapModel:
+def load_model(path: str | PathLike[str], *, trusted: Sequence[str] = ()) -> SceneModel | MapModel:
     """Read a model written by :func:`save_model` without running code from the file.
 
     Only types of hsreject, scikit-learn, SciPy and NumPy are made; a file that asks for any other
@@ -247,7 +246,7 @@ def _unpacked(archive: bytes, path: Path) -> bytes:
     return plain.getvalue()
 
 
-def _try_out(classifier: SceneClassifier) -> None:
+def _try_out(classifier: SceneModel) -> None:
     """Classify a few made-up pixels; a scene that the model does not like is not its fault."""
     wanted = classifier.band_requirements_
     values = np.random.default_rng(0).uniform(0.1, 0.9, (wanted.count, 8, 8)).astype(np.float32)
@@ -273,7 +272,7 @@ def _own_types() -> list[str]:
     ]
 
 
-def _is_whole(model: object) -> TypeGuard[SceneClassifier | MapModel]:
+def _is_whole(model: object) -> TypeGuard[SceneModel | MapModel]:
     """Return whether a model read from a file has all its parts."""
     if isinstance(model, MapModel):
         state = vars(model)
@@ -289,8 +288,8 @@ def _is_whole(model: object) -> TypeGuard[SceneClassifier | MapModel]:
 
 
 def _is_fitted(classifier: object) -> bool:
-    """Return whether something is a classifier of scenes that has been fitted."""
-    return all(hasattr(classifier, name) for name in ("fit_predict_proba", "hsreject_version_"))
+    """Return whether something is a model of scenes that has been fitted."""
+    return isinstance(classifier, SceneModel) and hasattr(classifier, "hsreject_version_")
 
 
 def _is_curve(calibration: object) -> bool:

@@ -35,7 +35,7 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.classify.scene_classifier import SceneClassifier
+    from hsreject.classify.scene_model import SceneModel
     from hsreject.rejection import RankedRejector
 
 
@@ -84,9 +84,7 @@ def rank_scene(
     return xr.Dataset({"label": attach_classes(label, model.classes), "confidence": confidence})
 
 
-def _probability(
-    classifier: SceneClassifier, matched: xr.DataArray, blocks: Blocks
-) -> xr.DataArray:
+def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) -> xr.DataArray:
     """Return the lazy probabilities (category, y, x) of a lazy scene.
 
     A classifier that looks around a pixel gets pieces with its halo around them.
@@ -116,7 +114,7 @@ def _probability(
 
 
 def _classify_piece(
-    values: NDArray[Any], *, classifier: SceneClassifier, bands: dict[str, xr.Variable]
+    values: NDArray[Any], *, classifier: SceneModel, bands: dict[str, xr.Variable]
 ) -> NDArray[np.float32]:
     piece = xr.DataArray(values, dims=CUBE_DIMS, coords=bands)
     n_classes = len(classifier.class_table_.values)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-import numpy as np
-import xarray as xr
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.scene_classifier import SceneClassifier
+from hsreject.classify.scene_model import SceneModel
 from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import ConfigError
@@ -23,7 +21,6 @@ from hsreject.pipeline.config import with_settings
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
 from hsreject.pipeline.promising import Promise
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
-from hsreject.progress import ProgressCallback
 from hsreject.registry import (
     Registry,
     bind_part,
@@ -76,20 +73,6 @@ AUTO_WEIGHTS = (0.0, 0.5, 1.0, 2.0)
 """What is tried where the weight of the context is left to the training pixels."""
 
 _CONTEXTS = Registry("context", {"segsalsa": SegSALSA})
-
-
-class SceneModel(Protocol):
-    """What maps a scene: it takes scenes whole, and makes its own features."""
-
-    def fit_predict_proba(
-        self, cube: xr.DataArray, labels: xr.DataArray, *, progress: ProgressCallback = ...
-    ) -> xr.DataArray:
-        """Fit to the labelled pixels and return the probabilities (category, y, x)."""
-
-    def held_out_proba(
-        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = ..., seed: int = ...
-    ) -> Iterator[tuple[xr.DataArray, NDArray[np.bool_]]]:
-        """Yield probabilities learned without a fold, and the pixels (y, x) of that fold."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +265,7 @@ def _model(features: object, classifier: object) -> SceneModel:
             f"[classifier] {type(part).__name__} cannot be copied: it has no get_params. Derive it "
             "from sklearn.base.BaseEstimator, and set nothing but its parameters in __init__."
         )
-    if not hasattr(part, "fit_predict_proba"):
+    if not isinstance(part, SceneModel):
         steps = _list(() if features is None else features, "features")
         return SceneClassifier(
             part, features=[build_part(FEATURES, step, section="features") for step in steps]
@@ -292,8 +275,7 @@ def _model(features: object, classifier: object) -> SceneModel:
             f"[features] cannot be used with {type(part).__name__}, which makes its own: leave "
             "[features] out, or name a classifier of samples, such as smlr."
         )
-    model: SceneModel = part
-    return model
+    return part
 
 
 def _context(given: object) -> SegSALSA | None:

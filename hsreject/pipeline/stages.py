@@ -24,6 +24,7 @@ from dask.base import tokenize
 from sklearn.base import clone
 
 from hsreject import __version__
+from hsreject.classify.scene_model import SceneModel
 from hsreject.confidence import label_map
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import HsrejectWarning, InputError
@@ -32,7 +33,7 @@ from hsreject.io.netcdf import open_dataset, write_dataset
 from hsreject.keys import key_of
 from hsreject.measures.reliability import expected_calibration_error
 from hsreject.pipeline.delivery import Delivery, calibration_half, deliver
-from hsreject.pipeline.plan import CARRIED_ROW, PLACE_ALONE, Plan, SceneModel
+from hsreject.pipeline.plan import CARRIED_ROW, PLACE_ALONE, Plan
 from hsreject.pipeline.tuning import TUNED_SECTIONS, best_settings, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, PixelwiseRejector, Rejector

@@ -30,8 +30,9 @@ from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers
 from hsreject.schema import CANDIDATE, CATEGORY
 
 if TYPE_CHECKING:
+    from hsreject.classify.scene_model import SceneModel
     from hsreject.context.segsalsa import SegSALSA
-    from hsreject.pipeline.plan import Plan, SceneModel
+    from hsreject.pipeline.plan import Plan
 
 TUNED_SECTIONS = ("features", "classifier", "context")
 """The sections whose options can be chosen, in the order in which a scene passes through them."""

@@ -68,6 +68,30 @@ def test_what_is_carried_does_not_depend_on_what_was_mapped(scene, fitted) -> No
     assert model.transform(cube).shape[1:] == cube.shape[1:]
 
 
+def test_experts_agree_less_where_a_scene_is_unlike(scene, fitted) -> None:
+    cube, _, _ = scene
+    model, _ = fitted
+    label = model.predict_proba(cube).fillna(0).argmax("category").values
+    valid = schema.valid_pixels(cube).values
+    votes, weights = [], []  # one by one, each with features of its own
+    for pool, times in zip(model.carried_pools_, ({}, {"far": (3, 30, 300)}), strict=True):
+        known = {"pixels": (0,), "near": (0, 3), "farthest": (300,), **times}
+        for name, weight in zip(pool.names_, pool.weights_, strict=True):
+            chain, profile = name.split()
+            features = cube
+            for step in model.chains_[chain]:
+                features = step.transform(features)
+            for t in known[profile]:
+                seen = hr.Diffuse(t).fit(features).transform(features).values[:, valid].T
+                best = model.experts_[f"{chain} {t}"].predict_proba(seen).argmax(axis=1)
+                votes.append((best == label[valid]).mean())
+                weights.append(weight / len(known[profile]))
+    np.testing.assert_allclose(model.agreement(cube), np.average(votes, weights=weights), atol=2e-3)
+    noise = np.random.default_rng(0).uniform(0, 1, cube.shape).astype("f4")
+    assert model.agreement(cube.copy(data=noise)) < 0.7 < model.agreement(cube)
+    assert hr.SceneClassifier("lda").agreement(cube) is None
+
+
 def test_a_block_with_its_halo_is_mapped_as_the_whole_scene() -> None:
     cube, labels = hr.synthetic_scene(rows=40, columns=130, n_classes=4, n_bands=10, seed=2)
     train, _ = hr.sample_per_class(labels, 6, seed=0)

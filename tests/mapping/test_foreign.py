@@ -123,6 +123,28 @@ def test_a_scene_that_is_novel_on_average_is_a_warning(model, scene) -> None:
     Similarity(100, mean_score=0.9, agreement=0.85).check("refuse")
 
 
+def test_a_pool_whose_experts_disagree_is_a_warning_and_in_the_summary() -> None:
+    cube, labels = hr.synthetic_scene(rows=48, columns=48, n_bands=12, noise=0.4)
+    model = hr.train({"scene": (cube, labels)})
+    model.classifier.agreement = lambda windows: 0.5
+    noisy = cube + np.random.default_rng(0).normal(0, 1e-3, cube.shape).astype("f4")
+    with pytest.warns(DriftWarning, match="50%"):
+        made = hr.map_scene(noisy, model, fraction=0.1)
+    assert "agreement_of_experts = 0.5" in made.summary.to_toml()
+
+
+def test_the_thresholds_of_a_model_are_those_of_its_carried_map() -> None:
+    """Not those of the stronger map of the training scene, which no other scene will have."""
+    cube, labels = hr.synthetic_scene(rows=48, columns=48, n_bands=12, noise=0.4)
+    model = hr.train({"scene": (cube, labels), "rejectors": [hr.PixelwiseRejector(novelty=False)]})
+    _, test = hr.sample_per_class(labels, 10, seed=0)
+    carried = hr.PixelwiseRejector(novelty=False).rank(model.classifier.predict_proba(cube))
+    confidence = carried["confidence"].values[test.values > 0]
+    wanted = np.unique(confidence[np.isfinite(confidence)])
+    given = model.calibration["threshold"]
+    np.testing.assert_array_equal(given[np.isfinite(given)], wanted)
+
+
 def test_bands_in_another_order_are_found_by_their_wavelengths(model, scene) -> None:
     order = np.random.default_rng(3).permutation(12)
     whole = hr.map_scene(scene, model, fraction=0.1)
