@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
 import hsreject as hr
 from hsreject.errors import ConfigError
@@ -88,9 +87,12 @@ def test_who_names_neither_features_nor_classifier_gets_auto() -> None:
         make_plan(SMALL | {"classifier": "auto"})
 
 
-def test_what_maps_scenes_by_itself_is_known_by_what_it_declares() -> None:
-    class Mapper(BaseEstimator):
-        def fit_predict_proba(self, cube, labels):
+def test_what_maps_scenes_by_itself_is_a_scene_model() -> None:
+    class Mapper(hr.SceneModel):
+        def _learn(self, cube, labels, progress):
+            raise NotImplementedError
+
+        def _probability(self, cube, progress):
             raise NotImplementedError
 
     mapper = Mapper()
