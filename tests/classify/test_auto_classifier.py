@@ -187,7 +187,7 @@ def test_polygons_are_left_out_whole() -> None:
     held_out = model.held_out_
     assert held_out.sizes["sample"] == 54
     assert len(np.unique(held_out.polygon)) == 6
-    np.testing.assert_array_equal(held_out.reference, train.values.flat[held_out.position])
+    np.testing.assert_array_equal(held_out.reference, train.values.ravel()[held_out.position])
     polygons = polygon_numbers(train)
     for every in (model, hr.SceneClassifier("lda"), hr.RandomWalker()):
         with warnings.catch_warnings():
