@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from llvmlite.binding import get_host_cpu_features
+from llvmlite.binding import get_host_cpu_features  # comes with numba
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound="Callable[..., Any]")

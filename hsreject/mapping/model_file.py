@@ -16,7 +16,7 @@ import numpy as np
 import skops.io
 import xarray as xr
 from sklearn.base import BaseEstimator
-from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.svm import SVC
 from sklearn.tree._tree import Tree
 from skops.io.exceptions import UnsupportedTypeException
@@ -63,6 +63,7 @@ _SCIKIT_LEARN_PARTS = (
     "sklearn.tree._tree.Tree",  # checked after loading
 )
 _LEAF = -1
+_BOOSTED = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 
 # A model holds numbers, which deflate makes a few times smaller; zip bombs are a thousand times.
 _LARGEST_RATIO = 30
@@ -313,7 +314,7 @@ def _is_sound(part: Any) -> bool:
             leaf=part.children_left == _LEAF,
             n_features=part.n_features,
         ) and bool(((part.children_left == _LEAF) == (part.children_right == _LEAF)).all())
-    if isinstance(part, BaseHistGradientBoosting):
+    if isinstance(part, _BOOSTED):
         trees = (tree.nodes for round_ in part._predictors for tree in round_)  # noqa: SLF001
         return all(
             _is_tree(
@@ -366,7 +367,7 @@ def _is_tree(
 def _compiled_parts(part: Any, *, seen: set[int]) -> Iterator[Any]:
     """Yield the decision trees and support vector machines inside a model, however deep."""
     fitted = not isinstance(part, BaseEstimator) or hasattr(part, "n_features_in_")
-    if isinstance(part, Tree | BaseHistGradientBoosting | SVC) and fitted and id(part) not in seen:
+    if isinstance(part, (Tree, SVC, *_BOOSTED)) and fitted and id(part) not in seen:
         yield part
     if id(part) in seen or isinstance(part, str | bytes | int | float | None):
         return
