@@ -56,7 +56,7 @@ from hsreject.schema import (
 )
 
 _N_FOLDS = 5
-_SECONDS = "seconds"
+_SECONDS, _STAGE = "seconds", "stage"
 
 
 @dataclass(frozen=True)
@@ -233,19 +233,30 @@ class Stages:
         before: Stage | None = None,
     ) -> Stage:
         """Return a stage from its file, or compute it and keep it there."""
+        identity = f"{name}-{key}"
 
         def timed() -> xr.Dataset:
             begun = time.perf_counter()
             result = compute()
-            return result.assign_attrs({_SECONDS: time.perf_counter() - begun})
+            return result.assign_attrs({_SECONDS: time.perf_counter() - begun, _STAGE: identity})
 
-        path = self.folder / f"{name}-{key}.nc" if self.folder and key else None
+        path = self.folder / f"{identity}.nc" if self.folder and key else None
         self.progress(name, 0, 1)
-        data = recall(path, timed, read=lambda kept: open_dataset(kept).load(), write=write_dataset)
+        data = recall(path, timed, read=_read_stage, write=write_dataset)
         self.progress(name, 1, 1)
         own = float(data.attrs[_SECONDS])
         self.seconds[name] = self.seconds.get(name, 0.0) + own
         return Stage(data, key, own + (0.0 if before is None else before.total_seconds))
+
+
+def _read_stage(path: Path) -> xr.Dataset:
+    """Return a kept stage; one under the name of another is told of, and computed again."""
+    data = open_dataset(path).load()
+    if data.attrs[_STAGE] != path.stem:
+        message = f"{path} holds another stage ({data.attrs[_STAGE]}). It is computed again."
+        warnings.warn(message, HsrejectWarning, stacklevel=5)
+        raise KeyError(path.stem)
+    return data
 
 
 def _key(before: Stage, *options: object) -> str | None:

@@ -375,7 +375,7 @@ class Certificate:
             return cls.from_json(existing(path).read_text(encoding="utf-8"))
         except InputError as error:
             raise FileError(f"{path}: {error}") from None
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
             raise FileError(
                 f"{path} is not a certificate. Give the certificate.json of 'hsreject certify'."
             ) from None

@@ -374,7 +374,9 @@ def test_the_overall_promise_names_classes_that_have_vanished() -> None:
     assert "bare soil, water" in made.statement
 
 
-@pytest.mark.parametrize("text", ["{}", "[1]", "no json", '{"format": "hsreject certificate"}'])
+@pytest.mark.parametrize(
+    "text", ["{}", "[1]", "no json", '{"format": "hsreject certificate"}', "[" * 100_000], ids=len
+)
 def test_other_files_are_not_certificates(text, tmp_path) -> None:
     (tmp_path / "c.json").write_text(text)
     with pytest.raises(FileError, match="not a certificate"):
