@@ -429,10 +429,8 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _label_map(path: Path, nodata: int | None) -> xr.DataArray:
     """Open a label map of any software with its class names; 0 in it means rejected."""
-    import numpy as np
-
     from hsreject.files import existing
-    from hsreject.io.labels import open_labels, whole_labels
+    from hsreject.io.labels import label_values, open_labels
     from hsreject.io.maps import open_map
     from hsreject.io.scene import Kind, file_kind
     from hsreject.schema import nodata_label
@@ -440,9 +438,7 @@ def _label_map(path: Path, nodata: int | None) -> xr.DataArray:
     found = existing(path)
     label = open_map(found) if file_kind(found) is Kind.RASTER else open_labels(found)
     if label.dtype.kind == "f":
-        empty = np.isnan(label.values)
-        values = whole_labels(np.where(empty, 0, label.values), nodata=None, path=found)
-        label = label.copy(data=np.where(empty, nodata_label(values.dtype), values))
+        label = label.copy(data=label_values(label.values, path=found, keep_missing=True))
     if nodata is not None:
         label = label.where(label != nodata, nodata_label(label.dtype))
     return label

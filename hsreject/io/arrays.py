@@ -10,7 +10,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -75,7 +75,7 @@ class StoredScene:
     attrs : dict
         Attributes of the cube: `source`, `format`, `type_in_file` and, where the file has them,
         `nodata_in_file` and `scaling`; ``hsreject info`` prints them.
-    notes : list of str
+    notes : tuple of str
         Whatever was decided without the file saying it, in sentences.
     warnings : tuple of str
         Those of them that make the values wrong if nobody reads them.
@@ -86,7 +86,7 @@ class StoredScene:
     pixels: Pixels
     bands: BandInfo
     attrs: dict[str, Any]
-    notes: list[str] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     place: Grid | LookupTable | None = None
 

@@ -116,24 +116,25 @@ def open_labels(
     check_choice("align", align, ("exact", "nearest"))
     found = existing_scene(path)
     given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
-    guesses: list[str] = []
     with reading(found):
         kind = file_kind(found)
         if kind is Kind.VECTOR:
-            stored = _read_features(found, like, attribute, variable, given, guesses)
+            stored = _read_features(found, like, attribute, variable, given)
         elif kind in {Kind.RASTER, Kind.PRODUCT}:
-            stored = _read_raster(found, guesses)
+            stored = _read_raster(found)
         else:
-            stored = _read_array(found, kind, variable, guesses)
+            stored = _read_array(found, kind, variable)
         if nodata is None and kind is not Kind.VECTOR:
             _ask_about_odd_values(stored, {**stored.classes.names, **given}, found)
-        values, grid = whole_labels(stored.values, nodata=nodata, path=found), stored.grid
+        values, grid = label_values(stored.values, path=found, nodata=nodata), stored.grid
+        notes = stored.notes
         lookup = None if like is None else LookupTable.of(like)
         if lookup is not None and not grid.georeferenced:
             lookup = None  # rows and columns are those of the sensor already
         if like is not None:
             wanted = Grid.of(like) if lookup is None else lookup.grid
-            values, grid = _on_grid(values, grid, wanted, how=align, path=found, guesses=guesses)
+            values, grid, more = _on_grid(values, grid, wanted, how=align, path=found)
+            notes += more
     polygons = stored.polygons
     if lookup is not None:
         values = lookup.to_sensor(values)
@@ -143,14 +144,15 @@ def open_labels(
         values[polygons == 0] = schema.NO_REFERENCE  # pixels of the sensor that two polygons share
         polygons[values == schema.NO_REFERENCE] = 0
         labels = labels.assign_coords({schema.POLYGON: (schema.MAP_DIMS, polygons)})
-    table = _class_table(values, stored.classes, given, path=found, guesses=guesses)
+    table, more = _class_table(values, stored.classes, given, path=found)
+    notes += more
     labels = schema.attach_classes(labels, table).assign_attrs(
         source=found.name, format=stored.format, type_in_file=str(stored.dtype)
     )
     if stored.nodata is not None:
         labels.attrs["nodata_in_file"] = stored.nodata
-    if guesses:
-        labels.attrs["guesses"] = guesses
+    if notes:
+        labels.attrs["guesses"] = list(notes)
     return grid.attach(labels) if lookup is None else lookup.attach(labels)
 
 
@@ -181,32 +183,32 @@ class _StoredLabels:
     format: str
     classes: StatedClasses = field(default_factory=StatedClasses)
     nodata: float | None = None
+    notes: tuple[str, ...] = ()
     polygons: NDArray[np.int32] | None = None  # of features: the number of each pixel's, 0 for none
 
 
-def _read_raster(path: Path, guesses: list[str]) -> _StoredLabels:
+def _read_raster(path: Path) -> _StoredLabels:
     info = raster_info(raster_source(path))
     if info.n_bands != 1:
         raise FileError(
             f"{path} has {info.n_bands} bands, but labels have one. "
             "Open a scene with open_scene, or extract the band that holds the labels."
         )
-    guesses.extend([*info.source.guesses, *raster_notes(info)])
     stated = stated_classes(info.source, nodata=info.nodata)
-    values = read_pixels(info)[0]
-    return _StoredLabels(values, info.dtype, info.grid, info.driver, stated, info.nodata)
+    values, notes = read_pixels(info)[0], tuple(raster_notes(info))
+    return _StoredLabels(values, info.dtype, info.grid, info.driver, stated, info.nodata, notes)
 
 
-def _read_array(path: Path, kind: Kind, variable: str | None, guesses: list[str]) -> _StoredLabels:
+def _read_array(path: Path, kind: Kind, variable: str | None) -> _StoredLabels:
     from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (slow)
 
     arrays = stored_arrays(path, kind)
     array = choose_array(arrays, path=path, n_axes=2, what="labels", variable=variable)
-    if variable is None and len(arrays) > 1:
-        guesses.append(f"The labels are '{array.name}', the only array that could be.")
+    only = f"The labels are '{array.name}', the only array that could be."
+    notes = (only,) if variable is None and len(arrays) > 1 else ()
     height, width = array.stored_shape
     grid = Grid(height, width, Affine.identity())
-    return _StoredLabels(array.whole(), array.dtype, grid, kind.value)
+    return _StoredLabels(array.whole(), array.dtype, grid, kind.value, notes=notes)
 
 
 def _read_features(
@@ -215,7 +217,6 @@ def _read_features(
     attribute: str | None,
     layer: str | None,
     names: dict[int, str],
-    guesses: list[str],
 ) -> _StoredLabels:
     from hsreject.io.vector import burn, number_classes, read_features  # noqa: PLC0415  (slow)
 
@@ -226,21 +227,38 @@ def _read_features(
         )
     table = LookupTable.of(like)
     grid = Grid.of(like) if table is None else table.grid
-    features = read_features(path, attribute=attribute, layer=layer, guesses=guesses)
-    numbers, named = number_classes(features.classes, names, path=path, guesses=guesses)
-    burnt, polygons = burn(features, numbers, grid, path=path, guesses=guesses)
-    stated = StatedClasses(named)
-    return _StoredLabels(burnt, burnt.dtype, grid, Kind.VECTOR.value, stated, polygons=polygons)
+    features = read_features(path, attribute=attribute, layer=layer)
+    numbers, named, notes = number_classes(features.classes, names, path=path)
+    burnt, polygons, more = burn(features, numbers, grid, path=path)
+    return _StoredLabels(
+        burnt,
+        burnt.dtype,
+        grid,
+        Kind.VECTOR.value,
+        StatedClasses(named),
+        notes=(*features.notes, *notes, *more),
+        polygons=polygons,
+    )
 
 
-def whole_labels(
-    values: NDArray[Any], *, nodata: int | None, path: Path
+def label_values(
+    values: NDArray[Any],
+    *,
+    path: Path,
+    nodata: int | None = None,
+    keep_missing: bool = False,
+    dtype: np.dtype[Any] | None = None,
 ) -> NDArray[np.unsignedinteger[Any]]:
-    """Return labels as the smallest unsigned type that holds them; NaN and `nodata` become 0."""
-    if values.dtype.kind == "f":
-        values = np.where(np.isnan(values), 0, values)
+    """Return the labels of a file as unsigned integers: the one place where they become so.
+
+    Pixels without data are NaN or `nodata`. In a reference they become 0, no reference; in a map,
+    where 0 may mean rejected, `keep_missing` gives them `schema.nodata_label` of the type. The type
+    is `dtype`, or the smallest that has room.
+    """
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
     if nodata is not None:
-        values = np.where(values == nodata, 0, values)
+        missing |= values == nodata
+    values = np.where(missing, 0, values)
     lowest, highest = (values.min(), values.max()) if values.size else (0, 0)
     if lowest < 0 or highest >= schema.nodata_label(np.uint16):
         raise FileError(
@@ -248,11 +266,11 @@ def whole_labels(
             f"{lowest} to {highest}). Pass nodata=VALUE to open_labels if one of them means no "
             "reference."
         )
-    whole = values.astype(schema.label_dtype(int(highest)))
+    whole = values.astype(dtype or schema.label_dtype(int(highest)))
     if values.dtype.kind == "f" and not np.array_equal(whole, values):
         odd = values[whole != values].flat[0]
         raise FileError(f"{path}: labels must be whole numbers (found {odd}). Is it a label map?")
-    return whole
+    return np.where(missing, schema.nodata_label(whole.dtype), whole) if keep_missing else whole
 
 
 def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path: Path) -> None:
@@ -287,9 +305,8 @@ def _on_grid(
     *,
     how: Literal["exact", "nearest"],
     path: Path,
-    guesses: list[str],
-) -> tuple[NDArray[Any], Grid]:
-    """Return labels on the wanted grid, and that grid; no reference outside of them."""
+) -> tuple[NDArray[Any], Grid, tuple[str, ...]]:
+    """Return labels on the wanted grid, no reference outside of them, that grid, and notes."""
     same_size = values.shape == (wanted.height, wanted.width)
     placed = grid.georeferenced and wanted.georeferenced
     fits = same_size and (not placed or grid.same_as(wanted))
@@ -309,12 +326,13 @@ def _on_grid(
             f"The labels {path} lie on another grid than the scene: the labels have {grid}; the "
             f"scene has {wanted}. Pass align='nearest' to bring them onto the grid of the scene."
         )
+    notes: tuple[str, ...] = ()
     if wanted.georeferenced and not grid.georeferenced:
-        guesses.append(f"{path.name} has no place on a map: its pixels are those of the scene.")
+        notes = (f"{path.name} has no place on a map: its pixels are those of the scene.",)
     elif grid.crs is None and wanted.crs is not None:
-        guesses.append(f"{path.name} has no reference system: taken for that of the scene.")
+        notes = (f"{path.name} has no reference system: taken for that of the scene.",)
     if fits:
-        return values, wanted if wanted.georeferenced else grid
+        return values, wanted if wanted.georeferenced else grid, notes
     aligned = np.full((wanted.height, wanted.width), schema.NO_REFERENCE, dtype=values.dtype)
     crs = grid.crs or wanted.crs
     reproject(
@@ -332,7 +350,7 @@ def _on_grid(
             f"The labels {path} do not overlap the scene where they have a class: the labels have "
             f"{grid}; the scene has {wanted}."
         )
-    return aligned, wanted
+    return aligned, wanted, notes
 
 
 def _overlap(grid: Grid, wanted: Grid) -> bool:
@@ -358,9 +376,8 @@ def _class_table(
     names: Mapping[int, str],
     *,
     path: Path,
-    guesses: list[str],
-) -> ClassTable:
-    """Return the table of the classes that are named, or of those that occur if none is."""
+) -> tuple[ClassTable, tuple[str, ...]]:
+    """Return the table of the classes that are named, or of those that occur, and notes."""
     there = [int(value) for value in np.unique(values) if value != schema.NO_REFERENCE]
     named = dict(names) or dict(stated.names)
     unnamed = [value for value in there if value not in named]
@@ -370,16 +387,17 @@ def _class_table(
             f"(named are {_listed(sorted(named))}). Name every value, in the file or by "
             f"names={{{unnamed[0]}: 'NAME'}} and so on."
         )
+    notes = []
     zero = named.pop(schema.NO_REFERENCE, "")
     if zero and "".join(filter(str.isalpha, zero.lower())) not in _NOT_A_CLASS:
-        guesses.append(f"Value 0 is named '{zero}' but was read as no reference.")
+        notes.append(f"Value 0 is named '{zero}' but was read as no reference.")
     if not named and there:
-        guesses.append("The classes have no names: they are called by their value.")
+        notes.append("The classes have no names: they are called by their value.")
     texts = list(named.values())
     if len(set(texts)) < len(texts):
-        guesses.append("Some classes have the same name: their value was added to it.")
+        notes.append("Some classes have the same name: their value was added to it.")
         named = {v: f"{n} ({v})" if texts.count(n) > 1 else n for v, n in named.items()}
-    return stated.table(set(named or there), names=named)
+    return stated.table(set(named or there), names=named), tuple(notes)
 
 
 def _listed(values: list[int]) -> str:

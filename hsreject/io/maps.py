@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +23,7 @@ from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_space, free_space, reading, replacing
 from hsreject.io.grid import Grid, quiet_without_place
-from hsreject.io.labels import open_labels, stated_classes, whole_labels
+from hsreject.io.labels import label_values, open_labels, stated_classes
 from hsreject.io.lookup import on_the_map
 from hsreject.io.rasters import geotiff
 from hsreject.io.rasters.envi import HEADER, data_beside
@@ -390,11 +391,12 @@ def _read_map(path: Path, chunks: Any) -> xr.DataArray:
     if chunks is None:  # the type of the file, unless nodata has no room in it
         largest = max(int(np.nanmax(bands, initial=0)), *named, 0)
         dtype = info.dtype if info.dtype == np.uint16 else schema.label_dtype(largest)
-        values = _encoded(bands[0], info.source.path, dtype)
+        values = label_values(bands[0], path=path, keep_missing=True, dtype=dtype)
     else:  # no looking at values: uint8 only if they cannot take the place of nodata
         roomy = info.dtype == np.uint8 and info.nodata == schema.nodata_label(np.uint8)
         dtype = np.dtype(np.uint8 if roomy else np.uint16)
-        values = bands[0].map_blocks(_encoded, info.source.path, dtype, dtype=dtype)
+        known = partial(label_values, path=path, keep_missing=True, dtype=dtype)
+        values = bands[0].map_blocks(known, dtype=dtype)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS).rename(info.bands[0].name or None)
     # the classes that the file names and, unless it is lazy, those that occur
     occurring = [] if chunks is not None else np.unique(values).tolist()
@@ -414,12 +416,6 @@ def _field(bands: NDArray[Any], info: RasterInfo) -> xr.DataArray:
     table = ClassTable.from_names(names) if distinct else ClassTable.plain(values)
     field = xr.DataArray(bands, dims=schema.FIELD_DIMS, coords={schema.CATEGORY: values})
     return schema.attach_classes(field.rename(None), table)  # not what dask calls the array
-
-
-def _encoded(band: NDArray[Any], path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return labels of `dtype`, pixels without data at its last value."""
-    whole = whole_labels(band, nodata=None, path=path).astype(dtype)
-    return np.where(np.isnan(band), schema.nodata_label(dtype), whole)
 
 
 # Maps of any software, to be judged or shown.
@@ -496,11 +492,7 @@ def open_band(path: Any) -> xr.DataArray:
 def _open_label_map(path: Any, nodata: int | None) -> xr.DataArray:
     """Return labels whose nodata differs from 0, which may mean rejected."""
     band = open_band(path)
-    empty = np.isnan(band.values) if band.dtype.kind == "f" else np.zeros(band.shape, dtype=bool)
-    if nodata is not None:
-        empty |= band.values == nodata
-    values = whole_labels(np.where(empty, 0, band.values), nodata=None, path=Path(path))
-    values[empty] = schema.nodata_label(values.dtype)
+    values = label_values(band.values, path=Path(path), nodata=nodata, keep_missing=True)
     return band.copy(data=values)
 
 

@@ -31,7 +31,7 @@ from hsreject.io.arrays import (
 from hsreject.io.rasters import envi
 from hsreject.io.rasters.raster import HDF5, read_raster_scene, trusting_vrt
 from hsreject.io.remote import RemotePath, existing_scene, is_store
-from hsreject.io.wavelengths import BandInfo, decide_unit, to_nanometres
+from hsreject.io.wavelengths import BandInfo, nanometres
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
 
 if TYPE_CHECKING:
@@ -232,13 +232,10 @@ def _read_bare_array(
     array = choose_array(arrays, path=path, n_axes=3, what="scene", variable=variable)
     if array.dtype.kind == "b":
         raise FileError(f"{path} holds true and false, but a scene holds numbers.")
-    notes: list[str] = []
-    if variable is None and len(arrays) > 1:
-        notes.append(f"The scene is '{array.name}', the only array with three axes.")
     listed = _wavelength_list(arrays)
     centres = None if listed is None else np.ravel(listed.whole()).astype(np.float64)
-    axis = _band_axis(array, centres, band_axis, notes)
-    wavelength = None
+    axis, note_on_axis = _band_axis(array, centres, band_axis)
+    bands = BandInfo()
     if listed is not None and centres is not None:
         if centres.size != array.stored_shape[axis]:
             raise FileError(
@@ -246,15 +243,19 @@ def _read_bare_array(
                 f"{array.stored_shape[axis]} bands. Give one per band, or choose the axis of the "
                 "bands with band_axis."
             )
-        notes.append(f"The wavelengths are the array '{listed.name}'.")
-        unit = decide_unit(centres, None, notes)
-        wavelength = None if unit is None else to_nanometres(centres, unit)
+        bands = nanometres(centres, None)
+        bands = replace(
+            bands, notes=(f"The wavelengths are the array '{listed.name}'.", *bands.notes)
+        )
     axes = ["y", "x"]
     axes.insert(axis, "b")
     check_real(array.dtype, path)
     pixels = Pixels.of((replace(array, axes="".join(axes)),))
     attrs = {"source": path.name, "format": kind.value, "type_in_file": str(pixels.dtype)}
-    return StoredScene(pixels, BandInfo(wavelength), attrs, notes)
+    only = variable is None and len(arrays) > 1
+    chosen = f"The scene is '{array.name}', the only array with three axes." if only else ""
+    notes = (chosen, note_on_axis, *bands.notes)
+    return StoredScene(pixels, bands, attrs, tuple(filter(None, notes)))
 
 
 def _wavelength_list(arrays: list[Layer]) -> Layer | None:
@@ -270,13 +271,12 @@ def _band_axis(
     array: Layer,
     centres: NDArray[np.float64] | None,
     given: int | None,
-    notes: list[str],
-) -> int:
-    """Return which axis holds the bands: as told, by the number of wavelengths, or by its looks."""
+) -> tuple[int, str]:
+    """Return which axis holds the bands, as a user says, by its length or looks, and a note."""
     if given is not None:
         if given not in range(-3, 3):
             raise InputError(f"band_axis must be 0, 1 or 2, or -1 for the last (got {given}).")
-        return given % 3
+        return given % 3, ""
     first, middle, last = array.stored_shape
     axis, reason = 2, "MATLAB scenes have it last"
     if centres is not None and array.stored_shape.count(centres.size) == 1:
@@ -285,16 +285,13 @@ def _band_axis(
             "it is as long as the list of wavelengths",
         )
         if axis == 2:  # as everybody expects
-            return axis
+            return axis, ""
     elif first == middle != last:
         axis, reason = 2, "the other two axes are equally long"
     elif array.format == Kind.NUMPY.value or middle == last:
         axis, reason = _axis_by_profile(array)
-    notes.append(
-        f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
-        "Pass band_axis to choose."
-    )
-    return axis
+    note = f"Axis {axis} of {sides(array.stored_shape)} was taken for the bands: {reason}. "
+    return axis, note + "Pass band_axis to choose."
 
 
 def _axis_by_profile(array: Layer) -> tuple[int, str]:

@@ -45,6 +45,7 @@ class Features:
     classes: NDArray[Any]  # one per feature, as its attribute says: whole numbers or text
     rows: NDArray[np.intp]  # their numbers in the file, from 1
     crs: CRS | None  # of the coordinates
+    notes: tuple[str, ...] = ()  # what was left out
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,7 @@ def _table_of_points(path: Path) -> tuple[dict[str, str], CRS | None]:
     )
 
 
-def read_features(
-    path: Path, *, attribute: str | None, layer: str | None, guesses: list[str]
-) -> Features:
+def read_features(path: Path, *, attribute: str | None, layer: str | None) -> Features:
     """Return the features of a vector file with the class that `attribute` gives them."""
     info = layer_info(path, layer=layer)
     attributes = list(info.attributes)
@@ -144,16 +143,18 @@ def read_features(
         )
     there = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
     known = np.array([is_known(value) for value in classes], dtype=bool)
-    for keep, lack in ((there, "geometry"), (known, f"value of '{attribute}'")):
-        if not keep.all():
-            guesses.append(f"{int((~keep).sum())} features without a {lack} were left out.")
-    kept = np.flatnonzero(there & known)
-    if not kept.size:
+    notes = tuple(
+        f"{int((~kept).sum())} features without a {lack} were left out."
+        for kept, lack in ((there, "geometry"), (known, f"value of '{attribute}'"))
+        if not kept.all()
+    )
+    usable = np.flatnonzero(there & known)
+    if not usable.size:
         raise FileError(
             f"{path} has no feature with a geometry and a value of '{attribute}' "
             f"(layer '{info.layer}' has {len(classes)} features)."
         )
-    return Features(geometries[kept], classes[kept], kept + 1, info.crs)
+    return Features(geometries[usable], classes[usable], usable + 1, info.crs, notes)
 
 
 def read_columns(
@@ -186,9 +187,9 @@ def is_known(value: Any) -> bool:
 
 
 def number_classes(
-    classes: NDArray[Any], names: Mapping[int, str], *, path: Path, guesses: list[str]
-) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Return the class of each feature as a number, and the names of the numbers.
+    classes: NDArray[Any], names: Mapping[int, str], *, path: Path
+) -> tuple[NDArray[np.int64], dict[int, str], tuple[str, ...]]:
+    """Return the class of each feature as a number, the names of the numbers, and notes.
 
     Whole numbers stay what they are, even if written as text. Other text is numbered as in `names`,
     or else alphabetically from 1.
@@ -199,16 +200,16 @@ def number_classes(
             raise FileError(
                 f"{path}: classes must be whole numbers or text (found {classes.dtype})."
             )
-        if (numbers == NO_REFERENCE).any():
-            guesses.append("Features of class 0 give no reference.")
-        return numbers, dict(names)
+        none = (numbers == NO_REFERENCE).any()
+        return numbers, dict(names), ("Features of class 0 give no reference.",) if none else ()
     texts = [str(text).strip() for text in classes]
     if not set(texts) <= set(names.values()) and all(_WHOLE.fullmatch(text) for text in texts):
-        guesses.append("The classes are whole numbers written as text: they keep these numbers.")
-        return number_classes(np.array(texts, np.int64), names, path=path, guesses=guesses)
-    if not names:
-        names = dict(enumerate(sorted(set(texts)), start=1))
-        guesses.append("The classes were numbered from 1 in alphabetical order of their names.")
+        numbers, named, notes = number_classes(np.array(texts, np.int64), names, path=path)
+        note = "The classes are whole numbers written as text: they keep these numbers."
+        return numbers, named, (note, *notes)
+    alphabetical = "The classes were numbered from 1 in alphabetical order of their names."
+    notes = () if names else (alphabetical,)
+    names = names or dict(enumerate(sorted(set(texts)), start=1))
     number_of = {name: number for number, name in names.items()}
     strange = sorted(set(texts) - set(number_of))
     if strange:
@@ -216,7 +217,7 @@ def number_classes(
             f"{path} has the classes {', '.join(strange)}, which names does not list "
             f"(it lists {', '.join(number_of)})."
         )
-    return np.array([number_of[text] for text in texts], dtype=np.int64), dict(names)
+    return np.array([number_of[text] for text in texts], dtype=np.int64), dict(names), notes
 
 
 def burn(
@@ -225,15 +226,14 @@ def burn(
     grid: Grid,
     *,
     path: Path,
-    guesses: list[str],
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return maps on a grid: the class number of each pixel, and the number of its polygon.
+) -> tuple[NDArray[np.int64], NDArray[np.int32], tuple[str, ...]]:
+    """Return maps on a grid, the class and the polygon of each pixel by number, and notes.
 
     A polygon fills the pixels whose centre it holds, a point the pixel it lies in. Where features
     overlap, the last one in the file counts. Polygons are numbered from 1; 0 is none. Parts of one
     feature that lie apart, as where polygons were dissolved by class, are polygons of their own.
     """
-    near, geometries = onto_grid(features, grid, path=path, guesses=guesses)
+    near, geometries, notes = onto_grid(features, grid, path=path)
     top = _last_feature(geometries, np.arange(len(near)), grid)
     burnt: NDArray[np.int64] = np.append(numbers[near], NO_REFERENCE)[top]
     if not burnt.any():
@@ -245,15 +245,16 @@ def burn(
     _check_overlaps(features, near, geometries, numbers, grid, path)
     hidden = np.setdiff1d(np.arange(len(near)), top)
     while hidden.size:  # those that have pixels, but only under others, come up in turn
-        found = np.unique(_last_feature(geometries, hidden, grid))
-        if found[-1] < 0:
+        risen = np.unique(_last_feature(geometries, hidden, grid))
+        if risen[-1] < 0:
             break
-        hidden = np.setdiff1d(hidden, found)
+        hidden = np.setdiff1d(hidden, risen)
     outside = ~shapely.intersects(geometries[hidden], _footprint(grid))
     off = np.setdiff1d(np.arange(len(numbers)), np.delete(near, hidden[outside]))
     lost = {"off the scene": off, "between pixel centres": near[hidden[~outside]]}
-    _warn_of_losses(features, lost, path, guesses)
-    return burnt, _parts(top + 1, shapely.get_num_geometries(geometries) > 1)
+    loss = _warned_losses(features, lost, path)
+    polygons = _parts(top + 1, shapely.get_num_geometries(geometries) > 1)
+    return burnt, polygons, (*notes, loss) if loss else notes
 
 
 def _parts(numbers: NDArray[Any], multiple: NDArray[np.bool_]) -> NDArray[np.int32]:
@@ -285,9 +286,9 @@ def _footprint(grid: Grid) -> shapely.Polygon:
 
 
 def onto_grid(
-    features: Features, grid: Grid, *, path: Path, guesses: list[str]
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return which features lie near the scene, and their geometries in its reference system."""
+    features: Features, grid: Grid, *, path: Path
+) -> tuple[NDArray[np.intp], NDArray[Any], tuple[str, ...]]:
+    """Return which features lie near the scene, their geometries in its CRS, and notes."""
     if not grid.georeferenced:
         raise InputError(
             f"{path} cannot be put onto a scene without a place on a map. Give the scene a "
@@ -300,9 +301,10 @@ def onto_grid(
                 f"{path} is in {crs_name(source)}, but the scene does not say what it is in. "
                 "Set it with scene.rio.write_crs(...)."
             )
-        guesses.append(f"{path.name} has no reference system: taken for that of the scene.")
-    if source is None or target is None or same_crs(source, target):
-        return np.arange(len(geometries)), geometries
+        note = f"{path.name} has no reference system: taken for that of the scene."
+        return np.arange(len(geometries)), geometries, (note,)
+    if same_crs(source, target):
+        return np.arange(len(geometries)), geometries, ()
     west, south, east, north = shapely.total_bounds(geometries)
     if source.is_geographic and max(abs(west), abs(east), 4 * abs(south), 4 * abs(north)) > 360:
         raise InputError(
@@ -317,7 +319,7 @@ def onto_grid(
         )
 
     near, clipped = _clipped(geometries, _bounds_in(source, grid))
-    return near, shapely.transform(clipped, move)
+    return near, shapely.transform(clipped, move), ()
 
 
 def _bounds_in(crs: CRS, grid: Grid) -> tuple[float, float, float, float]:
@@ -365,13 +367,11 @@ def _check_overlaps(
         first = np.where(ours >= 0, ours, first)
 
 
-def _warn_of_losses(
-    features: Features, lost: dict[str, NDArray[np.intp]], path: Path, guesses: list[str]
-) -> None:
-    """Count and name the features that gave no pixel, and the classes that are lost with them."""
+def _warned_losses(features: Features, lost: dict[str, NDArray[np.intp]], path: Path) -> str:
+    """Warn of the features that gave no pixel and the classes lost with them; return the words."""
     every = np.concatenate(list(lost.values()))
     if not every.size:
-        return
+        return ""
     parts = [
         f"{which.size} {where} (number "
         + ", ".join(f"{features.rows[one]} of class {features.classes[one]}" for one in which[:5])
@@ -380,15 +380,15 @@ def _warn_of_losses(
         for where, which in lost.items()
         if which.size
     ]
-    told = (
+    sentence = (
         f"{every.size} of {len(features.rows)} features of {path.name} give no pixel: "
         f"{' and '.join(parts)}."
     )
     gone = sorted(set(features.classes) - set(np.delete(features.classes, every)))
     if gone:
-        told += f" Nothing is left of class {', '.join(map(str, gone))}."
-    guesses.append(told)
-    warnings.warn(told, LostFeatureWarning, stacklevel=5)
+        sentence += f" Nothing is left of class {', '.join(map(str, gone))}."
+    warnings.warn(sentence, LostFeatureWarning, stacklevel=5)
+    return sentence
 
 
 def _crs(text: str | None, path: Path) -> CRS | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,6 +62,7 @@ class BandInfo:
     wavelength: NDArray[np.float64] | None = None  # centre, nm
     fwhm: NDArray[np.float64] | None = None  # full width at half maximum, nm
     good: NDArray[np.bool_] | None = None  # False for the bands that the file calls bad
+    notes: tuple[str, ...] = ()  # what was decided without the file saying it
 
 
 @dataclass(frozen=True)
@@ -72,29 +73,26 @@ class _Stated:
     unit: str | None
     width: NDArray[np.float64] | None = None
     width_unit: str | None = None
+    notes: tuple[str, ...] = ()
 
 
-def band_info(info: RasterInfo, guesses: list[str]) -> BandInfo:
-    """Return what a raster says about its bands, and add what was decided without it saying so.
+def band_info(info: RasterInfo) -> BandInfo:
+    """Return what a raster says about its bands.
 
     Wavelengths come from the first place that has them: the ENVI field `wavelength`, tags of each
     band, numbers inside the band names.
     """
-    good = _good_bands(info)
+    bands, notes = BandInfo(), list[str]()
     for read in (_from_fields, _from_tags, _from_names):
-        stated = read(info, guesses)
-        if stated is None:
-            continue
-        centre, width = nanometres(
-            stated.centre, stated.unit, stated.width, stated.width_unit, guesses
-        )
-        if centre is not None:
-            return BandInfo(centre, width, good)
-    return BandInfo(good=good)
+        if bands.wavelength is None and (stated := read(info)) is not None:
+            bands = nanometres(stated.centre, stated.unit, stated.width, stated.width_unit)
+            notes += [*stated.notes, *bands.notes]
+    return replace(bands, good=_good_bands(info), notes=tuple(notes))
 
 
 def raster_notes(info: RasterInfo) -> Iterator[str]:
     """Yield a sentence about each thing that a raster says and that cannot simply be followed."""
+    yield from info.source.guesses
     yield from place_notes(info)
     header = info.source.fields
     for number, band in enumerate(info.bands, start=1):
@@ -114,19 +112,28 @@ def raster_notes(info: RasterInfo) -> Iterator[str]:
 def nanometres(
     centre: NDArray[np.float64],
     unit: str | None,
-    width: NDArray[np.float64] | None,
-    width_unit: str | None,
-    guesses: list[str],
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Return wavelengths and widths in nm; None where they are not those of light in any unit."""
-    known = _without_zeros(centre, guesses)
-    decided = decide_unit(known, unit, guesses)
-    if decided is None:
-        return None, None
-    found = to_nanometres(known, decided)
-    if width is None:
-        return found, None
-    return found, _width_in_nanometres(width, found, _known_unit(width_unit) or decided)
+    width: NDArray[np.float64] | None = None,
+    width_unit: str | None = None,
+) -> BandInfo:
+    """Return wavelengths and widths in nm; None where they are not those of light in any unit.
+
+    Some files mark bands whose wavelength is unknown by 0.
+    """
+    unknown, notes = (centre <= 0) | np.isinf(centre), list[str]()
+    if unknown.any() and not unknown.all():
+        centre = np.where(unknown, np.nan, centre)
+        notes.append(
+            f"{int(unknown.sum())} of {centre.size} bands have the wavelength 0 or an infinite "
+            "one: read as unknown (NaN)."
+        )
+    used, note = _unit_of(centre, unit)
+    notes += [note] if note else []
+    if used is None:
+        return BandInfo(notes=tuple(notes))
+    centre = _to_nanometres(centre, used)
+    if width is not None:
+        width = _width_in_nanometres(width, centre, _known_unit(width_unit) or used)
+    return BandInfo(centre, width, notes=tuple(notes))
 
 
 def _good_bands(info: RasterInfo) -> NDArray[np.bool_] | None:
@@ -145,41 +152,37 @@ def _good_bands(info: RasterInfo) -> NDArray[np.bool_] | None:
     return good
 
 
-def _from_fields(info: RasterInfo, guesses: list[str]) -> _Stated | None:
+def _from_fields(info: RasterInfo) -> _Stated | None:
     centre = _field_numbers(info, "wavelength")
     if centre is None:
         return None
     return _Stated(centre, info.fields.get("wavelength units"), _field_numbers(info, "fwhm"))
 
 
-def _from_tags(info: RasterInfo, guesses: list[str]) -> _Stated | None:
+def _from_tags(info: RasterInfo) -> _Stated | None:
     centre, unit = _tag_numbers(info, _WAVELENGTH_TAG)
     if centre is None:
         return None
-    if np.isnan(centre).any():
-        guesses.append(
-            f"{int(np.isnan(centre).sum())} of {info.n_bands} bands have no wavelength tag: "
-            "their wavelength is NaN."
-        )
+    lacking = int(np.isnan(centre).sum())
+    note = f"{lacking} of {info.n_bands} bands have no wavelength tag: their wavelength is NaN."
     width, width_unit = _tag_numbers(info, _WIDTH_TAG)
     if unit is None:
         stated = (_tag(band.tags, _UNITS_TAG) for band in info.bands)
         unit = next((tag[0] for tag in stated if tag is not None), None)
-    return _Stated(centre, unit, width, width_unit)
+    return _Stated(centre, unit, width, width_unit, (note,) if lacking else ())
 
 
-def _from_names(info: RasterInfo, guesses: list[str]) -> _Stated | None:
+def _from_names(info: RasterInfo) -> _Stated | None:
     if info.source.fields:  # GDAL puts more than the name into the descriptions of an ENVI file
         names = envi.items(info.source.fields, "band names")
     else:
         names = [band.name for band in info.bands]
-    found = _numbers_in_names(names) if len(names) == info.n_bands else None
-    if found is None:
+    inside = _numbers_in_names(names) if len(names) == info.n_bands else None
+    if inside is None:
         return None
-    guesses.append("Wavelengths were read from numbers inside the band names.")
-    centre, unit = found
-    unit = unit or info.fields.get("wavelength units")
-    return _Stated(centre, unit, _field_numbers(info, "fwhm"))
+    note = "Wavelengths were read from numbers inside the band names."
+    unit = inside[1] or info.fields.get("wavelength units")
+    return _Stated(inside[0], unit, _field_numbers(info, "fwhm"), notes=(note,))
 
 
 def _field_numbers(info: RasterInfo, name: str) -> NDArray[np.float64] | None:
@@ -247,18 +250,6 @@ def _could_be_wavelengths(numbers: NDArray[np.float64], pattern: re.Pattern[str]
     return pattern is not _ONLY_DECIMAL and not whole and _plausible(numbers * 1e3)
 
 
-def _without_zeros(centre: NDArray[np.float64], guesses: list[str]) -> NDArray[np.float64]:
-    """Return wavelengths, unknown (NaN) where they are 0: some files mark missing ones that way."""
-    zero = (centre <= 0) | np.isinf(centre)
-    if not zero.any() or zero.all():
-        return centre
-    guesses.append(
-        f"{int(zero.sum())} of {centre.size} bands have the wavelength 0 or an infinite one: read "
-        "as unknown (NaN)."
-    )
-    return np.where(zero, np.nan, centre)
-
-
 def _known_unit(text: str | None) -> str | None:
     """Return the unit that a word stands for, or None."""
     word = (text or "").strip().lower()
@@ -273,29 +264,23 @@ def _plausible(values: NDArray[np.float64]) -> bool:
     return known.size > 0 and bool(np.all((known >= 100) & (known <= 100_000)))
 
 
-def decide_unit(values: NDArray[np.float64], stated: str | None, guesses: list[str]) -> str | None:
-    """Return the unit of wavelengths: the stated one if it makes sense, else one that does."""
+def _unit_of(values: NDArray[np.float64], stated: str | None) -> tuple[str | None, str]:
+    """Return the unit of wavelengths, the stated one if it makes sense, and what to note of it."""
     unit = _known_unit(stated)
     if unit == "index":
-        guesses.append("Wavelength units are 'Index': the bands have no wavelengths.")
-        return None
-    if unit is not None and _plausible(to_nanometres(values, unit)):
-        return unit
+        return None, "Wavelength units are 'Index': the bands have no wavelengths."
+    if unit is not None and _plausible(_to_nanometres(values, unit)):
+        return unit, ""
     for likely in (_NANOMETRES, _MICROMETRES):
-        if _plausible(to_nanometres(values, likely)):
-            said = f"The wavelength units are given as '{stated}'" if stated else "No units given"
+        if _plausible(_to_nanometres(values, likely)):
+            given = f"The wavelength units are given as '{stated}'" if stated else "No units given"
             span = f"values from {np.nanmin(values):g} to {np.nanmax(values):g}"
-            guesses.append(
-                f"{said}, but {span} can only be {likely}: read as {likely}."
-                if unit
-                else f"{said}; {span} were read as {likely}."
-            )
-            return likely
-    guesses.append("The wavelengths in the file are not those of light in any unit: ignored.")
-    return None
+            but = f", but {span} can only be {likely}: read" if unit else f"; {span} were read"
+            return likely, f"{given}{but} as {likely}."
+    return None, "The wavelengths in the file are not those of light in any unit: ignored."
 
 
-def to_nanometres(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
+def _to_nanometres(values: NDArray[np.float64], unit: str) -> NDArray[np.float64]:
     """Return wavelengths in nm."""
     with np.errstate(divide="ignore"):
         if unit == "1/cm":
@@ -315,4 +300,4 @@ def _width_in_nanometres(
         return width * centre**2 / 1e7
     if unit in _LIGHT_NM:
         return width * centre**2 / _LIGHT_NM[unit]
-    return to_nanometres(width, unit)
+    return _to_nanometres(width, unit)

@@ -211,14 +211,13 @@ def _pixels(
     points: NDArray[Any], crs: CRS | None, path: Path, grid: Grid
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return row and column of the pixels that points lie in, brought into the system of a map."""
-    guesses: list[str] = []
     numbers = np.arange(len(points))
     stated = Features(points, numbers, numbers, grid.crs if crs is None else crs)
-    near, moved = onto_grid(stated, grid, path=path, guesses=guesses)
+    near, moved, notes = onto_grid(stated, grid, path=path)
     if crs is None and grid.crs is not None:
-        guesses.append(f"{path.name} has no reference system: taken for that of the map.")
-    for guess in guesses:
-        warnings.warn(guess, GuessWarning, stacklevel=4)
+        notes += (f"{path.name} has no reference system: taken for that of the map.",)
+    for note in notes:
+        warnings.warn(note, GuessWarning, stacklevel=4)
     a, b, c, d, e, f = (~grid.transform)[:6]
     x, y = shapely.get_x(moved), shapely.get_y(moved)
     column, row = np.floor(a * x + b * y + c), np.floor(d * x + e * y + f)

@@ -11,7 +11,7 @@ import numpy as np
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, starts_with
-from hsreject.io.arrays import Pixels, StoredScene, native_type, open_hdf5
+from hsreject.io.arrays import Mask, Pixels, StoredScene, native_type, open_hdf5
 from hsreject.io.products import aviris, desis, emit, enmap, neon, pace, prisma, tanager
 from hsreject.io.products.cube import describe_cube
 from hsreject.io.products.layout import Product
@@ -50,11 +50,8 @@ def read_product(
         scene = read_raster_scene(path)
         lack = enmap.missing_description(path, scene)
         return scene if lack is None else replace(scene, warnings=(lack,))
-    product, notes = _with_masks(product, masks=masks)
-    bands, order = _bands(product, path, notes)
-    if product.wavelength is None:
-        notes.append("The file does not say the wavelengths of its bands.")
-    unscaled = product.gain is None
+    used, notes = _used_masks(product, masks=masks)
+    bands, order = _bands(product, path)
     pixels = Pixels.of(
         product.layers,
         order=order,
@@ -62,7 +59,7 @@ def read_product(
         offset=product.offset,
         fill=product.fill,
         fill_in_all=product.fill_in_all,
-        masks=product.masks,
+        masks=used,
     )
     attrs: dict[str, Any] = {
         "source": path.name,
@@ -72,27 +69,30 @@ def read_product(
     }
     if pixels.fill[0] is not None:
         attrs["nodata_in_file"] = pixels.fill[0]
-    if product.masks:
-        attrs["masks"] = ", ".join(mask.name for mask in product.masks)
-    said = list(product.warnings)
-    if unscaled:
-        said.append(
+    if used:
+        attrs["masks"] = ", ".join(mask.name for mask in used)
+    warnings = product.warnings
+    if product.gain is None:
+        unscaled = (
             f"{path.name} does not say how its values are scaled: they are the numbers in the "
             f"file, not {'radiance' if 'radiance' in product.name else 'reflectance'}."
         )
-    return StoredScene(pixels, bands, attrs, notes, tuple(said), product.place)
+        warnings = (*warnings, unscaled)
+    notes = (*product.notes, *notes, *bands.notes)
+    return StoredScene(pixels, bands, attrs, notes, warnings, product.place)
 
 
-def _with_masks(product: Product, *, masks: bool | Literal["all"]) -> tuple[Product, list[str]]:
-    """Return a product with the masks that are wanted, and its notes."""
+def _used_masks(
+    product: Product, *, masks: bool | Literal["all"]
+) -> tuple[tuple[Mask, ...], tuple[str, ...]]:
+    """Return the masks that are wanted, and what to note of the others."""
     if masks not in (True, False, "all"):
         raise InputError(f"masks must be True, False or 'all' (got {masks!r}).")
-    used = [mask for mask in product.masks if masks == "all" or (masks and not mask.spared)]
-    notes = list(product.notes)
-    if masks is True and len(used) < len(product.masks):
-        spared = " and ".join(mask.spared for mask in product.masks if mask.spared)
-        notes.append(f"Pixels flagged as {spared} keep their data; masks='all' takes it away.")
-    return replace(product, masks=tuple(used)), notes
+    used = tuple(m for m in product.masks if masks == "all" or (masks and not m.spared))
+    spared = " and ".join(mask.spared for mask in product.masks if mask.spared)
+    if masks is not True or not spared:
+        return used, ()
+    return used, (f"Pixels flagged as {spared} keep their data; masks='all' takes it away.",)
 
 
 def _describe(path: Path, variable: str | None, band_axis: int | None) -> Product | None:
@@ -124,7 +124,7 @@ def _check_links(product: Product, path: Path) -> None:
             )
 
 
-def _bands(product: Product, path: Path, notes: list[str]) -> tuple[BandInfo, NDArray[np.intp]]:
+def _bands(product: Product, path: Path) -> tuple[BandInfo, NDArray[np.intp]]:
     """Return what is known of the bands that are used, and their places in the file.
 
     Bands come in the order of their wavelengths, whatever their order in the file.
@@ -141,25 +141,25 @@ def _bands(product: Product, path: Path, notes: list[str]) -> tuple[BandInfo, ND
                 f"laid out like {product.name}."
             )
     used = np.ones(product.n_bands, dtype=bool) if product.used is None else product.used
-    order = np.flatnonzero(used)
-    if used.sum() < used.size:
-        notes.append(f"{used.size - used.sum()} of {used.size} bands hold nothing: left out.")
-    centre = width = None
+    order, notes = np.flatnonzero(used), list[str]()
+    if order.size < used.size:
+        notes.append(f"{used.size - order.size} of {used.size} bands hold nothing: left out.")
+    bands = BandInfo(notes=("The file does not say the wavelengths of its bands.",))
     if product.wavelength is not None:
-        centre, width = nanometres(
-            product.wavelength[order],
-            product.unit,
-            None if product.fwhm is None else product.fwhm[order],
-            product.fwhm_unit,
-            notes,
-        )
+        widths = None if product.fwhm is None else product.fwhm[order]
+        bands = nanometres(product.wavelength[order], product.unit, widths, product.fwhm_unit)
     good = None if product.good is None else product.good[order]
     if good is not None and not good.any():
         notes.append("The file calls every band bad: not followed.")
         good = None
-    if centre is None or np.isnan(centre).any() or np.all(np.diff(centre) >= 0):
-        return BandInfo(centre, width, good), order
-    rank = np.argsort(centre, kind="stable")
-    notes.append("The file has its bands in another order: sorted by wavelength.")
-    width = None if width is None else width[rank]
-    return BandInfo(centre[rank], width, None if good is None else good[rank]), order[rank]
+    centre, width = bands.wavelength, bands.fwhm
+    rank = np.arange(order.size)
+    if centre is not None and not np.isnan(centre).any() and np.any(np.diff(centre) < 0):
+        rank = np.argsort(centre, kind="stable")
+        notes.append("The file has its bands in another order: sorted by wavelength.")
+
+    def ranked(values: Any) -> Any:
+        return None if values is None else values[rank]
+
+    every = (*notes, *bands.notes)
+    return BandInfo(ranked(centre), ranked(width), ranked(good), every), order[rank]

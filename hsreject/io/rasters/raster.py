@@ -435,10 +435,9 @@ def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
 def read_raster_scene(path: Path) -> StoredScene:
     """Return the scene in a file that GDAL opens: its values scaled, NaN where it has no data."""
     info = raster_info(raster_source(path))
-    notes = [*info.source.guesses, *raster_notes(info)]
-    bands = band_info(info, notes)
-    gain, offset = _stated_scale(info, notes)
-    nodata = info.nodata if info.nodata is not None else _nodata_of_fields(info, notes)
+    bands = band_info(info)
+    gain, offset, note_on_scale = _stated_scale(info)
+    nodata, note_on_nodata = _stated_nodata(info)
     pixels = raster_pixels(info, nodata=nodata, gain=gain, offset=offset)
     attrs: dict[str, Any] = {
         "source": info.source.path.name,
@@ -447,27 +446,23 @@ def read_raster_scene(path: Path) -> StoredScene:
     }
     if nodata is not None:
         attrs["nodata_in_file"] = nodata
-    return StoredScene(pixels, bands, attrs, notes, place=info.grid)
+    notes = (*raster_notes(info), *bands.notes, note_on_scale, note_on_nodata)
+    return StoredScene(pixels, bands, attrs, tuple(filter(None, notes)), place=info.grid)
 
 
-def _nodata_of_fields(info: RasterInfo, notes: list[str]) -> float | None:
-    """Return the nodata value that only the ENVI fields tell, if pixels can have it."""
+def _stated_nodata(info: RasterInfo) -> tuple[float | None, str]:
+    """Return the nodata value of a file, maybe only in its ENVI fields, and what to note of it."""
     stated = info.fields.get("data ignore value")
-    if stated is None:
-        return None
+    if info.nodata is not None or stated is None:
+        return info.nodata, ""
     value = envi.number(stated, name="data ignore value", where=str(info.source.path))
     if usable_nodata(value, info.dtype) is None:
-        notes.append(
-            f"The data ignore value {stated} cannot occur in {info.dtype} pixels: ignored."
-        )
-        return None
-    return value
+        return None, f"The data ignore value {stated} cannot occur in {info.dtype} pixels: ignored."
+    return value, ""
 
 
-def _stated_scale(
-    info: RasterInfo, notes: list[str]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return gain and offset per band that a file states: in its bands, or in the header beside it.
+def _stated_scale(info: RasterInfo) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """Return gain and offset per band that a file or the header beside it states, and a note.
 
     Where a file has band gains and a `reflectance scale factor`, both say the same: only the factor
     counts, so that nothing is scaled twice.
@@ -486,19 +481,19 @@ def _stated_scale(
         )
     text = info.fields.get(_SCALE_FACTOR)
     if not text:
-        return gain, offset
+        return gain, offset, ""
     try:
         factor = float(text)
     except ValueError:
         factor = np.nan
     if not (np.isfinite(factor) and factor > 0):
         raise FileError(f"{where}: '{_SCALE_FACTOR} = {text[:40]}' must be a number above 0.")
-    if np.any(gain != 1) or offset.any():
-        notes.append(
-            f"The file has band gains or offsets and a {_SCALE_FACTOR} ({factor:g}): "
-            "only the factor was applied."
-        )
-    return np.full(info.n_bands, 1 / factor), np.zeros(info.n_bands)
+    note = (
+        f"The file has band gains or offsets and a {_SCALE_FACTOR} ({factor:g}): only the factor "
+        "was applied."
+    )
+    doubly = bool(np.any(gain != 1) or offset.any())
+    return np.full(info.n_bands, 1 / factor), np.zeros(info.n_bands), note if doubly else ""
 
 
 @contextmanager
