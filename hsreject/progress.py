@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 
@@ -43,3 +44,25 @@ def counting_tasks(stage: str, progress: ProgressCallback) -> Iterator[None]:
     with Callback(posttask=count):
         yield
     progress(stage, total, total)
+
+
+_READING: ContextVar[ProgressCallback] = ContextVar("progress of reading", default=no_progress)
+
+
+@contextmanager
+def reporting_reads(progress: ProgressCallback) -> Iterator[None]:
+    """Report the pixels that are read inside of the block, by whatever opens scenes there.
+
+    A scene may be opened by any function that a configuration names: so the callback is not handed
+    down, but kept for the block.
+    """
+    before = _READING.set(progress)
+    try:
+        yield
+    finally:
+        _READING.reset(before)
+
+
+def report_read(done: float, total: float) -> None:
+    """Report how many rows of a scene have been read, if somebody wants to know."""
+    _READING.get()("reading pixels", done, total)

@@ -1,7 +1,8 @@
 """Good files of every kind, damaged at random: a reader may refuse one only with an error of ours.
 
 ``python -m tools.fuzz_readers --n 20000`` opens so many. Each is opened whole and block by block,
-described as by ``hsreject info``, and opened as labels, in another process, so that crashes of
+described as by ``hsreject info``, opened as labels, and where it is of that kind as a map, a
+dataset, a sample, a certificate or a model, in another process, so that crashes of
 compiled code, hangs and memory are seen. A case has a number: ``--first 1234 --n 1 --keep folder``
 makes that one again.
 """
@@ -23,6 +24,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import geopandas
+import h5py
 import numpy as np
 import rasterio.shutil
 import scipy.io
@@ -143,7 +145,41 @@ def _cube(path: Path) -> Path:
     coords = {"wavelength": ("band", np.linspace(400, 2400, 6), {"units": "nm"})}
     cube = xr.DataArray(CUBE, dims=("band", "y", "x"), coords=coords, name="reflectance")
     engine = "scipy" if path.name == "classic.nc" else "h5netcdf"
-    cube.rio.write_crs(32633).to_netcdf(path, engine=engine)
+    cube = cube.rio.write_crs(32633)
+    if path.suffix == ".zarr":
+        cube.to_zarr(path, zarr_format=2)
+    else:
+        cube.to_netcdf(path, engine=engine)
+    return path
+
+
+def _tree(path: Path) -> Path:
+    label = reject_map((20, 24)).to_dataset(name="label")
+    hr.write_tree(xr.DataTree.from_dict({"/": label, "/part": label}), path)
+    return path
+
+
+def _pace(path: Path) -> Path:
+    with h5py.File(path, "w") as file:
+        file["geophysical_data/rhos"] = REFLECTANCE.transpose(1, 2, 0)
+        file["sensor_band_parameters/wavelength_3d"] = np.linspace(400, 900, len(REFLECTANCE))
+        rows, columns = np.indices(REFLECTANCE.shape[1:])
+        file["navigation_data/latitude"] = 50 - 0.01 * rows
+        file["navigation_data/longitude"] = 13 + 0.01 * columns
+    return path
+
+
+def _archive(folder: Path, ending: str) -> Path:
+    (folder / "inside").mkdir()
+    write_with_gdal(folder / "inside" / "a.tif", CUBE)
+    packed = shutil.make_archive(str(folder / "a"), ending, folder / "inside")
+    shutil.rmtree(folder / "inside")
+    return Path(packed)
+
+
+def _points(path: Path) -> Path:
+    rows = "".join(f"{13 + 0.0001 * i},{52.4 + 0.0001 * i},{1 + i % 3},soil\n" for i in range(9))
+    path.write_text("lon,lat,code,kind\n" + rows)
     return path
 
 
@@ -166,6 +202,10 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
     "JPEG 2000": lambda to: write_with_gdal(to / "a.jp2", CUBE, driver="JP2OpenJPEG"),
     "CF cube": lambda to: _cube(to / "cube.nc"),
     "classic NetCDF": lambda to: _cube(to / "classic.nc"),
+    "Zarr": lambda to: _cube(to / "cube.zarr"),
+    "tree": lambda to: _tree(to / "result.nc"),
+    "zip": lambda to: _archive(to, "zip"),
+    "tar.gz": lambda to: _archive(to, "gztar"),
     "sample GeoPackage": lambda to: _sample(to / "sample.gpkg"),
     "sample GeoJSON": lambda to: _sample(to / "sample.geojson"),
     "sample table": lambda to: _sample(to / "sample.csv"),
@@ -185,9 +225,12 @@ SEEDS: dict[str, Callable[[Path], Path]] = {
     "GeoJSON": lambda to: _features(to / "a.geojson"),
     "FlatGeobuf": lambda to: _features(to / "a.fgb"),
     "GML": lambda to: _features(to / "a.gml"),
+    "KML": lambda to: _features(to / "a.kml"),
+    "points in a table": lambda to: _points(to / "a.csv"),
     "EMIT": lambda to: products.write_emit(to / "emit.nc", REFLECTANCE, TABLE, good=[1] * 6),
     "AVIRIS": lambda to: products.write_aviris(to / "aviris.nc", REFLECTANCE, TABLE),
     "PRISMA": lambda to: _prisma(to / "PRS_L2D.he5"),
+    "PACE": lambda to: _pace(to / "pace.nc"),
     "NEON": lambda to: products.write_neon(to / "neon.h5", COUNTS),
     "Tanager": lambda to: products.write_tanager(to / "tanager.h5", REFLECTANCE),
     "EnMAP": lambda to: products.write_enmap(to, COUNTS, masks={"CLOUD": COUNTS[0] > 20})[0],
@@ -239,8 +282,9 @@ def make_case(number: int, *, seed: int, good: Path, into: Path) -> Path:
     kind = list(SEEDS)[number % len(SEEDS)]
     shutil.copytree(good / kind, into)
     main = into / (good / f"{kind}.txt").read_text()
-    files = sorted(path for path in into.iterdir())
-    victim = main if rng.random() < 0.5 else files[rng.integers(len(files))]
+    files = sorted(path for path in into.rglob("*") if path.is_file())
+    chosen = main.is_file() and rng.random() < 0.5
+    victim = main if chosen else files[rng.integers(len(files))]
     victim.write_bytes(damaged(victim.read_bytes(), rng))
     return main
 
@@ -259,7 +303,9 @@ def uses(path: Path, scene: object) -> Iterator[Callable[[], object]]:
         return
     if path.suffix == ".nc":
         yield lambda: hr.open_dataset(path).close()
-    if path.name == "emit.nc":  # whose lookup table places a map
+    if path.name == "result.nc":
+        yield lambda: hr.open_tree(path).load().close()
+    if path.name in {"emit.nc", "aviris.nc", "pace.nc"}:  # whose lookup table places a map
 
         def place() -> None:
             hr.write_map(hr.open_scene(path)[0], path.parent / "map.tif", overwrite=True)

@@ -66,6 +66,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.errors import InputError
     from hsreject.io.maps import open_maps
     from hsreject.io.scene import open_scene
+    from hsreject.progress import reporting_reads
     from hsreject.report.evaluation import as_dataset, training_warnings
     from hsreject.report.explorer import write_explorer
 
@@ -84,7 +85,7 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
         if "reference" in maps:
             training_warnings(label, maps["label"], np.nonzero(maps["reference"].values))
         systems[system] = as_dataset(maps)
-    with progress_on(Console(stderr=True)) as progress:
+    with progress_on(Console(stderr=True)) as progress, reporting_reads(progress):
         page = write_explorer(
             systems,
             out,

@@ -23,6 +23,7 @@ from dask.array.core import normalize_chunks
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, reading
 from hsreject.io.remote import RemotePath, as_path
+from hsreject.progress import report_read
 from hsreject.schema import CUBE_DIMS
 
 if TYPE_CHECKING:
@@ -390,9 +391,12 @@ class Pixels:
         inside = _as_slice(columns - across.start)
         turned = large and axes[-1] == "b"
         # some rows at a time, so that little more than the result takes memory
-        for part in np.split(np.arange(rows.size), self._cuts(rows, block[:, :1].nbytes)):
+        cuts = self._cuts(rows, block[:, :1].nbytes)
+        for part in np.split(np.arange(rows.size), cuts):
             down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
             read = self._read(bands, down, across)
+            if cuts.size:
+                report_read(int(part[-1]) + 1, rows.size)
             if not turned:
                 block[:, _as_slice(part)] = read[:, _as_slice(rows[part] - down.start)][..., inside]
                 continue
@@ -404,8 +408,9 @@ class Pixels:
         return block[squeezed]
 
     def _cuts(self, rows: NDArray[np.intp], row_size: int) -> NDArray[np.intp]:
-        """Return where rows are cut: where stored chunks begin, or every 16 MB."""
-        step = max(_SLAB // row_size, 1)
+        """Return where rows are cut: where stored chunks begin, or every 16 MB, 1 MB by URL."""
+        slab = _SLAB // 16 if isinstance(self.layers[0].path, RemotePath) else _SLAB
+        step = max(slab // row_size, 1)
         stored = self.layers[0].chunks[1]
         return np.flatnonzero(np.diff(rows // (-(-step // stored) * stored))) + 1
 

@@ -16,7 +16,7 @@ from hsreject.pipeline.judgement import Judgement
 from hsreject.pipeline.plan import Plan, make_plan
 from hsreject.pipeline.result import STAGES, result_tree, run_folder, write_outputs
 from hsreject.pipeline.stages import Stages, Walk
-from hsreject.progress import ProgressCallback, no_progress
+from hsreject.progress import ProgressCallback, no_progress, reporting_reads
 from hsreject.rejection.goal import Goal
 
 
@@ -100,7 +100,8 @@ def run(
     with (
         nullcontext() if folder is None else run_folder(folder, plan.document, overwrite=overwrite)
     ):
-        cube, labels = (array.compute() for array in plan.load())
+        with reporting_reads(progress):
+            cube, labels = (array.compute() for array in plan.load())
         hashes = {"scene_hash": tokenize(cube), "labels_hash": tokenize(labels)}
         kept_in = None if folder is None else folder / STAGES
         stages = Stages(cube, tokenize(hashes), kept_in, progress)

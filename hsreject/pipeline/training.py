@@ -16,7 +16,7 @@ from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.result import config_text
 from hsreject.pipeline.run import planned
 from hsreject.pipeline.tuning import best_settings, tune
-from hsreject.progress import ProgressCallback, no_progress
+from hsreject.progress import ProgressCallback, no_progress, reporting_reads
 from hsreject.rejection import RankedRejector, Rejector
 from hsreject.schema import BAND, NO_REFERENCE, class_table
 
@@ -66,7 +66,8 @@ def train(
     """
     plan = planned(config, settings).carried
     _chosen_rejector(plan, rejector)  # says what is wrong before the work
-    cube, labels = plan.load()
+    with reporting_reads(progress):
+        cube, labels = plan.load()
     training, test = plan.sampling(labels, seed=plan.seed)
     if plan.tuning is not None and plan.tuning.of_model:
         plan = plan.changed(best_settings(tune(plan, cube, training, progress=progress)))

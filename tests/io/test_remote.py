@@ -18,6 +18,7 @@ from hsreject.errors import FileError
 from hsreject.io import remote
 from hsreject.io.products.backend import HsrejectBackend
 from hsreject.io.remote import as_path
+from hsreject.progress import reporting_reads
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
 from tests.io.products.writers import reflectance, write_emit, write_enmap
@@ -126,6 +127,19 @@ def test_a_silent_server_is_not_waited_for(monkeypatch, url, how, name) -> None:
     monkeypatch.setattr(remote, "SILENCE", 1)
     with pytest.raises(FileError, match=f"{url}/silent/{name} cannot be (opened|read)"):
         hr.open_scene(f"{how}{url}/silent/{name}")
+
+
+@pytest.mark.parametrize(("name", "n_rows"), [("scene.tif", 256), ("emit.nc", 300)])
+def test_reading_by_url_is_reported(tmp_path, url, name, n_rows) -> None:
+    write_with_gdal(tmp_path / "scene.tif", CUBE, tiled=True, blockxsize=64, blockysize=64)
+    write_emit(tmp_path / "emit.nc", reflectance((40, 300, 100)), chunks=(30, 100, 40))
+    reports: list[tuple[str, float, float | None]] = []
+    with reporting_reads(lambda *report: reports.append(report)):
+        hr.open_scene(f"{url}/good/{name}")
+    rows = [done for _, done, _ in reports]
+    assert len(rows) >= 2
+    assert rows == sorted(rows)
+    assert reports[-1] == ("reading pixels", n_rows, n_rows)
 
 
 def test_labels_and_maps_by_url(tmp_path, url) -> None:
