@@ -33,6 +33,9 @@ from .features.spectra import Normalize as Normalize
 from .features.spectra import Scale as Scale
 from .features.spectra import SelectBands as SelectBands
 from .features.transformer import SceneTransformer as SceneTransformer
+from .handover.filled_map import filled_map as filled_map
+from .handover.next_labels import NextLabels as NextLabels
+from .handover.next_labels import next_labels as next_labels
 from .handover.polygonize import Polygons as Polygons
 from .handover.polygonize import polygonize as polygonize
 from .handover.sieve import sieve as sieve

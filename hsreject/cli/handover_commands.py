@@ -1,4 +1,4 @@
-"""``hsreject polygons``: a map handed over as objects."""
+"""``hsreject next`` and ``polygons``: where to label next, and a map handed over as objects."""
 
 from __future__ import annotations
 
@@ -16,6 +16,72 @@ if TYPE_CHECKING:
 ReplaceFiles = Annotated[
     bool, typer.Option("--overwrite", help="Replace files that are already there.")
 ]
+
+
+def next_command(
+    given: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="Folder of 'hsreject run', map_filled.tif, or a map with rejection."
+        ),
+    ],
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file to make: .gpkg, .geojson or .csv.")
+    ],
+    n: Annotated[int, typer.Option("--n", help="How many points.")] = 20,
+    exclude: Annotated[
+        Path | None,
+        typer.Option(help="Never asked about: raster of training pixels; of a run, its own."),
+    ] = None,
+    scene: Annotated[
+        Path | None, typer.Option(help="The scene: make a page to label the points on, too.")
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option(help="That page; by default named like --out, .html.")
+    ] = None,
+    overwrite: ReplaceFiles = False,
+) -> None:
+    """Ask for the labels that would help most to reject less, each with its reason.
+
+    The centres of the largest rejected regions. Fill in the column 'reference' and run again with
+    --add. Chosen points train a map; they are not a sample, and 'certify' and 'assess' refuse them.
+    """
+    check_there(given, exclude, scene)
+    from hsreject.files import check_target
+    from hsreject.handover.filled_map import FILLED, open_filled_map
+    from hsreject.handover.next_labels import WINDOW, next_labels
+    from hsreject.io.labels import open_labels
+    from hsreject.io.maps import open_map
+    from hsreject.io.scene import open_scene
+    from hsreject.promise.label_page import write_label_page
+
+    html = page or out.with_suffix(".html")
+    for target in (out, *([] if scene is None else [html])):
+        check_target(target, overwrite=overwrite)
+    path = given / "maps" / FILLED if given.is_dir() else given
+    check_there(path)
+    chunks = (1, WINDOW, WINDOW)
+    filled = path.name.endswith(FILLED)
+    maps = open_filled_map(path, chunks=chunks) if filled else open_map(path, chunks=chunks)
+    if exclude is None and given.is_dir():
+        exclude = given / "maps" / "train.tif"
+    training = None if exclude is None else open_labels(exclude)
+    with progress_on(Console(stderr=True)) as progress:
+        asked = next_labels(maps, n, exclude=training, progress=progress)
+    asked.write(out, overwrite=overwrite)
+    console = Console(highlight=False)
+    for number, reason in zip(asked.points.id.tolist(), asked.reason.tolist(), strict=True):
+        console.print(f"{number:4d}  {reason}", soft_wrap=True, markup=False)
+    console.print(f"wrote {len(asked)} points into {out}", soft_wrap=True, markup=False)
+    labelled = out
+    if scene is not None:
+        write_label_page(asked.points, open_scene(scene), html, overwrite=overwrite)
+        labelled = html.with_suffix(".csv")
+        console.print(f"wrote {html}: label them there", soft_wrap=True, markup=False)
+    console.print(
+        f"then: hsreject run CONFIG --add {labelled} --out ...", soft_wrap=True, markup=False
+    )
 
 
 def polygons_command(

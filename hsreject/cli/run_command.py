@@ -13,6 +13,7 @@ from hsreject.cli.console import (
     Plugins,
     Settings,
     cache_inside,
+    check_there,
     progress_on,
     result_table,
     saying_how_to_go_on,
@@ -42,6 +43,14 @@ def run_command(
             "fraction=0.1 (of the scene), instead of the goal in CONFIG.",
         ),
     ] = None,
+    add: Annotated[
+        Path | None,
+        typer.Option(help="Labelled points of 'hsreject next': train on them, too, never test."),
+    ] = None,
+    new_class: Annotated[
+        list[str] | None,
+        typer.Option(help="A name in --add that becomes a class of the run. Repeatable."),
+    ] = None,
     settings: Settings = None,
     plugin: Plugins = None,
     *,
@@ -55,6 +64,9 @@ def run_command(
     from hsreject.pipeline.config import named_value, read_document
 
     document = read_document(config)  # before the long imports, to report a mistake at once
+    check_there(add)
+    if add is not None:
+        document = {**document, "add": {"path": str(add), "new_classes": new_class or []}}
     wanted = None if goal is None else dict([named_value(goal, "--goal accuracy=0.95")])
 
     from hsreject.pipeline.run import run

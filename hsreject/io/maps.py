@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -143,18 +143,21 @@ def _described(
 
 
 def write_maps(
-    maps: Mapping[str | PathLike[str], xr.DataArray],
+    maps: Mapping[str | PathLike[str], xr.DataArray | Raster],
     *,
+    tags: Mapping[str, str] | None = None,
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> None:
     """Write several maps in one pass over their blocks: what they share is computed once.
 
-    None of them appears before all are complete. Options as for :func:`write_map`.
+    None of them appears before all are complete. `tags` stand in each GeoTIFF; other options as for
+    :func:`write_map`.
     """
     targets = [Path(path) for path in maps]
     formats = [_format(path) for path in targets]
-    rasters = [Raster.from_array(array) for array in maps.values()]
+    rasters = [one if isinstance(one, Raster) else Raster.from_array(one) for one in maps.values()]
+    rasters = [replace(raster, tags={**raster.tags, **(tags or {})}) for raster in rasters]
     for raster, form in zip(rasters, formats, strict=True):
         form.check(raster)
     with ExitStack() as stack:
@@ -193,7 +196,7 @@ class Raster:
     band_names: tuple[str, ...]  # one per band; of fields, the classes
     categories: CategoryTable | None  # what the values of a label map mean
     grid: Grid
-    comment: str = ""  # a tag of the file
+    tags: Mapping[str, str] = field(default_factory=dict)  # of the file
 
     @classmethod
     def from_array(cls, array: xr.DataArray) -> Raster:
@@ -224,7 +227,8 @@ class Raster:
             array, nodata = categories.encode(array), categories.nodata
         bands = array.data if field else array.data[None]
         comment = str(array.attrs.get("comment", ""))
-        return cls(bands, nodata, names, categories, Grid.of(array), comment)
+        tags = {"comment": comment} if comment else {}
+        return cls(bands, nodata, names, categories, Grid.of(array), tags)
 
 
 def _truth_map(array: xr.DataArray) -> xr.DataArray:

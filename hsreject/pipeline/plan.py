@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from os import PathLike
 from typing import Any, cast
 
+import xarray as xr
 from sklearn.base import clone
 
 from hsreject.classify.classifiers import CLASSIFIERS
@@ -16,6 +18,7 @@ from hsreject.context.priors import PRIORS
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import ConfigError
 from hsreject.features import FEATURES
+from hsreject.handover.added_labels import added_labels, with_added
 from hsreject.mapping.plugins import load_plugins
 from hsreject.pipeline.config import with_settings
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
@@ -37,7 +40,7 @@ from hsreject.rejection import (
     SequentialRejector,
 )
 from hsreject.rejection.goal import MAX_ERROR, Goal
-from hsreject.schema import check_same_grid
+from hsreject.schema import attach_classes, check_same_grid, class_table
 
 CARRIED_ROW = "carried model"
 """What the table calls that part of the model that `train` could take to another scene."""
@@ -57,6 +60,7 @@ SECTIONS = {
     "fraction": "the same as [goal] fraction: the share of the scene that is rejected",
     "scene": "the scene and its labels; needed",
     "sampling": "which labelled pixels to train on; 10 of each class by default",
+    "add": 'answers to "hsreject next", further training pixels: path = "points.csv"',
     "features": "what the classifier sees, a list; the bands by default, auto makes its own",
     "classifier": "auto by default; smlr for a list of features",
     "context": 'how neighbouring pixels help each other: none by default, or "auto"',
@@ -159,11 +163,15 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         check_count("seed", seed, least=0)
         check_count("n_seeds", n_seeds, least=1)
     goal, promise = _goal(document)
+    scene = _scene(document["scene"])
+    sampling = bind_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling")
+    if "add" in document:
+        scene, sampling = _with_answers(scene, sampling, document["add"])
     plan = Plan(
         document=document,
         title=title,
-        scene=_scene(document["scene"]),
-        sampling=bind_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling"),
+        scene=scene,
+        sampling=sampling,
         baselines={},
         goal=goal,
         promise=promise,
@@ -253,6 +261,29 @@ def _scene(given: object) -> Callable[[], Pair]:
         "[scene] must be a name, a table with a name, or a tuple (cube, labels) "
         f"(got {type(given).__name__})."
     )
+
+
+def _with_answers(
+    scene: Callable[[], Pair], sampling: Callable[..., Pair], given: object
+) -> tuple[Callable[[], Pair], Callable[..., Pair]]:
+    """Return scene and sampling with further training pixels and the classes that these add."""
+    table = _table({"path": given} if isinstance(given, str | PathLike) else given, "add")
+    check_keys(table, ("path", "new_classes"), section="add")
+    if "path" not in table:
+        raise ConfigError('[add] needs the file of the answers: path = "points.csv".')
+    new_classes = _list(table.get("new_classes", ()), "add.new_classes")
+
+    def added(labels: xr.DataArray) -> xr.DataArray:
+        return added_labels(table["path"], labels, new_classes=new_classes)
+
+    def load() -> Pair:
+        cube, labels = scene()
+        return cube, attach_classes(labels, class_table(added(labels)))
+
+    def sample(labels: xr.DataArray, *, seed: int) -> Pair:
+        return with_added(sampling, added(labels))(labels, seed=seed)
+
+    return load, sample
 
 
 def _model(features: object, classifier: object) -> SceneModel:

@@ -27,11 +27,13 @@ from hsreject.files import (
     reason,
     replacing,
 )
+from hsreject.handover.filled_map import FILLED, filled_map, write_filled_map
 from hsreject.io.maps import write_map
 from hsreject.io.netcdf import write_tree
 from hsreject.pipeline.promising import promise_words
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
+from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report.run_report import (
     EXPLORER,
     SYSTEM_OF_POINT,
@@ -316,6 +318,15 @@ def _write_maps(tree: xr.DataTree, folder: Path) -> None:
     folder.mkdir()
     maps, delivered = tree.to_dataset(), tree.children["delivered"].to_dataset(inherit=False)
     write_map(delivered[LABEL_WITH_REJECTION], folder / MAP)
+    of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
+    filled = filled_map(
+        of_delivered["label"],
+        of_delivered["rejected"],
+        probability=maps.get("hidden_field", maps["probability"]),
+        label_probability=maps.get("label_probability"),
+        unknown=of_delivered.get(UNKNOWN),
+    )
+    write_filled_map(filled, folder / FILLED)
     for variable in ("reference", "train", "test", "calibration", "label_probability"):
         if variable in maps:
             write_map(maps[variable], folder / f"{variable}.tif")

@@ -7,7 +7,7 @@ import hashlib
 import re
 import sqlite3
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rasterio.crs import CRS
 
 RANDOM, STRATIFIED, CLIMB = "random", "stratified", "climb"
+CHOSEN = "chosen"  # to train on, of :func:`hsreject.next_labels`: not a random sample
 TOGETHER, EACH = "together", "each"
 
 CANNOT_TELL = -1
@@ -68,7 +69,7 @@ class Design:
     starts: tuple[int, ...] = ()  # first region: one, or one for each class of the map
     per_class: str = ""  # "", "together" or "each"
 
-    _TEXT = re.compile(r"\b(random|stratified|climb)((?: \w+=[\w.,+-]+)+)")
+    _TEXT = re.compile(r"\b(random|stratified|climb|chosen)((?: \w+=[\w.,+-]+)+)")
 
     def __str__(self) -> str:
         entries: dict[str, object] = {"n": self.n_points, "pixels": self.n_pixels}
@@ -228,7 +229,12 @@ class Sample:
         )
 
     def write(
-        self, path: str | PathLike[str], *, show_label: bool = False, overwrite: bool = False
+        self,
+        path: str | PathLike[str],
+        *,
+        show_label: bool = False,
+        notes: Mapping[str, NDArray[Any]] | None = None,
+        overwrite: bool = False,
     ) -> None:
         """Write the points for QGIS or a spreadsheet: .gpkg, .geojson or .csv.
 
@@ -240,6 +246,8 @@ class Sample:
             in QGIS as a drop-down.
         show_label : bool
             Add what the map says in a column `map_label`. Whoever sees it tends to agree with it.
+        notes : mapping, optional
+            Further columns by their names, one entry per point.
         overwrite : bool
             Replace a file that is already there.
         """
@@ -251,6 +259,7 @@ class Sample:
                 f"{', '.join(_DRIVERS)}."
             )
         columns, x, y = file_columns(self, show_label=show_label)
+        columns |= notes or {}
         with replacing(path, overwrite=overwrite) as work:
             if driver == "CSV":
                 write_csv(
@@ -317,7 +326,7 @@ def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[
     ]
     columns: Columns = {"id": sample.id, "reference": np.array(names, dtype=object), **place}
     columns |= {"row": sample.row, "column": sample.column}
-    if sample.design is None or sample.design.kind != CLIMB:
+    if sample.design is None or sample.design.kind in {RANDOM, STRATIFIED}:
         columns |= {
             "stratum": sample.stratum,
             "inclusion_probability": sample.inclusion_probability,

@@ -24,6 +24,7 @@ from hsreject.promise.frame import labels_of, map_id
 from hsreject.promise.sample import (
     CANNOT_TELL,
     CANNOT_TELL_TEXT,
+    CHOSEN,
     STRATIFIED,
     WGS84,
     Columns,
@@ -134,6 +135,11 @@ def given_sample(
         sample = open_sample(sample, on_map)
     if not isinstance(sample, Sample):
         return sample_of_array(sample, on_map)
+    if sample.design is not None and sample.design.kind == CHOSEN:
+        raise InputError(
+            "These points were chosen to train on ('hsreject next'): they are not a random sample "
+            "of any map. Draw one with 'hsreject sample'."
+        )
     if sample.design is None and not assume_random:
         raise InputError(f"The sample does not say how its points were drawn. {WAY_OUT}")
     return sample.on_map(on_map)

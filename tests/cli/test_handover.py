@@ -1,6 +1,7 @@
-"""``hsreject polygons``, as a user calls it."""
+"""``hsreject next`` and ``polygons``, as a user calls them."""
 
 import numpy as np
+import pandas as pd
 import pyogrio
 import pytest
 
@@ -47,3 +48,33 @@ def test_bad_input_is_one_sentence_and_writes_nothing(maps, capsys, options, wor
     assert call("polygons", "map.tif", *options) == 2
     assert word in capsys.readouterr().err
     assert sorted(maps.iterdir()) == before
+
+
+def test_from_a_run_to_points_to_the_next_run(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cube, labels = hr.synthetic_scene(rows=32, columns=32, n_bands=8, noise=1.0)
+    cube.rio.to_raster("scene.tif")
+    (tmp_path / "config.toml").write_text(
+        'features = []\nclassifier = "lda"\n'
+        '[scene]\nname = "synthetic"\nrows = 32\ncolumns = 32\nn_bands = 8\nnoise = 1.0\n'
+        '[sampling]\nname = "per_class"\nn_per_class = 5\n'
+    )
+    assert call("run", "config.toml", "--out", "first") == 0
+    assert call("next", "first", "--n", 6, "--out", "points.csv", "--scene", "scene.tif") == 0
+    said = capsys.readouterr().out
+    assert "between cover" in said
+    assert "--add points.csv" in said
+    assert "points.csv" in (tmp_path / "points.html").read_text()
+    asked = pd.read_csv("points.csv")
+    assert len(asked) == 6
+    train = hr.open_labels("first/maps/train.tif").values
+    rejected = hr.open_map("first/maps/map.tif").values == 0
+    assert rejected[asked.row, asked.column].all()
+    assert not train[asked.row, asked.column].any()
+    truth = np.where(labels.values == 0, 1, labels.values)[asked.row, asked.column]
+    asked.assign(reference=[f"cover {value}" for value in truth]).to_csv("points.csv", index=False)
+    assert call("run", "config.toml", "--add", "points.csv", "--out", "second") == 0
+    second = hr.open_labels("second/maps/train.tif").values
+    np.testing.assert_array_equal(second[asked.row, asked.column], truth)
+    assert call("run", "config.toml", "--add", "none.csv", "--out", "third") == 2
+    assert "none.csv" in capsys.readouterr().err

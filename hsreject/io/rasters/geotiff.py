@@ -229,16 +229,18 @@ def _create(raster: Raster, path: Path) -> None:
         "interleave": "band",
         "sparse_ok": True,
         "bigtiff": "if_safer",
+        "photometric": "minisblack",  # four bands of bytes are not a picture
+        "alpha": "no",
     }
     with quiet_without_place(), rasterio.open(path, "w", **profile) as file:
         for number, name in enumerate(raster.band_names, start=1):
             if name:
                 file.set_band_description(number, name)
         if raster.categories is not None:
-            file.write_colormap(1, raster.categories.colors)
+            if count == 1:  # a TIFF of more bands has no palette
+                file.write_colormap(1, raster.categories.colors)
             file.update_tags(1, **raster.categories.tags())
-        if raster.comment:
-            file.update_tags(comment=raster.comment)
+        file.update_tags(**raster.tags)
 
 
 def side_files(path: Path) -> list[str]:

@@ -1,0 +1,80 @@
+"""Answers to `hsreject next`: further training pixels, of known classes or of new ones."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from os import PathLike
+
+import numpy as np
+import xarray as xr
+
+from hsreject.classes import ClassTable
+from hsreject.errors import HsrejectWarning, InputError
+from hsreject.promise.sample import CHOSEN, NONE_OF_THESE_TEXT
+from hsreject.promise.sample_file import open_sample
+from hsreject.registry import nearest
+from hsreject.schema import NO_REFERENCE, POLYGON, attach_classes, class_table
+
+Pair = tuple[xr.DataArray, xr.DataArray]
+
+
+def added_labels(
+    path: str | PathLike[str], labels: xr.DataArray, *, new_classes: Sequence[str] = ()
+) -> xr.DataArray:
+    """Return the labels of points that were asked for, on the grid of a reference; 0 elsewhere.
+
+    Points that nobody has labelled, or could, are left out. A class that the reference does not
+    have must be named in `new_classes`; it takes the next free number.
+    """
+    with warnings.catch_warnings():  # of classes that a map does not know: checked here
+        warnings.simplefilter("ignore", HsrejectWarning)
+        points = open_sample(path, labels)
+    if points.design is not None and points.design.kind != CHOSEN:
+        raise InputError(
+            f"{path} is a {points.design.kind} sample, drawn to judge a map: once it has trained "
+            "one it promises nothing. Keep it for 'hsreject certify' and 'hsreject assess', and "
+            "ask for points to train on with 'hsreject next'."
+        )
+    known = class_table(labels)
+    names = {value: points.classes.name_of(value) for value in points.classes.values}
+    answered = np.array(
+        [value > NO_REFERENCE and names[value] != NONE_OF_THESE_TEXT for value in points.reference]
+    )
+    if not answered.any():
+        raise InputError(
+            f"None of the {len(points)} points of {path} has a class. Fill in the column "
+            "'reference', for example on the page of 'hsreject label'."
+        )
+    points = points.select(answered)
+    strange = sorted({names[value] for value in points.reference.tolist()} - set(known.names))
+    if refused := [name for name in strange if name not in new_classes]:
+        raise InputError(
+            f"{path} has {', '.join(map(repr, refused))}, which the labels of the run do not have "
+            f"(they have {', '.join(known.names)}).{nearest(refused[0], list(known.names))} "
+            f"Correct the name, or make it a class: --new-class '{refused[0]}'."
+        )
+    used = {*known.values, *points.reference.tolist()}
+    entries = zip(points.classes.values, points.classes.names, points.classes.colors, strict=True)
+    table = ClassTable(*zip(*(entry for entry in entries if entry[0] in used), strict=True))
+    added = np.zeros(labels.shape, dtype=labels.dtype)
+    added[points.row, points.column] = points.reference
+    return attach_classes(labels.copy(data=added), table)
+
+
+def with_added(sampling: Callable[..., Pair], added: xr.DataArray) -> Callable[..., Pair]:
+    """Return a sampling that trains on further pixels, too, and never tests on them."""
+
+    def sample(labels: xr.DataArray, *, seed: int) -> Pair:
+        train, test = sampling(labels, seed=seed)
+        there = added.values != NO_REFERENCE
+        table = class_table(added)
+        train = attach_classes(train.copy(data=np.where(there, added.values, train.values)), table)
+        test = attach_classes(test.copy(data=np.where(there, NO_REFERENCE, test.values)), table)
+        if POLYGON in train.coords:  # each point is a polygon of its own
+            numbers = train[POLYGON].values.copy()
+            numbers[there] = numbers.max() + 1 + np.arange(int(there.sum()))
+            train = train.assign_coords({POLYGON: (train[POLYGON].dims, numbers)})
+        return train, test
+
+    return sample

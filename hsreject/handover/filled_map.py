@@ -1,0 +1,199 @@
+"""A map without holes: the best class everywhere, and beside it what to think of it."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import numpy as np
+import xarray as xr
+
+from hsreject.errors import FileError, InputError
+from hsreject.files import existing, reading
+from hsreject.io.grid import Grid
+from hsreject.io.labels import stated_classes
+from hsreject.io.maps import Raster, write_maps
+from hsreject.io.rasters.geotiff import CategoryTable
+from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
+from hsreject.schema import (
+    CALIBRATED,
+    CATEGORY,
+    FIELD_DIMS,
+    MAP_DIMS,
+    NO_REFERENCE_MEANING,
+    ZERO_MEANING,
+    as_map,
+    attach_classes,
+    check_dims,
+    check_label_type,
+    check_same_grid,
+    fill_value,
+    nodata_label,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FILLED = "map_filled.tif"
+"""What the file is called that lies beside a delivered map."""
+
+PROBABILITY = "label_probability"
+NO_DATA, KEPT, REJECTED_FLAG, NOVEL = 0, 1, 2, 3
+FLAGS = ("no data", "kept", "rejected", "novel")
+"""What the values of `flag` mean."""
+
+
+def filled_map(
+    label: xr.DataArray | NDArray[Any],
+    rejected: xr.DataArray | NDArray[Any],
+    *,
+    probability: xr.DataArray | None = None,
+    label_probability: xr.DataArray | None = None,
+    unknown: xr.DataArray | NDArray[Any] | None = None,
+) -> xr.Dataset:
+    """Return a map without holes: every pixel has a class, and a flag says which are rejected.
+
+    Parameters
+    ----------
+    label : DataArray or array of int, dims (y, x)
+        The class of each pixel before rejection; `schema.nodata_label` where there is no data.
+    rejected : DataArray or array of bool, dims (y, x)
+        Which labels are rejected.
+    probability : DataArray (category, y, x), optional
+        Of the classes, or a hidden field, for second choices. Lazy arrays stay lazy.
+    label_probability : DataArray (y, x), optional
+        How probable the label is; by default from `probability`, if that is calibrated.
+    unknown : DataArray or array of bool, dims (y, x), optional
+        Pixels that are unlike all training pixels.
+
+    Returns
+    -------
+    Dataset (y, x)
+        `label`; `flag` (0 no data, 1 kept, 2 rejected, 3 novel: rejected as unlike all training
+        pixels); with probabilities `second`, the most probable of the other classes, and, where it
+        is known, `label_probability`.
+
+    See Also
+    --------
+    hsreject.next_labels : asks for labels where the map is rejected.
+    hsreject.write_map : writes a map as it is, with its holes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hsreject import filled_map
+    >>> filled_map(np.array([[1, 2, 255]], np.uint8), np.array([[False, True, False]])).flag.values
+    array([[1, 2, 0]], dtype=uint8)
+    """
+    best = as_map(label, name="label")
+    check_label_type(best.dtype, name="label")
+    fill = fill_value(best)
+    has_data = best != nodata_label(best.dtype)
+    if fill is not None:
+        has_data &= best != fill
+    masks = {"rejected": rejected, "unknown": unknown}
+    on_map = {name: as_map(one, name=name) for name, one in masks.items() if one is not None}
+    for name, one in on_map.items():
+        check_same_grid(best, one, names=("label", name))
+    flag = has_data.astype(np.uint8).where(~on_map["rejected"].astype(bool), REJECTED_FLAG)
+    if "unknown" in on_map:
+        flag = flag.where(~on_map["unknown"].astype(bool), NOVEL)
+    flag = flag.where(has_data, NO_DATA).astype(np.uint8)
+    maps = {"label": best, "flag": flag.assign_attrs(flag_meanings=", ".join(FLAGS))}
+    if probability is not None:
+        maps |= _choices(best, has_data, probability)
+    if label_probability is not None:
+        maps[PROBABILITY] = label_probability.where(has_data)
+    return xr.Dataset({name: one.rename(name) for name, one in maps.items()})
+
+
+def _choices(
+    best: xr.DataArray, has_data: xr.DataArray, probability: xr.DataArray
+) -> dict[str, xr.DataArray]:
+    """Return the second choice and, where it means what it says, the probability of the label."""
+    field = check_dims(probability, FIELD_DIMS, name="probability")
+    if field.sizes[CATEGORY] < 2:
+        raise InputError("A second choice needs probabilities of at least two classes.")
+    values = field[CATEGORY].values
+    missing = nodata_label(best.dtype)
+
+    def second(label: NDArray[Any], p: NDArray[Any]) -> NDArray[Any]:
+        others = np.where((label[..., None] == values) | np.isnan(p), -1.0, p)
+        return np.asarray(values[others.argmax(axis=-1)], dtype=label.dtype)
+
+    def of_label(label: NDArray[Any], p: NDArray[Any]) -> NDArray[Any]:
+        chance = np.where(label[..., None] == values, p, 0).max(axis=-1)
+        return np.asarray(chance, dtype=np.float32)
+
+    def per_pixel(function: Any, dtype: Any) -> xr.DataArray:
+        choice: xr.DataArray = xr.apply_ufunc(
+            function,
+            best.variable,
+            field.variable,
+            input_core_dims=[[], [CATEGORY]],
+            dask="parallelized",
+            output_dtypes=[dtype],
+            dask_gufunc_kwargs={"allow_rechunk": True},
+        )
+        return best.copy(data=choice.transpose(*MAP_DIMS).data)
+
+    maps = {"second": per_pixel(second, best.dtype).where(has_data, missing).astype(best.dtype)}
+    maps["second"].attrs = best.attrs
+    if field.attrs.get(CALIBRATED):
+        chance = per_pixel(of_label, np.float32).where(has_data)
+        maps[PROBABILITY] = chance.drop_attrs(deep=False)
+    return maps
+
+
+def filled_raster(maps: xr.Dataset) -> Raster:
+    """Return a filled map as a file of whole numbers holds it, one band for each part of it.
+
+    The probability is in percent; its last value, like that of the classes, is no data.
+    """
+    label = maps["label"]
+    categories = CategoryTable.of(label.assign_attrs({ZERO_MEANING: NO_REFERENCE_MEANING}))
+    nodata, bands = categories.nodata, {"label": categories.encode(label), "flag": maps["flag"]}
+    if "second" in maps:
+        bands["second"] = categories.encode(maps["second"])
+    if PROBABILITY in maps:
+        percent = (100 * maps[PROBABILITY]).round()
+        bands["probability_percent"] = percent.fillna(nodata)
+    stack = [band.data.astype(categories.dtype) for band in bands.values()]
+    lazy = any(hasattr(band, "dask") for band in stack)
+    values = da.stack(stack) if lazy else np.stack(stack)
+    tags = {"flag": ", ".join(f"{value} {meaning}" for value, meaning in enumerate(FLAGS))}
+    return Raster(values, nodata, tuple(bands), categories, Grid.of(label), tags)
+
+
+def write_filled_map(
+    maps: xr.Dataset, path: str | PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write a filled map as one GeoTIFF, with the names and the style of its classes."""
+    write_maps({path: filled_raster(maps)}, overwrite=overwrite)
+
+
+def open_filled_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:
+    """Open a filled map: the inverse of :func:`write_filled_map`."""
+    source = existing(path)
+    with reading(source):
+        info = raster_info(raster_source(source))
+        names = [band.name for band in info.bands]
+        if names[:2] != ["label", "flag"]:
+            raise FileError(
+                f"{path} is not a filled map (its bands are {', '.join(map(str, names))}). Give "
+                "the map_filled.tif that 'hsreject run' or 'hsreject map' has written."
+            )
+        bands = dict(zip(names, read_pixels(info, chunks=chunks), strict=True))
+        stated = stated_classes(info.source)
+        table = stated.table(stated.names.keys() - {0})
+    percent = bands.pop("probability_percent", None)
+    nodata = nodata_label(info.dtype)
+    maps = {}
+    for name, band in bands.items():
+        missing = NO_DATA if name == "flag" else nodata
+        whole = xr.DataArray(band, dims=MAP_DIMS).fillna(missing).astype(info.dtype)
+        maps[name] = whole if name == "flag" else attach_classes(whole, table)
+    if percent is not None:
+        maps[PROBABILITY] = xr.DataArray(percent / 100, dims=MAP_DIMS).astype(np.float32)
+    return xr.Dataset({name: info.grid.attach(one.rename(name)) for name, one in maps.items()})
