@@ -9,7 +9,7 @@ class HsrejectError(Exception):
 
     See Also
     --------
-    hsreject.HsrejectWarning : what does not stop the work.
+    hsreject.errors.HsrejectWarning : what does not stop the work.
     """
 
 
@@ -30,7 +30,7 @@ class HsrejectWarning(UserWarning):
 
     See Also
     --------
-    hsreject.HsrejectError : what stops the work.
+    hsreject.errors.HsrejectError : what stops the work.
     """
 
 

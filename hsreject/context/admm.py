@@ -34,7 +34,7 @@ class ADMM(Solver):
         V_j &= prox_{g_j/\mu}(\widehat{H_j Z} + D_j), & D_j &\leftarrow D_j + \widehat{H_j Z} - V_j
 
     U is on the simplex and :math:`Y_j = \mu D_j` is a subgradient of :math:`g_j`: but for rounding
-    both are feasible, so that :func:`~hsreject.context.solver.certify` works at any iteration.
+    both are feasible, so that there is a certificate at any iteration.
 
     Parameters
     ----------

@@ -140,11 +140,20 @@ def _installed(name: str) -> ModuleType:
 
 def _enrolled(module: ModuleType) -> list[str]:
     """Return the names of a plugin's parts, registering those that are not registered yet."""
-    for part in list(vars(module).values()):
+    classes = [part for part in vars(module).values() if inspect.isclass(part)]
+    for part in classes:
         registry = _registry_of(part)
-        own = getattr(part, "__module__", None) == module.__name__
-        if registry is not None and own and part not in registry.values():
-            registry.register(_snake_case(part.__name__), part)
+        if registry is None or part.__module__ != module.__name__ or part in registry.values():
+            continue
+        if inspect.isabstract(part):
+            if any(issubclass(other, part) for other in classes if other is not part):
+                continue
+            missing = ", ".join(sorted(part.__abstractmethods__))
+            raise ConfigError(
+                f"The {registry.kind} '{part.__name__}' of the plugin '{module.__file__}' lacks "
+                f"{missing}. Write what is missing, or let its name begin with an underscore."
+            )
+        registry.register(_snake_case(part.__name__), part)
     return [
         name
         for registry in _registries()
@@ -157,9 +166,9 @@ def _registries() -> list[Registry[Any]]:
     return [*(registry for _, registry in _KINDS), CLASSIFIERS]
 
 
-def _registry_of(part: object) -> Registry[Any] | None:
-    """Return where a part belongs: a class that can be made, of a kind that has names."""
-    if not inspect.isclass(part) or inspect.isabstract(part) or part.__name__.startswith("_"):
+def _registry_of(part: type) -> Registry[Any] | None:
+    """Return where a class belongs, if it is of a kind that has names."""
+    if part.__name__.startswith("_"):
         return None
     for kind, registry in _KINDS:
         if issubclass(part, kind):

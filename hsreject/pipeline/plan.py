@@ -348,8 +348,8 @@ def _as_table(context: object) -> object:
 
 
 def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
-    if isinstance(given, Mapping) and "name" not in given:
-        return {str(name): part for name, part in given.items()}  # objects by name
+    if isinstance(given, Mapping) and all(isinstance(part, Rejector) for part in given.values()):
+        return {str(name): part for name, part in given.items()}
     rejectors: dict[str, Rejector] = {}
     for entry in _list(given, "rejectors"):
         if isinstance(entry, Rejector):

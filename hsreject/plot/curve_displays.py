@@ -96,7 +96,7 @@ class RejectionCurveDisplay:
         self,
         axes: Sequence[Axes] | None = None,
         *,
-        measures: Sequence[str] = tuple(MEASURES),
+        measures: Sequence[str] | None = None,
         legend: bool = True,
     ) -> list[Axes]:
         """Draw one panel per measure, on `axes` (new pyplot axes unless given); return the axes.
@@ -105,12 +105,13 @@ class RejectionCurveDisplay:
         ----------
         axes : sequence of Axes, optional
             One for each of `measures`.
-        measures : sequence of str
-            Which measures, in which order.
+        measures : sequence of str, optional
+            Which measures, in which order; by default all, those of plugins included.
         legend : bool
             Whether to draw the legend.
         """
         looks = dict(zip(self.curves, line_looks(len(self.curves)), strict=True))
+        measures = tuple(MEASURES) if measures is None else measures
         with print_style():
             panels = row_of(len(measures), axes, PAGE_WIDTH, 2.3)
             for ax, measure in zip(panels, measures, strict=True):

@@ -183,10 +183,11 @@ class OperatingSetDisplay:
         self,
         axes: Sequence[Axes] | None = None,
         *,
-        measures: Sequence[str] = tuple(MEASURES),
+        measures: Sequence[str] | None = None,
         legend: bool = True,
     ) -> list[Axes]:
         """Draw one panel per measure, on `axes` (new pyplot axes unless given); return the axes."""
+        measures = tuple(MEASURES) if measures is None else measures
         with print_style():
             panels = row_of(len(measures), axes, PAGE_WIDTH, 2.4)
             for ax, measure in zip(panels, measures, strict=True):

@@ -63,7 +63,7 @@ class HierarchicalRejector(RankedRejector):
     The probability of a node is the sum of those of the classes below it. Of all nodes with more
     than one half, which lie on one path, take the finest; the likeliest class below it is the
     label, and the nodes from the label to the root are the **path** of the pixel. Along it the
-    probability grows, :math:`p_0 \le p_1 \le \dots \le 1`. The answer at the threshold
+    probability grows, :math:`p_0 \le p_1 \le \ldots \le 1`. The answer at the threshold
     :math:`\theta` is the finest node of the path with :math:`p_h \ge \theta`, and the root is
     "rejected".
 

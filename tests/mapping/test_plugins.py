@@ -67,7 +67,10 @@ def plugin(tmp_path):
 def test_a_run_names_the_parts_of_a_file(plugin) -> None:
     result = hr.run({**CONFIG, "plugins": [str(plugin)]})
     assert result.rejector.values.tolist() == ["best", "sequential"]
-    assert "caught_errors" in hr.rejection_curve([1, 0], [0.2, 0.1])
+    curve = hr.rejection_curve([1, 0], [0.2, 0.1])
+    assert "caught_errors" in curve
+    display = hr.plot.RejectionCurveDisplay.from_curves({"mine": curve})
+    assert display.plot(hr.plot.new_row(4)[1])[3].get_ylabel() == "caught errors"
     plugins._forget("hsreject_plugin_my_parts")
     with pytest.raises(ConfigError, match="Unknown"):
         make_plan(CONFIG)
@@ -101,8 +104,11 @@ def test_a_model_says_which_plugin_it_needs(plugin, tmp_path) -> None:
 def test_mistakes_are_sentences(tmp_path) -> None:
     broken = tmp_path / "broken.py"
     broken.write_text("import hsreject\n1 / 0\n")
+    unfinished = tmp_path / "unfinished.py"
+    unfinished.write_text("import hsreject as hr\nclass Mine(hr.Prior): pass\n")
     for given, words in (
         (broken, "line 2, ZeroDivisionError"),
+        (unfinished, "prior 'Mine' .* lacks bind"),
         (tmp_path / "nowhere.py", "cannot be read"),
         ("nowhere", "no plugin 'nowhere'"),
         (3, "file or a name"),
@@ -139,6 +145,8 @@ def test_rejectors_may_be_a_list_of_objects() -> None:
     pair = [hr.PixelwiseRejector(), hr.PixelwiseRejector("margin")]
     plan = make_plan({"scene": "synthetic", "rejectors": pair})
     assert list(plan.rejectors) == ["PixelwiseRejector", "PixelwiseRejector 2"]
+    with pytest.raises(ConfigError, match=r"\[\[rejectors\]\]"):  # as [rejectors.mine] is read
+        make_plan({"scene": "synthetic", "rejectors": {"mine": {"name": "pixelwise"}}})
 
 
 def test_a_classifier_that_cannot_be_copied_is_told() -> None:
