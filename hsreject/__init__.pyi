@@ -56,7 +56,6 @@ from .measures.choosing import choose_point as choose_point
 from .measures.comparison import compare as compare
 from .measures.confusion import confusion_matrix as confusion_matrix
 from .measures.confusion import kept_agreement as kept_agreement
-from .measures.confusion import rejection_curve_by_class as rejection_curve_by_class
 from .measures.cost import break_even_cost as break_even_cost
 from .measures.cost import cost_envelope as cost_envelope
 from .measures.cost import minimum_cost_without_rejection as minimum_cost_without_rejection

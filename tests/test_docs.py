@@ -99,8 +99,8 @@ def test_every_public_name_has_others_to_see() -> None:
         section = re.search(r"See Also\n-+\n((?:\S.*\n?)+)", inspect.getdoc(part))
         assert section, name
         entries = [line.split(" : ") for line in section[1].splitlines()]
-        for other, words in entries:
-            other = other.removeprefix("hsreject.").removeprefix("errors.")
+        for link, words in entries:
+            other = link.removeprefix("hsreject.").removeprefix("errors.")
             assert other in parts.keys() - {name}, (name, other)
             assert words.endswith("."), (name, words)
 

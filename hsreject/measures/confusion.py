@@ -1,4 +1,4 @@
-"""Class by class: confusion matrices with rejection, agreement of the kept, rejection curves."""
+"""Class by class: confusion matrices with rejection, and the agreement of the kept."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from hsreject import schema
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.measures import inputs
-from hsreject.measures.curve import nearest_points, rejection_curve
-from hsreject.measures.point import COUNTS, Counts, share
+from hsreject.measures.point import share
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -24,7 +23,7 @@ def confusion_matrix(
     label: ArrayLike | xr.DataArray,
     *,
     rejected: ArrayLike | xr.DataArray | None = None,
-    weights: ArrayLike | xr.DataArray | None = None,
+    sample_weight: ArrayLike | xr.DataArray | None = None,
     classes: ClassTable | None = None,
 ) -> xr.DataArray:
     """Return how often each class was called what, with a column for rejected samples.
@@ -35,7 +34,7 @@ def confusion_matrix(
         True and assigned class of each sample (see :func:`hsreject.evaluation_samples`).
     rejected : array of bool, same shape, optional
         Which samples are rejected; none when not given.
-    weights : array of float, same shape, optional
+    sample_weight : array of float, same shape, optional
         What each sample stands for; 1 when not given.
     classes : ClassTable, optional
         Which classes the matrix shows, in which order; all that occur when not given.
@@ -49,7 +48,7 @@ def confusion_matrix(
     See Also
     --------
     hsreject.kept_agreement : accuracy and kappa of the kept.
-    hsreject.rejection_curve_by_class : at every threshold.
+    hsreject.rejection_curve : all classes together, at every threshold.
 
     Examples
     --------
@@ -62,7 +61,12 @@ def confusion_matrix(
     array([1, 2, 0])
     """
     plain = inputs.same_layout(
-        {"reference": reference, "label": label, "rejected": rejected, "weights": weights}
+        {
+            "reference": reference,
+            "label": label,
+            "rejected": rejected,
+            "sample_weight": sample_weight,
+        }
     )
     truth = inputs.class_values(plain["reference"], name="reference")
     decision = inputs.class_values(plain["label"], name="label")
@@ -73,7 +77,7 @@ def confusion_matrix(
         column = np.where(gone, values.size, column)
     shape = (values.size, values.size + 1)
     cell = np.ravel_multi_index((row, column), shape)
-    weight = inputs.weight_values(plain["weights"]) if weights is not None else None
+    weight = inputs.weight_values(plain["sample_weight"]) if sample_weight is not None else None
     matrix = np.bincount(cell, weights=weight, minlength=shape[0] * shape[1]).reshape(shape)
     coords: dict[str, Any] = {
         schema.REFERENCE: values,
@@ -168,87 +172,4 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
         average_accuracy=float(shares.mean()) if shares.size else float("nan"),
         kappa=kappa,
         unkept_classes=tuple(int(value) for value in unkept),
-    )
-
-
-def rejection_curve_by_class(
-    reference: ArrayLike | xr.DataArray,
-    label: ArrayLike | xr.DataArray,
-    confidence: ArrayLike | xr.DataArray,
-    *,
-    n_points: int | None = 101,
-) -> xr.Dataset:
-    """Return what each threshold on the confidence does to each class.
-
-    Parameters
-    ----------
-    reference, label : arrays of int, same shape
-        True and assigned class of each sample (see :func:`hsreject.evaluation_samples`).
-    confidence : array of float, same shape
-        Larger is surer; finite.
-    n_points : int or None
-        Show the points of :func:`hsreject.rejection_curve` nearest to this many equally spaced
-        rejected fractions; None shows all, which takes (samples x classes) numbers per variable.
-
-    Returns
-    -------
-    Dataset over `operating_point`, and `category` (the classes, by value)
-        `rejected_fraction` and `threshold` of all samples together; `accurate_kept`,
-        `misclassified_kept`, `accurate_rejected`, `misclassified_rejected` and
-        `rejected_fraction_of_class` of the samples whose *reference* is the class;
-        `wrongly_assigned_kept`, kept samples with that *label* but another reference;
-        `producer_accuracy` and `user_accuracy`, the shares of accurate samples among those kept of
-        the reference class and of the label. Shares of nothing are NaN.
-
-    See Also
-    --------
-    hsreject.rejection_curve : all classes together.
-    hsreject.confusion_matrix : at one threshold, and which class was called what.
-
-    Examples
-    --------
-    >>> from hsreject import rejection_curve_by_class
-    >>> curves = rejection_curve_by_class([1, 1, 2, 2], [1, 2, 2, 2], [0.9, 0.4, 0.7, 0.8])
-    >>> curves.rejected_fraction_of_class.sel(category=1).values
-    array([0. , 0.5, 0.5, 0.5, 1. ])
-    >>> curves.user_accuracy.sel(category=2).values.round(2)
-    array([0.67, 1.  , 1.  ,  nan,  nan])
-    """
-    plain = inputs.same_layout({"reference": reference, "label": label, "confidence": confidence})
-    truth = inputs.class_values(plain["reference"], name="reference")
-    decision = inputs.class_values(plain["label"], name="label")
-    values = inputs.confidence_values(plain["confidence"])
-    correct = truth == decision
-    curve = rejection_curve(correct, values)
-    if n_points is not None:
-        chosen = nearest_points(curve["rejected_fraction"].values, n_points)
-        curve = curve.isel({schema.OPERATING_POINT: chosen})
-    threshold = curve["threshold"].values
-    classes = np.union1d(truth, decision)
-
-    def kept_and_rejected(members: NDArray[np.bool_], of_class: NDArray[np.int64]) -> Any:
-        """Return both numbers of `members`, each of shape (operating_point, category)."""
-        columns = [np.sort(values[members & (of_class == value)]) for value in classes]
-        rejected = np.stack([np.searchsorted(column, threshold) for column in columns], axis=1)
-        return rejected[-1] - rejected, rejected  # the last threshold rejects everything
-
-    accurate_kept, accurate_rejected = kept_and_rejected(correct, truth)
-    misclassified_kept, misclassified_rejected = kept_and_rejected(~correct, truth)
-    wrongly_assigned_kept, _ = kept_and_rejected(~correct, decision)
-    counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
-    table = {
-        **{name: getattr(counts, name) for name in COUNTS},
-        "wrongly_assigned_kept": wrongly_assigned_kept,
-        "rejected_fraction_of_class": counts.rejected_fraction,
-        "producer_accuracy": counts.nonrejected_accuracy,
-        "user_accuracy": share(accurate_kept, accurate_kept + wrongly_assigned_kept),
-    }
-    dims = (schema.OPERATING_POINT, schema.CATEGORY)
-    return xr.Dataset(
-        {
-            "rejected_fraction": curve["rejected_fraction"],
-            "threshold": curve["threshold"],
-            **{name: (dims, array) for name, array in table.items()},
-        },
-        coords={schema.CATEGORY: classes},
     )

@@ -29,7 +29,7 @@ def rejection_curve(
     correct: ArrayLike | xr.DataArray,
     confidence: ArrayLike | xr.DataArray,
     *,
-    weights: ArrayLike | xr.DataArray | None = None,
+    sample_weight: ArrayLike | xr.DataArray | None = None,
 ) -> xr.Dataset:
     """Return every operating point that a threshold on the confidence can reach.
 
@@ -44,7 +44,7 @@ def rejection_curve(
     confidence : array of float, same shape
         Larger is surer; finite. Maps have NaN where there is no data, and
         :func:`hsreject.evaluation_samples` leaves those pixels out.
-    weights : array of float, same shape, optional
+    sample_weight : array of float, same shape, optional
         What each sample stands for (area, inverse sampling probability); samples of weight 0 take
         no part. 1 when not given. Where the same number of reference pixels was drawn from each
         class, a sample of class h stands for the size of h over the number drawn from h.
@@ -76,19 +76,21 @@ def rejection_curve(
     >>> curve.threshold.values
     array([0.2, 0.6, 0.9, inf])
     """
-    plain = inputs.same_layout({"correct": correct, "confidence": confidence, "weights": weights})
+    plain = inputs.same_layout(
+        {"correct": correct, "confidence": confidence, "sample_weight": sample_weight}
+    )
     right = inputs.correct_values(plain["correct"])
     sure = inputs.confidence_values(plain["confidence"])
-    if weights is None:
+    if sample_weight is None:
         values, accurate, misclassified = _steps(right, sure)
     else:
-        amount = inputs.weight_values(plain["weights"])
+        amount = inputs.weight_values(plain["sample_weight"])
         used = amount > 0
         values, accurate, misclassified = _weighted_steps(right[used], sure[used], amount[used])
     accurate_rejected, accurate_kept = _running_sums(accurate)
     misclassified_rejected, misclassified_kept = _running_sums(misclassified)
     counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
-    return curve_columns(np.append(values, np.inf), counts, weighted=weights is not None)
+    return curve_columns(np.append(values, np.inf), counts, weighted=sample_weight is not None)
 
 
 def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:

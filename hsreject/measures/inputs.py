@@ -123,15 +123,15 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
 def weight_values(array: NDArray[Any]) -> NDArray[Any]:
     """Return sample weights, flat: int64 if they are integers, else float64."""
     if array.dtype.kind not in "iuf":
-        raise InputError(f"weights must hold real numbers (got {array.dtype}).")
+        raise InputError(f"sample_weight must hold real numbers (got {array.dtype}).")
     values = array.ravel().astype(np.float64 if array.dtype.kind == "f" else np.int64)
     if not np.isfinite(values).all() or (values < 0).any():
         raise InputError(
-            f"weights must be finite and not negative (found values from {values.min()} to "
+            f"sample_weight must be finite and not negative (found values from {values.min()} to "
             f"{values.max()}). Give weight 0 to samples that must not count."
         )
     if not values.any():
-        raise InputError("weights are all 0, so there is no sample. Give some sample a weight.")
+        raise InputError("sample_weight is 0 everywhere. Give some sample a weight.")
     return values
 
 

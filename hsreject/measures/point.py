@@ -375,7 +375,7 @@ def operating_point(
     correct: ArrayLike | xr.DataArray,
     rejected: ArrayLike | xr.DataArray,
     *,
-    weights: ArrayLike | xr.DataArray | None = None,
+    sample_weight: ArrayLike | xr.DataArray | None = None,
 ) -> OperatingPoint:
     """Return the operating point of one rejection of classified samples.
 
@@ -386,7 +386,7 @@ def operating_point(
     rejected : array of bool, same shape
         The paper's rejection vector r. Pixels without data or without reference must be left out
         of both; :func:`hsreject.evaluation_samples` does that for maps.
-    weights : array of float, same shape, optional
+    sample_weight : array of float, same shape, optional
         What each sample stands for (area, inverse sampling probability); 1 when not given.
 
     Returns
@@ -406,13 +406,15 @@ def operating_point(
     >>> point.rejected_fraction, point.nonrejected_accuracy, point.rejection_quality
     (0.5, 0.5, 1.0)
     """
-    plain = inputs.same_layout({"correct": correct, "rejected": rejected, "weights": weights})
+    plain = inputs.same_layout(
+        {"correct": correct, "rejected": rejected, "sample_weight": sample_weight}
+    )
     right = inputs.correct_values(plain["correct"])
     gone = inputs.rejected_values(plain["rejected"])
     groups = (right & ~gone, ~right & ~gone, right & gone, ~right & gone)
-    if weights is None:
+    if sample_weight is None:
         return OperatingPoint(*(int(np.count_nonzero(group)) for group in groups))
-    values = inputs.weight_values(plain["weights"])
+    values = inputs.weight_values(plain["sample_weight"])
     return OperatingPoint(*(_weight_of(values[group]) for group in groups))
 
 

@@ -29,7 +29,7 @@ _USUAL_SIDE = 16  # pixels: about as far as errors are alike where fields are of
 _FEWEST_BLOCKS = 8  # along the longer side of a small map
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, frozen=True)
 class Resampling:
     """How a bootstrap draws its resamples.
 

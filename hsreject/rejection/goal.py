@@ -30,7 +30,7 @@ _SHARES = {  # what lies in [0, 1]: its meaning, and what to write instead of ot
 }
 
 
-@dataclass(frozen=True)
+@dataclass(kw_only=True, frozen=True)
 class Goal:
     """What decides how much of a map is rejected: exactly one of these numbers.
 

@@ -86,7 +86,9 @@ def test_numbers_of_samples_and_weights_compare_by_share() -> None:
     assert hr.compare(one, hr.OperatingPoint(100, 60, 10, 30)).verdict == "is equal"
     assert hr.compare(one, hr.OperatingPoint(99, 61, 11, 29)).verdict == "outperforms"
     correct, rejected = np.array([True] * 10 + [False] * 3), np.array([True, False] * 6 + [True])
-    weighted = hr.operating_point(correct, rejected, weights=np.full(13, 0.1))  # up to rounding
+    weighted = hr.operating_point(
+        correct, rejected, sample_weight=np.full(13, 0.1)
+    )  # up to rounding
     assert hr.compare(weighted, hr.operating_point(correct, rejected)).verdict == "is equal"
 
 

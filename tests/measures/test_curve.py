@@ -78,8 +78,8 @@ def test_order_of_samples_never_matters(drawn: Samples, random: object) -> None:
     random.shuffle(order)  # type: ignore[attr-defined]
     weights = np.linspace(0.1, 1, correct.size)
     for extra, moved in ((None, None), (weights, weights[order])):
-        first = hr.rejection_curve(correct, confidence, weights=extra)
-        second = hr.rejection_curve(correct[order], confidence[order], weights=moved)
+        first = hr.rejection_curve(correct, confidence, sample_weight=extra)
+        second = hr.rejection_curve(correct[order], confidence[order], sample_weight=moved)
         xr.testing.assert_identical(first, second)
 
 
@@ -91,8 +91,8 @@ def test_integer_weights_count_like_repeated_samples(drawn: Samples, data: st.Da
     if not weights.any():
         weights[0] = 1
     repeated = hr.rejection_curve(np.repeat(correct, weights), np.repeat(confidence, weights))
-    weighted = hr.rejection_curve(correct, confidence, weights=weights)
-    halved = hr.rejection_curve(correct, confidence, weights=weights / 2)
+    weighted = hr.rejection_curve(correct, confidence, sample_weight=weights)
+    halved = hr.rejection_curve(correct, confidence, sample_weight=weights / 2)
     for name in (*MEASURES, *COUNTS, "threshold"):
         np.testing.assert_array_equal(weighted[name], repeated[name])
     for name in (*MEASURES, "threshold"):  # halves are exact in binary: not even rounding differs
@@ -101,17 +101,17 @@ def test_integer_weights_count_like_repeated_samples(drawn: Samples, data: st.Da
 
 def test_both_zeros_are_one_confidence() -> None:
     for weights in (None, [1.0, 1.0, 1.0]):
-        curve = hr.rejection_curve([True, False, True], [-0.0, 0.0, 1.0], weights=weights)
+        curve = hr.rejection_curve([True, False, True], [-0.0, 0.0, 1.0], sample_weight=weights)
         assert curve.rejected_fraction.values.tolist() == [0.0, 2 / 3, 1.0]
         assert not np.signbit(curve.threshold).any()
 
 
 def test_weighted_curve_keeps_its_digits_from_nothing_to_everything() -> None:
-    curve = hr.rejection_curve([True, True, False], [0.1, 0.5, 0.9], weights=[1e17, 1.0, 3.0])
+    curve = hr.rejection_curve([True, True, False], [0.1, 0.5, 0.9], sample_weight=[1e17, 1.0, 3.0])
     np.testing.assert_array_equal(curve.nonrejected_accuracy[1:], [0.25, 0.0, np.nan])
     rng = np.random.default_rng(0)
     confidence, weights = rng.random(1000), rng.random(1000)
-    curve = hr.rejection_curve(confidence > 0.5, confidence, weights=weights)
+    curve = hr.rejection_curve(confidence > 0.5, confidence, sample_weight=weights)
     assert curve.accurate_kept[-1] == curve.misclassified_kept[-1] == 0
     assert curve.rejected_fraction.values[[0, -1]].tolist() == [0, 1]
     assert (np.diff(curve.rejected_fraction) > 0).all()
@@ -139,7 +139,7 @@ def test_weights_of_stratified_samples_estimate_the_curve_of_the_map() -> None:
         drawn = np.concatenate([rng.choice(np.flatnonzero(label == c), 400) for c in (1, 2)])
         weights = np.bincount(label)[label[drawn]] / 400
         samples = correct[drawn], confidence[drawn]
-        weighted.append(hr.rejection_curve(*samples, weights=weights).nonrejected_accuracy[0])
+        weighted.append(hr.rejection_curve(*samples, sample_weight=weights).nonrejected_accuracy[0])
         plain.append(hr.rejection_curve(*samples).nonrejected_accuracy[0])
     # standard error of the mean: 0.95 * sqrt(0.9 * 0.1 / 400 / 40) = 0.0023
     assert np.mean(weighted) == pytest.approx(correct.mean(), abs=0.01)

@@ -98,8 +98,8 @@ def test_weights_count_like_repeated_samples() -> None:
     rejected = np.array([False, False, True, True])
     weights = np.array([3, 1, 2, 5])
     repeated = hr.operating_point(np.repeat(correct, weights), np.repeat(rejected, weights))
-    assert hr.operating_point(correct, rejected, weights=weights) == repeated
-    assert hr.operating_point(correct, rejected, weights=weights / 2).n == repeated.n / 2
+    assert hr.operating_point(correct, rejected, sample_weight=weights) == repeated
+    assert hr.operating_point(correct, rejected, sample_weight=weights / 2).n == repeated.n / 2
 
 
 def test_bad_input_has_one_clear_error() -> None:
@@ -112,8 +112,8 @@ def test_bad_input_has_one_clear_error() -> None:
         with pytest.raises(InputError, match=word):
             hr.operating_point(correct, rejected)
     for weights in ([1.0, -1.0], [1.0, NAN], [0, 0], ["a", "b"]):
-        with pytest.raises(InputError, match="weights"):
-            hr.operating_point([True, False], [True, False], weights=weights)
+        with pytest.raises(InputError, match="weight"):
+            hr.operating_point([True, False], [True, False], sample_weight=weights)
     for cost in (-0.1, 1.1, NAN):
         with pytest.raises(InputError, match="rejection_cost"):
             WORKED.cost(cost)

@@ -57,12 +57,12 @@ def test_aurc_of_weights_is_the_limit_of_many_small_samples() -> None:
     rng = np.random.default_rng(6)
     correct, confidence = rng.random(12) < 0.6, rng.integers(0, 5, 12) / 5
     weights = rng.integers(1, 4, 12)
-    exact = hr.aurc(hr.rejection_curve(correct, confidence, weights=weights.astype(float)))
+    exact = hr.aurc(hr.rejection_curve(correct, confidence, sample_weight=weights.astype(float)))
     parts = 20_000
     repeated = (np.repeat(array, weights * parts) for array in (correct, confidence))
     many = hr.aurc(hr.rejection_curve(*repeated))
     assert exact == pytest.approx(many, abs=1e-4)  # the sum is 1 / (2 n) from the integral
-    even = hr.rejection_curve(correct, confidence, weights=np.full(12, 0.3))
+    even = hr.rejection_curve(correct, confidence, sample_weight=np.full(12, 0.3))
     assert hr.excess_aurc(even) >= 0
 
 
