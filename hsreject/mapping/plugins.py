@@ -140,7 +140,7 @@ def _installed(name: str) -> ModuleType:
 
 def _enrolled(module: ModuleType) -> list[str]:
     """Return the names of a plugin's parts, registering those that are not registered yet."""
-    classes = [part for part in vars(module).values() if inspect.isclass(part)]
+    classes: list[Any] = [part for part in vars(module).values() if inspect.isclass(part)]
     for part in classes:
         registry = _registry_of(part)
         if registry is None or part.__module__ != module.__name__ or part in registry.values():
