@@ -1,0 +1,82 @@
+"""Does the chosen context weight pay? ``python -m benchmarks.context_weight --seeds 30``.
+
+With ``context = "auto"`` cross-validation on the training pixels chooses the weight of the context,
+which may be 0. On every draw the map with that weight is compared with those of weight 0 and of
+weight 1: overall accuracy, and accuracy when a tenth of the test pixels is rejected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from sklearn.base import clone
+
+from benchmarks.results import Answer, Measured, Task, figures, scenes
+from hsreject.errors import HsrejectWarning
+from hsreject.pipeline.plan import make_plan
+from hsreject.pipeline.tuning import best_settings, tune
+from hsreject.progress import no_progress
+
+FIXED = (0.0, 1.0)
+"""The weights that the chosen one is compared with."""
+
+
+def measure(task: Task) -> dict[str, list[float]]:
+    """Return the chosen weight, and OA and A(0.1) in percent with it and with each fixed weight."""
+    plan = make_plan({"scene": (task.cube, task.test), "context": "auto"})
+    model = clone(plan.model)
+    probability = model.fit_predict_proba(task.cube, task.train).compute()
+    candidates = tune(plan, task.cube, task.train, fitted=model, progress=no_progress)
+    (setting,) = best_settings(candidates)
+    chosen = float(setting.partition("=")[2])
+    maps = xr.Dataset({"probability": probability, "image": task.cube})
+    rows = {}
+    for weight in {*FIXED, chosen}:
+        ranked = plan.changed([f"context.weight={weight}"]).ranking.rank(maps)
+        answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
+        rows[f"{weight:g}"] = figures(answer, task.test)[:2]
+    return {"weight": [chosen], "chosen": rows[f"{chosen:g}"], **rows}
+
+
+def options() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=30, help="how many draws (from --first on)")
+    parser.add_argument("--first", type=int, default=900, help="the first seed")
+    parser.add_argument("--enmap", nargs=2, metavar=("CUBE", "LABELS"), help="a second scene")
+    parser.add_argument("--scenes", nargs="*", default=["random", "blocks"], help="ends of names")
+    parser.add_argument("--resume", type=Path, help="a file that keeps what is measured")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, and print a table of paired differences."""
+    asked = options()
+    seeds = range(asked.first, asked.first + asked.seeds)
+    measured = Measured(asked.resume)
+    print(f"Chosen weight minus a fixed one, in points, seeds {seeds[0]} to {seeds[-1]}\n")
+    print("| scene | weights chosen | against | OA | A(0.1) |\n|---|---|---|---|---|", flush=True)
+    for title, split in scenes(asked.enmap):
+        if not title.endswith(tuple(asked.scenes)):
+            continue
+        draws = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HsrejectWarning)
+            for seed in seeds:
+                key = f"{title}; context weight; {seed}"
+                draws.append(measured.get(key, lambda seed=seed, split=split: measure(split(seed))))
+        values, counts = np.unique([one["weight"][0] for one in draws], return_counts=True)
+        taken = ", ".join(f"{value:g}: {n}" for value, n in zip(values, counts, strict=True))
+        for fixed in FIXED:
+            gain = np.array([np.subtract(one["chosen"], one[f"{fixed:g}"]) for one in draws])
+            error = gain.std(axis=0, ddof=1) / np.sqrt(len(gain))
+            columns = [f"{m:+.2f} ± {e:.2f}" for m, e in zip(gain.mean(axis=0), error, strict=True)]
+            print(f"| {title} | {taken} | {fixed:g} | {' | '.join(columns)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
