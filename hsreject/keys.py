@@ -13,8 +13,8 @@ from typing import Any
 
 from hsreject import __version__
 
-_INSTALLED = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platlib", "purelib")]
-_INSTALLED.append(Path(__file__).parent)  # hsreject itself, whose version counts
+_OWN = (Path(sysconfig.get_path("stdlib")), Path(__file__).parent)  # of Python, and of hsreject
+_OF_PACKAGES = {"site-packages", "dist-packages"}  # of this environment, its base, or the user
 
 
 def key_of(*parts: object) -> str | None:
@@ -55,4 +55,5 @@ def _is_installed(module: str) -> bool:
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None:
         return module != "__main__"  # compiled into Python
-    return any(folder in Path(file).parents for folder in _INSTALLED)
+    folders = Path(file).parents
+    return any(folder in _OWN or folder.name in _OF_PACKAGES for folder in folders)

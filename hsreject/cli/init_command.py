@@ -64,9 +64,12 @@ def init_command(  # noqa: PLR0913 (all but two are options)
         typer.Option(help="per_class, fraction, blocks or polygons; by default what suits LABELS."),
     ] = None,
     goal: Annotated[
-        str,
-        typer.Option(help="accuracy=0.95, max_error=0.05, rejection_cost=0.3 or fraction=0.1."),
-    ] = "accuracy=0.95",
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=VALUE",
+            help="accuracy=0.95 (the default), max_error=0.05, rejection_cost=0.3 or fraction=0.1.",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file that is already there.")
     ] = False,
@@ -82,6 +85,7 @@ def init_command(  # noqa: PLR0913 (all but two are options)
     from hsreject.pipeline.drafting import draft_configuration
     from hsreject.rejection.goal import Goal
 
+    wishes = (named_value(wish, "--goal accuracy=0.95") for wish in goal or ("accuracy=0.95",))
     with _in_words_of_the_command_line(labels), progress_on(Console(stderr=True)) as shown:
         draft = draft_configuration(
             scene,
@@ -95,7 +99,7 @@ def init_command(  # noqa: PLR0913 (all but two are options)
             align=align,  # type: ignore[arg-type]  # open_labels checks it
             names=_parsed_names(names),
             sampling=sampling,
-            goal=Goal.from_table(dict([named_value(goal, "--goal accuracy=0.95")])),
+            goal=Goal.from_table(dict(wishes)),
             progress=shown if Console().is_terminal else no_progress,
         )
     with replacing(target, overwrite=overwrite) as work:

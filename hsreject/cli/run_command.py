@@ -36,7 +36,7 @@ def run_command(
         ),
     ] = None,
     goal: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="KIND=VALUE",
             help="How much to reject: accuracy=0.95, max_error=0.05, rejection_cost=0.3 or "
@@ -67,7 +67,7 @@ def run_command(
     check_there(add)
     if add is not None:
         document = {**document, "add": {"path": str(add), "new_classes": new_class or []}}
-    wanted = None if goal is None else dict([named_value(goal, "--goal accuracy=0.95")])
+    wanted = dict(named_value(wish, "--goal accuracy=0.95") for wish in goal or ()) or None
 
     from hsreject.pipeline.run import run
     from hsreject.report.promise_section import promise_words

@@ -52,8 +52,16 @@ class Delivery:
     @property
     def rejected_share(self) -> float:
         """The share of the pixels with data that is rejected."""
+        return self._share("rejected")
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the pixels with data that resembles no training pixel."""
+        return self._share(UNKNOWN) if UNKNOWN in self.maps else 0.0
+
+    def _share(self, name: str) -> float:
         has_data = self.maps["label"] != nodata_label(self.maps["label"].dtype)
-        return float(self.maps["rejected"].sum() / has_data.sum())
+        return float(self.maps[name].sum() / has_data.sum())
 
 
 def calibration_half(test: xr.DataArray, *, seed: int, by_polygons: bool) -> xr.DataArray:
@@ -110,8 +118,10 @@ def deliver(
         return Delivery(*_at(swept, _place_of_fraction(swept, goal.value)), None, reached=True)
     asked = Goal(accuracy=1 - goal.value) if goal.kind == MAX_ERROR else goal
     assert calibration is not None  # noqa: S101 (such a goal has some)
-    place, chosen, reached = _place_of_goal(swept if seen is None else seen, asked, calibration)
+    source = swept if seen is None else seen
+    place, reached = _place_of_goal(source, asked, calibration)
     reached &= goal.kind != MAX_ERROR  # without a promise it is not what was asked for
+    chosen = _point_at(source, place, calibration)
     return Delivery(*_at(swept, place), chosen, reached=reached, certificate=certificate)
 
 
@@ -142,31 +152,37 @@ def _place_of_fraction(swept: xr.Dataset, fraction: float) -> float:
     return float(np.abs(shares - fraction).argmin())
 
 
-def _place_of_goal(
-    swept: xr.Dataset, goal: Goal, calibration: xr.DataArray
-) -> tuple[float, OperatingPoint, bool]:
-    """Return threshold or number of a point, what it is on the calibration pixels, and success."""
+def _place_of_goal(swept: xr.Dataset, goal: Goal, calibration: xr.DataArray) -> tuple[float, bool]:
+    """Return the threshold or number of the point that a goal asks for, and whether it is met.
+
+    Unknown pixels choose nothing: they are rejected in any case.
+    """
     if OPERATING_POINT in swept["label"].dims:
         points = [_point_at(swept, k, calibration) for k in range(swept.sizes[OPERATING_POINT])]
         key = [(point.rejected_fraction, point.accurate_kept) for point in points]
         places = np.array(sorted(range(len(points)), key=key.__getitem__), dtype=np.float64)
         curve = curve_of_points(points)
     else:
+        if UNKNOWN in swept:
+            calibration = calibration.where(~swept[UNKNOWN].values, NO_REFERENCE)
+        if not (calibration != NO_REFERENCE).any():
+            return -np.inf, False
         used, correct = reference_pixels(swept["label"], calibration)
         curve = rejection_curve(correct, swept["confidence"].values[used])
-        places = curve["threshold"].values
+        # rejecting none of these pixels means none at all, also of those that are less sure
+        places = np.append(-np.inf, curve["threshold"].values[1:])
+    kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values
+    if not kept[0]:
+        return float(places[0]), False
     reached = True
     if goal.kind == ACCURACY:
-        kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values
         enough = np.flatnonzero(kept >= min(FEWEST_KEPT, kept[0]))
         curve, places = curve.isel({OPERATING_POINT: enough}), places[enough]
         highest = float(curve["nonrejected_accuracy"].max())
         reached = highest >= goal.value
         goal = goal if reached else Goal(accuracy=highest)
     point = choose_point(curve, **{goal.kind: goal.value})
-    if not point.rejected and OPERATING_POINT not in swept["label"].dims:
-        return -np.inf, point, reached  # nor are pixels that are less sure than all of these
-    return float(places[point.index]), point, reached
+    return float(places[point.index]), reached
 
 
 def _point_at(swept: xr.Dataset, place: float, labels: xr.DataArray) -> OperatingPoint:

@@ -102,7 +102,8 @@ class Judgement:
     def notes(self) -> tuple[str, ...]:
         """How the numbers came about: the split, the goal, and which half said what."""
         meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
-        return tuple(filter(None, (self._about_goal(), meaning, self._no_promise())))
+        sentences = (self._about_goal(), self._about_unknown(), meaning, self._no_promise())
+        return tuple(filter(None, sentences))
 
     def _judge(self) -> str:
         """Say so where a map that knows the place alone does as well."""
@@ -155,13 +156,31 @@ class Judgement:
         wish = _WISHES[goal.kind].format(findings.percent(goal.value, 0), goal.value)
         return f"The goal: {wish}. How much is rejected was chosen on {where}."
 
+    def _about_unknown(self) -> str:
+        """Say how much is rejected because it resembles no training pixel."""
+        delivery = self.delivered.delivery
+        if not delivery.unknown_share:
+            return ""
+        return (
+            f"{findings.percent(delivery.unknown_share)} of the scene resembles no training pixel: "
+            "it counts as unknown, and is rejected whatever the goal."
+        )
+
     def _out_of_reach(self) -> str:
         """Say so where the goal is out of reach: the most that there is, and what it costs."""
         delivery, goal = self.delivered.delivery, self.walk.plan.goal
         if delivery.reached:
             return ""
         if delivery.chosen is None:
-            return "The goal needs an accuracy, which cannot be estimated from these labels."
+            return (
+                f"{_WISHES[goal.kind].format(findings.percent(goal.value, 0), goal.value)}: that "
+                "needs an accuracy, which cannot be estimated from these labels."
+            ).capitalize()
+        if not delivery.chosen.kept:
+            return (
+                "The goal is out of reach: all pixels that could choose a rejection are unknown, "
+                "which means that they resemble no training pixel. Label more places."
+            )
         most = (
             f"{findings.percent(delivery.chosen.nonrejected_accuracy)} on the pixels that chose, "
             f"keeping {findings.percent(1 - delivery.chosen.rejected_fraction)} of them and "

@@ -27,7 +27,7 @@ from hsreject import __version__
 from hsreject.classify.scene_model import SceneModel
 from hsreject.confidence import label_map
 from hsreject.context.segsalsa import SegSALSA
-from hsreject.errors import HsrejectWarning, InputError
+from hsreject.errors import FewPolygonsWarning, HsrejectWarning, InputError
 from hsreject.files import recall
 from hsreject.io.netcdf import open_dataset, write_dataset
 from hsreject.keys import key_of
@@ -36,10 +36,11 @@ from hsreject.pipeline.delivery import Delivery, calibration_half, deliver
 from hsreject.pipeline.plan import CARRIED_ROW, PLACE_ALONE, Plan
 from hsreject.pipeline.tuning import TUNED_SECTIONS, best_settings, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
-from hsreject.rejection import Novelty, PixelwiseRejector, Rejector
+from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import P_VALUE, TOKEN
 from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.sampling.polygons import (
+    ADVICE,
     LEFT_OUT,
     LeftOutAccuracy,
     is_digitised,
@@ -189,33 +190,35 @@ class Stages:
         return self._kept(f"rejection-{name}", key, compute, evidence)
 
     def leave_out(self, plan: Plan, split: Stage) -> Stage:
-        """Return `label` and `confidence` (y, x) of training polygons, from maps without them.
+        """Return the ranking (y, x) of training polygons, from maps that were made without them.
 
-        Polygons are dealt into five folds whole, and the scene is mapped without each fold.
+        Polygons are dealt into five folds whole, and the scene is mapped without each fold. The
+        `label` is 0 where a pixel was never left out.
         """
-        train = split.data["train"]
+        train, ranking = split.data["train"], plan.ranking
 
         def compute() -> xr.Dataset:
             pixels = np.nonzero(train.values)
             classes, polygons = train.values[pixels], polygon_numbers(train)[pixels]
             fold = polygon_folds(classes, polygons, np.stack(pixels, axis=1), _N_FOLDS)
-            label = xr.zeros_like(train.drop_attrs(deep=False), dtype=train.dtype)
-            sure = xr.full_like(label, np.nan, dtype=np.float64)
+            result = xr.Dataset()
             for number in range(fold.max() + 1):
                 self.progress("polygons", number, fold.max() + 1)
-                left_out = tuple(axis[fold == number] for axis in pixels)
-                values = train.values.copy()
-                values[left_out] = NO_REFERENCE
-                model = clone(plan.model)
-                probability = model.fit_predict_proba(self.cube, train.copy(data=values))
+                left_out = np.zeros(train.shape, dtype=bool)
+                left_out[tuple(axis[fold == number] for axis in pixels)] = True
+                others = train.where(~left_out, NO_REFERENCE).astype(train.dtype)
+                probability = clone(plan.model).fit_predict_proba(self.cube, others)
                 maps = xr.Dataset({"probability": probability.compute(), "image": self.cube})
-                ranking = plan.ranking if not plan.ranking.needs_p_value else PixelwiseRejector()
+                if ranking.needs_p_value:
+                    maps[P_VALUE] = Novelty().fit_p_value(self.cube, others)
                 ranked = ranking.rank(maps)
-                label.values[left_out] = ranked["label"].values[left_out]
-                sure.values[left_out] = ranked["confidence"].values[left_out]
-            return xr.Dataset({"label": label, "confidence": sure})
+                if not result:
+                    result = xr.zeros_like(ranked.drop_attrs(deep=False))
+                for name in result:
+                    result[name].values[left_out] = ranked[name].values[left_out]
+            return result
 
-        key = _key(split, clone(plan.model), plan.context, plan.ranking)
+        key = _key(split, clone(plan.model), plan.context, ranking)
         return self._kept("polygons-left-out", key, compute)
 
     def _keeping(self, rejector: Rejector) -> Rejector:
@@ -300,9 +303,16 @@ class Walk:
     def of(cls, plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Walk:
         """Walk from a split to the maps that the goal asks for, and to all baselines."""
         split = stages.split(plan, labels, seed)
+        with warnings.catch_warnings():
+            if ADVICE in split.data["train"].attrs:  # a report has it, once
+                warnings.simplefilter("ignore", FewPolygonsWarning)
+            if LEFT_OUT in split.data["train"].attrs:
+                return _walk_without_test(plan, stages, split)
+            return cls._with_test(plan, stages, split, seed)
+
+    @classmethod
+    def _with_test(cls, plan: Plan, stages: Stages, split: Stage, seed: int) -> Walk:
         test = split.data["test"]
-        if LEFT_OUT in test.attrs:
-            return _walk_without_test(plan, stages, split)
         digitised = is_digitised(test)
         if digitised:
             plan = replace(plan, promise=None)  # its pixels are not a random sample of anything
@@ -392,9 +402,10 @@ def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
     swept = stages.reject(name, rejector, known, train, fraction=None)
     held_out = stages.leave_out(plan, split)
     accuracy = left_out_accuracy(train, held_out.data["label"], polygon_numbers(train))
-    estimable = not np.isnan(accuracy.accuracy) and not rejector.needs_p_value
+    estimable = not np.isnan(accuracy.accuracy)
     goal = plan.goal if estimable or not plan.goal.needs_reference else Goal(fraction=0.1)
-    delivery = deliver(swept.data, goal, test=train, calibration=train, seen=held_out.data)
+    asked = train.where(held_out.data["label"].values != NO_REFERENCE, NO_REFERENCE)
+    delivery = deliver(swept.data, goal, test=train, calibration=asked, seen=held_out.data)
     delivery = replace(delivery, reached=delivery.reached and goal is plan.goal)
     system = System(swept.data, delivery, swept.total_seconds, np.nan)
     return Walk(plan, split.data, tuned, evidence.data, {name: system}, accuracy)

@@ -17,9 +17,10 @@ from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.features.chains import CHAINS, fit_chain
 from hsreject.features.diffusion import Diffuse
-from hsreject.features.pixels import labelled_samples, map_pixels
+from hsreject.features.pixels import located_samples, map_pixels
 from hsreject.registry import check_count
 from hsreject.rejection.evidence import P_VALUE
+from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,10 +59,11 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     spaces are tried: 30 components in units of noise, of scaled bands and of scaled spectra of unit
     length, each for the pixel alone and diffused along its field (:class:`hsreject.Diffuse`).
 
-    In a space s let :math:`e_i` be the distance of training pixel i to the nearest other one, and
-    :math:`u_i` that to the nearest one of another class: as far as the pixel would be from all
-    training pixels if its class were unknown. How well the two are told apart, averaged over the
-    classes k, weighs the space:
+    In a space s let :math:`e_i` be the distance of training pixel i to the nearest other one (of
+    digitised labels: to the nearest one of another polygon, because pixels of one polygon are near
+    copies of each other), and :math:`u_i` that to the nearest one of another class: as far as the
+    pixel would be from all training pixels if its class were unknown. How well the two are told
+    apart, averaged over the classes k, weighs the space:
 
     .. math:: A_s = \mathrm{mean}_k \, \mathrm{AUROC}(u_i : i \in k;\ e_i : i \notin k), \quad
               w_s \propto \exp(A_s / 0.02)
@@ -212,6 +214,9 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         cube = schema.check_dims(cube, schema.CUBE_DIMS, name="cube")
         labels = schema.check_labels(labels, name="training labels")
         schema.check_same_grid(cube, labels, names=("cube", "training labels"))
+        clumps: NDArray[np.integer] = np.arange(labels.size)
+        if clump_size(labels) >= CLUMPED:
+            clumps = polygon_numbers(labels).ravel()
         self.chains_: dict[str, list[SceneTransformer]] = {}
         spaces: dict[tuple[str, float], Space] = {}
         scores: dict[tuple[str, float], xr.DataArray] = {}
@@ -224,7 +229,8 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 continue
             for t in times:
                 seen = Diffuse(t).fit(features).transform(features) if t else features
-                space = Space.of(*self._thinned(seen, labels))
+                samples, values, places = self._thinned(seen, labels)
+                space = Space.of(samples, values, clumps[places])
                 spaces[name, t], scores[name, t] = space, space.score(seen)
         self.auroc_ = {f"{name} {t:g}": space.auroc for (name, t), space in spaces.items()}
         self.spaces_ = _weighed({name: spaces[name, 0.0] for name in self.chains_})
@@ -233,14 +239,14 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _thinned(
         self, features: xr.DataArray, labels: xr.DataArray
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return samples and classes of at most about `n_samples` training pixels, evenly."""
-        samples, values = labelled_samples(features, labels)
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.intp]]:
+        """Return samples, classes and places of about `n_samples` training pixels, evenly."""
+        samples, values, places = located_samples(features, labels)
         classes = np.unique(values)
         most = max(self.n_samples // classes.size, 2)
-        places = [np.flatnonzero(values == one) for one in classes]
-        kept = np.concatenate([of[:: -(-of.size // most)] for of in places])
-        return samples[kept], values[kept]
+        members = [np.flatnonzero(values == one) for one in classes]
+        every_nth = np.concatenate([of[:: -(-of.size // most)] for of in members])
+        return samples[every_nth], values[every_nth], places[every_nth]
 
     def _medians(self, cube: xr.DataArray) -> NDArray[np.float64]:
         """Return the medians of z_1 and z_2 over pixels evenly spaced over a scene."""
@@ -262,11 +268,12 @@ class Space:
     weight: float = 0.0
 
     @classmethod
-    def of(cls, samples: NDArray[np.float64], values: NDArray[np.int64]) -> Space:
-        """Return the space of training pixels (sample, feature) with their classes."""
+    def of(
+        cls, samples: NDArray[np.float64], values: NDArray[np.int64], clumps: NDArray[np.integer]
+    ) -> Space:
+        """Return the space of training pixels (sample, feature) with their classes and clumps."""
         pairs = cdist(samples, samples)
-        np.fill_diagonal(pairs, np.inf)
-        to_other = pairs.min(axis=1)
+        to_other = np.where(clumps[:, None] == clumps, np.inf, pairs).min(axis=1)
         to_class = np.where(values[:, None] == values, np.inf, pairs).min(axis=1)
         nearest = float(_LEAST_DISTANCE * np.median(to_other)) or np.finfo(np.float64).tiny
         to_other, to_class = np.maximum(to_other, nearest), np.maximum(to_class, nearest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import xarray as xr
 from hsreject.confidence import label_map
 from hsreject.plot.image_displays import FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
+from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report import figures, findings
 from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.explorer import write_explorer
@@ -60,7 +62,7 @@ def evaluate_map(maps: xr.Dataset, split: xr.Dataset, *, ranked: bool) -> Evalua
     the map is `ranked` by it; `split` holds `test` and `calibration`, if half of them chose.
     """
     test = split["test"]
-    return evaluate(
+    evaluation = evaluate(
         judged_pixels(split),
         maps["label"],
         maps["confidence"] if ranked else None,
@@ -68,6 +70,9 @@ def evaluate_map(maps: xr.Dataset, split: xr.Dataset, *, ranked: bool) -> Evalua
         groups=polygon_numbers(test) if is_digitised(test) else None,
         measured_on="test pixels",
     )
+    if UNKNOWN not in maps:
+        return evaluation
+    return replace(evaluation, maps=evaluation.maps.assign({UNKNOWN: maps[UNKNOWN].variable}))
 
 
 def judged_pixels(split: xr.Dataset) -> xr.DataArray:

@@ -12,7 +12,8 @@ import xarray as xr
 
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
-from hsreject.schema import CATEGORY, CLASS_NAME
+from hsreject.rejection.rejector import UNKNOWN
+from hsreject.schema import CATEGORY, CLASS_NAME, OPERATING_POINT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,17 +122,24 @@ def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> l
     """Return what accuracies cost: shares of test pixels and scene, area, classes.
 
     From the curve on the test pixels and the confidences of the scene; empty without a curve.
+    Unknown pixels have the lowest confidence, and are rejected in any case.
     """
     curve = evaluation.curve
     if curve is None:
         return []
+    unknown = evaluation.maps.get(UNKNOWN, xr.zeros_like(evaluation.rejected))
+    n_unknown = np.count_nonzero(evaluation.samples.at(unknown))
+    n_rejected = (curve["accurate_rejected"] + curve["misclassified_rejected"]).values
+    curve = curve.isel({OPERATING_POINT: n_rejected >= n_unknown})
     highest = float(curve["nonrejected_accuracy"].max())
+    if np.isnan(highest):  # everything is unknown
+        return []
     confidence, has_data = evaluation.maps["confidence"], evaluation.has_data
     goals = []
     for accuracy in accuracies:
         point = choose_point(curve, accuracy=min(accuracy, highest))
         # the least sure test pixel is no reason to give up what is even less sure
-        rejected = (confidence < point.threshold) & bool(point.rejected)
+        rejected = (confidence < point.threshold) & (point.rejected > n_unknown) | unknown
         goals.append(
             Goal(
                 accuracy,
