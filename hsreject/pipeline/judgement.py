@@ -139,7 +139,11 @@ class Judgement:
         goal, chosen = self.walk.plan.goal, self.delivered.delivery.chosen
         if chosen is None:
             share = findings.percent(goal.value if goal.kind == FRACTION else 0.1)
-            return f"The goal: {share} of the scene is rejected. No test pixel has chosen anything."
+            beside = " beside what is unknown" if self.delivered.delivery.unknown_share else ""
+            return (
+                f"The goal: {share} of the scene is rejected{beside}. No test pixel has chosen "
+                "anything."
+            )
         if self.evaluation is None:
             where = "polygons that were left out whole, and no other ones are left to judge it"
         else:

@@ -139,6 +139,11 @@ class Plan:
                 rejector = SequentialRejector(self.context)
         return cast("RankedRejector", rejector)
 
+    @property
+    def needs_p_value(self) -> bool:
+        """Whether a rejector looks at how novel pixels are."""
+        return any(rejector.needs_p_value for rejector in self.rejectors.values())
+
     def load(self) -> Pair:
         """Return the scene and its labels, on one grid."""
         cube, labels = self.scene()

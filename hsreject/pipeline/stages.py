@@ -69,6 +69,12 @@ class Stage:
     total_seconds: float = 0.0
     model: Any = None  # of a classifier that was fitted just now, not read from a file
 
+    def joined(self, other: Stage) -> Stage:
+        """Return what both stages give."""
+        seconds = self.total_seconds + other.total_seconds
+        data = self.data.assign(other.data.drop_attrs(deep=False))
+        return replace(self, data=data, key=_key(self, other.key), total_seconds=seconds)
+
 
 @dataclass(frozen=True)
 class Stages:
@@ -105,41 +111,40 @@ class Stages:
         return self._kept(name, _key(split, tuning, tried), work)
 
     def classify(
-        self,
-        model: SceneModel,
-        split: Stage,
-        *,
-        name: str,
-        novelty: bool = False,
-        whole: Stage | None = None,
+        self, model: SceneModel, split: Stage, *, name: str, whole: Stage | None = None
     ) -> Stage:
         """Return the class `probability` of a model fitted to the training pixels.
 
-        With `novelty` there is the `p_value` of every pixel, too. A model that weighs candidates of
-        its own leaves what it tried, along `pool_candidate`. Where the model is what can be carried
-        of a `whole` one that was fitted just now, it is not fitted again.
+        A model that weighs candidates of its own leaves what it tried, along `pool_candidate`.
+        Where the model is what can be carried of a `whole` one that was fitted just now, it is not
+        fitted again.
         """
         fitted = None if whole is None or whole.model is None else whole.model.carried()
         done = clone(model) if fitted is None else fitted
-        train = split.data["train"]
 
         def compute() -> xr.Dataset:
             if fitted is None:
+                train = split.data["train"]
                 probability = done.fit_predict_proba(self.cube, train, progress=self.progress)
             else:
                 probability = done.predict_proba(self.cube)
             tried = getattr(done, "tried_", xr.Dataset())
             names = {str(name): f"pool_{name}" for name in (*tried.dims, *tried.variables)}
-            found = tried.rename(names).assign(probability=probability.compute())
-            if novelty:
-                found[P_VALUE] = Novelty().fit_p_value(self.cube, train)
-            return found
+            return tried.rename(names).assign(probability=probability.compute())
 
-        found = self._kept(name, _key(split, clone(model), novelty), compute, whole)
-        data = found.data.assign(image=self.cube)
+        stage = self._kept(name, _key(split, clone(model)), compute, whole)
+        data = stage.data.assign(image=self.cube)
         if data["probability"].attrs.get(CALIBRATED):
             data["label_probability"] = data["probability"].max(CATEGORY).drop_attrs(deep=False)
-        return replace(found, data=data, model=done if hasattr(done, "classes_") else None)
+        return replace(stage, data=data, model=done if hasattr(done, "classes_") else None)
+
+    def novelty(self, split: Stage) -> Stage:
+        """Return the `p_value` of every pixel, which the training pixels alone decide."""
+
+        def compute() -> xr.Dataset:
+            return Novelty().fit_p_value(self.cube, split.data["train"]).to_dataset()
+
+        return self._kept("novelty", _key(split, Novelty()), compute)
 
     def solve_context(
         self, context: SegSALSA, before: Stage, tuned: Stage | None, prefix: str
@@ -319,7 +324,9 @@ class Walk:
         if plan.goal.needs_reference or plan.promise is not None:
             half = calibration_half(test, seed=seed, by_polygons=digitised)
             split = replace(split, data=split.data.assign(calibration=half))
-        settled, tuned, pixelwise, evidence = _map(plan, stages, split)
+        looking = [plan, *plan.baselines.values()]
+        novelty = stages.novelty(split) if any(one.needs_p_value for one in looking) else None
+        settled, tuned, pixelwise, evidence = _map(plan, stages, split, novelty)
         systems = {
             name: _system(settled, name, (pixelwise, evidence), stages, split)
             for name in settled.rejectors
@@ -327,9 +334,11 @@ class Walk:
         for name, baseline in plan.baselines.items():
             whole = pixelwise if name == CARRIED_ROW else None
             try:
-                other, _, *known = _map(baseline, stages, split, prefix=f"{name}-", whole=whole)
+                other, _, *maps = _map(
+                    baseline, stages, split, novelty, prefix=f"{name}-", whole=whole
+                )
                 alone = replace(other, rejectors={name: other.ranking})
-                systems[name] = _system(alone, name, (known[0], known[1]), stages, split)
+                systems[name] = _system(alone, name, (maps[0], maps[1]), stages, split)
             except InputError as error:  # such as more components than the scene has bands
                 if name != PLACE_ALONE:
                     warnings.warn(
@@ -342,7 +351,13 @@ class Walk:
 
 
 def _map(
-    plan: Plan, stages: Stages, split: Stage, *, prefix: str = "", whole: Stage | None = None
+    plan: Plan,
+    stages: Stages,
+    split: Stage,
+    novelty: Stage | None,
+    *,
+    prefix: str = "",
+    whole: Stage | None = None,
 ) -> tuple[Plan, Stage | None, Stage, Stage]:
     """Settle what a plan leaves to the training pixels, and map the scene without and with context.
 
@@ -352,13 +367,12 @@ def _map(
     if plan.tuning is not None and plan.tuning.of_model:
         tuned = stages.tune(plan, split, name=f"{prefix}choosing")
         plan = plan.changed(best_settings(tuned.data))
-    novelty = any(rejector.needs_p_value for rejector in plan.rejectors.values())
-    pixelwise = stages.classify(
-        plan.model, split, name=f"{prefix}classifier", novelty=novelty, whole=whole
-    )
+    pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier", whole=whole)
     if plan.tuning is not None and tuned is None:  # on the model that is fitted already
         tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
         plan = plan.changed(best_settings(tuned.data))
+    if novelty is not None and plan.needs_p_value:
+        pixelwise = pixelwise.joined(novelty)
     if plan.context is None:
         return plan, tuned, pixelwise, pixelwise
     return plan, tuned, pixelwise, stages.solve_context(plan.context, pixelwise, tuned, prefix)
@@ -395,7 +409,8 @@ def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
     The delivered map alone is made. Where even leaving out says nothing, a tenth is rejected.
     """
     train = split.data["train"]
-    plan, tuned, pixelwise, evidence = _map(replace(plan, promise=None), stages, split)
+    novelty = stages.novelty(split) if plan.needs_p_value else None
+    plan, tuned, pixelwise, evidence = _map(replace(plan, promise=None), stages, split, novelty)
     plan = replace(plan, rejectors={plan.delivered: plan.ranking})
     name, rejector = plan.delivered, plan.ranking
     known = evidence if rejector.needs_context else pixelwise
