@@ -163,12 +163,14 @@ def _place_of_goal(swept: xr.Dataset, goal: Goal, calibration: xr.DataArray) -> 
         places = np.array(sorted(range(len(points)), key=key.__getitem__), dtype=np.float64)
         curve = curve_of_points(points)
     else:
-        if UNKNOWN in swept:
-            calibration = calibration.where(~swept[UNKNOWN].values, NO_REFERENCE)
-        if not (calibration != NO_REFERENCE).any():
-            return -np.inf, False
         used, correct = reference_pixels(swept["label"], calibration)
-        curve = rejection_curve(correct, swept["confidence"].values[used])
+        confidence = swept["confidence"].values[used]
+        if UNKNOWN in swept:
+            known = ~swept[UNKNOWN].values[used]
+            correct, confidence = correct[known], confidence[known]
+        if not correct.size:
+            return -np.inf, False
+        curve = rejection_curve(correct, confidence)
         # rejecting none of these pixels means none at all, also of those that are less sure
         places = np.append(-np.inf, curve["threshold"].values[1:])
     kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values

@@ -206,7 +206,8 @@ class Judgement:
         label, train = f"maps/label_{name}.tif", "maps/train.tif"
         return (
             "Pixels of polygons are not a random sample of the map, so nothing is promised. What "
-            f"gets a promise: hsreject sample {label} --n 400 --exclude {train} --out sample.gpkg, "
+            "gets a promise, in the folder of these results: "
+            f"hsreject sample {label} --n 400 --exclude {train} --out sample.gpkg, "
             f"then, with the points labelled, hsreject certify --labels {label} --confidence "
             f"maps/confidence_{name}.tif --sample sample.gpkg --exclude {train} --out promise"
         )

@@ -43,8 +43,8 @@ COMMANDS = {
     "--confidence confidence.tif --out",
 }
 
-# `run` fails at its first stage, and with more room when its results are written: its stages take up
-# to 161,000 bytes each, the tables and pages more
+# `run` fails at its first stage, and with more room when its results are written: its stages take
+# up to 161,000 bytes each, tables and pages more
 CASES = [(name, 2_000) for name in COMMANDS] + [("run", 200_000)]
 
 # The first import of fonts and the first use of kernels write caches, which must not be what fails:

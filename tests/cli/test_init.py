@@ -17,7 +17,6 @@ def files(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("always::hsreject.errors.GuessWarning")
-@pytest.mark.filterwarnings("ignore::hsreject.errors.FewPolygonsWarning")
 def test_what_is_written_runs_without_an_edit(files, capsys) -> None:
     assert call("init", "scene.npy", "labels.npy", "--out", "my.toml") == 0
     said = capsys.readouterr().out
@@ -41,6 +40,10 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(files, capsys) -> None
         (("scene.npy", "labels.npy", "--out", "no/my.toml"), "no folder"),
         (("scene.npy", "labels.npy", "--out", "old.toml"), "--overwrite"),
         (("scene.npy", "labels.npy", "--goal", "accuracy=95"), "0.95"),
+        (
+            ("scene.npy", "labels.npy", "--goal", "accuracy=0.9", "--goal", "fraction=0.1"),
+            "exactly",
+        ),
         (("scene.npy", "labels.npy", "--sampling", "polygon"), "polygons"),
         (("scene.npy", "odd.npy"), "--nodata 255"),
     ]:

@@ -1,5 +1,7 @@
 """The goal of a run, its one delivered map, and what judges it."""
 
+import re
+
 import numpy as np
 import pytest
 import rasterio
@@ -98,8 +100,8 @@ def test_a_cost_and_an_accuracy_out_of_reach_are_answered(tmp_path) -> None:
 
 
 def test_nothing_is_ranked_or_solved_twice(monkeypatch, tmp_path) -> None:
-    counts = {"ranked": 0, "problems": 0}
-    rank, make = RankedRejector.rank, JointProblem.__init__
+    counts = {"ranked": 0, "problems": 0, "novelties": 0}
+    rank, make, look = RankedRejector.rank, JointProblem.__init__, hr.Novelty.fit_p_value
 
     def ranked(self, *given, **options):
         counts["ranked"] += 1
@@ -109,12 +111,42 @@ def test_nothing_is_ranked_or_solved_twice(monkeypatch, tmp_path) -> None:
         counts["problems"] += 1
         make(self, *given, **options)
 
+    def looked(self, *given):
+        counts["novelties"] += 1
+        return look(self, *given)
+
+    monkeypatch.setattr(hr.Novelty, "fit_p_value", looked)
     monkeypatch.setattr(RankedRejector, "rank", ranked)
     monkeypatch.setattr(JointProblem, "__init__", made)
     names = ["pixelwise", *CONFIG["rejectors"]]
     config = {**CONFIG, "rejectors": names, "promise": {"max_error": 0.3}}
     hr.run(config, out=tmp_path / "out")
-    assert counts == {"ranked": 3, "problems": 1}  # pixelwise, sequential and coordinates
+    # ranked are pixelwise, sequential and coordinates
+    assert counts == {"ranked": 3, "problems": 1, "novelties": 1}
+
+
+def test_a_goal_that_only_unknown_pixels_could_choose_is_out_of_reach(tmp_path) -> None:
+    cube, labels = hr.synthetic_scene(rows=48, columns=48, n_classes=3, n_bands=12, noise=0.2)
+    training, _ = hr.sample_per_class(labels, 15, seed=1)
+    other_sensor = cube.where(training > 0, 3 - cube)  # nothing is like the training pixels
+    config = {**CONFIG, "scene": (other_sensor, labels)}
+    config["sampling"] = lambda labels, *, seed: (training, labels.where(training == 0, 0))
+    result = hr.run(config, goal={"accuracy": 0.9}, out=tmp_path / "out")
+    assert float(result["unknown"].mean()) > 0.9
+    assert result["delivered"].attrs["goal_reached"] == 0
+    assert "out of reach" in " ".join(np.atleast_1d(result["delivered"].attrs["warnings"]))
+
+
+def test_what_is_unknown_is_named_and_counts_in_what_an_accuracy_costs(finished) -> None:
+    result, folder = finished
+    unknown = result["unknown"].sel(rejector="sequential").values
+    share = unknown.sum() / (result["label"].sel(rejector="sequential").values != 255).sum()
+    assert share > 0
+    assert f"{100 * share:.1f} % of the scene resembles no" in str(result["delivered"].attrs)
+    page = (folder / "report.html").read_text("utf-8")
+    table = page.partition("What an accuracy costs")[2].partition("</table>")[0]
+    cheapest = re.findall(r"<td>([\d.]+) %</td>", table)[1]
+    assert float(cheapest) == pytest.approx(100 * share, abs=0.05)
 
 
 def test_a_map_of_coordinates_that_does_as_well_is_in_the_headline(tmp_path) -> None:
@@ -155,7 +187,11 @@ def test_where_all_polygons_train_leaving_them_out_tells_the_accuracy(tmp_path) 
     label = result["label"].sel(rejector="sequential").values
     known = label != 255
     assert estimate == pytest.approx((label == truth.values)[known].mean(), abs=0.15)
-    assert "Accuracy on polygons left out whole" in result["delivered"].attrs["statement"]
+    one = result["delivered"]
+    assert "Accuracy on polygons left out whole" in one.attrs["statement"]
+    assert one.attrs["goal_reached"] == 1  # polygons that were left out have chosen
+    delivered = one["label_with_rejection"].values
+    assert 0.05 < (delivered == 0).mean() < 0.9
     assert "summary" not in result
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "left out whole" in page

@@ -23,18 +23,19 @@ def training(scene) -> xr.DataArray:
 
 
 def by_definition(
-    features: xr.DataArray, training: xr.DataArray
+    features: xr.DataArray, training: xr.DataArray, polygons: np.ndarray | None = None
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """z (y, x), A and log e of one space, one pair at a time."""
     plain = features.values.astype(np.float64)
     at = (training.values > 0) & ~np.isnan(plain).any(axis=0)
     samples, classes = plain[:, at].T, training.values[at]
+    clump = np.arange(len(samples)) if polygons is None else polygons[at]
 
     def nearest(pixel: np.ndarray, others: np.ndarray) -> float:
         return min(np.sqrt(((pixel - other) ** 2).sum()) for other in others)
 
     places = range(len(samples))
-    e = np.array([nearest(samples[i], np.delete(samples, i, axis=0)) for i in places])
+    e = np.array([nearest(samples[i], samples[clump != clump[i]]) for i in places])
     u = np.array([nearest(samples[i], samples[classes != classes[i]]) for i in places])
     floor = 0.01 * np.median(e)
     e, u = np.maximum(e, floor), np.maximum(u, floor)
@@ -80,6 +81,22 @@ def test_p_values_are_those_of_the_definition(scene, training) -> None:
     shifted = np.maximum(one - 0.3, two - 0.1)
     carried = novelty.p_value(cube, shift=(0.3, 0.1))
     np.testing.assert_allclose(carried, np.minimum(2 * stats.t.sf(shifted, 30), 1), rtol=0.05)
+
+
+def test_pixels_of_one_polygon_do_not_tell_how_far_known_pixels_lie(scene) -> None:
+    cube, labels = scene
+    corners = np.zeros(labels.shape, dtype=bool)
+    for row, column in np.ndindex(4, 4):
+        corners[10 * row : 10 * row + 4, 9 * column : 9 * column + 4] = True
+    drawn = labels.where(corners, 0).astype(labels.dtype)
+    polygons = hr.sampling.polygons.polygon_numbers(drawn)
+    spaces = []
+    for name in CHAINS:
+        _, features = fit_chain(name, cube, 30)
+        diffused = hr.Diffuse(300.0).fit(features).transform(features)
+        spaces += [by_definition(one, drawn, polygons) for one in (features, diffused)]
+    p_value = hr.Novelty().fit_p_value(cube, drawn)
+    np.testing.assert_allclose(p_value, stats.t.sf(mixed(spaces), 30), rtol=0.02)
 
 
 def test_an_unknown_class_is_unknown_and_the_others_are_not(scene, training) -> None:
