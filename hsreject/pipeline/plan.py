@@ -301,7 +301,7 @@ def _model(features: object, classifier: object) -> SceneModel:
             f"[classifier] {type(part).__name__} cannot be copied: it has no get_params. Derive it "
             "from sklearn.base.BaseEstimator, and set nothing but its parameters in __init__."
         )
-    if not isinstance(part, SceneModel):
+    if not hasattr(part, "fit_predict_proba"):
         steps = _list(() if features is None else features, "features")
         return SceneClassifier(
             part, features=[build_part(FEATURES, step, section="features") for step in steps]
@@ -311,7 +311,7 @@ def _model(features: object, classifier: object) -> SceneModel:
             f"[features] cannot be used with {type(part).__name__}, which makes its own: leave "
             "[features] out, or name a classifier of samples, such as smlr."
         )
-    return part
+    return cast("SceneModel", part)
 
 
 def _context(given: object) -> SegSALSA | None:

@@ -406,7 +406,7 @@ class Smooth(hr.VectorTV):
 """
 
 
-def stages_of_models(folder: Path) -> set[str]:
+def stages_of_models(folder) -> set[str]:
     """Return the stages that depend on the configured model: not on place or spectra alone."""
     names = {path.name for path in kept_stages(folder)}
     return {name for name in names if "coordinates" not in name and "novelty" not in name}
