@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from sklearn.base import clone
 
-from benchmarks.results import Answer, Measured, Task, figures, scenes
+from benchmarks.results import Answer, Task, figures_of, scenes
 from hsreject.errors import HsrejectWarning
 from hsreject.pipeline.plan import make_plan
 from hsreject.pipeline.tuning import best_settings, tune
@@ -38,7 +37,7 @@ def measure(task: Task) -> dict[str, list[float]]:
     for weight in {*FIXED, chosen}:
         ranked = plan.changed([f"context.weight={weight}"]).ranking.rank(maps)
         answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
-        rows[f"{weight:g}"] = figures(answer, task.test)[:2]
+        rows[f"{weight:g}"] = figures_of(answer, task.test)[:2]
     return {"weight": [chosen], "chosen": rows[f"{chosen:g}"], **rows}
 
 
@@ -49,7 +48,6 @@ def options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=900, help="the first seed")
     parser.add_argument("--enmap", nargs=2, metavar=("CUBE", "LABELS"), help="a second scene")
     parser.add_argument("--scenes", nargs="*", default=["random", "blocks"], help="ends of names")
-    parser.add_argument("--resume", type=Path, help="a file that keeps what is measured")
     return parser.parse_args()
 
 
@@ -57,18 +55,14 @@ def main() -> None:
     """Measure, and print a table of paired differences."""
     asked = options()
     seeds = range(asked.first, asked.first + asked.seeds)
-    measured = Measured(asked.resume)
     print(f"Chosen weight minus a fixed one, in points, seeds {seeds[0]} to {seeds[-1]}\n")
     print("| scene | weights chosen | against | OA | A(0.1) |\n|---|---|---|---|---|", flush=True)
-    for title, split in scenes(asked.enmap):
+    for title, _, split in scenes(asked.enmap):
         if not title.endswith(tuple(asked.scenes)):
             continue
-        draws = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HsrejectWarning)
-            for seed in seeds:
-                key = f"{title}; context weight; {seed}"
-                draws.append(measured.get(key, lambda seed=seed, split=split: measure(split(seed))))
+            draws = [measure(split(seed)) for seed in seeds]
         values, counts = np.unique([one["weight"][0] for one in draws], return_counts=True)
         taken = ", ".join(f"{value:g}: {n}" for value, n in zip(values, counts, strict=True))
         for fixed in FIXED:
