@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from hsreject.mapping.map_scene import SceneMap
     from hsreject.mapping.map_summary import MapSummary
 
-PAGE, STORE = "explorer.html", "maps.zarr"
+PAGE = "explorer.html"
 
 
 def map_command(  # noqa: PLR0913 (one argument per option)
@@ -165,33 +164,23 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         running: dict[str, Any] = {"n_workers": n_workers, "progress": progress}
         only, *others = scenes
         if others or (only.is_dir() and not is_store(only)) or only.suffix.lower() == ".txt":
-            n_failed = _map_archive(scenes, model, out, options, running, console, zarr=zarr)
-            if n_failed:
+            from hsreject.cli.map_archive import map_scenes
+
+            if map_scenes(scenes, model, out, options, running, console, zarr=zarr):
                 raise typer.Exit(1)
             return
-        from hsreject.mapping.map_scene import map_scene
+        from hsreject.mapping.map_scene import map_scene, write_store
 
-        made = map_scene(only, model, out=out, overwrite=overwrite, **options, **running)
-        page = _write_page(made, out / PAGE, only, variable, band_axis)
+        result = map_scene(only, model, out=out, overwrite=overwrite, **options, **running)
+        page = _write_page(result, out / PAGE, only, variable, band_axis)
         if zarr:
-            _write_store(made, out)
-    show_summary(made.summary, console)
+            write_store(result, out)
+    show_summary(result.summary, console)
     console.print(f"wrote {out}{page}", soft_wrap=True, markup=False)
 
 
-def _write_store(made: SceneMap, folder: Path) -> None:
-    """Write the maps as one Zarr store, with the place, the classes and where there is no data."""
-    from hsreject.schema import nodata_label
-
-    labels = [made.maps[name] for name in ("label", "label_with_rejection", "flag")]
-    filled = {label.name: {"_FillValue": nodata_label(label.dtype)} for label in labels}
-    # zarr 2, which GDAL reads as well
-    made.maps.to_zarr(folder / STORE, mode="w", encoding=filled, zarr_format=2)
-    add_to_result(folder, folder / STORE)
-
-
 def _write_page(
-    made: SceneMap, page: Path, scene: Path, variable: str | None, band_axis: int | None
+    result: SceneMap, page: Path, scene: Path, variable: str | None, band_axis: int | None
 ) -> str:
     """Write the interactive page of a map, and return what to say of it.
 
@@ -202,63 +191,23 @@ def _write_page(
     from hsreject.report.explorer import MOST_PIXELS, write_explorer
 
     cube = None
-    if made.maps["label"].size <= MOST_PIXELS:
+    if result.maps["label"].size <= MOST_PIXELS:
         cube = open_scene(scene, chunks="auto", variable=variable, band_axis=band_axis)
-    rejection = made.summary.rejection
+    rejection = result.summary.rejection
     try:
         write_explorer(
-            made.maps,
+            result.maps,
             page,
             scene=cube,
             title=scene.name,
-            fraction=made.summary.rejected_fraction,
+            fraction=result.summary.rejected_fraction,
             certified=rejection.threshold if rejection.asked == "certificate" else None,
-            note=f"{made.summary.unknown_in_words} {rejection.assumption}".strip(),
+            note=f"{result.summary.unknown_in_words} {rejection.assumption}".strip(),
         )
     except HsrejectError as error:  # the maps are there all the same
         return f", without {PAGE}: {error}"
     add_to_result(page.parent, page)
     return f"; move the rejected fraction in {page}"
-
-
-def _map_archive(
-    scenes: Sequence[Path],
-    model: Path,
-    out: Path,
-    options: dict[str, Any],
-    running: dict[str, Any],
-    console: Console,
-    *,
-    zarr: bool,
-) -> int:
-    """Map several scenes, print what became of each, and return how many failed."""
-    from hsreject.mapping.archive import FAILED, SUMMARY, ArchiveRow, find_scenes, map_archive
-    from hsreject.mapping.map_scene import map_scene, open_map_model
-
-    trained = open_map_model(model)
-
-    def map_one(scene: Path, folder: Path, overwrite: bool) -> SceneMap:  # noqa: FBT001
-        made = map_scene(scene, trained, out=folder, overwrite=overwrite, **options, **running)
-        if zarr:
-            _write_store(made, folder)
-        return made
-
-    def report(row: ArchiveRow, number: int, total: int) -> None:
-        kept = row.cells["kept_share"]
-        more = f", kept {100 * float(kept):.1f} %" if kept else f": {row.error}"
-        line = f"{number}/{total} {row.scene}: {row.status}{more}"
-        console.print(line, soft_wrap=True, markup=False)
-
-    state = model.stat()
-    work = (str(model), state.st_size, state.st_mtime_ns, options, zarr)
-    rows = map_archive(find_scenes(scenes), map_one, out=out, options=work, report=report)
-    n_failed = sum(row.status == FAILED for row in rows)
-    console.print(
-        f"{len(rows) - n_failed} of {len(rows)} scenes are mapped; see {out / SUMMARY}",
-        soft_wrap=True,
-        markup=False,
-    )
-    return n_failed
 
 
 def show_summary(summary: MapSummary, console: Console) -> None:

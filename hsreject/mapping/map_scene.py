@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.files import check_folder, check_space, complete_folder
+from hsreject.files import add_to_result, check_folder, check_space, complete_folder
 from hsreject.io.grid import Grid
 from hsreject.io.maps import open_map, write_maps
 from hsreject.io.remote import as_path
@@ -31,7 +31,15 @@ from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_choice
 from hsreject.rejection.goal import ACCURACY, FRACTION, THRESHOLD
 from hsreject.rejection.rejector import UNKNOWN_FLAG, flag_map, rejection_maps
-from hsreject.schema import CUBE_DIMS, MAP_DIMS, REJECTED, REJECTION_COST, check_dims, label_dtype
+from hsreject.schema import (
+    CUBE_DIMS,
+    MAP_DIMS,
+    REJECTED,
+    REJECTION_COST,
+    check_dims,
+    label_dtype,
+    nodata_label,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +49,7 @@ if TYPE_CHECKING:
 
 READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 SUMMARY_FILE = "summary.toml"
+STORE = "maps.zarr"
 FILES = ("label", "confidence", "label_with_rejection", "flag")
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
@@ -415,6 +424,16 @@ def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
     with dask.config.set(scheduler="threads"):
         write_maps({folder / f"{name}.tif": result.maps[name] for name in FILES}, progress=progress)
     (folder / SUMMARY_FILE).write_text(result.summary.to_toml(), encoding="utf-8")
+
+
+def write_store(result: SceneMap, folder: Path) -> None:
+    """Add the maps of a finished folder to it as one Zarr store, with their place and classes."""
+    labels = [result.maps[name] for name in ("label", "label_with_rejection", "flag")]
+    filled = {label.name: {"_FillValue": nodata_label(label.dtype)} for label in labels}
+    store = folder / STORE
+    # zarr 2, which GDAL reads as well
+    result.maps.to_zarr(store, mode="w", encoding=filled, zarr_format=2)
+    add_to_result(folder, store)
 
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
