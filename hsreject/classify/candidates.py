@@ -196,6 +196,7 @@ class Training:
         used = labels.where(with_data.reshape(labels.shape), 0).astype(labels.dtype)
         shape = (int(labels.shape[0]), int(labels.shape[1]))
         if clump_size(used) >= CLUMPED:
+            _check_polygons(labels, classes)
             numbers = polygons_of(used).ravel()[positions]
             polygon = np.unique(numbers, return_inverse=True)[1]
             fold = polygon_folds(values, polygon, places, n_folds, seed=seed)
@@ -236,6 +237,19 @@ class Training:
             kept = self.folds["random"] != without
         seeds[0].flat[self.positions[kept]] = self.codes[kept] + 1
         return seeds
+
+
+def _check_polygons(labels: xr.DataArray, classes: NDArray[np.int64]) -> None:
+    """Raise where all polygons of a class lie where the scene has no data."""
+    given = np.unique(schema.reference_labels(labels))
+    lost = np.setdiff1d(given[given != schema.NO_REFERENCE], classes)
+    if lost.size:
+        table = schema.class_table(labels)
+        names = ", ".join(f"{value} ({table.name_of(value)})" for value in lost)
+        raise InputError(
+            f"The scene has no data in any polygon of class {names}. Digitise the class where "
+            "there is data, or take it out of the labels."
+        )
 
 
 def _folds_by_place(

@@ -201,6 +201,20 @@ def test_polygons_are_left_out_whole() -> None:
         hr.AutoClassifier().fit(cube, named)
 
 
+def test_a_class_whose_only_polygon_has_no_data_is_refused() -> None:
+    cube, labels = hr.synthetic_scene(rows=40, columns=44, n_classes=3, n_bands=8, seed=2)
+    train = xr.zeros_like(labels)
+    for value in (1, 2, 3):
+        row, column = np.argwhere(labels.values == value)[40]
+        train[row : row + 4, column : column + 4] = value
+    holed = cube.where(train != 3)
+    with (
+        pytest.warns(EmptyClassWarning),
+        pytest.raises(InputError, match=r"no data in any polygon of class 3"),
+    ):
+        hr.AutoClassifier().fit(holed, train)
+
+
 def test_one_polygon_per_class_calibrates_nothing() -> None:
     cube, _ = hr.synthetic_scene(rows=24, columns=40, n_classes=2, n_bands=8, noise=0.5, seed=1)
     labels = xr.zeros_like(cube[0], dtype=int)
