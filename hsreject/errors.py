@@ -58,5 +58,9 @@ class TrainingPixelsWarning(HsrejectWarning):
     """A map is evaluated on pixels that its classifier has learned from."""
 
 
+class LargeSceneWarning(HsrejectWarning):
+    """A scene is so large that its map takes minutes; the message says how many."""
+
+
 class FewPolygonsWarning(HsrejectWarning):
     """Training pixels lie in so few polygons that confidence is for places like these."""

@@ -30,12 +30,12 @@ from hsreject.classify.candidates import (
 )
 from hsreject.classify.pool import Pool
 from hsreject.classify.scene_model import HeldOut, SceneModel
-from hsreject.errors import FewPolygonsWarning
-from hsreject.features.diffusion import HALO, diffused, in_windows
+from hsreject.errors import FewPolygonsWarning, LargeSceneWarning
+from hsreject.features.diffusion import HALO, diffused, in_windows, windows_of
 from hsreject.features.pixels import map_pixels
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count
-from hsreject.threads import one_blas_thread
+from hsreject.threads import one_blas_thread, usable_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +45,11 @@ _ENOUGH_POLYGONS = 5  # per class; with fewer, another one helps more than any m
 _WALKERS = -1.0  # in place of a time
 _DOUBT = 0.01  # probability of a left-out label below which it may be wrong
 _TOO_OFTEN = 3.0  # times as many as a calibrated pool would have
+
+# What a map in windows takes, as measured: CPU per pixel, and memory per pixel of a window.
+_SECONDS_PER_PIXEL = 125e-6
+_BYTES_PER_PIXEL, _BYTES_PER_CLASS = 900, 130
+_PIXELS_OF_WINDOW = 640**2  # with the halo of walkers
 
 
 class AutoClassifier(SceneModel):
@@ -120,7 +125,7 @@ class AutoClassifier(SceneModel):
     -----
     Scenes of up to half a million pixels are held in memory at once, in just under 3 kB per pixel
     for 16 classes. Larger ones are worked on in windows of 512 x 512 pixels, with 64 pixels around
-    them for the walkers and 32 for the diffusion.
+    them for the walkers and 32 for the diffusion; a warning says first what that will take.
 
     Examples
     --------
@@ -270,6 +275,8 @@ class AutoClassifier(SceneModel):
     ) -> dict[str, ChainOnScene]:
         """Fit the pool of the map or, if no map is wanted, those that are carried."""
         check_count("n_folds", self.n_folds, least=2)
+        if mapped:
+            _announce(labels)
         every = fit_chains(in_windows(cube), labels, n_folds=self.n_folds, seed=self.seed)
         training = training_of(every)
         _advise(training)
@@ -478,6 +485,24 @@ def _polygons_per_class(training: Training) -> NDArray[np.intp]:
     assert training.polygon is not None  # noqa: S101 (the callers have looked)
     first = np.unique(training.polygon, return_index=True)[1]
     return np.bincount(training.codes[first], minlength=len(training.classes))
+
+
+def _announce(labels: xr.DataArray) -> None:
+    """Say what the map of a scene will take, if it is cut into windows."""
+    n_windows = windows_of(*labels.shape)
+    if n_windows == 1:
+        return
+    n_classes = np.count_nonzero(np.unique(schema.reference_labels(labels)))
+    n_workers = min(usable_cores(), n_windows)
+    working = n_workers * _PIXELS_OF_WINDOW * (_BYTES_PER_PIXEL + n_classes * _BYTES_PER_CLASS)
+    probabilities = 4 * n_classes * labels.size
+    warnings.warn(
+        f"The scene has {labels.size / 1e6:.1f} million pixels. Its map is made in {n_windows} "
+        f"windows and takes about {labels.size * _SECONDS_PER_PIXEL / 60:.0f} minutes of one core "
+        f"and {(working + probabilities) / 1e9:.1f} GB beside the scene.",
+        LargeSceneWarning,
+        stacklevel=5,  # whoever called fit_predict_proba
+    )
 
 
 def _advise(training: Training) -> None:

@@ -157,8 +157,7 @@ def on_windows(
     """
     if isinstance(data, np.ndarray):
         return kernel(data)
-    whole = data.shape[1] * data.shape[2] <= _LARGEST_WHOLE
-    side, depth = (-1, 0) if whole else (_WINDOW, halo)
+    side, depth = (-1, 0) if windows_of(*data.shape[1:]) == 1 else (_WINDOW, halo)
     depths = {0: 0, 1: min(depth, data.shape[1]), 2: min(depth, data.shape[2])}
     wide = overlap(data.rechunk((-1, side, side)), depth=depths, boundary="none")
     dtype = feature_dtype(data.dtype)
@@ -173,9 +172,15 @@ def on_windows(
 
 def in_windows(cube: xr.DataArray) -> xr.DataArray:
     """Return a scene as a dask array if it is too large to be worked on at once."""
-    if cube.chunks is not None or cube[0].size <= _LARGEST_WHOLE:
+    if cube.chunks is not None or windows_of(*cube.shape[1:]) == 1:
         return cube
     return cube.copy(data=da.from_array(cube.values, chunks=(-1, _WINDOW, _WINDOW)))
+
+
+def windows_of(n_rows: int, n_columns: int) -> int:
+    """Return how many windows a scene of so many rows and columns is cut into; 1: it is not cut."""
+    whole = n_rows * n_columns <= _LARGEST_WHOLE
+    return 1 if whole else -(-n_rows // _WINDOW) * -(-n_columns // _WINDOW)
 
 
 def diffused(

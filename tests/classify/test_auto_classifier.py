@@ -13,7 +13,12 @@ from threadpoolctl import threadpool_limits
 import hsreject as hr
 from hsreject import schema
 from hsreject.classify.candidates import TwoExperts
-from hsreject.errors import EmptyClassWarning, FewPolygonsWarning, InputError
+from hsreject.errors import (
+    EmptyClassWarning,
+    FewPolygonsWarning,
+    InputError,
+    LargeSceneWarning,
+)
 from hsreject.features import diffusion
 from hsreject.sampling.polygons import polygon_numbers
 
@@ -113,11 +118,13 @@ def test_a_large_scene_is_mapped_in_windows_without_seams(monkeypatch) -> None:
     whole = hr.AutoClassifier().fit_predict_proba(cube, train)
     monkeypatch.setattr(diffusion, "_LARGEST_WHOLE", 4000)
     monkeypatch.setattr(diffusion, "_WINDOW", 100)
-    windows = hr.AutoClassifier().fit_predict_proba(cube, train)
+    with pytest.warns(LargeSceneWarning, match="2 windows"):  # before the work
+        windows = hr.AutoClassifier().fit_predict_proba(cube, train)
     assert windows.chunks is None
     same = whole.fillna(0).argmax("category") == windows.fillna(0).argmax("category")
     assert float(same.mean()) >= 0.999
-    lazy = hr.AutoClassifier().fit_predict_proba(cube.chunk(y=17, x=50), train)
+    with pytest.warns(LargeSceneWarning):
+        lazy = hr.AutoClassifier().fit_predict_proba(cube.chunk(y=17, x=50), train)
     assert lazy.chunks is not None
     np.testing.assert_allclose(lazy.values, windows.values, atol=0.02)
 
