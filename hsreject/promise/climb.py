@@ -273,6 +273,32 @@ def next_batch(
     return batch
 
 
+def first_batch(climbs: Sequence[Climb], *, n: int) -> list[tuple[int, NDArray[np.intp]]]:
+    """Return the places of the first looks, at most n, the largest climb first."""
+    order = sorted(range(len(climbs)), key=lambda number: -int(climbs[number].sizes[-1]))
+    batch = []
+    for number in order:
+        nothing = np.full(climbs[number].depth.size, OPEN, dtype=np.int8)
+        places = climbs[number].walk(nothing).asked[:n]
+        n -= places.size
+        batch.append((number, places))
+    return batch
+
+
+def labelled(
+    climbs: Sequence[Climb], truths: Sequence[NDArray[np.int8]], *, n: int, n_batch: int = 50
+) -> list[NDArray[np.int8]]:
+    """Return what is known when climbs have ended or used up n labels, given the whole truth."""
+    outcomes = [np.full(truth.size, OPEN, dtype=np.int8) for truth in truths]
+    batch, n_left = first_batch(climbs, n=n), n
+    while batch:
+        for number, places in batch:
+            outcomes[number][places] = truths[number][places]
+            n_left -= places.size
+        batch = next_batch(climbs, outcomes, n=n_batch, n_left=n_left)
+    return outcomes
+
+
 def labels_needed(
     n_pixels: int, rate: float, *, n: int, most: int, max_error: float, delta: float
 ) -> int | None:

@@ -19,6 +19,7 @@ from hsreject.promise.climb import (
     RIGHT,
     Climb,
     best_start,
+    first_batch,
     first_in_order,
     next_batch,
     planned_looks,
@@ -343,11 +344,16 @@ def _first_batch(
     """Return the pixels of the first look of a climb; of several, the largest classes first."""
     climbs = map_climbs(plan, frame, predicted)
     plan = replace(plan, starts=tuple(one.climb.start for one in climbs))
-    nothing = [np.full(one.pixels.size, OPEN, dtype=np.int8) for one in climbs]
-    order = sorted(range(len(climbs)), key=lambda i: -int(climbs[i].climb.sizes[-1]))
-    batch = [climbs[i].pixels[climbs[i].climb.walk(nothing[i]).asked] for i in order]
-    row, column = np.divmod(np.concatenate(batch)[: plan.n_points], frame.label.shape[1])
-    return _points(plan, frame, row, column)
+    batch = first_batch([one.climb for one in climbs], n=plan.n_points)
+    return _points(plan, frame, *_places(batch, climbs, frame))
+
+
+def _places(
+    batch: list[tuple[int, NDArray[np.intp]]], climbs: list[MapClimb], frame: Frame
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return row and column of the pixels of a batch."""
+    pixels = np.concatenate([climbs[number].pixels[places] for number, places in batch])
+    return np.divmod(pixels, frame.label.shape[1])
 
 
 def more_points(
@@ -413,9 +419,8 @@ def more_points(
     )
     if not batch:
         return sample
-    pixels = np.concatenate([climbs[number].pixels[places] for number, places in batch])
-    row, column = np.divmod(pixels, frame.label.shape[1])
-    return sample.joined(_points(plan, frame, row, column, int(sample.id.max()) + 1))
+    place = _places(batch, climbs, frame)
+    return sample.joined(_points(plan, frame, *place, int(sample.id.max()) + 1))
 
 
 def climb_plan(sample: Sample, frame: Frame) -> Design:

@@ -10,7 +10,7 @@ import xarray as xr
 from sklearn.isotonic import IsotonicRegression
 
 from hsreject.errors import InputError
-from hsreject.promise.climb import OPEN, RIGHT, WRONG, Climb, best_start, next_batch, planned_looks
+from hsreject.promise.climb import RIGHT, WRONG, Climb, best_start, labelled, planned_looks
 from hsreject.promise.frame import Frame, check_share
 from hsreject.promise.sequence_test import COVERAGES
 from hsreject.rejection.rejector import LABEL_PROBABILITY
@@ -18,9 +18,6 @@ from hsreject.schema import REJECTED, as_map, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-_BATCH = 50  # labels handed out at once
 
 
 def region_errors(
@@ -218,12 +215,6 @@ def _climbed(
     truth = np.where(wrong, WRONG, RIGHT).astype(np.int8)
     order = np.argsort(key)
     climb = Climb(sizes, depth[order], start, n, max_error, delta)
-    outcome, truth = np.full(depth.size, OPEN, dtype=np.int8), truth[order]
-    places, n_left = climb.walk(outcome).asked[:n], n
-    while places.size:
-        outcome[places] = truth[places]
-        n_left -= places.size
-        batch = next_batch([climb], [outcome], n=_BATCH, n_left=n_left)
-        places = np.concatenate([places for _, places in batch]) if batch else places[:0]
+    (outcome,) = labelled([climb], [truth[order]], n=n)
     reached = climb.walk(outcome).reached
     return 0 if reached is None else int(sizes[reached.region])

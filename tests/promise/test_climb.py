@@ -13,7 +13,9 @@ from scipy.stats import hypergeom
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.promise.climb import boundaries, planned_looks
+from hsreject.promise.climb import OPEN, boundaries, labelled, planned_looks
+from hsreject.promise.design import map_climbs
+from hsreject.promise.frame import Frame
 from tests.promise.scenes import climbed, kept_error, placed, ranked_map
 
 
@@ -438,3 +440,16 @@ def test_errors_are_predicted_from_held_out_pixels() -> None:
     assert np.abs(predicted.values - 0.5 * (1 - confidence)).mean() < 0.03
     with pytest.raises(InputError, match="held-out"):
         hr.predicted_error(confidence, held_out, wrong[1:])
+
+
+@pytest.mark.parametrize("per_class", [None, "together"])
+def test_climbs_on_plain_arrays_are_those_on_samples(per_class) -> None:
+    """What the planner and the benchmark climb is what people climb, label by label."""
+    label, confidence, truth = ranked_map(40, 50, steepness=2)
+    plan = {"max_error": 0.1, "per_class": per_class, "seed": 3}
+    sample = climbed(label, confidence, truth, 250, **plan)
+    climbs = map_climbs(sample.design, Frame.of(label, confidence))
+    wrong = [(label != truth).flat[one.pixels].astype(np.int8) for one in climbs]
+    outcomes = labelled([one.climb for one in climbs], wrong, n=250)
+    places = [one.pixels[known != OPEN] for one, known in zip(climbs, outcomes, strict=True)]
+    np.testing.assert_array_equal(np.unique(np.concatenate(places)), np.sort(flat(sample)))
