@@ -28,12 +28,10 @@ from hsreject.cli.handover_commands import next_command, polygons_command
 from hsreject.cli.info_command import info_command
 from hsreject.cli.init_command import init_command
 from hsreject.cli.map_command import map_command
-from hsreject.cli.promise_commands import (
-    assess_command,
-    certify_command,
-    label_command,
-    sample_command,
-)
+from hsreject.cli.promise.assess_command import assess_command
+from hsreject.cli.promise.certify_command import certify_command
+from hsreject.cli.promise.label_command import label_command
+from hsreject.cli.promise.sample_command import sample_command
 from hsreject.cli.run_command import run_command
 from hsreject.cli.train_command import train_command
 from hsreject.errors import HsrejectError, HsrejectWarning

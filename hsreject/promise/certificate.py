@@ -263,7 +263,8 @@ class Certificate:
         if self.design == CLIMB and not self.finished:
             if self.n_more is None:
                 return "None of the next looks is likely to pass: this is probably the end."
-            return f"About {self.n_more} more labels are likely to certify the next step."
+            labels = "label is" if self.n_more == 1 else "labels are"
+            return f"About {self.n_more} more {labels} likely to certify the next step."
         if self.threshold is not None:
             return ""
         if self.stacked:

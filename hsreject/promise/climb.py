@@ -203,7 +203,7 @@ class Climb:
         """Return how many more labels are likely to certify one more region; None if none are.
 
         Those of the first look that passes with a chance of at least 1/2 at the error rate seen so
-        far in its region.
+        far in its region; before any label, half of what is allowed.
         """
         if not walk.asked.size:
             return None
@@ -212,7 +212,7 @@ class Climb:
         n_labelled = n_open.size - 1 - n_open[-1]
         looks, boundary = np.array(self.boundaries(region)).T
         more, spare = n_open[looks], boundary - n_wrong[looks]
-        chance = _chance(spare, more, (n_wrong[-1] + 0.5) / (n_labelled + 1))
+        chance = _chance(spare, more, (n_wrong[-1] + 0.5) / (n_labelled + 1 / self.max_error))
         likely = np.flatnonzero((more > 0) & (chance >= _LIKELY))
         return int(more[likely[0]]) if likely.size else None
 

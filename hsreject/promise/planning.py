@@ -10,6 +10,7 @@ import xarray as xr
 from sklearn.isotonic import IsotonicRegression
 
 from hsreject.errors import InputError
+from hsreject.measures.curve import counts_of
 from hsreject.promise.climb import RIGHT, WRONG, Climb, best_start, labelled, planned_looks
 from hsreject.promise.frame import Frame, check_share
 from hsreject.promise.sequence_test import COVERAGES
@@ -103,6 +104,39 @@ def predicted_error(
     has_data = np.isfinite(flat)
     error[has_data] = regression.predict(flat[has_data])
     return sure.copy(data=error.reshape(sure.shape)).rename("predicted_error").drop_attrs()
+
+
+def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -> xr.DataArray:
+    """Predict errors as :func:`predicted_error` does, from the rejection curve of held-out pixels.
+
+    Such as the operating points that a model keeps: between two thresholds lie the pixels that one
+    of them keeps and the other rejects.
+    """
+    threshold = curve["threshold"].values
+    order = np.argsort(-threshold, kind="stable")
+    counts = counts_of(curve)
+    right, wrong = (
+        np.maximum(np.diff(kept[order].astype(np.int64), prepend=0), 0)
+        for kept in (counts.accurate_kept, counts.misclassified_kept)
+    )
+    finite = np.isfinite(threshold[order])
+    pairs = np.concatenate([right[finite], wrong[finite]])
+    held_out = np.repeat(np.tile(threshold[order][finite], 2), pairs)
+    return predicted_error(confidence, held_out, np.arange(held_out.size) >= right[finite].sum())
+
+
+def predicted_curve(
+    label: xr.DataArray | NDArray[Any],
+    confidence: xr.DataArray | NDArray[Any],
+    predicted: xr.DataArray | NDArray[Any] | None = None,
+    *,
+    exclude: xr.DataArray | NDArray[Any] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the coverages of a climb and the errors predicted for them; None without any."""
+    frame = Frame.of(label, confidence, exclude)
+    thresholds, sizes = frame.thresholds(COVERAGES)
+    errors = region_errors(predicted, frame, thresholds)
+    return None if errors is None else (sizes / frame.n_pixels, errors)
 
 
 def expected_coverage(  # noqa: PLR0913 (a climb, and how often)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import re
 import sqlite3
 import warnings
@@ -391,7 +392,11 @@ def _write_points(
                 driver=driver,
                 **options,
             )
-    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError) as error:
+        if driver == "GeoJSON":  # GDAL closes a file that was cut by a full disk without a word
+            json.loads(path.read_bytes())
+    except (
+        pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError, ValueError
+    ) as error:  # fmt: skip
         raise FileError(f"Could not write {path} ({free_space(path.parent)}).") from error
 
 

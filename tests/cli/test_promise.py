@@ -96,7 +96,9 @@ def test_a_climb_batch_by_batch_until_it_ends(capsys, files) -> None:
     sample = ("--sample", files / "sample.gpkg")
     assert call("sample", files / "label.tif", *on_map, "--for-promise", 0.1, "--n", 150,
                 "--exclude", files / "train.tif", "--out", files / "sample.gpkg") == 0  # fmt: skip
-    assert "--more 50" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "--more 50" in said
+    assert f"--exclude {files / 'train.tif'}" in said  # what is printed runs as it is
     for _ in range(20):
         fill_in(files)
         without = ("--exclude", files / "train.tif", "--overwrite", "--more", 50)
@@ -130,6 +132,30 @@ def test_a_climb_for_each_class_and_a_plan(capsys, files) -> None:
     assert "800 labels" in capsys.readouterr().out
     assert call("sample", files / "label.tif", "--plan") == 2
     assert "--confidence" in capsys.readouterr().err
+    assert call("sample", files / "label.tif", "--n", 200, "--looks", "100,all", "--out",
+                files / "no.csv") == 2  # fmt: skip
+    assert "100,all" in capsys.readouterr().err
+
+
+def test_what_a_model_or_a_run_held_back_predicts_the_errors(capsys, tmp_path) -> None:
+    scene = write_scene(larger_scene(70, 80), tmp_path / "scene.tif", "GTiff")
+    model = hr.save_model(hr.train(CONFIG), tmp_path / "model.skops")
+    assert call("map", scene, "--model", model, "--fraction", 0, "--out", tmp_path / "all") == 0
+    plan = ("sample", tmp_path / "all/label.tif", "--confidence", tmp_path / "all/confidence.tif",
+            "--plan", "--predicted")  # fmt: skip
+    assert call(*plan, model) == 0
+    table = capsys.readouterr().out
+    assert "prediction" in table
+    # the model errs less than one pixel in ten where it keeps everything
+    (row,) = [line for line in table.splitlines() if line.strip().startswith("10 %")]
+    assert "100 %" in row
+    assert call(*plan, tmp_path) == 2
+    assert "label_probability" in capsys.readouterr().err
+    (tmp_path / "maps").mkdir()
+    confidence = hr.open_map(tmp_path / "all/confidence.tif")
+    hr.write_map(confidence * 0 + 0.99, tmp_path / "maps/label_probability.tif")
+    assert call(*plan, tmp_path) == 0
+    assert "800 labels" in capsys.readouterr().out
 
 
 def test_a_sequence_of_maps(capsys, files) -> None:

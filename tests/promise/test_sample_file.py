@@ -12,6 +12,7 @@ import shapely
 
 import hsreject as hr
 from hsreject.errors import FileError, HsrejectWarning, InputError
+from tests.io.test_full_disk import files_of_at_most
 from tests.promise.scenes import placed, ranked_map
 
 ENDINGS = ("gpkg", "geojson", "csv")
@@ -269,3 +270,16 @@ def test_cannot_tell_is_an_answer(label, tmp_path) -> None:
     assert set(back.reference) == {-1}
     back.write(tmp_path / "again.csv")
     assert set(hr.open_sample(tmp_path / "again.csv", label).reference) == {-1}
+
+
+@pytest.mark.parametrize("ending", ["gpkg", "geojson", "csv"])
+def test_a_disk_that_is_full_at_any_byte_leaves_no_half_file(ending, label, tmp_path) -> None:
+    """Drivers write at the end, or close a file that is cut without a word."""
+    sample, path = hr.draw_sample(label, 200), tmp_path / f"points.{ending}"
+    sample.write(path)
+    length = path.stat().st_size
+    path.unlink()
+    for missing in (2, 100, length // 3, length - 1):  # 1 is only the last line break
+        with files_of_at_most(length - missing), pytest.raises(FileError, match="Could not write"):
+            sample.write(path)
+        assert list(tmp_path.iterdir()) == []

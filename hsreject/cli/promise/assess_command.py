@@ -1,0 +1,132 @@
+"""``hsreject assess``: accuracies and areas of a map, with intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from hsreject.cli.console import Overwrite, cache_inside, check_there, result_table
+from hsreject.cli.promise.promise_options import (
+    AssumeRandom,
+    Column,
+    Nodata,
+    SampleFile,
+    open_label_map,
+    print_lines,
+)
+
+if TYPE_CHECKING:
+    from hsreject.promise.assessment import Assessment, Estimate
+
+
+def assess_command(
+    label: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MAP", help="Label map of any software; 0 is rejected, unless --nodata."
+        ),
+    ],
+    *,
+    sample: SampleFile,
+    confidence_level: Annotated[
+        float, typer.Option(help="Of the intervals, above 0 and below 1.")
+    ] = 0.95,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", callback=cache_inside, help="New folder for tables and picture."
+        ),
+    ] = None,
+    column: Column = "reference",
+    assume_random: AssumeRandom = False,
+    nodata: Nodata = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Estimate accuracies and the area of each class from a sample, with intervals.
+
+    The sample may be random or stratified, drawn from this map or another one of the same place.
+    """
+    check_there(label, sample)
+    from hsreject.files import check_folder, complete_folder
+    from hsreject.promise.assessment import assess
+    from hsreject.promise.sample_file import open_sample
+
+    if out is not None:
+        check_folder(out, overwrite=overwrite)
+    on_map = open_label_map(label, nodata)
+    points = open_sample(sample, on_map, attribute=column)
+    assessment = assess(
+        on_map, points, confidence_level=confidence_level, assume_random=assume_random
+    )
+    if out is not None:
+        from hsreject.plot import AreaDisplay, new_row, save_figure
+        from hsreject.plot.style import COLUMN_WIDTH
+
+        with complete_folder(out, overwrite=overwrite) as work:
+            assessment.write_tables(work)
+            display = AreaDisplay(assessment)
+            figure, (ax,) = new_row(1, COLUMN_WIDTH, display.height)
+            display.plot(ax)
+            save_figure(figure, work / "areas")
+    console = Console(highlight=False)
+    _show(assessment, console)
+    if out is not None:
+        print_lines(console, f"wrote assessment.csv, error-matrix.csv, areas.png into {out}")
+
+
+def _show(assessment: Assessment, console: Console) -> None:
+    """Print the accuracies and the areas, each with its interval."""
+    unit, estimates = assessment.area_unit, assessment.rows()
+    print_lines(
+        console,
+        f"{assessment.n_points} pixels with a reference, {assessment.drawn}; intervals of "
+        f"{100 * assessment.confidence_level:g} %",
+    )
+    if assessment.n_untold:
+        print_lines(
+            console,
+            f"{assessment.n_untold} points that nobody could label: intervals hold all they may be",
+        )
+    for name, _, estimate in estimates[:2]:
+        print_lines(console, f"{name} {_percent(estimate)} %")
+    of_class = {(title, name): estimate for title, name, estimate in estimates[2:]}
+    counted = zip(assessment.classes.names, assessment.by_class["mapped_area"].values, strict=True)
+    rows = [
+        (
+            name,
+            _percent(of_class["user's accuracy", name], digits=0),
+            _percent(of_class["producer's accuracy", name], digits=0),
+            f"{mapped:.0f}",
+            _interval(of_class[f"area in {unit}", name]),
+        )
+        for name, mapped in counted
+    ]
+    headings = ("class", "user's %", "producer's %", f"counted {unit}", f"estimated {unit}")
+    console.print(result_table(console, headings, rows))
+    if assessment.rejected_area:
+        share = assessment.rejected_area / assessment.total_area
+        print_lines(
+            console,
+            f"rejected: {assessment.rejected_area:.0f} {unit} ({100 * share:.1f} %), which count "
+            "as not right in the overall and the producer's accuracies",
+        )
+    if assessment.unknown_area:
+        print_lines(
+            console,
+            f"unknown: {assessment.unknown_area:.1f} {unit} are rejected and no point there has a "
+            "reference; the areas above are kept ones only",
+        )
+
+
+def _percent(estimate: Estimate, *, digits: int = 1) -> str:
+    return _interval(estimate, scale=100, digits=digits)
+
+
+def _interval(estimate: Estimate, *, scale: float = 1, digits: int = 0) -> str:
+    if estimate.value != estimate.value:
+        return ""
+    ends = estimate.value, estimate.lower, estimate.upper
+    return "{} ({} to {})".format(*(f"{scale * number:.{digits}f}" for number in ends))

@@ -1,0 +1,170 @@
+"""``hsreject certify``: the largest part of a map that can be promised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from hsreject.cli.console import Overwrite, cache_inside, check_there, result_table
+from hsreject.cli.promise.promise_options import (
+    AssumeRandom,
+    Attribute,
+    Column,
+    Exclude,
+    Nodata,
+    Predicted,
+    SampleFile,
+    open_confidence,
+    open_excluded,
+    open_label_map,
+    open_predicted,
+    print_lines,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from hsreject.promise.certificate import Certificate
+
+
+def certify_command(  # noqa: PLR0913 (one argument per option)
+    *,
+    labels: Annotated[
+        list[Path],
+        typer.Option(help="The label map; or, repeated, maps with rejection of growing coverage."),
+    ],
+    confidence: Annotated[
+        Path | None, typer.Option(help="Confidence of the labels, larger is surer: raster.")
+    ] = None,
+    sample: SampleFile,
+    max_error: Annotated[
+        float | None,
+        typer.Option(help="Share of the kept pixels that may be wrong: 0.05, or as planned."),
+    ] = None,
+    confidence_level: Annotated[
+        float | None, typer.Option(help="How sure the promise is: 0.9, or as planned.")
+    ] = None,
+    more: Annotated[
+        int, typer.Option(help="Add up to so many points to the sample, if its plan asks for them.")
+    ] = 0,
+    predicted: Predicted = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            callback=cache_inside,
+            help="New folder for certificate, map and picture.",
+        ),
+    ],
+    exclude: Exclude = None,
+    attribute: Attribute = None,
+    column: Column = "reference",
+    assume_random: AssumeRandom = False,
+    nodata: Nodata = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Find the largest part of a map of which few pixels are wrong, with confidence.
+
+    The sample is one of 'hsreject sample'. Writes certificate.json, the map with everything else
+    rejected, the tests as a table and a picture of them. With --more, the sample file gets the next
+    points that its plan asks for; labels stay.
+    """
+    check_there(*labels, confidence, sample, exclude, predicted)
+    import xarray as xr
+
+    from hsreject.errors import InputError
+    from hsreject.files import check_folder
+    from hsreject.promise.certifying import certify
+    from hsreject.promise.design import more_points
+    from hsreject.promise.planning import predicted_curve
+    from hsreject.promise.sample_file import open_sample
+    from hsreject.schema import OPERATING_POINT
+
+    check_folder(out, overwrite=overwrite)
+    maps = [open_label_map(path, nodata) for path in labels]
+    if (confidence is None) == (len(maps) == 1):
+        raise InputError("Give one map of labels and its --confidence, or several maps and none.")
+    sure = open_confidence(confidence)
+    error = open_predicted(predicted, sure)
+    points = open_sample(sample, maps[0], attribute=column)
+    training = open_excluded(exclude, maps[0], attribute)
+    made = certify(
+        maps[0] if sure is not None else xr.concat(maps, OPERATING_POINT, combine_attrs="override"),
+        sure,
+        points,
+        max_error=max_error,
+        confidence_level=confidence_level,
+        exclude=training,
+        predicted=error,
+        assume_random=assume_random,
+    )
+    larger = points
+    if more and sure is not None:
+        larger = more_points(maps[0], sure, points, more, exclude=training)
+    curve = None if sure is None else predicted_curve(maps[0], sure, error, exclude=training)
+    files = _write_certificate(made, maps, sure, curve, out, overwrite=overwrite)
+    console = Console(highlight=False)
+    print_lines(console, made.statement)
+    if made.by_class:
+        headings = ("class", "promised error", "kept of the class", "labels", "wrong")
+        console.print(result_table(console, headings, made.rows()))
+    if made.threshold is not None:
+        what = labels[int(made.threshold)].name if made.stacked else f"{made.threshold:.6g}"
+        print_lines(console, f"{'map' if made.stacked else 'threshold'}: {what}")
+    print_lines(console, f"wrote {', '.join(files)} into {out}", made.applies_to)
+    if len(larger) > len(points):
+        larger.write(sample, overwrite=True)
+        print_lines(
+            console, f"added {len(larger) - len(points)} points to {sample}: label them and go on"
+        )
+    elif more:
+        print_lines(console, "no more points: the climb has ended, or its labels are used up")
+
+
+def _write_certificate(
+    made: Certificate,
+    maps: list[xr.DataArray],
+    sure: xr.DataArray | None,
+    predicted: tuple[Any, Any] | None,
+    folder: Path,
+    *,
+    overwrite: bool,
+) -> list[str]:
+    """Write certificate, tests, picture and, if there is one, the certified map."""
+    from dataclasses import astuple, fields
+
+    from hsreject.files import complete_folder
+    from hsreject.io.maps import write_map
+    from hsreject.plot import CertificateDisplay, new_row, save_figure
+    from hsreject.plot.style import COLUMN_WIDTH
+    from hsreject.promise.certificate import TestedPoint
+    from hsreject.promise.sample import write_csv
+    from hsreject.schema import ZERO_MEANING
+
+    with complete_folder(folder, overwrite=overwrite) as work:
+        made.write(work / "certificate.json")
+        tests = [
+            (one.class_name, *astuple(test))
+            for one in (made.by_class or (made,))
+            for test in one.tests
+        ]
+        columns = ["class", *(field.name for field in fields(TestedPoint))]
+        write_csv(work / "tests.csv", columns, tests)
+        if made.by_class:
+            headings = ["class", "promised_error", "coverage", "labels", "wrong"]
+            write_csv(work / "classes.csv", headings, made.rows())
+        figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
+        CertificateDisplay(made, predicted).plot(ax)
+        save_figure(figure, work / "certificate")
+        if made.coverage > 0:
+            if sure is None:
+                kept = maps[int(made.threshold or 0)].rename("label_with_rejection")
+                kept = kept.assign_attrs({ZERO_MEANING: "rejected"})
+            else:
+                kept = made.apply(maps[0], sure)["label_with_rejection"]
+            write_map(kept, work / "label_with_rejection.tif")
+        return sorted(file.name for file in work.iterdir() if file.suffix != ".xml")

@@ -1,0 +1,115 @@
+"""Options that the commands about promises share, and how they open what is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Nodata = Annotated[int | None, typer.Option(help="One more label that means no data, such as 0.")]
+Exclude = Annotated[
+    Path | None,
+    typer.Option(
+        help="Never sampled: training pixels, or places that nobody can label. Raster, polygons, "
+        "points."
+    ),
+]
+Attribute = Annotated[
+    str | None,
+    typer.Option(help="Attribute with the class, if --exclude holds polygons or points."),
+]
+Predicted = Annotated[
+    Path | None,
+    typer.Option(
+        help="What errors to expect: the folder of a run, a model with test pixels (.skops), or "
+        "a raster with the probability of each label."
+    ),
+]
+Column = Annotated[str, typer.Option(help="Column of the sample with the true class.")]
+AssumeRandom = Annotated[
+    bool,
+    typer.Option(
+        "--assume-random",
+        help="Take points of unknown origin for a simple random sample of this map.",
+    ),
+]
+SampleFile = Annotated[
+    Path, typer.Option("--sample", help="Labelled points: GeoPackage, GeoJSON, CSV.")
+]
+ShowLabel = Annotated[
+    bool, typer.Option("--show-label", help="Tell what the map says to whoever labels.")
+]
+ReplaceFile = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file that is already there.")
+]
+
+
+def print_lines(console: Console, *lines: str) -> None:
+    """Print lines as they are, without breaking them."""
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False)
+
+
+def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
+    """Open a label map of any software with its class names; 0 in it means rejected."""
+    from hsreject.files import existing
+    from hsreject.io.labels import label_values, open_labels
+    from hsreject.io.maps import open_map
+    from hsreject.io.scene import Kind, file_kind
+    from hsreject.schema import nodata_label
+
+    file = existing(path)
+    label = open_map(file) if file_kind(file) is Kind.RASTER else open_labels(file)
+    if label.dtype.kind == "f":
+        label = label.copy(data=label_values(label.values, path=file, keep_missing=True))
+    if nodata is not None:
+        label = label.where(label != nodata, nodata_label(label.dtype))
+    return label
+
+
+def open_confidence(path: Path | None) -> xr.DataArray | None:
+    """Open the confidences of a map, if they are given."""
+    from hsreject.io.maps import open_band
+
+    return None if path is None else open_band(path)
+
+
+def open_excluded(
+    path: Path | None, on_map: xr.DataArray, attribute: str | None
+) -> xr.DataArray | None:
+    """Open what is never sampled, on the grid of a map, if it is given."""
+    from hsreject.io.labels import open_labels
+
+    return None if path is None else open_labels(path, like=on_map, attribute=attribute)
+
+
+def open_predicted(path: Path | None, confidence: xr.DataArray | None) -> xr.DataArray | None:
+    """Return the chance of each label to be wrong, as held-out pixels of a run or model say it."""
+    if path is None or confidence is None:
+        return None
+    from hsreject.errors import InputError
+    from hsreject.io.maps import open_band
+    from hsreject.promise.planning import error_of_curve
+
+    if path.suffix == ".skops":
+        from hsreject.mapping.model_file import load_model
+
+        model = load_model(path)
+        if not model.calibration:
+            raise InputError(
+                f"{path} has no operating points to predict errors from: it was trained without "
+                "test pixels. Leave out --predicted."
+            )
+        return error_of_curve(confidence, model.operating_points)
+    if path.is_dir():
+        path = path / "maps" / "label_probability.tif"
+        if not path.exists():
+            raise InputError(
+                f"The run has no {path}: it held no training pixels back. Leave out --predicted."
+            )
+    return 1 - open_band(path)
