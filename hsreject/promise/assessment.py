@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 from hsreject.classes import ClassTable
@@ -171,12 +172,13 @@ def assess(
     Of a stratified sample they are those that it was drawn from, which may differ from the classes
     of this map. Where strata and classes agree, this is Olofsson et al. (2014), equations 1 to 11,
     with the correction for a finite map. Pixels count by their area, which differs on geographic
-    and Mercator grids. Intervals are Wilson's (1927) with an effective sample size::
+    and Mercator grids.
 
-        n* = min(R (1 - R) / SE^2, 1.5 n_K),   n_K = (sum w x)^2 / sum (w x)^2   (Kish 1965)
-
-    and n* = n_K where SE is 0: on accurate maps R +- z SE is too short. A stratum that is sampled
-    whole has no error, and no bound exceeds what is possible.
+    R +- z SE is too short on accurate maps, where strata without an error have none to tell. So
+    intervals are made of Wilson's (1927) for the shares of each stratum, of n_h / (1 - n_h / N_h)
+    points: R solves D(R) = sum_h (1 - R) Y_h - R (X_h - Y_h) = 0, and its limits are where those of
+    D are 0, which follow from those of its parts (Zou, Huang and Zhang 2009). A stratum that is
+    sampled whole leaves no doubt, and no bound exceeds what is possible.
 
     Parameters
     ----------
@@ -213,6 +215,10 @@ def assess(
     strata are different from the map classes. International Journal of Remote Sensing 35,
     4923-4939.
 
+    Zou, G. Y., Huang, W. and Zhang, X. (2009). A note on confidence interval estimation for a
+    linear function of binomial proportions. Computational Statistics and Data Analysis 53,
+    1080-1085.
+
     Examples
     --------
     A map that calls a third of class 2 class 1, and a sample of 400 of its pixels:
@@ -246,11 +252,11 @@ def assess(
     total, rejected_area = float(area[inside].sum()), float(area[rejected].sum())
     estimator = _Estimator.of(points, on_map, area, confidence_level)
     kept_share = 1 - rejected_area / total
-    kept_accuracy = estimator.between(_right_of_kept, 0, points.label)
+    kept_accuracy = estimator.between(_right_of(), 0, points.label)
     return Assessment(
         overall_accuracy=Estimate(*(kept_share * number for number in astuple(kept_accuracy))),
         kept_accuracy=kept_accuracy,
-        by_class=_by_class(estimator, on_map, area, kept_share if unknown else None),
+        by_class=_by_class(estimator, on_map, area, kept_only=unknown),
         area_unit="pixels" if hectares is None else "ha",
         total_area=total,
         rejected_area=rejected_area,
@@ -337,13 +343,52 @@ def _scarce(
     return np.sort(kept[:n_few])
 
 
-Quantity = Callable[[Sample], tuple["NDArray[np.bool_]", "NDArray[np.bool_] | None"]]
-"""Which points count above, and which below the line of a ratio; None for all."""
+@dataclass(frozen=True, eq=False)
+class _Ratio:
+    """Which points count above and below the line of a ratio, and where others might.
+
+    Where a pixel of the map cannot be right, or wrong, whatever its reference, there is no doubt:
+    a pixel that is mapped as another class never adds to the right ones of this class.
+    """
+
+    right: NDArray[np.bool_]
+    counted: NDArray[np.bool_] | None  # None for the whole map, whose area is known
+    may_be_right: NDArray[np.bool_]
+    may_be_wrong: NDArray[np.bool_]
 
 
-def _right_of_kept(points: Sample) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    kept = points.label != REJECTED
-    return kept & (points.label == points.reference), kept
+Quantity = Callable[[Sample], _Ratio]
+
+
+def _right_of(value: int | None = None) -> Quantity:
+    """Return the share of right pixels among those kept, or kept as a class."""
+
+    def quantity(points: Sample) -> _Ratio:
+        inside = points.label != REJECTED if value is None else points.label == value
+        return _Ratio(inside & (points.label == points.reference), inside, inside, inside)
+
+    return quantity
+
+
+def _producers(value: int) -> Quantity:
+    """Return the share of the pixels of a class that the map keeps as this class."""
+
+    def quantity(points: Sample) -> _Ratio:
+        mapped, real = points.label == value, points.reference == value
+        return _Ratio(mapped & real, real, mapped, ~mapped)
+
+    return quantity
+
+
+def _area(value: int, *, kept_only: bool) -> Quantity:
+    """Return the share of a class in the whole map."""
+
+    def quantity(points: Sample) -> _Ratio:
+        possible = (points.label != REJECTED) | (not kept_only)
+        real = possible & (points.reference == value)
+        return _Ratio(real, None, possible, possible)
+
+    return quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,11 +415,11 @@ class _Estimator:
     def between(self, quantity: Quantity, worst: Any, best: Any) -> Estimate:
         """Return a ratio; its interval holds all references, from worst to best, of the untold."""
         if self.told is None:
-            return self.ratio(*quantity(self.points))
+            return self.ratio(quantity(self.points))
         untold = self.points.reference == CANNOT_TELL
         low, high = (
             self.ratio(
-                *quantity(
+                quantity(
                     replace(self.points, reference=np.where(untold, guess, self.points.reference))
                 )
             )
@@ -384,36 +429,22 @@ class _Estimator:
         ends = np.fmin(low.lower, middle.lower), np.fmax(high.upper, middle.upper)
         return replace(middle, lower=float(ends[0]), upper=float(ends[1]))
 
-    def ratio(self, y: NDArray[np.bool_], x: NDArray[np.bool_] | None = None) -> Estimate:
-        """Return the share of the area with x (all of it, if None) that has y."""
-        below = self.weight if x is None else self.weight * x
-        whole = np.asarray(self.sizes * self._mean_weight) if x is None else self._totals(below)
-        if not whole.sum() > 0:
+    def ratio(self, quantity: _Ratio) -> Estimate:
+        """Return the share of the counted area that is right."""
+        right, whole = self.weight * quantity.right, quantity.counted is None
+        counted = self.weight * (True if quantity.counted is None else quantity.counted)
+        area = self.sizes * self._mean_weight
+        above = self._totals(right)
+        below = area if whole else self._totals(counted)
+        if not below.sum() > 0:
             return UNKNOWN
-        above = self._totals(self.weight * y)
-        share = float(above.sum() / whole.sum())
-        error = float(np.sqrt(self._variance(self.weight * y - share * below)) / whole.sum())
+        share = float(above.sum() / below.sum())
+        error = float(np.sqrt(self._variance(right - share * counted)) / below.sum())
+        right_part = _Part.of(above, area, self, quantity.may_be_right)
+        wrong_part = _Part.of(below - above, area, self, quantity.may_be_wrong)
+        lower, upper = _ratio_limits(right_part, wrong_part)
         error = error if error > 1e-12 else 0.0  # less is rounding
-        # only strata that are not sampled whole leave room for doubt
-        open_ = self._counts < self.sizes
-        doubt = float(whole[open_].sum() / whole.sum())
-        if not doubt > 0:
-            return Estimate(share, error, share, share)
-        part = float(above[open_].sum() / whole[open_].sum())
-        kish = self._kish(below, open_)
-        n = kish
-        if error:
-            n = min(part * (1 - part) * (doubt / error) ** 2, 1.5 * kish)
-        low, high = self._wilson(part, n)
-        sure = share - doubt * part
-        return Estimate(share, error, max(sure + doubt * low, 0.0), min(sure + doubt * high, 1.0))
-
-    def _wilson(self, share: float, n: float) -> tuple[float, float]:
-        share = min(max(share, 0.0), 1.0)
-        z = float(norm.ppf(0.5 + self.confidence_level / 2))
-        middle, whole = share + z**2 / (2 * n), 1 + z**2 / n
-        half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-        return float((middle - half) / whole), float((middle + half) / whole)
+        return Estimate(share, error, min(lower, share), max(upper, share))
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.bincount(self.stratum, values, minlength=self.sizes.size).astype(np.float64)
@@ -439,51 +470,90 @@ class _Estimator:
         spread = self._sums((residual - mean[self.stratum]) ** 2) / np.maximum(n - 1, 1)
         return float((size**2 * (1 - n / size) * spread / n).sum())
 
-    def _kish(self, x: NDArray[np.float64], strata: NDArray[np.bool_]) -> float:
-        """Return how many points of equal weight those with x in some strata are worth."""
-        weight = ((self.sizes / self._counts) * strata)[self.stratum] * x
-        return float(weight.sum() ** 2 / (weight**2).sum())
+    def there(self, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which strata have such a point."""
+        return self._sums(which.astype(np.float64)) > 0
+
+    def wilson(self, share: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return how far below and above the share of each stratum Wilson's limits are."""
+        z = norm.ppf(0.5 + self.confidence_level / 2)
+        left = 1 - self._counts / self.sizes  # a stratum that is sampled whole leaves no doubt
+        inverse = z**2 * left / self._counts
+        middle = (share + inverse / 2) / (1 + inverse)
+        half = np.sqrt(share * (1 - share) * inverse + inverse**2 / 4) / (1 + inverse)
+        return np.maximum(share - middle + half, 0), np.maximum(middle + half - share, 0)
 
 
-def _at_most(estimate: Estimate, most: float) -> Estimate:
-    return replace(estimate, upper=max(min(estimate.upper, most), estimate.value))
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The area of something in each stratum, and how far it may lie below and above."""
+
+    total: NDArray[np.float64]
+    share: NDArray[np.float64]
+    below: NDArray[np.float64]
+    above: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        total: NDArray[np.float64],
+        area: NDArray[np.float64],
+        estimator: _Estimator,
+        possible: NDArray[np.bool_],
+    ) -> _Part:
+        share = np.clip(total / area, 0.0, 1.0)
+        doubt = area * estimator.there(possible)
+        below, above = (doubt * distance for distance in estimator.wilson(share))
+        return cls(total, share, below, above)
+
+
+def _ratio_limits(right: _Part, wrong: _Part) -> tuple[float, float]:
+    """Return the limits of right / (right + wrong): where the limits of D(R) are 0.
+
+    D(R) = sum_h (1 - R) right_h - R wrong_h is 0 at the ratio R. Its limits follow from those of
+    its parts (Zou, Huang and Zhang 2009), with the correlation of two shares of one sample.
+    """
+    product = right.share * wrong.share
+    room = (1 - right.share) * (1 - wrong.share)
+    whole = right.share + wrong.share > 1 - 1e-12
+    correlation = -np.sqrt(np.where(whole, 1.0, product / np.where(room > 0, room, 1.0)))
+
+    def limit(ratio: float, side: int) -> float:
+        first = (1 - ratio) * (right.below if side < 0 else right.above)
+        second = ratio * (wrong.above if side < 0 else wrong.below)
+        spread = np.sqrt((first**2 + second**2 - 2 * correlation * first * second).sum())
+        middle = (1 - ratio) * right.total.sum() - ratio * wrong.total.sum()
+        return float(middle + side * spread)
+
+    lower, upper = 0.0, 1.0
+    if limit(0.0, -1) > 0:
+        lower = brentq(limit, 0.0, 1.0, args=(-1,))
+    if limit(1.0, 1) < 0:
+        upper = brentq(limit, 0.0, 1.0, args=(1,))
+    return lower, upper
 
 
 def _by_class(
     estimator: _Estimator,
     on_map: xr.DataArray,
     area: NDArray[np.float64],
-    known_share: float | None,
+    *,
+    kept_only: bool,
 ) -> xr.Dataset:
-    """Return the table of the classes of map and reference.
-
-    `known_share` is that of the kept pixels where nothing is known of the others.
-    """
+    """Return the table of the classes of map and reference; areas of kept pixels only, if asked."""
     points = estimator.points
     classes, inside = points.classes, on_map.values != NODATA
     total = float(area[inside].sum())
     columns: dict[str, list[tuple[float, ...]]] = {}
     for value in classes.values:
         mapped = points.label == value
-
-        def users(p: Sample, value: int = value) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-            return (p.label == value) & (p.reference == value), p.label == value
-
-        def producers(p: Sample, value: int = value) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-            return (p.label == value) & (p.reference == value), p.reference == value
-
-        def share(p: Sample, value: int = value) -> tuple[NDArray[np.bool_], None]:
-            counted = p.reference == value
-            return counted if known_share is None else counted & (p.label != REJECTED), None
-
         missed, caught = np.where(mapped, 0, value), np.where(mapped, value, 0)
-        size = estimator.between(share, 0, value)
         rows = {
-            "users_accuracy": estimator.between(users, 0, value),
-            "producers_accuracy": estimator.between(producers, missed, caught)
-            if known_share is None
-            else UNKNOWN,
-            "area": size if known_share is None else _at_most(size, known_share),
+            "users_accuracy": estimator.between(_right_of(value), 0, value),
+            "producers_accuracy": UNKNOWN
+            if kept_only
+            else estimator.between(_producers(value), missed, caught),
+            "area": estimator.between(_area(value, kept_only=kept_only), 0, value),
         }
         for name, estimate in rows.items():
             scale = total if name == "area" else 1.0

@@ -6,6 +6,7 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import binomtest
 
 import hsreject as hr
 from hsreject.errors import HsrejectWarning, InputError
@@ -41,10 +42,6 @@ def test_areas_of_olofsson_2014(olofsson) -> None:
     half_width = 1.96 * column(olofsson, "area", "standard_error")
     np.testing.assert_allclose(half_width, [6158, 3756, 15_510, 16_282], atol=1.5)
     assert column(olofsson, "area")[0] / 0.09 == pytest.approx(235_086, abs=0.5)
-    lower, upper = (column(olofsson, "area", end) for end in ("lower", "upper"))
-    # Wilson's, of an effective size of at most 1.5 times Kish's: wider than the paper's R +- z SE
-    assert (upper - lower >= 1.9 * half_width).all()
-    assert (upper - lower <= 4 * half_width).all()
     np.testing.assert_allclose(
         olofsson.by_class.mapped_area, 0.09 * np.array(OLOFSSON_PIXELS), rtol=1e-9
     )
@@ -66,6 +63,25 @@ def test_accuracies_of_olofsson_2014(olofsson) -> None:
     # of equation 7; the 0.23 and 0.01 printed for the second and the last do not follow from it
     producers_width = 1.96 * column(olofsson, "producers_accuracy", "standard_error")
     np.testing.assert_allclose(producers_width, [0.21, 0.254, 0.034, 0.018], atol=half)
+
+
+def test_intervals_of_olofsson_2014_are_made_of_wilsons(olofsson) -> None:
+    """SciPy's limits for each stratum, put together as differences of shares are (MOVER)."""
+    matrix, pixels = np.array(OLOFSSON_MATRIX), np.array(OLOFSSON_PIXELS)
+    counts = matrix.sum(axis=1)
+    limits = [
+        [binomtest(int(k), int(n)).proportion_ci(method="wilson") for k in row]
+        for row, n in zip(matrix, counts, strict=True)
+    ]
+    share = matrix / counts[:, None]
+    for side, end in ((-1, "lower"), (1, "upper")):
+        distance = np.array([[getattr(one, "low" if side < 0 else "high") for one in row]
+                             for row in limits]) - share  # fmt: skip
+        users = np.diagonal(share + distance)
+        np.testing.assert_allclose(column(olofsson, "users_accuracy", end), users, rtol=1e-3)
+        spread = np.sqrt(((pixels[:, None] * distance) ** 2).sum(axis=0))
+        area = 0.09 * (pixels @ share + side * spread)
+        np.testing.assert_allclose(column(olofsson, "area", end), area, rtol=1e-3)
 
 
 # Stehman (2014), table 2: ten points in each of four strata that differ from the map classes.
@@ -230,8 +246,9 @@ def test_where_all_points_agree_the_interval_is_not_empty() -> None:
     found = hr.assess(label, hr.draw_sample(label, 40).with_reference(label))
     assert found.kept_accuracy.value == 1
     assert found.kept_accuracy.standard_error == 0
-    # Wilson's bound of 40 of 40
-    assert found.kept_accuracy.lower == pytest.approx(40 / (40 + 1.959964**2))
+    # Wilson's bound of 40 of 40, of a map of 2,500 pixels
+    left = 1 - 40 / 2500
+    assert found.kept_accuracy.lower == pytest.approx(40 / (40 + 1.959964**2 * left))
 
 
 def test_where_each_class_agrees_with_itself_no_area_is_certain() -> None:
@@ -298,13 +315,15 @@ def test_what_cannot_be_assessed_is_refused() -> None:
 
 
 @pytest.mark.parametrize("design", ["random", "stratified"])
-@pytest.mark.parametrize("kind", ["accurate", "rare class"])
+@pytest.mark.parametrize("kind", ["accurate", "rare class", "zero-error strata"])
 def test_intervals_hold_where_few_points_are_wrong(design, kind) -> None:
     """Too short on either side: R +- z SE left out the truth above in up to 9 % of such draws."""
     rng = np.random.default_rng(4)
     label = rng.choice([1, 2, 3], p=[0.6, 0.36, 0.04], size=(70, 80))
     truth = label.copy()
-    wrong = rng.uniform(size=label.shape) < (0.02 if kind == "accurate" else 0.1)
+    # "zero-error strata": those of a rare class are right, and missed in others
+    rate = {"accurate": 0.02, "rare class": 0.1}.get(kind, np.where(label == 2, 0.02, 0.0))
+    wrong = rng.uniform(size=label.shape) < rate
     truth[wrong] = label[wrong] % 3 + 1
     value = 1 if kind == "accurate" else 3
     wanted = {
