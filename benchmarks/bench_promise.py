@@ -7,6 +7,7 @@ break their promise. Maps are drawn once; seeds 0 to 999 redraw the labels.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -18,11 +19,11 @@ import numpy as np
 import hsreject as hr
 from benchmarks.bench_rejection import evidence
 from benchmarks.timing import Row
-from hsreject.promise.climb import labelled
+from hsreject.promise.climb import RIGHT, WRONG, labelled
 from hsreject.promise.design import map_climbs
 from hsreject.promise.frame import Frame
 
-MINUTES = 8
+MINUTES = 9
 N_REDRAWS = int(os.environ.get("PROMISE_REDRAWS", "1000"))
 N_NEEDED = min(N_REDRAWS, 200)
 LEVEL = 0.9
@@ -57,6 +58,7 @@ def rows() -> Iterator[Row]:
         f"{broken:.1%}, {coverage:.3f}",
         f"<= {MOST:.1%}",
     )
+    yield from _intervals()
     yield _naive("first map", first)
     yield _naive("Indian Pines", indian_pines())
     for name, drawn in (("first map", first), ("steep", maps["steep"]), ("flat", maps["flat"])):
@@ -90,10 +92,11 @@ def climb_ends(drawn: Scene, n: int, **plan: Any) -> Iterator[tuple[float, bool]
     plan |= {"design": "climb", "confidence": confidence, "confidence_level": LEVEL}
     design = hr.draw_sample(label, n, **plan).design
     frame = Frame.of(label, confidence)
+    truth_of = np.where(wrong, WRONG, RIGHT).astype(np.int8)
     for seed in range(N_REDRAWS):
         n_kept, broken = 0, False
         climbs = map_climbs(replace(design, seed=seed), frame)
-        truths = [wrong.flat[one.pixels].astype(np.int8) for one in climbs]
+        truths = [truth_of.flat[one.pixels] for one in climbs]
         outcomes = labelled([one.climb for one in climbs], truths, n=n)
         for one, outcome in zip(climbs, outcomes, strict=True):
             reached = one.climb.walk(outcome).reached
@@ -169,6 +172,43 @@ def indian_pines() -> Scene:
     inside = (test.values > 0) & np.isfinite(confidence)
     label = np.where(inside, ranking["label"].values, 255).astype(np.uint8)
     return label, confidence, test.values
+
+
+def _intervals(n: int = 200) -> Iterator[Row]:
+    """Yield how often 95 % intervals of `assess` hold, class by class, beside R +- z SE."""
+    kinds = {  # shares of the classes, and of wrong pixels
+        "accurate map": ([0.6, 0.36, 0.04], 0.02),
+        "rare classes": ([0.02, 0.015, 0.32, 0.645], 0.053),
+        "plain map": ([0.4, 0.35, 0.25], 0.15),
+    }
+    for (name, (parts, rate)), design in itertools.product(kinds.items(), ("random", "stratified")):
+        rng = np.random.default_rng(4)
+        classes = np.arange(1, len(parts) + 1)
+        label = rng.choice(classes, p=parts, size=(120, 120))
+        moved = (label - 1 + rng.integers(1, len(parts), size=label.shape)) % len(parts) + 1
+        truth = np.where(rng.uniform(size=label.shape) < rate, moved, label)
+        right = label == truth
+        real = {
+            "users_accuracy": [right[label == value].mean() for value in classes],
+            "producers_accuracy": [right[truth == value].mean() for value in classes],
+            "area": [(truth == value).sum() for value in classes],
+        }
+        held = {quantity: np.zeros((2, len(parts))) for quantity in real}
+        for seed in range(N_NEEDED):
+            sample = hr.draw_sample(label, n, design=design, seed=seed).with_reference(truth)
+            table = hr.assess(label, sample).by_class
+            for quantity, values in real.items():
+                estimate, error, lower, upper = table[quantity].values.T
+                held[quantity][0] += (lower - 1e-9 <= values) & (values <= upper + 1e-9)
+                held[quantity][1] += np.abs(estimate - values) <= 1.96 * error
+        shares = {quantity: counts / N_NEEDED for quantity, counts in held.items()}
+        yield Row(
+            f"{name}, {design} sample of {n}: 95 % intervals of user's, producer's accuracy and "
+            "area hold in, the worst class (R +- z SE)",
+            ", ".join(f"{100 * s[0].min():.0f} ({100 * s[1].min():.0f})" for s in shares.values())
+            + " %",
+            "about 95 %",
+        )
 
 
 def _naive(name: str, drawn: Scene, n: int = 500, max_error: float = 0.05) -> Row:

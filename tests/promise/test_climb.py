@@ -13,7 +13,7 @@ from scipy.stats import hypergeom
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.promise.climb import OPEN, boundaries, labelled, planned_looks
+from hsreject.promise.climb import OPEN, RIGHT, WRONG, boundaries, labelled, planned_looks
 from hsreject.promise.design import map_climbs
 from hsreject.promise.frame import Frame
 from tests.promise.scenes import climbed, kept_error, placed, ranked_map
@@ -449,7 +449,8 @@ def test_climbs_on_plain_arrays_are_those_on_samples(per_class) -> None:
     plan = {"max_error": 0.1, "per_class": per_class, "seed": 3}
     sample = climbed(label, confidence, truth, 250, **plan)
     climbs = map_climbs(sample.design, Frame.of(label, confidence))
-    wrong = [(label != truth).flat[one.pixels].astype(np.int8) for one in climbs]
-    outcomes = labelled([one.climb for one in climbs], wrong, n=250)
+    known = np.where(label == truth, RIGHT, WRONG).astype(np.int8)
+    truths = [known.flat[one.pixels] for one in climbs]
+    outcomes = labelled([one.climb for one in climbs], truths, n=250)
     places = [one.pixels[known != OPEN] for one, known in zip(climbs, outcomes, strict=True)]
     np.testing.assert_array_equal(np.unique(np.concatenate(places)), np.sort(flat(sample)))
