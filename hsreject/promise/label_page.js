@@ -56,7 +56,7 @@ function show() {
   $("number").textContent = row[ID];
   $("answer").textContent = text || "not labelled yet";
   const place = ["longitude", "latitude", "row", "column", "map_label"].filter((name) => column(name) >= 0);
-  $("where").textContent = place.map((name) => `${name.replace("_", " ")} ${row[column(name)]}`).join(", ");
+  $("where").textContent = place.map((name) => `${name.replace("_", " ")} ${name.endsWith("tude") ? row[column(name)].toFixed(6) : row[column(name)]}`).join(", ");
   for (const button of document.querySelectorAll("[data-answer]")) button.setAttribute("aria-pressed", button.dataset.answer === text);
   const done = answers.filter(Boolean).length;
   $("done").textContent = done;
