@@ -388,7 +388,7 @@ def recall(
     compute: Callable[[], T],
     *,
     read: Callable[[Path], T],
-    write: Callable[[T, Path], None],
+    write: Callable[[T, Path], object],
 ) -> T:
     """Return the result kept at `path`, or compute it and keep it there.
 

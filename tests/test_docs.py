@@ -136,3 +136,25 @@ def test_what_calls_return_has_a_page() -> None:
     for path in pages:
         module, _, name = path.rpartition(".")
         assert f"class {name}" in (package / f"{module.replace('.', '/')}.py").read_text("utf-8")
+
+
+def test_public_names_follow_one_grammar() -> None:
+    """Options go by keyword, samples have a `sample_weight`, and what writes a file returns it."""
+    for name, part in public_parts().items():
+        if name.startswith("Hsreject"):  # exceptions
+            continue
+        parameters = inspect.signature(part).parameters.values()
+        optional = [
+            one.name
+            for one in parameters
+            if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is not one.empty
+        ]
+        made_by_calls = name.endswith("Display") or name == "Evaluation"
+        assert len(optional) <= 1 or made_by_calls, (name, optional)
+        assert "weights" not in {one.name for one in parameters}, name
+        is_writer = name.startswith(("write_", "save_model"))
+        writer = part if is_writer else vars(part).get("write") if inspect.isclass(part) else None
+        if writer is not None:
+            signature = inspect.signature(writer)
+            assert signature.parameters["overwrite"].kind is inspect.Parameter.KEYWORD_ONLY, name
+            assert signature.return_annotation in {"Path", "list[Path]"}, name

@@ -78,8 +78,8 @@ class Polygons:
     def __len__(self) -> int:
         return self.value.size
 
-    def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the polygons: .gpkg (GeoPackage), .fgb (FlatGeobuf) or .geojson.
+    def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the polygons and return the path: .gpkg (GeoPackage), .fgb (FlatGeobuf), .geojson.
 
         Confidences that nobody gave are left out. The file appears when it is complete.
         """
@@ -102,6 +102,7 @@ class Polygons:
             wkb[some] = shapely.to_wkb(self.geometry[some])
         with replacing(target, overwrite=overwrite) as work:
             write_layer(work, wkb, columns, "Polygon", self.crs, driver, layer="polygons")
+        return target
 
 
 def vector_driver(path: Path) -> str:

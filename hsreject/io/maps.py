@@ -50,7 +50,7 @@ def write_map(
     nodata: float | None = None,
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
-) -> None:
+) -> Path:
     """Write a map that GIS programs open with its classes, colours and place.
 
     A name that ends in ``.tif`` makes a Cloud-Optimised GeoTIFF (tiled, compressed, with
@@ -87,6 +87,11 @@ def write_map(
     progress : ProgressCallback
         Called as blocks of a lazy array are done.
 
+    Returns
+    -------
+    Path
+        The file.
+
     See Also
     --------
     hsreject.open_map : its inverse.
@@ -97,7 +102,7 @@ def write_map(
     >>> from hsreject import open_map, write_map
     >>> import numpy as np, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_map(
+    ...     _ = write_map(
     ...         np.array([[0, 2], [1, -1]]),
     ...         f"{folder}/map.tif",
     ...         transform=(30, 0, 500_000, 0, -30, 4_200_000),
@@ -113,6 +118,7 @@ def write_map(
     if transform is not None or crs is not None:
         described = Grid.of(described).stated(transform, crs).attach(described)
     write_maps({path: described}, overwrite=overwrite, progress=progress)
+    return Path(path)
 
 
 def _described(

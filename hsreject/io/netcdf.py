@@ -24,7 +24,7 @@ _GRID_MAPPING = "spatial_ref"
 
 def write_dataset(
     dataset: xr.Dataset, path: str | PathLike[str], *, overwrite: bool = False
-) -> None:
+) -> Path:
     """Write a dataset as NetCDF that follows the CF conventions.
 
     Class tables become CF flags, CRS and transform a grid mapping, the nodata of label maps the
@@ -40,6 +40,11 @@ def write_dataset(
     overwrite : bool
         Replace a file that is already there.
 
+    Returns
+    -------
+    Path
+        The file.
+
     See Also
     --------
     hsreject.open_dataset : its inverse.
@@ -54,7 +59,7 @@ def write_dataset(
     >>> import tempfile
     >>> labels = xr.DataArray(np.array([[1, 255]], dtype="uint8"), dims=("y", "x"), name="label")
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_dataset(labels.to_dataset(), f"{folder}/result.nc")
+    ...     _ = write_dataset(labels.to_dataset(), f"{folder}/result.nc")
     ...     open_dataset(f"{folder}/result.nc")["label"].values
     array([[  1, 255]], dtype=uint8)
     """
@@ -71,15 +76,16 @@ def write_dataset(
     with replacing(target, overwrite=overwrite) as work:
         if is_dask_collection(ready):
             ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
-            return
+            return target
         # On a full disk HDF5 crashes the process, so the file is made in memory and then written.
         made = io.BytesIO()
         with h5netcdf.File(made, "w") as file:
             ready.dump_to_store(H5NetCDFStore(file), encoding=encoding)
         work.write_bytes(made.getbuffer())
+    return target
 
 
-def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
     """Write a tree of datasets, such as the result of :func:`hsreject.run`, as one NetCDF file.
 
     Each dataset is written as :func:`write_dataset` writes it, into the group of its name; the root
@@ -94,6 +100,11 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
     overwrite : bool
         Replace a file that is already there.
 
+    Returns
+    -------
+    Path
+        The file.
+
     See Also
     --------
     hsreject.open_tree : its inverse.
@@ -106,7 +117,7 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
     >>> import tempfile
     >>> tree = xr.DataTree.from_dict({"/": xr.Dataset({"x": 1}), "/part": xr.Dataset({"x": 2})})
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_tree(tree, f"{folder}/result.nc")
+    ...     _ = write_tree(tree, f"{folder}/result.nc")
     ...     open_tree(f"{folder}/result.nc").load()["part/x"].item()
     2
     """
@@ -117,8 +128,10 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
             group = file if node is tree else file.create_group(node.relative_to(tree))
             ready.dump_to_store(H5NetCDFStore(group), encoding=encoding)
         file.attrs["Conventions"] = "CF-1.11"
-    with replacing(Path(path), overwrite=overwrite) as work:
+    target = Path(path)
+    with replacing(target, overwrite=overwrite) as work:
         work.write_bytes(made.getbuffer())
+    return target
 
 
 def _ready(dataset: xr.Dataset) -> tuple[xr.Dataset, dict[str, dict[str, Any]]]:

@@ -332,10 +332,11 @@ class Certificate:
         head = {"format": _FORMAT, "hsreject": __version__, "digest": _digest(entries)}
         return json.dumps(head | entries, indent=2) + "\n"
 
-    def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the certificate into a small JSON file."""
+    def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the certificate into a small JSON file, and return its path."""
         with replacing(Path(path), overwrite=overwrite) as work:
             work.write_text(self.to_json(), encoding="utf-8")
+        return Path(path)
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:

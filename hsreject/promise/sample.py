@@ -236,8 +236,8 @@ class Sample:
         show_label: bool = False,
         notes: Mapping[str, NDArray[Any]] | None = None,
         overwrite: bool = False,
-    ) -> None:
-        """Write the points for QGIS or a spreadsheet: .gpkg, .geojson or .csv.
+    ) -> Path:
+        """Write the points for QGIS or a spreadsheet, .gpkg, .geojson or .csv; return the path.
 
         Parameters
         ----------
@@ -272,6 +272,7 @@ class Sample:
                 _write_points(work, columns, (x, y), self.grid.crs, driver)
             if driver == "GPKG":
                 _offer_classes(work, [*self.classes.names, NONE_OF_THESE_TEXT, CANNOT_TELL_TEXT])
+        return path
 
 
 _COLUMNS = tuple(
