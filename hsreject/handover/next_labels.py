@@ -60,11 +60,11 @@ class NextLabels:
     def __len__(self) -> int:
         return len(self.points)
 
-    def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
+    def write(self, path: str | PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the points for QGIS or a spreadsheet, .gpkg, .geojson or .csv, with the reasons."""
         area = "area_ha" if self.in_hectares else "area_pixels"
         notes = {"reason": self.reason, area: self.area}
-        self.points.write(path, notes=notes, overwrite=overwrite)
+        return self.points.write(path, notes=notes, overwrite=overwrite)
 
 
 def next_labels(
