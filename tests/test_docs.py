@@ -149,7 +149,7 @@ def test_public_names_follow_one_grammar() -> None:
             for one in parameters
             if one.kind is one.POSITIONAL_OR_KEYWORD and one.default is not one.empty
         ]
-        made_by_calls = name.endswith("Display") or name == "Evaluation"
+        made_by_calls = name.startswith("plot.") or name == "Evaluation"
         assert len(optional) <= 1 or made_by_calls, (name, optional)
         assert "weights" not in {one.name for one in parameters}, name
         is_writer = name.startswith(("write_", "save_model"))
