@@ -17,6 +17,7 @@ from rasterio.transform import array_bounds
 from rasterio.warp import reproject, transform_bounds
 
 from hsreject import schema
+from hsreject.class_tree import GROUPS_ATTRIBUTE
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import reading
@@ -147,7 +148,10 @@ def open_labels(
     table, more = _class_table(values, stored.classes, given, path=found)
     notes += more
     labels = schema.attach_classes(labels, table).assign_attrs(
-        source=found.name, format=stored.format, type_in_file=str(stored.dtype)
+        source=found.name,
+        format=stored.format,
+        type_in_file=str(stored.dtype),
+        **stored.classes.group_attrs,
     )
     if stored.nodata is not None:
         labels.attrs["nodata_in_file"] = stored.nodata
@@ -162,6 +166,12 @@ class StatedClasses:
 
     names: dict[int, str] = field(default_factory=dict)
     colors: dict[int, str] = field(default_factory=dict)
+    groups: str = ""  # as JSON (hsreject.ClassTree)
+
+    @property
+    def group_attrs(self) -> dict[str, str]:
+        """The attribute that keeps the groups, if there are any."""
+        return {GROUPS_ATTRIBUTE: self.groups} if self.groups else {}
 
     def table(self, values: set[int], *, names: Mapping[int, str] | None = None) -> ClassTable:
         """Return the table of `values`, plain names and colours where the file states none."""
@@ -434,7 +444,7 @@ def stated_classes(source: RasterSource, *, nodata: float | None = None) -> Stat
         for value, name in names.items()
         if name and value != nodata and name != unused_name(value)
     }
-    return StatedClasses(named, colors)
+    return StatedClasses(named, colors, tagged.groups)
 
 
 def _tagged_classes(band: ET.Element) -> StatedClasses:
@@ -448,7 +458,8 @@ def _tagged_classes(band: ET.Element) -> StatedClasses:
         return StatedClasses()
     named = dict(zip(values, names, strict=True))
     zero = {schema.NO_REFERENCE: tags.get(schema.ZERO_MEANING, "")}
-    return StatedClasses(zero | named, dict(zip(values, table.colors, strict=True)))
+    colors = dict(zip(values, table.colors, strict=True))
+    return StatedClasses(zero | named, colors, tags.get(GROUPS_ATTRIBUTE, ""))
 
 
 def _attribute_table(table: ET.Element) -> StatedClasses:

@@ -411,7 +411,7 @@ def _read_map(path: Path, chunks: Any) -> xr.DataArray:
     # the classes that the file names and, unless it is lazy, those that occur
     occurring = [] if chunks is not None else np.unique(values).tolist()
     classes = (set(occurring) - {0, schema.nodata_label(dtype)}) | set(named)
-    labels = schema.attach_classes(labels, stated.table(classes))
+    labels = schema.attach_classes(labels, stated.table(classes)).assign_attrs(stated.group_attrs)
     if stated.names.get(0):
         labels.attrs[schema.ZERO_MEANING] = stated.names[0]
     return info.grid.attach(labels)

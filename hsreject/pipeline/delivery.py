@@ -16,12 +16,19 @@ from hsreject.measures.curve import curve_of_points, rejection_curve
 from hsreject.measures.point import OperatingPoint, operating_point
 from hsreject.pipeline.promising import certified_place
 from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, Goal
+from hsreject.rejection.hierarchical import (
+    answer_map,
+    credited_label,
+    finest_threshold,
+    level_points,
+)
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.sampling.draws import random_keys
 from hsreject.sampling.polygons import polygon_folds, polygon_numbers
 from hsreject.schema import (
     LABEL_WITH_REJECTION,
+    LEVEL_CONFIDENCE,
     NO_REFERENCE,
     OPERATING_POINT,
     REJECTED,
@@ -90,6 +97,7 @@ def deliver(
     calibration: xr.DataArray | None,
     promise: Promise | None = None,
     seen: xr.Dataset | None = None,
+    coarse_cost: float = 0.0,
 ) -> Delivery:
     """Return the maps that a goal asks for, of all that a rejector offers.
 
@@ -107,6 +115,8 @@ def deliver(
     seen : Dataset, optional
         What calibration pixels see instead of `swept`: `label` and `confidence` (y, x) of maps that
         were made without them.
+    coarse_cost : float
+        What a right answer costs that is a group, as a share of a rejection.
     """
     certificate = None
     if promise is not None and calibration is not None:
@@ -119,7 +129,7 @@ def deliver(
     asked = Goal(accuracy=1 - goal.value) if goal.kind == MAX_ERROR else goal
     assert calibration is not None  # noqa: S101 (such a goal has some)
     source = swept if seen is None else seen
-    place, reached = _place_of_goal(source, asked, calibration)
+    place, reached = _place_of_goal(source, asked, calibration, coarse_cost)
     reached &= goal.kind != MAX_ERROR  # without a promise it is not what was asked for
     chosen = _point_at(source, place, calibration)
     return Delivery(*_at(swept, place), chosen, reached=reached, certificate=certificate)
@@ -135,10 +145,12 @@ def _at(swept: xr.Dataset, place: float) -> tuple[xr.Dataset, float]:
         maps = maps.assign(rejected=maps["confidence"] < place)
     if UNKNOWN in swept:  # rejected whatever the goal
         maps = maps.assign({UNKNOWN: swept[UNKNOWN], "rejected": maps["rejected"] | swept[UNKNOWN]})
-    label = maps["label"]
-    with_rejection = label.where(~maps["rejected"], label.dtype.type(REJECTED))
+    answer = maps["label"]
+    if LEVEL_CONFIDENCE in swept:
+        answer = answer_map(answer, swept[LEVEL_CONFIDENCE], place)
+    with_rejection = answer.where(~maps["rejected"], answer.dtype.type(REJECTED))
     maps = maps.drop_vars([name for name, one in maps.coords.items() if not one.ndim])
-    return maps.assign({LABEL_WITH_REJECTION: with_rejection.assign_attrs(label.attrs)}), threshold
+    return maps.assign({LABEL_WITH_REJECTION: with_rejection.assign_attrs(answer.attrs)}), threshold
 
 
 def _place_of_fraction(swept: xr.Dataset, fraction: float) -> float:
@@ -146,13 +158,16 @@ def _place_of_fraction(swept: xr.Dataset, fraction: float) -> float:
         confidence = swept["confidence"].values
         if UNKNOWN in swept:  # these are rejected beside the fraction
             confidence = confidence[~swept[UNKNOWN].values]
-        return threshold_for_fraction(confidence, fraction).value
+        threshold = threshold_for_fraction(confidence, fraction).value
+        return finest_threshold(swept, threshold) if LEVEL_CONFIDENCE in swept else threshold
     n_pixels = (swept["label"][0] != nodata_label(swept["label"].dtype)).values.sum()
     shares = swept["rejected"].values.sum(axis=(1, 2)) / n_pixels
     return float(np.abs(shares - fraction).argmin())
 
 
-def _place_of_goal(swept: xr.Dataset, goal: Goal, calibration: xr.DataArray) -> tuple[float, bool]:
+def _place_of_goal(
+    swept: xr.Dataset, goal: Goal, calibration: xr.DataArray, coarse_cost: float
+) -> tuple[float, bool]:
     """Return the threshold or number of the point that a goal asks for, and whether it is met.
 
     Unknown pixels choose nothing: they are rejected in any case.
@@ -162,6 +177,14 @@ def _place_of_goal(swept: xr.Dataset, goal: Goal, calibration: xr.DataArray) -> 
         key = [(point.rejected_fraction, point.accurate_kept) for point in points]
         places = np.array(sorted(range(len(points)), key=key.__getitem__), dtype=np.float64)
         curve = curve_of_points(points)
+    elif LEVEL_CONFIDENCE in swept:
+        asked = calibration
+        if UNKNOWN in swept:
+            asked = asked.where(~swept[UNKNOWN], NO_REFERENCE).astype(asked.dtype)
+        if not (asked != NO_REFERENCE).any():
+            return -np.inf, False
+        curve = level_points(swept, asked)
+        places = np.append(-np.inf, curve["threshold"].values[1:])
     else:
         used, correct = reference_pixels(swept["label"], calibration)
         confidence = swept["confidence"].values[used]
@@ -183,12 +206,12 @@ def _place_of_goal(swept: xr.Dataset, goal: Goal, calibration: xr.DataArray) -> 
         highest = float(curve["nonrejected_accuracy"].max())
         reached = highest >= goal.value
         goal = goal if reached else Goal(accuracy=highest)
-    point = choose_point(curve, **{goal.kind: goal.value})
+    point = choose_point(curve, **{goal.kind: goal.value}, coarse_cost=coarse_cost)
     return float(places[point.index]), reached
 
 
 def _point_at(swept: xr.Dataset, place: float, labels: xr.DataArray) -> OperatingPoint:
     """Return how a map of the sweep does on labelled pixels."""
     maps, _ = _at(swept, place)
-    used, correct = reference_pixels(maps["label"], labels)
+    used, correct = reference_pixels(credited_label(maps, labels), labels)
     return operating_point(correct, maps["rejected"].values[used])

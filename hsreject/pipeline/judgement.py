@@ -19,11 +19,13 @@ from hsreject.pipeline.stages import System, Walk
 from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR
 from hsreject.report import findings
 from hsreject.report.evaluation import Evaluation
-from hsreject.report.run_report import evaluate_map
+from hsreject.report.levels_section import level_shares
+from hsreject.report.run_report import evaluate_map, judged_pixels
 from hsreject.sampling.draws import MEANING
 from hsreject.sampling.polygons import ADVICE, is_digitised
 from hsreject.schema import (
     AT_FRACTION,
+    CATEGORY,
     LABEL_WITH_REJECTION,
     NO_REFERENCE,
     OPERATING_POINT,
@@ -102,7 +104,8 @@ class Judgement:
     def notes(self) -> tuple[str, ...]:
         """How the numbers came about: the split, the goal, and which half said what."""
         meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
-        sentences = (self._about_goal(), self._about_unknown(), meaning, self._no_promise())
+        goal, levels = self._about_goal(), self._about_levels()
+        sentences = (goal, levels, self._about_unknown(), meaning, self._no_promise())
         return tuple(filter(None, sentences))
 
     def _judge(self) -> str:
@@ -168,6 +171,22 @@ class Judgement:
         return (
             f"{findings.percent(delivery.unknown_share)} of the scene resembles no training pixel: "
             "it counts as unknown, and is rejected whatever the goal."
+        )
+
+    def _about_levels(self) -> str:
+        """Say how much is a class and how much a group, where the map may answer coarser."""
+        answer = self.delivered.delivery.maps[LABEL_WITH_REJECTION]
+        shares = level_shares(answer, judged_pixels(self.walk.split))
+        if shares is None:
+            return ""
+        of_all = shares["share"].isel({CATEGORY: -1})
+        parts = [
+            f"{findings.percent(float(part))} as {name}"
+            for name, part in zip(of_all["level_name"].values[:-1], of_all.values, strict=False)
+        ]
+        return (
+            f"The map keeps {', '.join(parts)} of the test pixels. A group is right where the true "
+            "class lies below it; a rejected pixel counts by its coarsest group."
         )
 
     def _out_of_reach(self) -> str:

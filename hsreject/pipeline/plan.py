@@ -8,9 +8,12 @@ from itertools import count
 from os import PathLike
 from typing import Any, cast
 
+import numpy as np
 import xarray as xr
 from sklearn.base import clone
 
+from hsreject.class_tree import ClassTree
+from hsreject.classes import ClassTable
 from hsreject.classify.classifiers import CLASSIFIERS
 from hsreject.classify.scene_classifier import SceneClassifier
 from hsreject.classify.scene_model import SceneModel
@@ -34,6 +37,7 @@ from hsreject.registry import (
 )
 from hsreject.rejection import (
     REJECTORS,
+    HierarchicalRejector,
     PixelwiseRejector,
     RankedRejector,
     Rejector,
@@ -64,7 +68,8 @@ SECTIONS = {
     "features": "what the classifier sees, a list; the bands by default, auto makes its own",
     "classifier": "auto by default; smlr for a list of features",
     "context": 'how neighbouring pixels help each other: none by default, or "auto"',
-    "rejectors": "a list; pixelwise by default, and sequential where there is a context",
+    "rejectors": "a list; by default pixelwise, sequential in a context, hierarchical with groups",
+    "groups": 'classes that may be answered together: corn = ["early", "late"]; none by default',
     "baselines": 'what to compare with: ["svm", "paper"], and always "coordinates"',
     "promise": "confidence_level = 0.9 of a max_error; with max_error, tried before the goal",
     "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
@@ -123,11 +128,14 @@ class Plan:
     def delivered(self) -> str:
         """The name of the rejector whose map is delivered, fixed before any label is seen.
 
-        The first with a threshold and a context; else the first with a threshold; else the first.
+        The first that may answer coarser; else the first with a threshold and a context; else the
+        first with a threshold; else the first.
         """
         names, parts = list(self.rejectors), self.rejectors
         ranked = [name for name in names if parts[name].has_threshold]
-        return [*(name for name in ranked if parts[name].needs_context), *ranked, *names][0]
+        coarser = [name for name in ranked if parts[name].answers_coarser]
+        in_context = [name for name in ranked if parts[name].needs_context]
+        return [*coarser, *in_context, *ranked, *names][0]
 
     @property
     def ranking(self) -> RankedRejector:
@@ -143,6 +151,21 @@ class Plan:
     def needs_p_value(self) -> bool:
         """Whether a rejector looks at how novel pixels are."""
         return any(rejector.needs_p_value for rejector in self.rejectors.values())
+
+    def of_classes(self, classes: ClassTable, train: xr.DataArray) -> Plan:
+        """Return this plan with groups of the classes that have training pixels."""
+        trained = set(np.unique(train).tolist()) & set(classes.values)
+        rejectors, document = dict(self.rejectors), self.document
+        for name, part in self.rejectors.items():
+            if not isinstance(part, HierarchicalRejector):
+                continue
+            with in_section("groups"):
+                tree = part.tree(classes).subset(sorted(trained))
+            if tree is None:
+                raise ConfigError("[groups] No group has two classes with training pixels.")
+            rejectors[name] = replace(part, groups=tree)
+            document = {**document, "groups": tree}
+        return replace(self, document=document, rejectors=rejectors)
 
     def load(self) -> Pair:
         """Return the scene and its labels, on one grid."""
@@ -231,11 +254,18 @@ def _varied_parts(document: Sections) -> dict[str, Any]:
     A context whose weight is 0 is none: its rejectors go, too, and the last becomes pixelwise.
     """
     context = _context(document.get("context"))
-    usual = ("pixelwise",) if context is None else ("pixelwise", "sequential")
-    rejectors = _rejectors(document.get("rejectors", usual), context)
+    groups = document.get("groups")
+    usual = ["pixelwise"]
+    usual += [] if context is None else ["sequential"]
+    usual += [] if groups is None else ["hierarchical"]
+    rejectors = _rejectors(document.get("rejectors", usual), context, groups)
     if context is not None and not any(getattr(p, "weight", 1.0) for p in context.priors):
         novelty = any(part.needs_p_value for part in rejectors.values())
-        rejectors = {name: part for name, part in rejectors.items() if not part.needs_context}
+        rejectors = {
+            name: replace(part, context=None) if isinstance(part, HierarchicalRejector) else part
+            for name, part in rejectors.items()
+            if part.answers_coarser or not part.needs_context
+        }
         rejectors = rejectors or {"pixelwise": PixelwiseRejector(novelty=novelty)}
         context = None
     return {
@@ -352,7 +382,7 @@ def _as_table(context: object) -> object:
     return {"prior": context} if isinstance(context, str) else context
 
 
-def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
+def _rejectors(given: object, context: SegSALSA | None, groups: object) -> dict[str, Rejector]:
     if isinstance(given, Mapping) and all(isinstance(part, Rejector) for part in given.values()):
         return {str(name): part for name, part in given.items()}
     rejectors: dict[str, Rejector] = {}
@@ -368,7 +398,8 @@ def _rejectors(given: object, context: SegSALSA | None) -> dict[str, Rejector]:
             raise ConfigError(
                 f"[rejectors] '{title}' is there twice. Give one of them another title."
             )
-        rejectors[title] = build_part(REJECTORS, _with_context(table, context), section="rejectors")
+        table = _with_groups(_with_context(table, context), groups)
+        rejectors[title] = build_part(REJECTORS, table, section="rejectors")
     return rejectors
 
 
@@ -383,9 +414,22 @@ def _with_context(table: dict[str, Any], context: SegSALSA | None) -> dict[str, 
     check_keys(table, ["name", "title", *options], section="rejectors")
     if "context" not in options:
         return table
-    if context is None:
+    if context is None and REJECTORS.options(name)["context"].default is not None:
         raise ConfigError(f"[rejectors] '{name}' needs a [context].")
     return {**table, "context": context}
+
+
+def _with_groups(table: dict[str, Any], groups: object) -> dict[str, Any]:
+    """Return the table of a rejector that may answer coarser with the groups it needs."""
+    name = table.get("name")
+    if name not in REJECTORS or "groups" not in REJECTORS.options(str(name)) or "groups" in table:
+        return table
+    if not isinstance(groups, Mapping | ClassTree):
+        raise ConfigError(
+            f'[rejectors] \'{name}\' needs a table [groups], such as corn = ["early", "late"] '
+            f"(got {groups!r}). 'hsreject groups' proposes one from a finished run."
+        )
+    return {**table, "groups": groups}
 
 
 def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, object]) -> None:

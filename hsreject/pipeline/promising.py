@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from hsreject.class_tree import ClassTree
 from hsreject.errors import ConfigError
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.certifying import certify, check_asked
 from hsreject.registry import check_keys, in_section
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.schema import (
+    LEVEL_CONFIDENCE,
     NO_REFERENCE,
     OPERATING_POINT,
     REJECTED,
@@ -66,7 +68,7 @@ def certified_place(
         label, order = _with_rejection(label, swept["rejected"])
     certificate = certify(
         label,
-        swept["confidence"] if order is None else None,
+        swept.get(LEVEL_CONFIDENCE, swept["confidence"]) if order is None else None,
         sample,
         max_error=promise.max_error,
         confidence_level=promise.confidence_level,
@@ -91,7 +93,10 @@ def promise_figures(
         tested &= (with_rejection != nodata_label(with_rejection.dtype)).values
         others = tested & (sample == NO_REFERENCE).values
         kept = tested & (with_rejection != REJECTED).values
+        tree = ClassTree.from_attrs(with_rejection.attrs)
         wrong = with_rejection.values != test.values
+        if tree is not None:
+            wrong = ~tree.holds(with_rejection.values, test.values)
         share = (kept & others).sum() / others.sum()
         error = wrong[kept & others].mean() if (kept & others).any() else np.nan
         error_of_all = wrong[kept].mean()

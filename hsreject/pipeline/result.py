@@ -45,6 +45,7 @@ from hsreject.report.tables import write_tables
 from hsreject.schema import (
     BAND,
     LABEL_WITH_REJECTION,
+    LEVEL_CONFIDENCE,
     OPERATING_POINT,
     REJECTOR,
     SEED,
@@ -134,6 +135,9 @@ def _maps_of_rejectors(first: Judgement) -> dict[str, xr.DataArray]:
     along = xr.Variable(REJECTOR, names)
     pieces = [system.delivery.maps.drop_attrs(deep=False) for system in systems]
     joined = xr.concat(pieces, dim=along, combine_attrs="drop_conflicts")
+    for system in systems:  # its table holds the classes of all others, and the groups
+        if LEVEL_CONFIDENCE in system.swept:
+            joined[LABEL_WITH_REJECTION].attrs = system.delivery.maps[LABEL_WITH_REJECTION].attrs
     meaning = [one.swept["confidence"].attrs["long_name"] for one in systems]
     return {
         **{str(name): joined[name] for name in joined.data_vars},

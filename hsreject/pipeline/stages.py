@@ -53,6 +53,7 @@ from hsreject.schema import (
     CATEGORY,
     NO_REFERENCE,
     OPERATING_POINT,
+    class_table,
     reference_pixels,
 )
 
@@ -220,7 +221,7 @@ class Stages:
                 if not result:
                     result = xr.zeros_like(ranked.drop_attrs(deep=False))
                 for name in result:
-                    result[name].values[left_out] = ranked[name].values[left_out]
+                    result[name].values[..., left_out] = ranked[name].values[..., left_out]
             return result
 
         key = _key(split, clone(plan.model), plan.context, ranking)
@@ -308,6 +309,7 @@ class Walk:
     def of(cls, plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Walk:
         """Walk from a split to the maps that the goal asks for, and to all baselines."""
         split = stages.split(plan, labels, seed)
+        plan = plan.of_classes(class_table(labels), split.data["train"])
         with warnings.catch_warnings():
             if ADVICE in split.data["train"].attrs:  # a report has it, once
                 warnings.simplefilter("ignore", FewPolygonsWarning)
@@ -392,6 +394,7 @@ def _system(
         test=split.data["test"],
         calibration=split.data.get("calibration"),
         promise=plan.promise if name == plan.delivered else None,
+        coarse_cost=getattr(rejector, "coarse_cost", 0.0),
     )
     said = evidence.data.get("label_probability")
     if not rejector.needs_context:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from os import PathLike
 from typing import Any, cast
 
@@ -97,6 +98,13 @@ def train(
 
 def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
     """Return the rejector of a plan that a map model uses, or say why it cannot."""
+    if name is not None and name in plan.rejectors and plan.rejectors[name].answers_coarser:
+        raise ConfigError(
+            f"The rejector '{name}' answers with groups of classes, which models for other scenes "
+            "do not carry yet. Choose a sequential or a pixelwise one."
+        )
+    parts = plan.rejectors.items()
+    plan = replace(plan, rejectors={key: part for key, part in parts if not part.answers_coarser})
     if name is None:
         chosen: Rejector = plan.ranking
     elif name not in plan.rejectors:

@@ -458,7 +458,7 @@ class Certificate:
         maps = rejection_maps(on_map, sure, threshold=threshold, attrs=attrs)
         if levels is not None:
             limit = self._class_thresholds(on_map) if self.by_class else threshold
-            answer = answer_map(on_map, levels.confidence, limit, levels.tree)
+            answer = answer_map(on_map, levels.confidence, limit)
             answer = answer.where(~maps["rejected"], answer.dtype.type(REJECTED))
             maps = maps.assign({LABEL_WITH_REJECTION: answer})
         named = maps[LABEL_WITH_REJECTION].assign_attrs({ZERO_MEANING: "rejected"})

@@ -15,7 +15,7 @@ from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree, rows_of
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.registry import check_number
-from hsreject.rejection.hierarchical import ANSWER_PROBABILITY
+from hsreject.rejection.hierarchical import ANSWER_PROBABILITY, tree_of
 from hsreject.schema import (
     LARGEST_LABEL,
     LEVEL,
@@ -56,11 +56,11 @@ class Levels:
             return None
         levels = check_dims(confidence, LEVEL_DIMS, name=LEVEL_CONFIDENCE)
         check_same_grid(on_map, levels, names=("label", LEVEL_CONFIDENCE))
-        tree = ClassTree.from_attrs(levels.attrs)
-        if tree is None or tree.n_levels != levels.sizes[LEVEL]:
+        tree = tree_of(levels)
+        if tree.n_levels != levels.sizes[LEVEL]:
             raise InputError(
-                f"{LEVEL_CONFIDENCE} must carry the class tree of its levels in its attributes. "
-                "Pass that of HierarchicalRejector.rank, or assign tree.to_attrs()."
+                f"{LEVEL_CONFIDENCE} has {levels.sizes[LEVEL]} levels, and the class tree that it "
+                f"carries has {tree.n_levels}. Pass that of HierarchicalRejector.rank."
             )
         return cls(levels, tree)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import xarray as xr
@@ -18,6 +18,7 @@ from hsreject.measures.choosing import choose_point
 from hsreject.measures.levels import level_curve
 from hsreject.measures.point import share
 from hsreject.registry import check_number
+from hsreject.rejection.goal import FRACTION
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.ranked import RankedRejector
 from hsreject.rejection.rejector import (
@@ -109,6 +110,8 @@ class HierarchicalRejector(RankedRejector):
     (array([[1, 4, 0]], dtype=uint8), ('early', 'late', 'wood', 'corn'))
     """
 
+    answers_coarser: ClassVar[bool] = True
+
     groups: ClassTree | Mapping[str, Any] | Iterable[Group]
     context: SegSALSA | None = None
     _: KW_ONLY
@@ -193,13 +196,7 @@ class HierarchicalRejector(RankedRejector):
         name: str = "reference",
     ) -> xr.Dataset:
         """Return the operating points of a ranking on reference pixels: those of `level_curve`."""
-        label = ranking["label"]
-        used, _ = reference_pixels(label, reference, name=name)
-        truth = reference_labels(reference, name=name)[used]
-        sure = ranking[LEVEL_CONFIDENCE].values[:, used]
-        curve = level_curve(label.values[used], sure, truth, self._tree_of(label))
-        accurate = curve["accurate_kept"] + curve["accurate_rejected"]
-        return with_columns(curve, overall_accuracy=share(accurate.values, truth.size))
+        return level_points(ranking, reference, name=name)
 
     def chosen_point(self, points: xr.Dataset, goal: Goal) -> int:
         """Return the place of the point that meets a goal; coarse answers cost their share."""
@@ -215,10 +212,8 @@ class HierarchicalRejector(RankedRejector):
         Where several thresholds reject the same pixels, the lowest has the finest answers: a wanted
         fraction takes that.
         """
-        sure, top = ranking[LEVEL_CONFIDENCE].values, ranking["confidence"].values
-        if "fraction" in attrs and np.isfinite(threshold):
-            rejected_up_to = np.max(top, where=top < threshold, initial=-np.inf)
-            threshold = float(np.min(sure, where=sure > rejected_up_to, initial=np.inf))
+        if FRACTION in attrs:
+            threshold = finest_threshold(ranking, threshold)
         maps = rejection_maps(
             ranking["label"],
             ranking["confidence"],
@@ -226,14 +221,41 @@ class HierarchicalRejector(RankedRejector):
             unknown=ranking.get("unknown"),
             attrs=attrs,
         )
-        answer = answer_map(
-            ranking["label"], ranking[LEVEL_CONFIDENCE], threshold, self._tree_of(ranking["label"])
-        )
+        answer = answer_map(ranking["label"], ranking[LEVEL_CONFIDENCE], threshold)
         rejected = answer.dtype.type(REJECTED)
         return maps.assign({LABEL_WITH_REJECTION: answer.where(~maps["rejected"], rejected)})
 
-    def _tree_of(self, label: xr.DataArray) -> ClassTree:
-        return self.tree(class_table(label))
+
+def level_points(
+    ranking: xr.Dataset, reference: xr.DataArray | NDArray[Any], *, name: str = "reference"
+) -> xr.Dataset:
+    """Return the operating points of a ranking with levels on reference pixels."""
+    label, levels = ranking["label"], ranking[LEVEL_CONFIDENCE]
+    used, _ = reference_pixels(label, reference, name=name)
+    truth = reference_labels(reference, name=name)[used]
+    curve = level_curve(label.values[used], levels.values[:, used], truth, tree_of(levels))
+    accurate = curve["accurate_kept"] + curve["accurate_rejected"]
+    return with_columns(curve, overall_accuracy=share(accurate.values, truth.size))
+
+
+def tree_of(array: xr.DataArray) -> ClassTree:
+    """Return the class tree that an array of levels or answers carries."""
+    tree = ClassTree.from_attrs(array.attrs)
+    if tree is None:
+        raise InputError(
+            f"{array.name or 'The array'} must carry the class tree of its levels in its "
+            "attributes. Pass that of HierarchicalRejector.rank, or assign tree.to_attrs()."
+        )
+    return tree
+
+
+def finest_threshold(ranking: xr.Dataset, threshold: float) -> float:
+    """Return the lowest threshold that rejects the same pixels: its answers are the finest."""
+    if not np.isfinite(threshold):
+        return threshold
+    levels, coarsest = ranking[LEVEL_CONFIDENCE].values, ranking["confidence"].values
+    rejected_up_to = np.max(coarsest, where=coarsest < threshold, initial=-np.inf)
+    return float(np.min(levels, where=levels > rejected_up_to, initial=np.inf))
 
 
 def path_sums(
@@ -282,13 +304,13 @@ def answer_map(
     label: xr.DataArray,
     confidence: xr.DataArray,
     threshold: float | NDArray[np.float64],
-    tree: ClassTree,
 ) -> xr.DataArray:
     """Return the codes of the answers (y, x) at a threshold, 0 where nothing reaches it.
 
     `label` and `confidence` (level, y, x) are those of a ranking. The threshold may be a map
     (y, x). The map that is returned carries the table of all nodes, and the groups.
     """
+    tree = tree_of(confidence)
     dtype = label_dtype(max(tree.table.values))
     codes = np.full((tree.n_levels + 1, len(tree.classes) + 1), REJECTED, dtype=dtype)
     codes[:-1, :-1] = np.array(tree.table.values)[tree.over]
@@ -298,3 +320,21 @@ def answer_map(
     row = np.where(has_data, rows_of(tree.classes, label.values), -1)
     attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": nodata_label(dtype)}
     return label.copy(data=codes[level, row]).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
+
+
+def credited_label(maps: xr.Dataset, reference: xr.DataArray) -> xr.DataArray:
+    """Return labels that are right exactly where the answers are, for measures of classes.
+
+    Where the reference lies below the answer it takes the place of the label; of a rejected pixel
+    the coarsest answer counts. Of maps without groups these are the labels themselves.
+    """
+    label, answer = maps["label"], maps[LABEL_WITH_REJECTION]
+    tree = ClassTree.from_attrs(answer.attrs)
+    if tree is None:
+        return label
+    coarsest = np.append(np.array(tree.table.values)[tree.over[-1]], REJECTED)
+    code = np.where(
+        answer.values == REJECTED, coarsest[rows_of(tree.classes, label.values)], answer.values
+    )
+    right = tree.holds(code, reference.values)
+    return label.copy(data=np.where(right, reference.values, label.values).astype(label.dtype))

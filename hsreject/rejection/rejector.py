@@ -52,6 +52,8 @@ class Rejector(ABC):
         Whether its labels are those of the context (`hidden_field`), not of the classifier alone.
     has_threshold : bool
         Whether it is one threshold on a confidence, which can be carried to another scene.
+    answers_coarser : bool
+        Whether it may answer with a group of classes, which its `groups` list.
     indifferent_options : tuple of str
         Its options that do not change a result, such as a number of workers.
     needs_p_value : bool
@@ -99,6 +101,7 @@ class Rejector(ABC):
     """
 
     has_threshold: ClassVar[bool] = False
+    answers_coarser: ClassVar[bool] = False
     indifferent_options: ClassVar[tuple[str, ...]] = ()
 
     @property

@@ -13,17 +13,20 @@ import xarray as xr
 from hsreject.confidence import label_map
 from hsreject.plot.image_displays import FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
+from hsreject.rejection.hierarchical import credited_label
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report import figures, findings
 from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.explorer import write_explorer
 from hsreject.report.figures import Pictures
+from hsreject.report.levels_section import level_sections
 from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 from hsreject.report.promise_section import promise_sections
 from hsreject.report.system_tables import map_table
 from hsreject.sampling.polygons import is_digitised, polygon_numbers
 from hsreject.schema import (
     CATEGORY,
+    LABEL_WITH_REJECTION,
     NO_REFERENCE,
     OPERATING_POINT,
     POLYGON,
@@ -64,7 +67,7 @@ def evaluate_map(maps: xr.Dataset, split: xr.Dataset, *, ranked: bool) -> Evalua
     test = split["test"]
     evaluation = evaluate(
         judged_pixels(split),
-        maps["label"],
+        credited_label(maps, test),
         maps["confidence"] if ranked else None,
         rejected=maps["rejected"],
         groups=polygon_numbers(test) if is_digitised(test) else None,
@@ -134,6 +137,7 @@ def run_report(
             findings.where(
                 evaluation, drawn, name=main, others=[*_other_maps(maps, drawn, others)]
             ),
+            *level_sections(maps[LABEL_WITH_REJECTION].sel({REJECTOR: main}), judged_pixels(maps)),
             findings.per_class(evaluation),
             findings.how_much(evaluation, curves, drawn, isolated=isolated),
         ]

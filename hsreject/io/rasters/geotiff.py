@@ -16,6 +16,7 @@ from rasterio.errors import RasterioIOError
 from rasterio.windows import Window
 
 from hsreject import schema
+from hsreject.class_tree import GROUPS_ATTRIBUTE
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.files import starts_with
@@ -58,6 +59,7 @@ class CategoryTable:
     classes: ClassTable
     zero: str  # "rejected" or "no reference"
     dtype: np.dtype[np.unsignedinteger]  # its largest value is no data
+    groups: str = ""  # of the classes, as JSON (hsreject.ClassTree)
 
     def __post_init__(self) -> None:
         if max(self.classes.values, default=0) >= self.nodata:
@@ -73,7 +75,8 @@ class CategoryTable:
         needed = schema.label_dtype(max(classes.values, default=0))
         given = labels.dtype if labels.dtype in ("uint8", "uint16") else needed
         dtype = max(given, needed, key=lambda kind: kind.itemsize)
-        return cls(classes, schema.zero_meaning(labels), dtype)
+        groups = str(labels.attrs.get(GROUPS_ATTRIBUTE, ""))
+        return cls(classes, schema.zero_meaning(labels), dtype, groups)
 
     def encode(self, labels: xr.DataArray) -> xr.DataArray:
         """Return labels in the type on disk; refuse values that have no name, block by block."""
@@ -118,6 +121,7 @@ class CategoryTable:
         """Return band tags that hold the table inside the file, should the side file get lost."""
         attrs = self.classes.to_attrs()
         return {
+            **({GROUPS_ATTRIBUTE: self.groups} if self.groups else {}),
             "flag_values": " ".join(str(value) for value in self.classes.values),
             "flag_meanings": attrs["flag_meanings"],
             "flag_colors": attrs["flag_colors"],
