@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -26,8 +27,9 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "thumbnails",
 ]
-exclude_patterns = ["_build", "gallery/*.ipynb", "**sg_execution_times.rst"]
+exclude_patterns = ["_build", "gallery/**.ipynb", "**sg_execution_times.rst"]
 templates_path = ["_templates"]
 nitpicky = True
 default_role = "code"  # numpydoc writes names in single backticks
@@ -41,8 +43,14 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_show_sourcelink = False
 html_copy_source = False
+REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"].get("urls", {})
 html_theme_options = {
+    "icon_links": [
+        {"name": name, "url": url, "icon": "fa-solid fa-code-branch"}
+        for name, url in REPOSITORY.items()
+    ],
     "navbar_align": "left",
+    "navbar_end": ["version", "theme-switcher", "navbar-icon-links"],
     "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
@@ -61,17 +69,19 @@ numpydoc_xref_param_type = False
 
 
 def setup(app):
-    """Leave what a class only inherits from scikit-learn to the pages of scikit-learn."""
+    """Leave what a class only inherits from scikit-learn, or from str, to the pages of these."""
 
     def is_foreign(app, what, name, member, skip, options):
-        return True if str(getattr(member, "__module__", "")).startswith("sklearn") else None
+        inherited = member is getattr(str, name, None)
+        return str(getattr(member, "__module__", "")).startswith("sklearn") or inherited or None
 
     app.connect("autodoc-skip-member", is_foreign)
 
 
 # ------------------------------------------------------------------- pages, pictures and notebooks
 
-myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "substitution"]
+myst_substitutions = {"version": hsreject.__version__}
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # the notebooks are stored with their pictures; tests keep them fresh
 
@@ -88,11 +98,12 @@ sphinx_gallery_conf = {
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("hsreject",),
     "reference_url": {"hsreject": None},
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "thumbnails.InOrder",
     "abort_on_example_error": True,
     "download_all_examples": False,
     "min_reported_time": 3600,  # how long a picture took here says little
     "show_signature": False,
+    "thumbnail_size": (400, 400),
 }
 
 # Sphinx takes pages from this folder only; copies keep their dates, and are read only when changed

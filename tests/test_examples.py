@@ -15,7 +15,7 @@ from scipy.stats import multivariate_normal, norm
 from tests.plot.test_style import nearest
 
 FOLDER = Path(__file__).parents[1] / "examples"
-SCRIPTS = sorted(path.stem for path in FOLDER.glob("plot_*.py"))
+SCRIPTS = {path.stem: path for path in sorted(FOLDER.rglob("plot_*.py"))}
 
 every_script = pytest.mark.parametrize("name", SCRIPTS)
 
@@ -32,7 +32,7 @@ def run(name: str) -> Drawn:
     plt.switch_backend("agg")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plt, "show", lambda: None)
-        names = runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+        names = runpy.run_path(str(SCRIPTS[name]), run_name="__main__")
     (number,) = plt.get_fignums()
     figure = plt.figure(number)
     plt.close(figure)
@@ -55,7 +55,7 @@ def test_it_draws_one_picture_with_one_legend_that_fits(name) -> None:
 
 @every_script
 def test_it_reads_like_a_recipe(name) -> None:
-    text = (FOLDER / f"{name}.py").read_text("utf-8")
+    text = SCRIPTS[name].read_text("utf-8")
     script = ast.parse(text)
     title, underline, blank, *story = ast.get_docstring(script).splitlines()
     assert underline == "=" * len(title)

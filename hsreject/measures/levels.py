@@ -1,7 +1,7 @@
 r"""Curves of maps that may answer coarser: classes, groups of classes, or nothing.
 
 Of a :class:`hsreject.ClassTree`, every sample has a path from its class to the root, and along it
-probabilities :math:`p_0 \le p_1 \le \dots`, one per level. At the threshold :math:`\theta` the
+probabilities :math:`p_0 \le p_1 \le \ldots`, one per level. At the threshold :math:`\theta` the
 answer is the node of the first level with :math:`p_h \ge \theta`; where there is none, the sample
 is rejected. What such answers are worth is measured as ever, with two readings:
 

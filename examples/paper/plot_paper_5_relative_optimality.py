@@ -5,7 +5,7 @@ Figure 5: every operating point against every other
 Relative optimality compares two operating points by the samples that change sides between them:
 1 if every change is right, -1 if every change is wrong. Each column is a reference point, each
 row a point that is compared with it, for the two rejectors of
-:ref:`sphx_glr_gallery_plot_paper_3_two_rejectors.py`. The dashed row, the point of largest
+:ref:`sphx_glr_gallery_paper_plot_paper_3_two_rejectors.py`. The dashed row, the point of largest
 classification quality, is nowhere purple: it loses against no other point.
 """
 
