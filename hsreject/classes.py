@@ -115,9 +115,9 @@ class ClassTable:
                     f"Classes are given as {{value: name}}, like {{1: 'soil'}} (got {values[0]!r} "
                     "as a value)."
                 )
-        chosen = tuple(islice(_palette(), len(names))) if colors is None else tuple(colors)
+        palette = tuple(islice(_palette(), len(names))) if colors is None else tuple(colors)
         numbers = range(1, len(names) + 1) if values is None else values
-        return cls(tuple(int(v) for v in numbers), tuple(names), tuple(c.lower() for c in chosen))
+        return cls(tuple(int(v) for v in numbers), tuple(names), tuple(c.lower() for c in palette))
 
     @classmethod
     def plain(cls, values: Sequence[int]) -> ClassTable:
@@ -175,16 +175,16 @@ class ClassTable:
         >>> ClassTable.from_names(["soil", "water", "ice"]).subset([3, 1]).names
         ('ice', 'soil')
         """
-        wanted = [int(value) for value in values]
-        unknown = sorted(set(wanted) - set(self.values))
+        subset_values = [int(value) for value in values]
+        unknown = sorted(set(subset_values) - set(self.values))
         if unknown:
             raise InputError(
                 f"The class table does not list {unknown} (it has {list(self.values)}). "
                 "Add them to flag_values, or set these pixels to 0."
             )
-        rows = [self.values.index(value) for value in wanted]
+        rows = [self.values.index(value) for value in subset_values]
         return ClassTable(
-            tuple(wanted),
+            tuple(subset_values),
             tuple(self.names[row] for row in rows),
             tuple(self.colors[row] for row in rows),
         )

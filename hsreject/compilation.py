@@ -102,16 +102,16 @@ def compiled(function: F) -> F:
 
 def kernel(function: F) -> F:
     """Compile a function that is called from Python, with the options of all kernels."""
-    made = Compiled(function, **_OPTIONS)
-    made.forget_stale()
-    return cast("F", made)
+    compiled_function = Compiled(function, **_OPTIONS)
+    compiled_function.forget_stale()
+    return cast("F", compiled_function)
 
 
 def inner(function: F) -> F:
     """Compile a function that only kernels call: no way in from Python, so it takes less time."""
     options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **_OPTIONS}
-    made: F = numba.njit(**options)(function)
-    return made
+    compiled_function: F = numba.njit(**options)(function)
+    return compiled_function
 
 
 def spliced(function: F) -> F:
@@ -120,8 +120,8 @@ def spliced(function: F) -> F:
     For functions that mostly call others: compiled by themselves, all that they call would be
     compiled once more. Splicing everything takes twice as long as splicing only these.
     """
-    made: F = numba.njit(inline="always", **_OPTIONS)(function)
-    return made
+    compiled_function: F = numba.njit(inline="always", **_OPTIONS)(function)
+    return compiled_function
 
 
 def _fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:

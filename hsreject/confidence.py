@@ -119,10 +119,10 @@ def decide(
     """
     named = _with_dims(field)
     values = label_values(named)
-    label, sure = _decided(named, confidence, probability, values)
+    label, certainty = _decided(named, confidence, probability, values)
     if not isinstance(field, xr.DataArray):
-        return label.values, sure.values
-    return label.assign_attrs(_label_attrs(named, values)), sure
+        return label.values, certainty.values
+    return label.assign_attrs(_label_attrs(named, values)), certainty
 
 
 def label_map(field: xr.DataArray) -> xr.DataArray:
@@ -175,7 +175,7 @@ def _decided(
         arrays.append(_on_grid_of(field, probability, confidence))
     single = field.dtype.kind == "f" and field.dtype.itemsize <= 4
     precision = np.dtype(np.float32 if single else np.float64)
-    label, sure = xr.apply_ufunc(
+    label, certainty = xr.apply_ufunc(
         _decide_arrays,
         *(array if array.chunks is None else array.chunk({CATEGORY: -1}) for array in arrays),
         kwargs={"confidence": confidence, "labels": labels, "precision": precision},
@@ -185,8 +185,8 @@ def _decided(
         output_dtypes=[labels.dtype, precision],
         keep_attrs=True,  # those of coordinates: the reference system is one
     )
-    label, sure = (found.drop_attrs(deep=False) for found in (label, sure))
-    return label.rename("label"), sure.rename("confidence")
+    label, certainty = (array.drop_attrs(deep=False) for array in (label, certainty))
+    return label.rename("label"), certainty.rename("confidence")
 
 
 def _decide_arrays(
@@ -206,8 +206,8 @@ def _decide_arrays(
         probability = np.moveaxis(probability, -1, 0).astype(precision, copy=False)
         usable &= ~np.isnan(probability[0])
     with np.errstate(invalid="ignore", divide="ignore"):  # pixels without data
-        sure = confidence.kernel(field, probability)
-    return label, np.where(usable, sure, np.nan).astype(precision, copy=False)
+        certainty = confidence.kernel(field, probability)
+    return label, np.where(usable, certainty, np.nan).astype(precision, copy=False)
 
 
 def _at_label(field: Floats, values: NDArray[Any]) -> NDArray[Any]:
@@ -217,10 +217,10 @@ def _at_label(field: Floats, values: NDArray[Any]) -> NDArray[Any]:
     first axis takes twice as long, because it copies the field.
     """
     largest = field.max(axis=0)
-    found = np.zeros(largest.shape, values.dtype)
+    at_label = np.zeros(largest.shape, values.dtype)
     for plane, value in zip(field[::-1], values[::-1], strict=True):
-        np.copyto(found, value, where=plane == largest)
-    return found
+        np.copyto(at_label, value, where=plane == largest)
+    return at_label
 
 
 def _on_grid_of(

@@ -26,23 +26,23 @@ INCOMPLETE = "(incomplete)"  # a line of it while they are moved into place
 
 def existing(path: str | PathLike[str]) -> Path:
     """Return the path of a file that is there and may be read, or say what is wrong with it."""
-    found = Path(path)
+    file = Path(path)
     try:
-        if found.is_fifo() or found.is_char_device():  # opening a pipe would wait for ever
-            raise FileError(f"{found} is a pipe or a device. Give a file.")
-        str(found.absolute()).encode("utf-8")  # the readers take no other names
-        with found.open("rb"):
-            return found
+        if file.is_fifo() or file.is_char_device():  # opening a pipe would wait for ever
+            raise FileError(f"{file} is a pipe or a device. Give a file.")
+        str(file.absolute()).encode("utf-8")  # the readers take no other names
+        with file.open("rb"):
+            return file
     except FileError:
         raise
     except ValueError:
-        raise FileError(f"The name {str(found)!a} is not in UTF-8. Rename the file.") from None
+        raise FileError(f"The name {str(file)!a} is not in UTF-8. Rename the file.") from None
     except FileNotFoundError:
-        raise FileError(f"{found} does not exist. Check the path.") from None
+        raise FileError(f"{file} does not exist. Check the path.") from None
     except IsADirectoryError:
-        raise FileError(f"{found} is a folder. Give the file inside it.") from None
+        raise FileError(f"{file} is a folder. Give the file inside it.") from None
     except OSError as error:
-        raise FileError(f"{found} cannot be opened: {reason(error)}.") from None
+        raise FileError(f"{file} cannot be opened: {reason(error)}.") from None
 
 
 @contextmanager
@@ -65,9 +65,9 @@ def reading(path: Path) -> Iterator[None]:
         ) from error
     except Exception as error:
         cause = error.__cause__ or error  # GDAL tells the reason first, rasterio that it failed
-        said = _one_line(str(cause)).rstrip(".").replace(f"'{path.absolute()}' not", "not")
+        complaint = _one_line(str(cause)).rstrip(".").replace(f"'{path.absolute()}' not", "not")
         raise FileError(
-            f"{path} cannot be read: {said or type(cause).__name__}. "
+            f"{path} cannot be read: {complaint or type(cause).__name__}. "
             f"{getattr(path, 'remedy', 'If it is damaged, copy or export it again.')}"
         ) from error
 
@@ -287,7 +287,7 @@ def complete_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
 @contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
     """Make a folder; it goes again at the end if it is empty then and was not there before."""
-    made = not folder.exists()
+    is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -295,7 +295,7 @@ def made_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        if made:
+        if is_new:
             with suppress(OSError):  # not empty
                 folder.rmdir()
 

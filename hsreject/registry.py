@@ -88,17 +88,17 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
         return (inspect.getdoc(self[name]) or "").partition("\n")[0]
 
     def _check_options(self, name: str, options: Mapping[str, Any]) -> None:
-        known = self.options(name)
+        accepted = self.options(name)
         for option in options:
-            if option not in known:
+            if option not in accepted:
                 raise ConfigError(
                     f"Unknown option '{option}' for {self.kind} '{name}'. It takes: "
-                    f"{', '.join(known) or 'no options'}.{nearest(option, list(known))}"
+                    f"{', '.join(accepted) or 'no options'}.{nearest(option, list(accepted))}"
                 )
         variadic = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
         missing = [
             repr(option)
-            for option, parameter in known.items()
+            for option, parameter in accepted.items()
             if parameter.default is inspect.Parameter.empty
             and parameter.kind not in variadic
             and option not in options

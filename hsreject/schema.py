@@ -110,8 +110,8 @@ def valid_pixels(array: xr.DataArray) -> xr.DataArray:
 
 def total_halo(halos: Iterable[int | None]) -> int | None:
     """Return the halo of steps that follow each other: the sum, or None if one is None."""
-    known = list(halos)
-    return None if None in known else sum(halo for halo in known if halo is not None)
+    sizes = list(halos)
+    return None if None in sizes else sum(halo for halo in sizes if halo is not None)
 
 
 def check_dims(array: xr.DataArray, dims: Sequence[Hashable], *, name: str) -> xr.DataArray:
@@ -268,9 +268,9 @@ def reference_pixels(
     """
     on_grid = as_label_map(reference, name=name)
     check_same_grid(label, on_grid, names=("the label map", name))
-    wanted, found = on_grid.values, np.asarray(label.values)
-    has_reference = wanted != NO_REFERENCE
-    used = has_reference & (found != nodata_label(found.dtype))
+    truth, labels = on_grid.values, np.asarray(label.values)
+    has_reference = truth != NO_REFERENCE
+    used = has_reference & (labels != nodata_label(labels.dtype))
     if not has_reference.any():
         raise InputError(
             f"{name} has no pixel to compare with: it is 0 everywhere, which means no reference. "
@@ -281,7 +281,7 @@ def reference_pixels(
             f"{name} has no pixel to compare with: {has_reference.sum()} pixels have a label in "
             "it, and none of them has data in this scene. Check that both show the same place."
         )
-    return used, found[used] == wanted[used]
+    return used, labels[used] == truth[used]
 
 
 def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[str, str]) -> None:

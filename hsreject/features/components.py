@@ -126,24 +126,24 @@ class PCA(SampleTransformer):
         variances, axes = principal_axes(statistics)
         total = variances.sum()
         ratio = variances / total if total > 0 else np.zeros_like(variances)
-        kept = self._n_kept(ratio)
+        n_kept = self._n_kept(ratio)
         self.mean_ = statistics.mean
-        self.components_ = axes[:kept]
-        self.explained_variance_ = variances[:kept]
-        self.explained_variance_ratio_ = ratio[:kept]
+        self.components_ = axes[:n_kept]
+        self.explained_variance_ = variances[:n_kept]
+        self.explained_variance_ratio_ = ratio[:n_kept]
 
     def _n_kept(self, ratio: NDArray[np.float64]) -> int:
-        wanted = self.n_components
-        if wanted is None:
+        n_components = self.n_components
+        if n_components is None:
             return ratio.size
-        if isinstance(wanted, float) and 0.0 < wanted < 1.0:
-            return min(int(np.searchsorted(np.cumsum(ratio), wanted)) + 1, ratio.size)
-        if wanted < 1 or wanted != int(wanted):
+        if isinstance(n_components, float) and 0.0 < n_components < 1.0:
+            return min(int(np.searchsorted(np.cumsum(ratio), n_components)) + 1, ratio.size)
+        if n_components < 1 or n_components != int(n_components):
             raise InputError(
                 f"n_components must be a whole number from 1, or a share of the variance between 0 "
-                f"and 1 (got {wanted})."
+                f"and 1 (got {n_components})."
             )
-        return min(int(wanted), ratio.size)
+        return min(int(n_components), ratio.size)
 
     def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
         scores: NDArray[Any] = (samples - self.mean_) @ self.components_.T
@@ -250,9 +250,9 @@ class MNF(SceneTransformer):
                 f"(found {noise.count}). Use PCA, or another neighbor= than {self.neighbor!r}."
             )
         eigenvalues, components = _noise_adjusted_components(signal, noise)
-        kept = self._n_kept(eigenvalues)
+        n_kept = self._n_kept(eigenvalues)
         self.snr_ = eigenvalues - 1.0
-        self.components_ = _fixed_signs(components[:kept])
+        self.components_ = _fixed_signs(components[:n_kept])
         self.mean_ = signal.mean
 
     def _n_kept(self, eigenvalues: NDArray[np.float64]) -> int:

@@ -56,10 +56,10 @@ def has_numbers(values: NDArray[Any], *, axis: int) -> NDArray[np.bool_]:
         return np.ones(np.delete(values.shape, axis), dtype=bool)
     usable = (np.abs(values) <= LARGEST).all(axis=axis)
     if not usable.all():
-        found = values[np.isfinite(values) & ~(np.abs(values) <= LARGEST)]
-        if found.size:
+        too_large = values[np.isfinite(values) & ~(np.abs(values) <= LARGEST)]
+        if too_large.size:
             raise InputError(
-                f"The scene holds numbers like {found.flat[0]:g}, too large for a spectrum (at "
+                f"The scene holds numbers like {too_large.flat[0]:g}, too large for a spectrum (at "
                 f"most {LARGEST:g}). If they mark pixels without data, make them NaN, or state "
                 "them as the nodata value of the file; if not, divide all by a unit."
             )
@@ -178,14 +178,14 @@ def cube_moments(cube: xr.DataArray, *offsets: tuple[int, int]) -> tuple[Moments
     lies: rows 0 or 1, columns -1, 0 or 1. Pairs across the borders of chunks count; pairs in which
     one pixel lacks data do not.
     """
-    wanted = [(0, 0), *offsets]
+    all_offsets = [(0, 0), *offsets]
     with one_blas_thread():
         if cube.chunks is None:
-            return tuple(_block_moments(cube.values, offset) for offset in wanted)
+            return tuple(_block_moments(cube.values, offset) for offset in all_offsets)
         whole_spectra = cube.data.rechunk({0: -1})
         # one computation, so that every chunk is read once for all
         totals: tuple[Moments, ...] = compute(
-            *(_lazy_moments(whole_spectra, offset) for offset in wanted)
+            *(_lazy_moments(whole_spectra, offset) for offset in all_offsets)
         )
     return totals
 

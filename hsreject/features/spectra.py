@@ -168,17 +168,17 @@ class SelectBands(SampleTransformer):
                 "Bands can be selected by wavelength only in a cube with the coordinate "
                 "'wavelength' (nm) along 'band'. Assign it, or leave out the ranges."
             )
-        kept = np.ones(wavelength.size, dtype=bool)
+        selected = np.ones(wavelength.size, dtype=bool)
         if self.wavelengths is not None:
-            kept &= _inside(wavelength, self.wavelengths, name="wavelengths")
+            selected &= _inside(wavelength, self.wavelengths, name="wavelengths")
         if self.exclude is not None:
-            kept &= ~_inside(wavelength, self.exclude, name="exclude")
-        if not kept.any():
+            selected &= ~_inside(wavelength, self.exclude, name="exclude")
+        if not selected.any():
             raise InputError(
                 f"No good band is left: wavelengths={self.wavelengths}, exclude={self.exclude}, "
                 f"and the scene has {wavelength.min():.0f} to {wavelength.max():.0f} nm."
             )
-        self.bands_used_ = self.bands_used_[kept]
+        self.bands_used_ = self.bands_used_[selected]
 
     def _learn(self, moments: Callable[[], Moments]) -> None:
         if self.wavelengths is not None or self.exclude is not None:
@@ -243,10 +243,10 @@ class BandRequirements:
                 "on had none. Give a scene with the same bands and match_bands='exact'."
             )
         good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
-        wanted, found = self.wavelength[self.needed], _known_wavelengths(good)
-        _check_coverage(wanted, found, wavelength_tol)
-        weights = np.zeros((self.count, found.size))
-        weights[self.needed] = _resampling(wanted, found, how)
+        needed, available = self.wavelength[self.needed], _known_wavelengths(good)
+        _check_coverage(needed, available, wavelength_tol)
+        weights = np.zeros((self.count, available.size))
+        weights[self.needed] = _resampling(needed, available, how)
         used = np.flatnonzero(weights.any(axis=0))  # no other band matters, not even its NaN
         data = map_pixels(
             good.isel({schema.BAND: used}),
@@ -266,15 +266,15 @@ class BandRequirements:
         They do if every needed wavelength has a band of its own. Bands that are not needed may then
         be anything.
         """
-        found = _wavelengths(cube)
-        if self.wavelength is None or found is None:
+        available = _wavelengths(cube)
+        if self.wavelength is None or available is None:
             return cube
-        wanted = self.wavelength[self.needed]
-        if cube.sizes[schema.BAND] == self.count and _same(wanted, found[self.needed]).all():
+        needed = self.wavelength[self.needed]
+        if cube.sizes[schema.BAND] == self.count and _same(needed, available[self.needed]).all():
             return cube
-        apart = np.abs(wanted[:, None] - np.nan_to_num(found, nan=np.inf))
+        apart = np.abs(needed[:, None] - np.nan_to_num(available, nan=np.inf))
         nearest = apart.argmin(axis=1)
-        if not _same(wanted, found[nearest]).all() or np.unique(nearest).size < nearest.size:
+        if not _same(needed, available[nearest]).all() or np.unique(nearest).size < nearest.size:
             return cube
         places = np.full(self.count, nearest[0])
         places[self.needed] = nearest

@@ -162,22 +162,22 @@ class FalseColorDisplay:
             Each band is stretched between these percentiles of its pixels with data.
         """
         cube = thinned(check_dims(cube, CUBE_DIMS, name="cube"))
-        chosen = _choose(cube, wavelengths) if bands is None else bands
-        if not all(-cube.sizes[BAND] <= band < cube.sizes[BAND] for band in chosen):
+        positions = _choose(cube, wavelengths) if bands is None else bands
+        if not all(-cube.sizes[BAND] <= band < cube.sizes[BAND] for band in positions):
             raise InputError(
                 f"bands must lie within the {cube.sizes[BAND]} bands of the cube, counted from 0 "
-                f"(got {chosen})."
+                f"(got {positions})."
             )
-        shown = cube.isel({BAND: list(chosen)}).transpose(*MAP_DIMS, BAND)
+        channels = cube.isel({BAND: list(positions)}).transpose(*MAP_DIMS, BAND)
         place = {dim: cube.coords[dim] for dim in MAP_DIMS if dim in cube.coords}
         picture = xr.DataArray(
-            _stretch(shown.values, percentiles), dims=(*MAP_DIMS, "channel"), coords=place
+            _stretch(channels.values, percentiles), dims=(*MAP_DIMS, "channel"), coords=place
         )
         centers = None
         if WAVELENGTH in cube.coords:
-            red, green, blue = (float(cube.coords[WAVELENGTH][band]) for band in chosen)
+            red, green, blue = (float(cube.coords[WAVELENGTH][band]) for band in positions)
             centers = red, green, blue
-        return cls(picture, chosen, centers)
+        return cls(picture, positions, centers)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""

@@ -298,8 +298,8 @@ def _paint_labels(labels: xr.DataArray, classes: ClassTable, zero: Category) -> 
 
 def _paint(codes: xr.DataArray, categories: Sequence[Category]) -> Painted:
     """Paint a map of codes; a pixel whose code is in no category has no data."""
-    found = set(np.unique(codes.values).tolist())
-    shown = tuple(category for category in categories if category.code in found)
+    codes_present = set(np.unique(codes.values).tolist())
+    shown = tuple(category for category in categories if category.code in codes_present)
     pixels = np.zeros((*codes.shape, 4), dtype=np.uint8)
     for category in shown:
         rgba = [round(255 * channel) for channel in to_rgba(category.color)]

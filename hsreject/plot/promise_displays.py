@@ -73,16 +73,16 @@ class CertificateDisplay:
         return ax
 
     def _draw(self, ax: Axes) -> None:
-        made = self.certificate
-        if made.by_class:
+        certificate = self.certificate
+        if certificate.by_class:
             self._draw_classes(ax)
             return
-        tests = made.tests
+        tests = certificate.tests
         coverage = np.array([test.coverage for test in tests])
         bound = np.array([test.upper_bound for test in tests])
         seen = np.array([test.n_errors / test.n_kept if test.n_kept else np.nan for test in tests])
-        passed = np.array([test.passes(made.confidence_level) for test in tests], dtype=bool)
-        level = f"{100 * made.confidence_level:g} %"
+        passed = np.array([test.passes(certificate.confidence_level) for test in tests], dtype=bool)
+        level = f"{100 * certificate.confidence_level:g} %"
         ax.plot(coverage, bound, color=_INK, linewidth=0.7, zorder=2)
         for which, fill, name in ((passed, _INK, f"{level} bound"), (~passed, "white", "failed")):
             ax.plot(
@@ -101,37 +101,52 @@ class CertificateDisplay:
             ax.plot(coverage, allowed, "_", color=WORSE, markersize=5, label="boundary")
         if self.predicted is not None:
             ax.plot(*self.predicted, color=_GRAY, linewidth=0.9, linestyle=":", label="predicted")
-        ax.axhline(made.max_error, color=WORSE, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1)
-        top = max(2 * made.max_error, 1.15 * np.max([*bound, *seen[~np.isnan(seen)]], initial=0))
+        ax.axhline(
+            certificate.max_error, color=WORSE, linestyle=(0, (4, 2)), linewidth=1.0, zorder=1
+        )
+        top = max(
+            2 * certificate.max_error, 1.15 * np.max([*bound, *seen[~np.isnan(seen)]], initial=0)
+        )
         ax.set(xlim=(0, 1), ylim=(0, min(top, 1)))
         ax.set(xlabel="coverage: share of the pixels kept", ylabel="share of these that is wrong")
-        asked = "asked for" if made.threshold is None else "promised"
+        asked = "asked for" if certificate.threshold is None else "promised"
         last = coverage[-1] if coverage.size else 0.0
         end, side = (0.99, "right") if last < 0.5 else (0.01, "left")  # off the points
-        ax.text(end, made.max_error, f"{asked}: {100 * made.max_error:g} %", ha=side, **_ABOVE)
+        ax.text(
+            end,
+            certificate.max_error,
+            f"{asked}: {100 * certificate.max_error:g} %",
+            ha=side,
+            **_ABOVE,
+        )
         if not passed.all():
             ax.axvspan(last, 1, color="0.93", zorder=0, linewidth=0)
             middle, across = (last + 1) / 2, ax.get_xaxis_transform()
             if last < 0.8:  # else there is no room for it
                 ax.text(middle, 0.03, "not tested", transform=across, **_INSIDE)
         outcome = "nothing certified"
-        if made.threshold is not None:
-            ax.axvline(made.coverage, color=BETTER, linewidth=1.0, zorder=1)
-            outcome = f"certified: {100 * made.coverage:.1f} % of the pixels"
-        ax.set_title(outcome, color=WORSE if made.threshold is None else BETTER)
+        if certificate.threshold is not None:
+            ax.axvline(certificate.coverage, color=BETTER, linewidth=1.0, zorder=1)
+            outcome = f"certified: {100 * certificate.coverage:.1f} % of the pixels"
+        ax.set_title(outcome, color=WORSE if certificate.threshold is None else BETTER)
         legend_above(ax, ax.get_legend_handles_labels()[0])
 
     def _draw_classes(self, ax: Axes) -> None:
-        made = self.certificate
-        place = np.arange(len(made.by_class))
-        ax.barh(place, [one.coverage for one in made.by_class], height=0.7, color=_INK, alpha=0.6)
-        for at, one in enumerate(made.by_class):
+        certificate = self.certificate
+        place = np.arange(len(certificate.by_class))
+        ax.barh(
+            place, [one.coverage for one in certificate.by_class], height=0.7, color=_INK, alpha=0.6
+        )
+        for at, one in enumerate(certificate.by_class):
             text = f"{one.n_points} labels" if one.threshold is not None else "cannot be promised"
             ax.text(min(one.coverage + 0.01, 0.7), at, text, va="center", fontsize=6.5)
-        ax.set_yticks(place, [one.class_name for one in made.by_class])
+        ax.set_yticks(place, [one.class_name for one in certificate.by_class])
         ax.invert_yaxis()
         ax.set(xlim=(0, 1), xlabel="certified share of the pixels of the class")
-        ax.set_title(f"at most {100 * made.max_error:g} % wrong, {made.per_class}", color=BETTER)
+        ax.set_title(
+            f"at most {100 * certificate.max_error:g} % wrong, {certificate.per_class}",
+            color=BETTER,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +190,8 @@ class AreaDisplay:
         return ax
 
     def _draw(self, ax: Axes) -> None:
-        found = self.assessment
-        table, classes = found.by_class, found.classes
+        assessment = self.assessment
+        table, classes = assessment.by_class, assessment.classes
         place = np.arange(len(classes))
         value, _, lower, upper = table["area"].values.T
         counted = table["mapped_area"].values
@@ -192,17 +207,17 @@ class AreaDisplay:
             markersize=3,
             capsize=2,
             elinewidth=0.9,
-            label=f"estimated, {100 * found.confidence_level:g} %",
+            label=f"estimated, {100 * assessment.confidence_level:g} %",
         )
         names = list(classes.names)
-        if found.rejected_area:
+        if assessment.rejected_area:
             place = np.append(place, place.size)
-            names.append("rejected: unknown" if found.unknown_area else "rejected")
-            area = found.rejected_area
+            names.append("rejected: unknown" if assessment.unknown_area else "rejected")
+            area = assessment.rejected_area
             ax.barh(place[-1], area, height=0.7, facecolor="white", hatch="////", edgecolor="0.6")
         ax.set_yticks(place, names)
         ax.invert_yaxis()
-        ax.set(xlim=(0, None), xlabel=f"area in {found.area_unit}")
+        ax.set(xlim=(0, None), xlabel=f"area in {assessment.area_unit}")
         bars, points = ax.get_legend_handles_labels()[0]
         counted_look = Patch(facecolor=_GRAY, alpha=0.6, label=bars.get_label())
         legend_above(ax, [counted_look, points])

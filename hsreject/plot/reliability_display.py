@@ -68,13 +68,17 @@ class ReliabilityDisplay:
             for look, (name, table) in zip(
                 line_looks(len(self.tables)), self.tables.items(), strict=True
             ):
-                said, found = table["mean_probability"].values, table["accuracy"].values
+                stated, observed = table["mean_probability"].values, table["accuracy"].values
                 share = table["n_samples"].values / table["n_samples"].values.max()
                 ax.plot(
-                    said, found, color=look.color, linestyle=look.dashes, label=self.label(name)
+                    stated,
+                    observed,
+                    color=look.color,
+                    linestyle=look.dashes,
+                    label=self.label(name),
                 )
                 area = np.maximum(share * _LARGEST_MARK**2, 2.0)
-                marks = ax.scatter(said, found, s=area, marker=look.marker, color=look.color)
+                marks = ax.scatter(stated, observed, s=area, marker=look.marker, color=look.color)
                 marks.set(linewidths=0, clip_on=False)
             ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
             ax.set(xlabel="probability of the label", ylabel="share of right labels")
