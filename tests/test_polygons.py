@@ -6,7 +6,14 @@ import hsreject as hr
 from benchmarks.bench_truth import reports
 from hsreject.errors import EmptyClassWarning, InputError
 from hsreject.sampling.draws import sample_fraction, sample_per_class
-from hsreject.sampling.polygons import ADVICE, LEFT_OUT, clump_size, polygon_folds, polygon_numbers
+from hsreject.sampling.polygons import (
+    ADVICE,
+    LEFT_OUT,
+    clump_size,
+    polygon_folds,
+    polygon_numbers,
+    touching_share,
+)
 
 
 def digitised(n_polygons: int = 3, side: int = 5) -> np.ndarray:
@@ -41,6 +48,11 @@ def test_scattered_pixels_and_polygons_are_told_apart() -> None:
     assert clump_size(sample_fraction(field, 0.05)[0]) < 1.6
     assert clump_size(digitised()) == 25
     assert np.isnan(clump_size(np.zeros((3, 3), dtype=int)))
+
+
+def test_classes_of_a_map_touch_and_those_of_polygons_do_not() -> None:
+    assert touching_share(np.array([[7, 7, 7, 2, 2, 0, 5, 5]])) == pytest.approx(2 / 7)
+    assert touching_share(np.array([[7, 0, 2], [0, 0, 0], [2, 0, 9]])) == 0
 
 
 @pytest.mark.parametrize("seed", range(5))

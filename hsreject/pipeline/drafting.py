@@ -27,7 +27,7 @@ from hsreject.io.vector import is_known, read_columns
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.registry import check_choice
 from hsreject.rejection.goal import Goal
-from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers
+from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers, touching_share
 from hsreject.schema import (
     BAND,
     LARGEST_LABEL,
@@ -58,6 +58,9 @@ _WITHIN_POLYGONS = 50
 
 _WHOLLY_LABELLED = 0.9
 """From this share on labels are a map of the scene: its pixels may be drawn at random."""
+
+_TOUCHING = 0.05
+"""Share of pixels beside another class from which on labels are a map of parts of the scene."""
 
 _MANY_PIXELS = 300_000
 """From here on joint rejection takes minutes for each of its operating points."""
@@ -156,7 +159,8 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         f"{len(counts)} classes in {n_labelled} labelled pixels"
     )
     if sampling is None:
-        sampling = "polygons" if _digitised(reference, n_labelled / valid.sum()) else "per_class"
+        sampling = _suitable_sampling(reference, n_labelled / valid.sum())
+        notes += [_PARTS] if sampling == "blocks" else []
     goal = goal or Goal(accuracy=0.95)
     place = _comments([f"Place: {_place(cube)}.", *notes])
     text = _TEMPLATE.format(
@@ -172,10 +176,20 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
     return Draft(text, summary, tuple(notes))
 
 
-def _digitised(reference: xr.DataArray, labelled_share: float) -> bool:
-    """Tell whether labels were drawn as polygons, and not pixel by pixel or as a whole map."""
-    least = 1.5 if POLYGON in reference.coords else CLUMPED  # a vector file knows its polygons
-    return clump_size(reference) >= least and labelled_share < _WHOLLY_LABELLED
+_PARTS = (
+    "The labels are a map of parts of the scene, in which classes touch: blocks of it are for "
+    "training or for testing, [sampling] name = 'blocks'."
+)
+
+
+def _suitable_sampling(reference: xr.DataArray, labelled_share: float) -> str:
+    """Return what suits the labels: single pixels or a whole map, polygons, or parts of a map."""
+    from_vector = POLYGON in reference.coords  # which knows its polygons
+    clumped = clump_size(reference) >= (1.5 if from_vector else CLUMPED)
+    if not clumped or labelled_share >= _WHOLLY_LABELLED:
+        return "per_class"
+    whole_parts = not from_vector and touching_share(reference) > _TOUCHING
+    return "blocks" if whole_parts else "polygons"
 
 
 # What the files leave open.
@@ -405,6 +419,15 @@ n_per_class = {n_per_class}
 # block_size = 16
 """
 
+_BLOCKS = """\
+[sampling]
+# Square blocks are for training or for testing, and lie apart: neighbours look alike.
+name = "blocks"
+block_size = 16
+fraction = 0.5
+n_per_class = {n_per_class}
+"""
+
 _POLYGONS = """\
 [sampling]
 # Whole polygons are for training or for testing: pixels of one polygon look alike.
@@ -424,10 +447,12 @@ def _sampling(
 ) -> str:
     """Return the section that says which pixels are for training."""
     typical = int(np.median([count.n_pixels for count in counts]))
+    n_per_class = next(n for least, n in _SAMPLES if typical >= least)
     if sampling == "per_class":
-        n_per_class = next(n for least, n in _SAMPLES if typical >= least)
         sizes = _comments(_sizes(counts, typical, n_per_class))
         return _PER_CLASS.format(sizes=sizes, n_per_class=n_per_class)
+    if sampling == "blocks":
+        return _BLOCKS.format(n_per_class=n_per_class)
     if sampling != "polygons":
         return _OTHER.format(sampling=sampling)
     numbers = polygon_numbers(reference)

@@ -81,6 +81,19 @@ def clump_size(labels: NDArray[Any] | xr.DataArray) -> float:
     return np.count_nonzero(values) / n_groups if n_groups else float("nan")
 
 
+def touching_share(labels: NDArray[Any] | xr.DataArray) -> float:
+    """Return the share of the labelled pixels beside a pixel of another class (8 neighbours).
+
+    Where every pixel of a place is labelled, classes meet: 0.1 to 0.7 of the pixels do in maps.
+    Polygons that people digitise rarely touch, 0 to 0.01.
+    """
+    values = reference_labels(labels).astype(np.int64)
+    used = values != NO_REFERENCE
+    largest = ndimage.maximum_filter(values, size=3, mode="nearest")
+    smallest = ndimage.minimum_filter(np.where(used, values, values.max()), size=3, mode="nearest")
+    return float((largest != smallest)[used].mean())
+
+
 def sample_polygons(
     labels: Labels,
     *,

@@ -178,9 +178,10 @@ def test_polygons_are_kept_whole_and_names_come_with_their_codes(
     assert hr.schema.class_table(reference).name_of(7) == "corn"
     _, test = plan.sampling(reference, seed=0)
     assert ((test > 0).any() == (fraction < 1)).item()
-    assert drafted(tmp_path, tmp_path / "scene.tif", tmp_path / "fields.gpkg", sampling="blocks")[
-        2
-    ]["sampling"] == {"name": "blocks"}
+    *_, asked = drafted(
+        tmp_path, tmp_path / "scene.tif", tmp_path / "fields.gpkg", sampling="blocks"
+    )
+    assert asked["sampling"]["name"] == "blocks"
 
 
 def test_a_map_of_the_whole_scene_is_sampled_pixel_by_pixel(tmp_path) -> None:
@@ -188,6 +189,21 @@ def test_a_map_of_the_whole_scene_is_sampled_pixel_by_pixel(tmp_path) -> None:
     np.save(tmp_path / "labels.npy", np.repeat([1, 2], 800).reshape(40, 40))
     _, _, document = drafted(tmp_path, tmp_path / "scene.npy", tmp_path / "labels.npy")
     assert document["sampling"]["name"] == "per_class"
+
+
+def test_parts_that_are_mapped_wall_to_wall_are_sampled_by_blocks(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "scene.npy", rng.uniform(size=(60, 60, 4)))
+    labels = np.zeros((60, 60), dtype=int)
+    for row, column in ((0, 0), (0, 36), (36, 0)):
+        window = rng.integers(1, 4, size=(6, 6)).repeat(4, axis=0).repeat(4, axis=1)
+        labels[row : row + 24, column : column + 24] = window
+    np.save(tmp_path / "labels.npy", labels)
+    draft, plan, document = drafted(tmp_path, tmp_path / "scene.npy", tmp_path / "labels.npy")
+    assert document["sampling"]["name"] == "blocks"
+    assert "map of parts" in " ".join(draft.notes)
+    train, test = plan.sampling(plan.load()[1], seed=0)
+    assert set(np.unique(train)) == set(np.unique(test)) == {0, 1, 2, 3}
 
 
 def test_what_has_no_data_is_said(tmp_path, scene) -> None:
