@@ -339,10 +339,10 @@ class Measured:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self.known: dict[str, dict[str, list[float]]] = {}
+        self.draws: dict[str, dict[str, list[float]]] = {}
         if path is not None and path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
-                self.known |= json.loads(line)
+                self.draws |= json.loads(line)
 
     def rows(
         self, title: str, method: str, seeds: range, split: Split, *, measure: bool
@@ -351,15 +351,15 @@ class Measured:
         rows = []
         for seed in seeds:
             key = f"{title}; {method}; {seed}"
-            if key not in self.known and measure:
+            if key not in self.draws and measure:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", HsrejectWarning)
-                    self.known[key] = rows_of(METHODS[method], split(seed))
+                    self.draws[key] = rows_of(METHODS[method], split(seed))
                 if self.path is not None:
                     with self.path.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps({key: self.known[key]}) + "\n")
-            if key in self.known:
-                rows.append(self.known[key])
+                        file.write(json.dumps({key: self.draws[key]}) + "\n")
+            if key in self.draws:
+                rows.append(self.draws[key])
         return rows
 
 

@@ -285,8 +285,8 @@ class AutoClassifier(SceneModel):
         self._calibrated = _can_be_calibrated(training)
         progress("screening", 0, 1)
         self.screen_ = self._fitted_pool(every, {PIXELS: CARRIED[PIXELS]}, "random")
-        kept = [name for name, w in zip(every, self.screen_.weights_, strict=True) if w >= _LEAST]
-        chains = {name: every[name] for name in kept}
+        weighed = zip(every.items(), self.screen_.weights_, strict=True)
+        chains = {name: chain for (name, chain), weight in weighed if weight >= _LEAST}
         for done, chain in enumerate(chains.values(), start=1):
             chain.look_around()
             if mapped:
@@ -303,7 +303,7 @@ class AutoClassifier(SceneModel):
             self.pool_ = self.carried_pools_[1]
             scores = held_out_scores(chains, CARRIED, "random")
         weights = np.reshape(self.pool_.weights_, (len(chains), -1)).sum(axis=1)
-        self.best_chain_ = kept[int(weights.argmax())]
+        self.best_chain_ = list(chains)[int(weights.argmax())]
         probability = self.pool_.combine(scores)
         self._keep_held_out(training, probability)
         doubtful = _doubtful(training, probability)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -211,14 +211,13 @@ class Training:
     def without(self, doubtful: NDArray[np.bool_]) -> Training:
         """Return the training pixels but for some."""
         keep = ~doubtful
-        return Training(
-            self.classes,
-            self.codes[keep],
-            self.positions[keep],
-            self.shape,
-            None if self.polygon is None else self.polygon[keep],
-            {kind: fold[keep] for kind, fold in self.folds.items()},
-            self.judged[keep],
+        return replace(
+            self,
+            codes=self.codes[keep],
+            positions=self.positions[keep],
+            polygon=None if self.polygon is None else self.polygon[keep],
+            folds={kind: fold[keep] for kind, fold in self.folds.items()},
+            judged=self.judged[keep],
         )
 
     def n_folds(self, kind: str) -> int:
@@ -232,11 +231,15 @@ class Training:
     def seeds(self, *, without: int | None = None) -> NDArray[np.intp]:
         """Return 1 + the number of the class at each training pixel (1, y, x), 0 elsewhere."""
         seeds = np.zeros((1, *self.shape), dtype=np.intp)
-        kept = np.ones(len(self.codes), dtype=bool)
-        if without is not None:
-            kept = self.folds["random"] != without
-        seeds[0].flat[self.positions[kept]] = self.codes[kept] + 1
+        used = self.outside("random", without)
+        seeds[0].flat[self.positions[used]] = self.codes[used] + 1
         return seeds
+
+    def outside(self, kind: str, number: int | None) -> NDArray[np.bool_]:
+        """Return the pixels outside a fold of a kind; all of them without a number."""
+        if number is None:
+            return np.ones(len(self.codes), dtype=bool)
+        return np.asarray(self.folds[kind] != number)
 
 
 def _check_polygons(labels: xr.DataArray, classes: NDArray[np.int64]) -> None:
@@ -278,7 +281,7 @@ class ChainOnScene:
     mean_step: float = 0.0
     flowed: Any = None  # (t * band, y, x): features at the times after 0
     walked: NDArray[np.float64] | None = None  # (pixel, category): walkers without its fold
-    experts: dict[tuple[float, str, int], TwoExperts] = field(default_factory=dict)
+    experts: dict[tuple[float, str, int | None], TwoExperts] = field(default_factory=dict)
 
     def look_around(self) -> None:
         """Diffuse the features on the graph of the scene."""
@@ -320,16 +323,13 @@ class ChainOnScene:
                 layers = [*layers_of([guides, discriminants]), layers_of([guides], GRAPHS[1:])[0]]
         return walkers(layers, training.seeds(without=fold), len(training.classes))
 
-    def expert(self, t: float, kind: str = "", number: int = -1) -> TwoExperts:
+    def expert(self, t: float, kind: str = "", number: int | None = None) -> TwoExperts:
         """Return the experts on features at t without a fold of a kind, fitted when first asked."""
         if (t, kind, number) not in self.experts:
-            kept = np.ones(len(self.training.codes), dtype=bool)
-            if kind:
-                kept = self.training.folds[kind] != number
+            used = self.training.outside(kind, number)
             experts = TwoExperts(_MOST_PIXELS_OF_FOLDS if kind else _MOST_PIXELS)
-            self.experts[t, kind, number] = experts.fit(
-                self.samples[t][kept], self.training.codes[kept]
-            )
+            experts.fit(self.samples[t][used], self.training.codes[used])
+            self.experts[t, kind, number] = experts
         return self.experts[t, kind, number]
 
     def held_out_scores(self, profile: Profile, kind: str) -> NDArray[np.float64]:
@@ -349,21 +349,14 @@ class ChainOnScene:
 
     def without(self, doubtful: NDArray[np.bool_]) -> ChainOnScene:
         """Return the chain without some of the training pixels."""
-        return ChainOnScene(
-            self.training.without(doubtful),
-            self.steps,
-            self.features,
-            {t: samples[~doubtful] for t, samples in self.samples.items()},
-            self.mean_step,
-            self.flowed,
-        )
+        samples = {t: samples[~doubtful] for t, samples in self.samples.items()}
+        training = self.training.without(doubtful)
+        return replace(self, training=training, samples=samples, walked=None, experts={})
 
     def let_go(self) -> ChainOnScene:
         """Return the chain without the scene."""
-        experts = {key: value for key, value in self.experts.items() if key[1] != "random"}
-        return ChainOnScene(
-            self.training, self.steps, None, self.samples, self.mean_step, experts=experts
-        )
+        experts = {key: expert for key, expert in self.experts.items() if key[1] != "random"}
+        return replace(self, features=None, flowed=None, walked=None, experts=experts)
 
 
 def _picked(data: Any, training: Training) -> NDArray[np.float64]:

@@ -58,13 +58,13 @@ def best_temperature(
     modern neural networks", ICML 2017).
     """
     weight = np.ones(len(codes)) if weight is None else weight
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda inverse: log_loss(scores * inverse, codes, weight, doubt),
         bounds=(1 / _HOTTEST, 1 / _COLDEST),
         method="bounded",
         options={"xatol": 1e-6},
     )
-    return float(1 / found.x)
+    return float(1 / optimum.x)
 
 
 def floored_log(probability: Any, *, axis: int = -1) -> Any:

@@ -75,13 +75,13 @@ class TrainingSamples:
         factor = np.ones(len(self.classes))
         if isinstance(class_weight, Mapping):
             for name, value in class_weight.items():
-                found = np.flatnonzero(self.classes == name)
-                if not len(found):
+                place = np.flatnonzero(self.classes == name)
+                if not len(place):
                     raise InputError(
                         f"class_weight names the class {name!r}, which has no samples. "
                         f"Classes: {self.classes.tolist()}."
                     )
-                factor[found] = check_number(f"class_weight of {name!r}", value, above=0)
+                factor[place] = check_number(f"class_weight of {name!r}", value, above=0)
         elif class_weight == "balanced":
             factor = self.weight.sum() / (len(self.classes) * np.bincount(self.codes, self.weight))
         elif class_weight is not None:
@@ -108,10 +108,10 @@ class TrainingSamples:
             )
         return fold
 
-    def subset(self, chosen: NDArray[np.bool_]) -> TrainingSamples:
+    def subset(self, mask: NDArray[np.bool_]) -> TrainingSamples:
         """Return some of the samples, with all classes."""
         return TrainingSamples(
-            self.features[chosen], self.codes[chosen], self.weight[chosen], self.classes
+            self.features[mask], self.codes[mask], self.weight[mask], self.classes
         )
 
 
@@ -153,8 +153,8 @@ class Basis:
         width = scale_gamma(samples, weight) if isinstance(gamma, str) else float(gamma)
         if n_centers is None:
             return cls(np.unique(samples, axis=0), width)
-        chosen = choose_centers(samples, weight, gamma=width, n_centers=n_centers)
-        return cls(samples[chosen], width)
+        centers = choose_centers(samples, weight, gamma=width, n_centers=n_centers)
+        return cls(samples[centers], width)
 
     def values(self, samples: FloatArray) -> FloatArray:
         """Return h(x) of each sample, (sample, function); each function is contiguous in memory."""
@@ -210,21 +210,21 @@ def choose_centers(
     factor = np.zeros((len(candidates), count))  # kernel - factor @ factor.T is unexplained
     diagonal = np.ones(len(candidates))
     column_norms = weight @ kernel**2
-    chosen = np.empty(count, dtype=np.intp)
+    centers = np.empty(count, dtype=np.intp)
     for step in range(count):
         gain = np.where(diagonal > 1e-9, column_norms / np.maximum(diagonal, 1e-9), -np.inf)
         best = int(gain.argmax())
         if gain[best] == -np.inf:
-            return candidates[chosen[:step]]
-        chosen[step] = best
-        known = factor[:, :step]
-        column = (kernel[best] - known @ known[best]) / np.sqrt(diagonal[best])
+            return candidates[centers[:step]]
+        centers[step] = best
+        earlier = factor[:, :step]
+        column = (kernel[best] - earlier @ earlier[best]) / np.sqrt(diagonal[best])
         pull = weight * column
-        shared = kernel @ pull - known @ (pull @ known)
+        shared = kernel @ pull - earlier @ (pull @ earlier)
         column_norms += column * ((pull @ column) * column - 2 * shared)
         factor[:, step] = column
         diagonal -= column**2
-    return candidates[chosen]
+    return candidates[centers]
 
 
 def radial_basis(samples: FloatArray, centers: FloatArray, gamma: float) -> FloatArray:

@@ -69,9 +69,11 @@ def show_points(model: MapModel, console: Console) -> None:
     from hsreject.measures.choosing import cheapest_operating_point, choose_point
 
     points = model.operating_points
-    chosen = {"nothing rejected": choose_point(points, fraction=0.0)}
-    chosen |= {f"--fraction {share}": choose_point(points, fraction=share) for share in (0.1, 0.2)}
-    chosen |= {
+    points_by_name = {"nothing rejected": choose_point(points, fraction=0.0)}
+    points_by_name |= {
+        f"--fraction {share}": choose_point(points, fraction=share) for share in (0.1, 0.2)
+    }
+    points_by_name |= {
         f"--rejection-cost {cost}": cheapest_operating_point(points, cost)
         for cost in (0.2, 0.3, 0.4)
     }
@@ -82,7 +84,7 @@ def show_points(model: MapModel, console: Console) -> None:
             f"{100 * point.nonrejected_accuracy:.1f} %",
             f"{point.threshold:.4f}",
         )
-        for name, point in chosen.items()
+        for name, point in points_by_name.items()
     ]
     headings = ("test pixels", "rejected", "accuracy kept", "threshold")
     console.print(result_table(console, headings, rows, title=model.title))

@@ -64,23 +64,23 @@ def find_scenes(given: Iterable[str | PathLike[str]]) -> list[Path]:
     A line of a list is a URL, or a path relative to the list; empty lines and those that begin with
     a # are skipped.
     """
-    found: list[Path] = []
+    scenes: list[Path] = []
     for path in map(as_path, given):
         if path.is_dir() and not is_store(path):
             inside = [entry for entry in sorted(path.iterdir()) if _is_scene(entry)]
             if not inside:
                 raise FileError(f"The folder {path} holds no scene. Give the folder of the files.")
-            found += inside
+            scenes += inside
         elif path.suffix.lower() == ".txt":
             lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
             named = [as_path(line) for line in lines if line and not line.startswith("#")]
-            found += [n if isinstance(n, RemotePath) else path.parent / n for n in named]
+            scenes += [n if isinstance(n, RemotePath) else path.parent / n for n in named]
         else:
-            found.append(path)
-    twice = [str(path) for path, count in Counter(found).items() if count > 1]
+            scenes.append(path)
+    twice = [str(path) for path, count in Counter(scenes).items() if count > 1]
     if twice:
         raise InputError(f"{twice[0]} is there twice. Give each scene once.")
-    return found
+    return scenes
 
 
 def _is_scene(path: Path) -> bool:
@@ -120,14 +120,14 @@ def map_archive(
     folder = Path(out)
     check_folder(folder, overwrite=True)
     folder.mkdir(parents=True, exist_ok=True)
-    known = {row.scene: row for row in _read(folder / SUMMARY)}
+    earlier = {row.scene: row for row in _read(folder / SUMMARY)}
     rows: dict[str, ArchiveRow] = {}
     for number, (scene, name) in enumerate(_named(list(map(as_path, scenes))), start=1):
-        row = _finished(known.get(str(scene)), scene, folder, options)
+        row = _finished(earlier.get(str(scene)), scene, folder, options)
         if row is None:
             row = _map_one(scene, folder / name, mapper, tokenize(_state(scene), options))
         rows[str(scene)] = row
-        _write(folder / SUMMARY, [*(known | rows).values()])
+        _write(folder / SUMMARY, [*(earlier | rows).values()])
         report(row, number, len(scenes))
     return list(rows.values())
 
@@ -162,21 +162,21 @@ def _finished(
     """Return the row of a scene that needs no work, or None."""
     if row is None or row.status == FAILED:
         return None
-    same = row.cells["work"] == tokenize(_state(scene), options)
+    is_same_work = row.cells["work"] == tokenize(_state(scene), options)
     files = (*(f"{name}.tif" for name in FILES), SUMMARY_FILE)
-    there = all((folder / row.cells["folder"] / name).is_file() for name in files)
-    return ArchiveRow({**row.cells, "status": FINISHED}) if same and there else None
+    has_all_files = all((folder / row.cells["folder"] / name).is_file() for name in files)
+    return ArchiveRow({**row.cells, "status": FINISHED}) if is_same_work and has_all_files else None
 
 
 def _map_one(scene: Path, folder: Path, mapper: Mapper, work: str) -> ArchiveRow:
     begun = time.perf_counter()
     cells = {"scene": str(scene), "folder": folder.name, "status": FAILED, "work": work}
     try:
-        made = mapper(scene, folder, (folder / MANIFEST).is_file())
+        result = mapper(scene, folder, (folder / MANIFEST).is_file())
     except HsrejectError as error:
         cells["error"] = str(error)
     else:
-        cells |= {"status": MAPPED, **_numbers(made.summary)}
+        cells |= {"status": MAPPED, **_numbers(result.summary)}
     cells["seconds"] = f"{time.perf_counter() - begun:.1f}"
     return ArchiveRow(dict.fromkeys(_HEAD, "") | cells)
 
@@ -191,8 +191,8 @@ def _numbers(summary: MapSummary) -> dict[str, str]:
         cells["unknown_share"] = f"{summary.n_unknown / summary.n_pixels:.6f}"
     unit = "pixels" if summary.pixel_hectares is None else "hectares"
     for share in summary.classes:
-        kept: Any = summary.hectares(share.n_kept)
-        cells[f"{unit} {share.name}"] = str(share.n_kept) if kept is None else f"{kept:.2f}"
+        area: Any = summary.hectares(share.n_kept)
+        cells[f"{unit} {share.name}"] = str(share.n_kept) if area is None else f"{area:.2f}"
     return cells
 
 

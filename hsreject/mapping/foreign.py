@@ -196,16 +196,16 @@ def _fingerprint(shape: tuple[int, ...], values: NDArray[Any]) -> str:
 
 
 def _reason(
-    values: NDArray[np.float64], known: NDArray[np.float64], units: str, known_units: str
+    values: NDArray[np.float64], trained: NDArray[np.float64], units: str, trained_units: str
 ) -> str:
     """Return what the quantiles (3, band) of two scenes and their units say of the difference."""
-    if units and known_units and units != known_units:
-        return f"It is in {units}, and the training scene in {known_units}: convert it."
+    if units and trained_units and units != trained_units:
+        return f"It is in {units}, and the training scene in {trained_units}: convert it."
     spans = (
         f"Its values go from {_short(values[0].min())} to {_short(values[2].max())}, those of the "
-        f"training scene from {_short(known[0].min())} to {_short(known[2].max())}."
+        f"training scene from {_short(trained[0].min())} to {_short(trained[2].max())}."
     )
-    power = _power_of_ten(values, known)
+    power = _power_of_ten(values, trained)
     if not power:
         return f"{spans} Look for another sensor, atmosphere, season or land cover."
     factor = f"{10 ** abs(power):,}"
@@ -215,10 +215,10 @@ def _reason(
     )
 
 
-def _power_of_ten(values: NDArray[np.float64], known: NDArray[np.float64]) -> int:
+def _power_of_ten(values: NDArray[np.float64], trained: NDArray[np.float64]) -> int:
     """Return the power of ten by which both medians and ranges are larger, 0 where they differ."""
     powers = set()
-    for one, other in ((values[1], known[1]), (np.ptp(values, axis=0), np.ptp(known, axis=0))):
+    for one, other in ((values[1], trained[1]), (np.ptp(values, axis=0), np.ptp(trained, axis=0))):
         usable = (one > 0) & (other > 0)
         ratio = np.median(one[usable] / other[usable]) if usable.any() else 1.0
         powers.add(round(math.log10(ratio)))

@@ -179,9 +179,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     >>> model = train({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda"})
     >>> scene, _ = synthetic_scene(rows=32, columns=32)
-    >>> made = map_scene(scene[:, 8:], model, fraction=0.1)
-    >>> unsure = made.summary.n_rejected - made.summary.n_unknown
-    >>> round(unsure / (made.summary.n_pixels - made.summary.n_unknown), 2)
+    >>> summary = map_scene(scene[:, 8:], model, fraction=0.1).summary
+    >>> n_asked_for = summary.n_rejected - summary.n_unknown
+    >>> round(n_asked_for / (summary.n_pixels - summary.n_unknown), 2)
     0.1
     """
     wishes = {
