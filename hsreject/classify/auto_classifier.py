@@ -284,7 +284,8 @@ class AutoClassifier(SceneModel):
         self.n_training_pixels_ = len(training.codes)
         self._calibrated = _can_be_calibrated(training)
         progress("screening", 0, 1)
-        self.screen_ = self._fitted_pool(every, {PIXELS: CARRIED[PIXELS]}, "random")
+        scores = held_out_scores(every, {PIXELS: CARRIED[PIXELS]}, "random")
+        self.screen_ = self._fitted_pool(scores, training)
         weighed = zip(every.items(), self.screen_.weights_, strict=True)
         chains = {name: chain for (name, chain), weight in weighed if weight >= _LEAST}
         for done, chain in enumerate(chains.values(), start=1):
@@ -296,8 +297,8 @@ class AutoClassifier(SceneModel):
         self.mean_steps_ = {name: chain.mean_step for name, chain in chains.items()}
         self.__dict__["_chains"] = {name: chain.let_go() for name, chain in chains.items()}
         if mapped:
-            self.pool_ = self._fitted_pool(chains, MAPPED, "random")
             scores = held_out_scores(chains, MAPPED, "random")
+            self.pool_ = self._fitted_pool(scores, training)
         else:
             self._carry()
             self.pool_ = self.carried_pools_[1]
@@ -323,11 +324,8 @@ class AutoClassifier(SceneModel):
             "position": training.positions[judged],
         }
 
-    def _fitted_pool(
-        self, chains: Mapping[str, ChainOnScene], profiles: Mapping[str, Profile], kind: str
-    ) -> Pool:
-        training = training_of(chains)
-        scores = held_out_scores(chains, profiles, kind)
+    def _fitted_pool(self, scores: Mapping[str, NDArray[Any]], training: Training) -> Pool:
+        """Return the pool of candidates with these scores of the judged training pixels."""
         codes = training.codes[training.judged]
         return Pool(seed=self.seed).fit(scores, codes, training.groups())
 
@@ -338,9 +336,12 @@ class AutoClassifier(SceneModel):
         if chains is None:
             return
         with one_blas_thread():
-            pixels = self._fitted_pool(chains, {PIXELS: CARRIED[PIXELS]}, "random")
-            around = self._fitted_pool(chains, CARRIED, "place")
-            self.carried_pools_ = [pixels, around]
+            training = training_of(chains)
+            alone = held_out_scores(chains, {PIXELS: CARRIED[PIXELS]}, "random")
+            around = held_out_scores(chains, CARRIED, "place")
+            self.carried_pools_ = [
+                self._fitted_pool(scores, training) for scores in (alone, around)
+            ]
             self.experts_ = {
                 f"{name} {t:g}": chain.expert(t) for name, chain in chains.items() for t in TIMES
             }
