@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import dask.array as da
 import numpy as np
 from scipy import sparse
 
-from hsreject.classify.scene_model import HeldOut, SceneModel, folds_left_out
+from hsreject.classify.scene_model import SceneModel
 from hsreject.errors import InputError
 from hsreject.features.chains import CHAINS, fit_chain
 from hsreject.features.diffusion import (
@@ -205,34 +205,12 @@ class RandomWalker(SceneModel):
         *,
         progress: ProgressCallback = no_progress,
     ) -> xr.DataArray:
-        """Walk over a scene and return its class probabilities.
-
-        Parameters
-        ----------
-        cube : DataArray (band, y, x)
-            The scene; NaN is no data.
-        labels : DataArray (y, x) of integers
-            The training pixels, 0 where there is none.
-        progress : callable, optional
-            Told when the walkers have arrived.
-
-        Returns
-        -------
-        DataArray (category, y, x) of float32
-            NaN where there is no data; lazy when `cube` is.
-        """
+        """Walk over a scene and return its map, as :meth:`SceneModel.fit_predict_proba`."""
         guides, seeds = self._checked_learn(cube, labels, progress)
         field = walkers(layers_of([guides], self.graphs), seeds, len(self.classes_), leak=self.leak)
         progress("walkers", 1, 1)
         probability = self._on_grid(cube, field)
         return probability if cube.chunks is not None else probability.compute()
-
-    def held_out_proba(
-        self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
-    ) -> Iterator[HeldOut]:
-        """Yield per fold the probabilities without its training pixels, and the mask of these."""
-        for rest, left_out in folds_left_out(cube, labels, n_folds, seed=seed):
-            yield RandomWalker(**self.get_params()).fit_predict_proba(cube, rest), left_out
 
     @property
     def halo(self) -> None:
