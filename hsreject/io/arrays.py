@@ -391,7 +391,7 @@ class Pixels:
         inside = _as_slice(columns - across.start)
         turned = large and axes[-1] == "b"
         # some rows at a time, so that little more than the result takes memory
-        cuts = self._cuts(rows, block[:, :1].nbytes)
+        cuts = self._cuts(rows, block.nbytes)
         for part in np.split(np.arange(rows.size), cuts):
             down = slice(int(rows[part].min()), int(rows[part].max()) + 1)
             read = self._read(bands, down, across)
@@ -407,10 +407,13 @@ class Pixels:
                     block[:, row, some] = spectra[:, some]
         return block[squeezed]
 
-    def _cuts(self, rows: NDArray[np.intp], row_size: int) -> NDArray[np.intp]:
-        """Return where rows are cut: where stored chunks begin, or every 16 MB, 1 MB by URL."""
-        slab = _SLAB // 16 if isinstance(self.layers[0].path, RemotePath) else _SLAB
-        step = max(slab // row_size, 1)
+    def _cuts(self, rows: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+        """Return where rows that take `size` bytes are cut: where stored chunks begin."""
+        # reading a slab takes three times its room; from a server, each is a step of progress
+        slab = _SLAB if size <= _LARGE else min(_SLAB, max(_SLAB // 2, size // 8))
+        if isinstance(self.layers[0].path, RemotePath):
+            slab = 2**20
+        step = max(slab * rows.size // size, 1)
         stored = self.layers[0].chunks[1]
         return np.flatnonzero(np.diff(rows // (-(-step // stored) * stored))) + 1
 

@@ -85,8 +85,10 @@ def existing_scene(given: str | PathLike[str]) -> Path:
         return _scene_in(path, path)
     else:
         path = existing(path)
-        if path.suffix.lower() in _PACKED and (is_zipfile(path) or is_tarfile(path)):
-            return _scene_in(_unpacked(path), path)
+        if path.suffix.lower() in _PACKED:
+            with reading(path):
+                if is_zipfile(path) or is_tarfile(path):
+                    return _scene_in(_unpacked(path), path)
     return path
 
 
@@ -119,8 +121,7 @@ def _archive(path: Path, _state: tuple[int, int]) -> TemporaryDirectory[str]:
 
 
 def _unpacked(path: Path) -> Path:
-    with reading(path):
-        return Path(_archive(path.absolute(), state_of(path)).name)
+    return Path(_archive(path.absolute(), state_of(path)).name)
 
 
 def is_store(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """A lazily opened scene is not read before its pixels are needed."""
 
 import pickle
+import tracemalloc
 from pathlib import Path
 
 import dask
@@ -111,3 +112,17 @@ def test_gdal_keeps_little_of_a_lazy_scene_in_any_process(tmp_path: Path, monkey
     monkeypatch.setattr("rasterio.io.DatasetReader.read", read)
     lazy.compute(scheduler="synchronous")
     assert set(limits) == {128}
+
+
+@pytest.mark.parametrize("name", ["scene.tif", "scene.img"])
+def test_bytes_become_floats_in_little_more_than_their_room(tmp_path: Path, name: str) -> None:
+    """64 MB of floats out of 16 MB of bytes, some of them without data."""
+    values = random_cube("uint8", (16, 1000, 1000))
+    driver = "GTiff" if name.endswith("tif") else "HFA"
+    path = write_with_gdal(tmp_path / name, values, driver=driver, nodata=0)
+    tracemalloc.start()
+    cube = hr.open_scene(path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert cube.dtype == np.float32
+    assert peak < 1.5 * cube.nbytes
