@@ -141,8 +141,8 @@ class Layer:
             raise FileError(f"{path}: '{name}' holds {dataset.dtype}, not numbers.")
         check_own(dataset, path)
         read = partial(_read_hdf5, path, name)
-        known = (path, name, axes, dataset.shape, dataset.dtype, "HDF5", read)
-        return cls(*known, dataset.chunks, file_length(path))
+        described = (path, name, axes, dataset.shape, dataset.dtype, "HDF5", read)
+        return cls(*described, dataset.chunks, file_length(path))
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return what tells the array from others: not its values, which are not read for it."""
@@ -415,7 +415,7 @@ class Pixels:
             slab = 2**20
         step = max(slab * rows.size // size, 1)
         stored = self.layers[0].chunks[1]
-        return np.flatnonzero(np.diff(rows // (-(-step // stored) * stored))) + 1
+        return np.flatnonzero(np.diff(rows // (max(step // stored, 1) * stored))) + 1
 
     def _read(self, bands: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
         """Read bands (places in `order`) of a window; what is read is changed in place."""
@@ -443,11 +443,11 @@ class Pixels:
         fills = [self.fill[band] for band in bands]
         if len(set(fills)) == 1:
             return None if fills[0] is None else stored == stored.dtype.type(fills[0])
-        found = np.zeros(stored.shape, dtype=bool)
+        missing = np.zeros(stored.shape, dtype=bool)
         for place, value in enumerate(fills):
             if value is not None:
-                found[place] = stored[place] == stored.dtype.type(value)
-        return found
+                missing[place] = stored[place] == stored.dtype.type(value)
+        return missing
 
     def _stored(self, places: NDArray[np.intp], rows: slice, columns: slice) -> NDArray[Any]:
         """Read the values in the file of bands at `places`, which may lie in several layers."""

@@ -99,15 +99,15 @@ def describe(
     ...     dict(describe(path).rows)["Size"]
     '4 rows x 4 columns x 30 bands'
     """
-    found = existing_scene(path)
-    with reading(found):
-        kind = file_kind(found)
+    file = existing_scene(path)
+    with reading(file):
+        kind = file_kind(file)
         if kind is Kind.VECTOR:
-            return _describe_features(found, variable)
-        if _holds_labels(found, kind, variable):
-            labels = open_labels(found, variable=variable)
-            return _describe_labels(labels, raster=found if kind is Kind.RASTER else None)
-        cube = open_scene(found, chunks="auto", variable=variable, band_axis=band_axis)
+            return _describe_features(file, variable)
+        if _holds_labels(file, kind, variable):
+            labels = open_labels(file, variable=variable)
+            return _describe_labels(labels, raster=file if kind is Kind.RASTER else None)
+        cube = open_scene(file, chunks="auto", variable=variable, band_axis=band_axis)
         if quick:
             return _describe_scene(cube, schema.good_bands(cube), [], [])
         with counting_tasks("reading pixels", progress):
@@ -238,14 +238,14 @@ def _describe_labels(labels: xr.DataArray, *, raster: Path | None) -> Descriptio
 
 def _pixels(labels: xr.DataArray, n_labelled: int, raster: Path | None) -> list[tuple[str, str]]:
     """Return how many pixels have a class; of a map with rejection also how many are rejected."""
-    known = f"{n_labelled} of {labels.size} pixels"
+    share = f"{n_labelled} of {labels.size} pixels"
     meanings = {} if raster is None else stated_classes(raster_source(raster)).names
     if raster is None or meanings.get(0) != "rejected":
-        return [("With reference", known)]
+        return [("With reference", share)]
     whole = open_map(raster)
     n_missing = int((whole == schema.nodata_label(whole.dtype)).sum())
     return [
-        ("With a class", known),
+        ("With a class", share),
         ("Rejected", f"{labels.size - n_labelled - n_missing} pixels"),
         ("Without data", f"{n_missing} pixels"),
     ]
@@ -301,8 +301,8 @@ def _range(cube: xr.DataArray, name: str) -> str:
     if name not in cube.coords:
         return "none given"
     values = cube.coords[name].values
-    known = values[~np.isnan(values)]
-    steps = "" if np.all(np.diff(known) > 0) or name != schema.WAVELENGTH else ", not in order"
+    stated = values[~np.isnan(values)]
+    steps = "" if np.all(np.diff(stated) > 0) or name != schema.WAVELENGTH else ", not in order"
     return f"{np.nanmin(values):.6g} to {np.nanmax(values):.6g} nm{steps}"
 
 

@@ -115,26 +115,26 @@ def open_labels(
     ('soil', 'water')
     """
     check_choice("align", align, ("exact", "nearest"))
-    found = existing_scene(path)
+    file = existing_scene(path)
     given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
-    with reading(found):
-        kind = file_kind(found)
+    with reading(file):
+        kind = file_kind(file)
         if kind is Kind.VECTOR:
-            stored = _read_features(found, like, attribute, variable, given)
+            stored = _read_features(file, like, attribute, variable, given)
         elif kind in {Kind.RASTER, Kind.PRODUCT}:
-            stored = _read_raster(found)
+            stored = _read_raster(file)
         else:
-            stored = _read_array(found, kind, variable)
+            stored = _read_array(file, kind, variable)
         if nodata is None and kind is not Kind.VECTOR:
-            _ask_about_odd_values(stored, {**stored.classes.names, **given}, found)
-        values, grid = label_values(stored.values, path=found, nodata=nodata), stored.grid
+            _ask_about_odd_values(stored, {**stored.classes.names, **given}, file)
+        values, grid = label_values(stored.values, path=file, nodata=nodata), stored.grid
         notes = stored.notes
         lookup = None if like is None else LookupTable.of(like)
         if lookup is not None and not grid.georeferenced:
             lookup = None  # rows and columns are those of the sensor already
         if like is not None:
             wanted = Grid.of(like) if lookup is None else lookup.grid
-            values, grid, more = _on_grid(values, grid, wanted, how=align, path=found)
+            values, grid, more = _on_grid(values, grid, wanted, how=align, path=file)
             notes += more
     polygons = stored.polygons
     if lookup is not None:
@@ -145,10 +145,10 @@ def open_labels(
         values[polygons == 0] = schema.NO_REFERENCE  # pixels of the sensor that two polygons share
         polygons[values == schema.NO_REFERENCE] = 0
         labels = labels.assign_coords({schema.POLYGON: (schema.MAP_DIMS, polygons)})
-    table, more = _class_table(values, stored.classes, given, path=found)
+    table, more = _class_table(values, stored.classes, given, path=file)
     notes += more
     labels = schema.attach_classes(labels, table).assign_attrs(
-        source=found.name,
+        source=file.name,
         format=stored.format,
         type_in_file=str(stored.dtype),
         **stored.classes.group_attrs,
@@ -178,8 +178,8 @@ class StatedClasses:
         plain = ClassTable.plain(sorted(values))
         stated = self.names if names is None else names
         rows = zip(plain.values, plain.names, plain.colors, strict=True)
-        chosen = [(stated.get(v) or name, self.colors.get(v, color)) for v, name, color in rows]
-        texts, colors = zip(*chosen, strict=True) if chosen else ((), ())
+        entries = [(stated.get(v) or name, self.colors.get(v, color)) for v, name, color in rows]
+        texts, colors = zip(*entries, strict=True) if entries else ((), ())
         return ClassTable.from_names(texts, values=plain.values, colors=colors)
 
 

@@ -125,19 +125,19 @@ class LookupTable:
             stored = [np.asarray(file[name][()]) for name in (self.row_name, self.column_name)]
         if self.swath:
             stored = _nearest(stored[0], stored[1], self.grid)
-        known = np.ones((self.grid.height, self.grid.width), dtype=bool)
+        shown = np.ones((self.grid.height, self.grid.width), dtype=bool)
         places = []
-        for numbers, shown in zip(stored, (self.rows, self.columns), strict=True):
+        for numbers, numbers_shown in zip(stored, (self.rows, self.columns), strict=True):
             whole = np.nan_to_num(numbers.astype(np.float64), nan=0.0).astype(np.int64)
             whole = (np.abs(whole) if self.infilled else whole) - 1
             # from the row of the sensor to that of the image, -1 where the image does not show it
-            position = np.full(int(shown.max(initial=0)) + 1, -1)
-            position[shown] = np.arange(shown.size)
-            known &= (whole >= 0) & (whole < position.size)
-            found = position[np.where(known, whole, 0)]
-            known &= found >= 0
-            places.append(found)
-        return known, places[0][known], places[1][known]
+            position = np.full(int(numbers_shown.max(initial=0)) + 1, -1)
+            position[numbers_shown] = np.arange(numbers_shown.size)
+            shown &= (whole >= 0) & (whole < position.size)
+            sources = position[np.where(shown, whole, 0)]
+            shown &= sources >= 0
+            places.append(sources)
+        return shown, places[0][shown], places[1][shown]
 
     def to_map(self, array: xr.DataArray) -> xr.DataArray:
         """Return an image (..., y, x) on the grid of the map: the nearest pixel, gaps as no data.
@@ -148,12 +148,12 @@ class LookupTable:
         attrs = dict(array.attrs)
         if array.dtype.kind != "f":
             missing = attrs.setdefault("_FillValue", schema.nodata_label(array.dtype))
-        known, rows, columns = self._sources
-        values = np.full((*array.shape[:-2], *known.shape), missing, dtype=array.dtype)
-        values[..., known] = np.asarray(array.values)[..., rows, columns]
-        kept = {n: c for n, c in array.coords.items() if not set(schema.MAP_DIMS) & set(c.dims)}
-        kept.pop(LOOKUP_TABLE)
-        mapped = xr.DataArray(values, kept, array.dims, array.name, attrs)
+        shown, rows, columns = self._sources
+        values = np.full((*array.shape[:-2], *shown.shape), missing, dtype=array.dtype)
+        values[..., shown] = np.asarray(array.values)[..., rows, columns]
+        coords = {n: c for n, c in array.coords.items() if not set(schema.MAP_DIMS) & set(c.dims)}
+        coords.pop(LOOKUP_TABLE)
+        mapped = xr.DataArray(values, coords, array.dims, array.name, attrs)
         return self.grid.attach(mapped)
 
     def to_sensor(self, labels: NDArray[Any]) -> NDArray[Any]:
@@ -161,13 +161,13 @@ class LookupTable:
 
         A pixel of the sensor that the map shows with several labels gets none.
         """
-        known, rows, columns = self._sources
-        labelled = labels[known] != schema.NO_REFERENCE
-        where, found = (rows[labelled], columns[labelled]), labels[known][labelled]
+        shown, rows, columns = self._sources
+        labelled = labels[shown] != schema.NO_REFERENCE
+        where, given = (rows[labelled], columns[labelled]), labels[shown][labelled]
         largest = np.zeros((self.rows.size, self.columns.size), dtype=labels.dtype)
         smallest = np.full_like(largest, np.iinfo(labels.dtype).max)
-        np.maximum.at(largest, where, found)
-        np.minimum.at(smallest, where, found)
+        np.maximum.at(largest, where, given)
+        np.minimum.at(smallest, where, given)
         return np.where(largest == smallest, largest, schema.NO_REFERENCE).astype(labels.dtype)
 
 
@@ -225,11 +225,11 @@ def _known_places(
     latitude: NDArray[np.float64], longitude: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
     """Return where there is a place on the earth, and these; 180 degrees may lie in between."""
-    known = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
-    across, down = longitude[known], latitude[known]
+    placed = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
+    across, down = longitude[placed], latitude[placed]
     if across.size and np.ptp(across) > 180:
         across = across % 360
-    return known, across, down
+    return placed, across, down
 
 
 def _crs_of_swath(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> CRS | None:
@@ -245,19 +245,19 @@ def _onto_plane(
     latitude: NDArray[np.float64], longitude: NDArray[np.float64], crs: CRS
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return which pixels have a place, and x and y of these in a reference system."""
-    known, across, down = _known_places(latitude, longitude)
+    placed, across, down = _known_places(latitude, longitude)
     if crs.is_projected:
         across, down = map(np.array, transform_coordinates(CRS.from_epsg(4326), crs, across, down))
-    return known, np.column_stack([across, down])
+    return placed, np.column_stack([across, down])
 
 
 def _grid_of_swath(
     latitude: NDArray[np.float64], longitude: NDArray[np.float64], crs: CRS
 ) -> Grid | None:
     """Return the map around the pixels of a swath, its pixels as large as those of the sensor."""
-    known, places = _onto_plane(latitude, longitude, crs)
-    plane = np.full((*known.shape, 2), np.nan)
-    plane[known] = places
+    placed, places = _onto_plane(latitude, longitude, crs)
+    plane = np.full((*placed.shape, 2), np.nan)
+    plane[placed] = places
     steps = [np.hypot(*np.diff(plane, axis=axis).reshape(-1, 2).T) for axis in (0, 1)]
     sizes = [float(np.median(step[np.isfinite(step)])) for step in steps if np.isfinite(step).any()]
     size = float(f"{min(sizes):.2g}") if sizes and min(sizes) > 0 else 0.0
@@ -266,7 +266,7 @@ def _grid_of_swath(
     west, south = np.floor(places.min(axis=0) / size - 0.5) * size
     east, north = np.ceil(places.max(axis=0) / size + 0.5) * size
     width, height = round((east - west) / size), round((north - south) / size)
-    if width * height > _LARGEST_MAP * known.size:  # a few pixels lie far from all others
+    if width * height > _LARGEST_MAP * placed.size:  # a few pixels lie far from all others
         return None
     return Grid(height, width, Affine(size, 0.0, float(west), 0.0, -size, float(north)), crs)
 
@@ -278,7 +278,7 @@ def _nearest(
     from scipy.spatial import cKDTree  # noqa: PLC0415  (slow)
 
     crs = grid.crs or CRS.from_epsg(4326)
-    known, places = _onto_plane(latitude.astype(float), longitude.astype(float), crs)
+    placed, places = _onto_plane(latitude.astype(float), longitude.astype(float), crs)
     size = grid.transform.a
     # degrees of longitude are shorter than those of latitude
     shrink = 1.0 if crs.is_projected else np.cos(np.radians(places[:, 1].mean()))
@@ -286,9 +286,9 @@ def _nearest(
     y = grid.transform.f - size * (np.arange(grid.height) + 0.5)
     centres = np.stack(np.meshgrid(x * shrink, y), axis=-1).reshape(-1, 2)
     tree = cKDTree(places * (shrink, 1.0))
-    _, found = tree.query(centres, distance_upper_bound=_REACH * size)
-    sensor = np.argwhere(known) + 1
-    table = np.vstack([sensor, [[0, 0]]])[found]  # what is out of reach is the last
+    _, nearest = tree.query(centres, distance_upper_bound=_REACH * size)
+    sensor = np.argwhere(placed) + 1
+    table = np.vstack([sensor, [[0, 0]]])[nearest]  # what is out of reach is the last
     return [table[:, axis].reshape(grid.height, grid.width).astype(float) for axis in (0, 1)]
 
 

@@ -187,9 +187,9 @@ def _failures_of_gdal(path: Path) -> Iterator[None]:
     try:
         yield
     except (RasterioError, CPLE_BaseError, SystemError) as error:  # all come through rasterio
-        said = str(error.__cause__ or error).partition(". ")[0]
+        cause = str(error.__cause__ or error).partition(". ")[0]
         raise FileError(
-            f"Could not write {path}: GDAL gave up ({said}; {free_space(path.parent)})."
+            f"Could not write {path}: GDAL gave up ({cause}; {free_space(path.parent)})."
         ) from error
 
 
@@ -298,14 +298,14 @@ def _finish_envi(raster: Raster, plain: Path, path: Path) -> None:
 
 def _with_all_digits(text: str, transform: Affine) -> str:
     """Return the header with origin and pixel size as exact as a float prints."""
-    found = re.search(r"map info = \{([^}]*)\}", text)
-    if found is None:
+    map_info = re.search(r"map info = \{([^}]*)\}", text)
+    if map_info is None:
         return text
-    fields = [field.strip() for field in found[1].split(",")]
+    fields = [field.strip() for field in map_info[1].split(",")]
     fields[3:5] = repr(transform.c), repr(transform.f)
     if transform.b == 0 and transform.d == 0:
         fields[5:7] = repr(abs(transform.a)), repr(abs(transform.e))
-    return text.replace(found[0], "map info = {" + ", ".join(fields) + "}")
+    return text.replace(map_info[0], "map info = {" + ", ".join(fields) + "}")
 
 
 def _class_fields(categories: CategoryTable) -> str:
@@ -384,9 +384,9 @@ def open_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.DataArray:
     hsreject.write_map : its inverse.
     hsreject.evaluate : judges maps from anywhere.
     """
-    found = existing_scene(path)
-    with reading(found):
-        return _read_map(found, chunks)
+    file = existing_scene(path)
+    with reading(file):
+        return _read_map(file, chunks)
 
 
 def _read_map(path: Path, chunks: Any) -> xr.DataArray:
@@ -405,8 +405,8 @@ def _read_map(path: Path, chunks: Any) -> xr.DataArray:
     else:  # no looking at values: uint8 only if they cannot take the place of nodata
         roomy = info.dtype == np.uint8 and info.nodata == schema.nodata_label(np.uint8)
         dtype = np.dtype(np.uint8 if roomy else np.uint16)
-        known = partial(label_values, path=path, keep_missing=True, dtype=dtype)
-        values = bands[0].map_blocks(known, dtype=dtype)
+        encode = partial(label_values, path=path, keep_missing=True, dtype=dtype)
+        values = bands[0].map_blocks(encode, dtype=dtype)
     labels = xr.DataArray(values, dims=schema.MAP_DIMS).rename(info.bands[0].name or None)
     # the classes that the file names and, unless it is lazy, those that occur
     occurring = [] if chunks is not None else np.unique(values).tolist()
@@ -482,13 +482,13 @@ def _open_reference(
 
 def open_band(path: Any) -> xr.DataArray:
     """Open a map of numbers (y, x), such as a confidence."""
-    found = existing_scene(path)
-    kind = file_kind(found)
+    file = existing_scene(path)
+    kind = file_kind(file)
     if kind in {Kind.NUMPY, Kind.MATLAB, Kind.MATLAB_HDF5}:
         from hsreject.io.arrays import choose_array, stored_arrays  # noqa: PLC0415  (slow)
 
-        stored = stored_arrays(found, kind)
-        array = choose_array(stored, path=found, n_axes=2, what="map", variable=None)
+        stored = stored_arrays(file, kind)
+        array = choose_array(stored, path=file, n_axes=2, what="map", variable=None)
         return xr.DataArray(array.whole(), dims=schema.MAP_DIMS)
     cube = open_scene(path)
     if cube.sizes[schema.BAND] != 1:

@@ -78,10 +78,10 @@ def write_dataset(
             ready.to_netcdf(work, engine="h5netcdf", encoding=encoding)
             return target
         # On a full disk HDF5 crashes the process, so the file is made in memory and then written.
-        made = io.BytesIO()
-        with h5netcdf.File(made, "w") as file:
+        memory = io.BytesIO()
+        with h5netcdf.File(memory, "w") as file:
             ready.dump_to_store(H5NetCDFStore(file), encoding=encoding)
-        work.write_bytes(made.getbuffer())
+        work.write_bytes(memory.getbuffer())
     return target
 
 
@@ -121,8 +121,8 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
     ...     open_tree(f"{folder}/result.nc").load()["part/x"].item()
     2
     """
-    made = io.BytesIO()
-    with h5netcdf.File(made, "w") as file:
+    memory = io.BytesIO()
+    with h5netcdf.File(memory, "w") as file:
         for node in tree.subtree:
             ready, encoding = _ready(node.to_dataset(inherit=False))
             group = file if node is tree else file.create_group(node.relative_to(tree))
@@ -130,7 +130,7 @@ def write_tree(tree: xr.DataTree, path: str | PathLike[str], *, overwrite: bool 
         file.attrs["Conventions"] = "CF-1.11"
     target = Path(path)
     with replacing(target, overwrite=overwrite) as work:
-        work.write_bytes(made.getbuffer())
+        work.write_bytes(memory.getbuffer())
     return target
 
 
@@ -160,11 +160,11 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     hsreject.write_dataset : its inverse.
     hsreject.open_tree : the result of a run.
     """
-    found = existing(path)
-    with reading(found):
-        check_heaps(found)
+    file = existing(path)
+    with reading(file):
+        check_heaps(file)
         dataset = xr.open_dataset(
-            found, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
+            file, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
         )
     _drop_fill_values(dataset, path)
     return dataset
@@ -183,10 +183,10 @@ def open_tree(path: str | PathLike[str]) -> xr.DataTree:
     hsreject.write_tree : its inverse.
     hsreject.run : makes such a tree.
     """
-    found = existing(path)
-    with reading(found):
-        check_heaps(found)
-        tree = xr.open_datatree(found, engine="h5netcdf", mask_and_scale=False, decode_coords="all")
+    file = existing(path)
+    with reading(file):
+        check_heaps(file)
+        tree = xr.open_datatree(file, engine="h5netcdf", mask_and_scale=False, decode_coords="all")
     for node in tree.subtree:
         _drop_fill_values(node, path)
     return tree

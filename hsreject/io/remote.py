@@ -131,10 +131,10 @@ def is_store(path: Path) -> bool:
 
 def _metadata(store: Path) -> Path:
     """Return the file that describes a Zarr store."""
-    found = next((store / name for name in _METADATA if (store / name).exists()), None)
-    if found is None:
+    metadata = next((store / name for name in _METADATA if (store / name).exists()), None)
+    if metadata is None:
         raise FileError(f"{store} does not exist, or is not a Zarr store. Check the path.")
-    return found
+    return metadata
 
 
 def state_of(path: Path) -> tuple[int, int]:
@@ -183,11 +183,11 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
     @property
     def url(self) -> str:
         """The address that fsspec understands."""
-        found = _GDAL.match(str(self))
-        if found is None:
+        prefix = _GDAL.match(str(self))
+        if prefix is None:
             return str(self)
-        rest = str(self)[found.end() :]
-        return f"s3://{rest}" if found[1] == "s3" else _URL.sub(r"\1://", rest, count=1)
+        rest = str(self)[prefix.end() :]
+        return f"s3://{rest}" if prefix[1] == "s3" else _URL.sub(r"\1://", rest, count=1)
 
     @property
     def only_by_gdal(self) -> bool:
@@ -242,9 +242,9 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
                 raise FileError(f"{self}: {_REFUSED[status]}") from None
             if isinstance(error, FileNotFoundError) and status == 404:
                 raise FileError(f"{self} does not exist. Check the address.") from None
-            said = str(error.__cause__ or error)
+            cause = str(error.__cause__ or error)
             raise FileError(
-                f"{self} cannot be opened: {said.rstrip('.')}. {self.remedy}"
+                f"{self} cannot be opened: {cause.rstrip('.')}. {self.remedy}"
             ) from error
 
     def _limits(self) -> dict[str, Any]:

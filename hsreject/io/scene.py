@@ -121,9 +121,9 @@ def open_scene(
     >>> dict(cube.sizes)
     {'band': 30, 'y': 4, 'x': 4}
     """
-    found = existing_scene(path)
-    with reading(found), trusting_vrt(trust_vrt):
-        stored = _described(found, variable=variable, band_axis=band_axis, masks=masks)
+    file = existing_scene(path)
+    with reading(file), trusting_vrt(trust_vrt):
+        stored = _described(file, variable=variable, band_axis=band_axis, masks=masks)
         cube = make_cube(stored, chunks=chunks)
     for warning in stored.warnings:
         warnings.warn(warning, GuessWarning, stacklevel=2)
@@ -131,7 +131,7 @@ def open_scene(
         return cube
     cube = mark_empty_bands(cube)
     if cube.dtype.kind == "f" and not good_bands(cube).any() and not cube.notnull().any():
-        raise FileError(f"{found} has no data: every pixel of every band is nodata or NaN.")
+        raise FileError(f"{file} has no data: every pixel of every band is nodata or NaN.")
     return cube
 
 
@@ -202,9 +202,9 @@ def _is_product(path: Path) -> bool:
 def make_cube(stored: StoredScene, *, chunks: Any) -> xr.DataArray:
     """Return the cube of a scene with its coordinates and its place."""
     bands, pixels = stored.bands, stored.pixels
-    known = ((WAVELENGTH, bands.wavelength), (FWHM, bands.fwhm), (GOOD_BAND, bands.good))
+    statements = ((WAVELENGTH, bands.wavelength), (FWHM, bands.fwhm), (GOOD_BAND, bands.good))
     coords: dict[str, Any] = {BAND: np.arange(1, pixels.shape[0] + 1)}
-    coords |= {name: (BAND, values) for name, values in known if values is not None}
+    coords |= {name: (BAND, values) for name, values in statements if values is not None}
     values = read_or_lazy(pixels, chunks)
     cube = xr.DataArray(values, dims=CUBE_DIMS, coords=coords, name="cube")
     for name in (WAVELENGTH, FWHM):
@@ -253,8 +253,8 @@ def _read_bare_array(
     pixels = Pixels.of((replace(array, axes="".join(axes)),))
     attrs = {"source": path.name, "format": kind.value, "type_in_file": str(pixels.dtype)}
     only = variable is None and len(arrays) > 1
-    chosen = f"The scene is '{array.name}', the only array with three axes." if only else ""
-    notes = (chosen, note_on_axis, *bands.notes)
+    note_on_name = f"The scene is '{array.name}', the only array with three axes." if only else ""
+    notes = (note_on_name, note_on_axis, *bands.notes)
     return StoredScene(pixels, bands, attrs, tuple(filter(None, notes)))
 
 

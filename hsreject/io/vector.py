@@ -75,15 +75,15 @@ def layer_info(path: Path, *, layer: str | None) -> LayerInfo:
             f"{path} has {len(layers)} layers with geometries: "
             f"{', '.join(layers) or 'none'}. Choose one with variable=NAME."
         )
-    chosen = layers[0] if layer is None else layer
-    if chosen not in layers:
-        raise FileError(f"{path} has no layer '{chosen}'. It has: {', '.join(layers)}.")
-    info = pyogrio.read_info(source, layer=chosen, force_feature_count=True)
+    name = layers[0] if layer is None else layer
+    if name not in layers:
+        raise FileError(f"{path} has no layer '{name}'. It has: {', '.join(layers)}.")
+    info = pyogrio.read_info(source, layer=name, force_feature_count=True)
     if info["driver"] not in _DRIVERS:
         raise FileError(f"{path} is of another format than its name says ({info['driver']}).")
     fields = tuple(str(name) for name in info["fields"])
     return LayerInfo(
-        chosen, str(info["geometry_type"]), int(info["features"]), fields, _crs(info["crs"], path)
+        name, str(info["geometry_type"]), int(info["features"]), fields, _crs(info["crs"], path)
     )
 
 
@@ -142,13 +142,13 @@ def read_features(path: Path, *, attribute: str | None, layer: str | None) -> Fe
             "whole numbers or text."
         )
     there = ~(shapely.is_missing(geometries) | shapely.is_empty(geometries))
-    known = np.array([is_known(value) for value in classes], dtype=bool)
+    classified = np.array([is_known(value) for value in classes], dtype=bool)
     notes = tuple(
-        f"{int((~kept).sum())} features without a {lack} were left out."
-        for kept, lack in ((there, "geometry"), (known, f"value of '{attribute}'"))
-        if not kept.all()
+        f"{int((~complete).sum())} features without a {lack} were left out."
+        for complete, lack in ((there, "geometry"), (classified, f"value of '{attribute}'"))
+        if not complete.all()
     )
-    usable = np.flatnonzero(there & known)
+    usable = np.flatnonzero(there & classified)
     if not usable.size:
         raise FileError(
             f"{path} has no feature with a geometry and a value of '{attribute}' "

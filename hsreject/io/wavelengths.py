@@ -197,12 +197,12 @@ def _tag_numbers(
     info: RasterInfo, pattern: re.Pattern[str]
 ) -> tuple[NDArray[np.float64] | None, str | None]:
     """Return one number per band, NaN where it has no tag named like `pattern`, and the unit."""
-    found = [_tag(band.tags, pattern) for band in info.bands]
-    if info.source.fields or not any(found):  # beside a header, tags are GDAL's copy of it
+    tags = [_tag(band.tags, pattern) for band in info.bands]
+    if info.source.fields or not any(tags):  # beside a header, tags are GDAL's copy of it
         return None, None
     unit = None
     numbers = np.full(info.n_bands, np.nan)
-    for band, tag in enumerate(found):
+    for band, tag in enumerate(tags):
         if tag is None:
             continue
         text, unit_in_name = tag
@@ -259,9 +259,9 @@ def _known_unit(text: str | None) -> str | None:
 
 def _plausible(values: NDArray[np.float64]) -> bool:
     """Tell whether an imaging spectrometer could have these wavelengths (nm)."""
-    known = values[np.isfinite(values)]
+    finite = values[np.isfinite(values)]
     # from the ultraviolet to the thermal infrared
-    return known.size > 0 and bool(np.all((known >= 100) & (known <= 100_000)))
+    return finite.size > 0 and bool(np.all((finite >= 100) & (finite <= 100_000)))
 
 
 def _unit_of(values: NDArray[np.float64], stated: str | None) -> tuple[str | None, str]:

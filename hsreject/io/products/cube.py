@@ -70,12 +70,12 @@ def describe_cube(path: Path, variable: str | None, band_axis: int | None) -> Pr
             )
         dims = dict(zip(axes, map(str, cube.dims), strict=True))
         place, notes = _located(cube.isel({dims["b"]: 0}), dims)
-        chosen = () if variable else (f"The scene is '{name}', the only cube in the file.",)
+        note_on_name = () if variable else (f"The scene is '{name}', the only cube in the file.",)
         return Product(
             name=f"the array '{variable or name}'",
             layers=(_layer(path, group, name, cube, axes),),
             place=place,
-            notes=(*chosen, *notes),
+            notes=(*note_on_name, *notes),
             **_bands(dataset, dims["b"]),
             **stated_values(cube),
         )
@@ -192,8 +192,16 @@ def _layer(path: Path, group: str, name: str, cube: xr.DataArray, axes: str) -> 
             return Layer.of_hdf5(file[f"{group}/{name}"], axes)
     chunks = cube.encoding.get("chunks") or cube.encoding.get("chunksizes")
     kind = "Zarr" if is_store(path) else "NetCDF"
-    known = (path, name, axes, cube.shape, cube.dtype, kind, partial(_read_variable, cube.variable))
-    return Layer(*known, chunks and tuple(chunks), file_length(path))
+    described = (
+        path,
+        name,
+        axes,
+        cube.shape,
+        cube.dtype,
+        kind,
+        partial(_read_variable, cube.variable),
+    )
+    return Layer(*described, chunks and tuple(chunks), file_length(path))
 
 
 def _read_variable(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:

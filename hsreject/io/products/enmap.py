@@ -198,8 +198,8 @@ def _masks(image: Path, info: RasterInfo) -> tuple[tuple[Mask, ...], list[str]]:
         match = _QUALITY.fullmatch(file.name)
         if match is None or match[1].upper() != _parts(image)[0]:
             continue
-        layer, said = quality_layer(file, info)
-        notes += said
+        layer, note = quality_layer(file, info)
+        notes += note
         if layer is None:
             continue
         kind = match[2].upper()

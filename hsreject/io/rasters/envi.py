@@ -277,17 +277,17 @@ def _check_values(fields: Mapping[str, str], *, path: Path) -> None:
 def check_length(fields: Mapping[str, str], *, header: Path, data: Path) -> list[str]:
     """Raise if the data file is shorter than its header says; note if it is longer."""
     wanted = data_length(fields, path=header)
-    found = data.stat().st_size
+    length = data.stat().st_size
     compressed = _whole_number(fields, "file compression", path=header, default=0) != 0
     most = 1032 if compressed else 1  # no deflate stream shrinks by more than 1032 to 1
-    if found * most < wanted:
+    if length * most < wanted:
         raise FileError(
             f"{data} is shorter than its header says: {header.name} describes "
             f"{fields['lines']} lines x {fields['samples']} samples x {fields['bands']} bands, "
-            f"{wanted} bytes, but the file has {found}. Copy it again or correct the header."
+            f"{wanted} bytes, but the file has {length}. Copy it again or correct the header."
         )
-    if found > wanted and not compressed:
-        return [f"{data.name} is longer than its header says by {found - wanted} bytes: not read."]
+    if length > wanted and not compressed:
+        return [f"{data.name} is longer than its header says by {length - wanted} bytes: not read."]
     return []
 
 
@@ -310,12 +310,12 @@ def check_esri_length(text: str, *, header: Path, data: Path) -> None:
         raise FileError(f"{header} is an Esri header with a broken number: {error}.") from None
     if min(rows, columns, bands, bits) < 1:
         raise FileError(f"{header} is an Esri header without pixels: every size must be above 0.")
-    found = data.stat().st_size
-    if found < wanted:
+    length = data.stat().st_size
+    if length < wanted:
         raise FileError(
             f"{data} is shorter than its header says: the Esri header {header.name} describes "
             f"{rows} rows x {columns} columns x {bands} bands of {bits} bits, {wanted} bytes, "
-            f"but the file has {found}. Copy it again or correct the header."
+            f"but the file has {length}. Copy it again or correct the header."
         )
 
 
@@ -397,13 +397,13 @@ def data_beside(header: Path) -> list[Path]:
 
 def tiff_of(header: Path, suffixes: Iterable[str]) -> Path:
     """Return the TIFF that a header beside it describes."""
-    found = _named(header, {header.stem, *(header.stem + suffix for suffix in suffixes)})
-    if not found:
+    tiffs = _named(header, {header.stem, *(header.stem + suffix for suffix in suffixes)})
+    if not tiffs:
         raise FileError(
             f"The TIFF that {header} describes is missing: looked for {header.stem}.tif in the "
             "same folder. Put the two files side by side."
         )
-    return found[0]
+    return tiffs[0]
 
 
 def _named(beside: Path, names: set[str]) -> list[Path]:

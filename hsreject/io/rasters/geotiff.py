@@ -81,16 +81,16 @@ class CategoryTable:
     def encode(self, labels: xr.DataArray) -> xr.DataArray:
         """Return labels in the type on disk; refuse values that have no name, block by block."""
         missing = labels.attrs.get("_FillValue", schema.nodata_label(labels.dtype))
-        known = list(self.names)
+        values = list(self.names)
 
         def encode(block: NDArray[Any]) -> NDArray[Any]:
-            named = np.isin(block, known)
+            named = np.isin(block, values)
             without_data = (block == missing) & ~named  # a value that has a name is not missing
             strange = block[~without_data & ~named]
             if strange.size:
                 raise InputError(
                     f"The map holds the value {strange.flat[0]}, which its class table does not "
-                    f"name (it names {', '.join(map(str, known))}). "
+                    f"name (it names {', '.join(map(str, values))}). "
                     "Attach a complete table with hsreject.schema.attach_classes."
                 )
             return np.where(without_data, self.nodata, block).astype(self.dtype)
@@ -114,8 +114,8 @@ class CategoryTable:
     def colors(self) -> dict[int, tuple[int, ...]]:
         """The colour of each value (red, green, blue), ascending, 0 included, no data not."""
         zero = "#000000" if self.zero == "rejected" else "#ffffff"
-        chosen = {0: zero, **dict(zip(self.classes.values, self.classes.colors, strict=True))}
-        return {value: tuple(bytes.fromhex(text[1:])) for value, text in sorted(chosen.items())}
+        colors = {0: zero, **dict(zip(self.classes.values, self.classes.colors, strict=True))}
+        return {value: tuple(bytes.fromhex(text[1:])) for value, text in sorted(colors.items())}
 
     def tags(self) -> dict[str, str]:
         """Return band tags that hold the table inside the file, should the side file get lost."""

@@ -396,9 +396,9 @@ def raster_layer(info: RasterInfo, *, masked: bool = False) -> Layer:
             driver=info.driver,
         )
     together = info.n_bands if info.layout in {"pixel", "bip"} else 1
-    known = (info.source.path, "", AXES, opened.shape, opened.dtype, info.driver)
+    described = (info.source.path, "", AXES, opened.shape, opened.dtype, info.driver)
     read = partial(_read_opened, opened.variable)
-    return Layer(*known, read, (together, *info.grain), info.length)
+    return Layer(*described, read, (together, *info.grain), info.length)
 
 
 def _read_opened(variable: xr.Variable, key: tuple[slice, ...]) -> NDArray[Any]:
