@@ -62,6 +62,7 @@ from .measures.cost import minimum_cost_without_rejection as minimum_cost_withou
 from .measures.curve import curve_of_points as curve_of_points
 from .measures.curve import rejection_curve as rejection_curve
 from .measures.levels import level_curve as level_curve
+from .measures.levels import propose_groups as propose_groups
 from .measures.optimality import operating_set as operating_set
 from .measures.optimality import relative_optimality as relative_optimality
 from .measures.optimality import relative_optimality_pairs as relative_optimality_pairs

@@ -24,6 +24,7 @@ from hsreject.cli.config_command import config_app
 from hsreject.cli.evaluate_command import evaluate_command
 from hsreject.cli.explore_command import explore_command
 from hsreject.cli.fetch_command import fetch_command
+from hsreject.cli.groups_command import groups_command
 from hsreject.cli.handover_commands import next_command, polygons_command
 from hsreject.cli.info_command import info_command
 from hsreject.cli.init_command import init_command
@@ -63,6 +64,7 @@ app.command("certify")(certify_command)
 app.command("assess")(assess_command)
 app.command("next")(next_command)
 app.command("polygons")(polygons_command)
+app.command("groups")(groups_command)
 app.command("explore")(explore_command)
 app.command("fetch")(fetch_command)
 app.add_typer(config_app, name="config")

@@ -24,6 +24,7 @@ import xarray as xr
 
 from hsreject import schema
 from hsreject.class_tree import ClassTree, rows_of
+from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.curve import curve_columns
@@ -98,6 +99,68 @@ def level_curve(
     truth = rows_of(tree.classes, plain["reference"].ravel())
     right = np.append(tree.below, np.zeros((len(tree.table), 1), dtype=bool), axis=1)[node, truth]
     return _curve(sure, node, right, tree)
+
+
+def propose_groups(
+    label: ArrayLike | xr.DataArray,
+    reference: ArrayLike | xr.DataArray,
+    classes: ClassTable,
+    *,
+    least: float = 0.05,
+) -> dict[str, list[str]]:
+    r"""Propose groups of the classes that are taken for each other, to be edited by a person.
+
+    Two classes are as near as the mean share of each that is taken for the other,
+    :math:`(C_{ab} / n_a + C_{ba} / n_b) / 2`; two sets of classes as the mean of all their pairs
+    (average linkage). The nearest join first, as long as they are at least `least` near and a class
+    is left outside.
+
+    Parameters
+    ----------
+    label, reference : arrays of int, any shape
+        Assigned and true classes of pixels that the classifier has not learnt from.
+    classes : ClassTable
+        Their names.
+    least : float in (0, 1)
+        How near classes must be to be joined.
+
+    Returns
+    -------
+    dict of str to list of str
+        Members by the name of the group, as ``[groups]`` of a configuration has them. Empty where
+        no classes are near.
+
+    See Also
+    --------
+    hsreject.ClassTree : checks groups, and gives them codes and colours.
+
+    Examples
+    --------
+    >>> from hsreject import ClassTable, propose_groups
+    >>> classes = ClassTable.from_names(["oak", "pine", "lake"])
+    >>> propose_groups([1, 2, 1, 2, 3, 3], [1, 1, 2, 2, 3, 3], classes)
+    {'oak or pine': ['oak', 'pine']}
+    """
+    plain = inputs.same_layout({"label": label, "reference": reference})
+    said, truth = (rows_of(classes, plain[name].ravel()) for name in ("label", "reference"))
+    n_classes = len(classes)
+    counts = np.zeros((n_classes + 1, n_classes + 1))
+    np.add.at(counts, (truth, said), 1)
+    rates = counts[:-1, :-1] / np.maximum(counts[:-1].sum(axis=1, keepdims=True), 1)
+    near = (rates + rates.T) / 2
+    sets = [[row] for row in range(n_classes)]
+    while len(sets) > 2:
+        pairs = {
+            (i, j): near[np.ix_(sets[i], sets[j])].mean()
+            for i in range(len(sets))
+            for j in range(i + 1, len(sets))
+        }
+        first, second = max(pairs, key=pairs.__getitem__)
+        if pairs[first, second] < least:
+            break
+        sets[first] += sets.pop(second)
+    joined = [[classes.names[row] for row in sorted(one)] for one in sets if len(one) > 1]
+    return {" or ".join(names): names for names in joined}
 
 
 def _curve(

@@ -325,7 +325,7 @@ def _write_maps(tree: xr.DataTree, folder: Path) -> None:
     of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     filled = filled_map(
         of_delivered["label"],
-        of_delivered["rejected"],
+        of_delivered[LABEL_WITH_REJECTION] != of_delivered["label"],  # no class: rejected, a group
         probability=maps.get("hidden_field", maps["probability"]),
         label_probability=maps.get("label_probability"),
         unknown=of_delivered.get(UNKNOWN),

@@ -1,0 +1,74 @@
+"""``hsreject groups``: groups of classes proposed from the confusions of a finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hsreject.cli.console import check_there
+
+
+def groups_command(
+    given: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of 'hsreject run'.")],
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="The file to make, to be edited.")
+    ] = Path("groups.toml"),
+    least: Annotated[
+        float, typer.Option(help="Share of two classes taken for each other that joins them.")
+    ] = 0.05,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that is already there.")
+    ] = False,
+) -> None:
+    """Propose groups of classes that the map takes for each other, as a file to edit.
+
+    They come from the test pixels of the run, which the classifier has not learnt from. Rename and
+    regroup them as the land cover asks for, and copy [groups] into the configuration: the map then
+    answers with a group where the class is unclear. Nothing is grouped without that.
+    """
+    result = given / "result.nc"
+    check_there(given, result)
+    import tomli_w
+
+    from hsreject.errors import InputError
+    from hsreject.files import check_target, replacing
+    from hsreject.io.netcdf import open_tree
+    from hsreject.measures.levels import propose_groups
+    from hsreject.registry import check_number
+    from hsreject.schema import REJECTOR, class_table, nodata_label
+
+    check_number("least", least, above=0, most=1)
+    check_target(out, overwrite=overwrite)
+    maps = open_tree(result).to_dataset()
+    label, test = maps["label"].isel({REJECTOR: 0}), maps["test"]
+    used = (test.values > 0) & (label.values != nodata_label(label.dtype))
+    if not used.any():
+        raise InputError(
+            f"{given} has no test pixels: all labels were for training. Run with a [sampling] "
+            "that leaves some, or write [groups] by hand."
+        )
+    classes = class_table(test)
+    groups = propose_groups(label.values[used], test.values[used], classes, least=least)
+    if not groups:
+        raise InputError(
+            f"No two classes of {given} are taken for each other as often as --least {least:g}. "
+            "Ask for less, or write [groups] by hand."
+        )
+    listed = ", ".join(classes.names)
+    text = (
+        f"# Proposed by 'hsreject groups' from {int(used.sum())} test pixels: classes of which at "
+        f"least {100 * least:g} % are\n# taken for each other. Rename and regroup them, and copy "
+        "this section into the configuration.\n# A group may hold other groups, by their names. "
+        f"The classes are: {listed}.\n"
+    )
+    with replacing(out, overwrite=overwrite) as work:
+        work.write_text(text + tomli_w.dumps({"groups": groups}), encoding="utf-8")
+    console = Console(highlight=False)
+    for name, members in groups.items():
+        console.print(f"{name}: {len(members)} classes", markup=False)
+    console.print(f"{out} is a proposal: edit it, and copy [groups] into the configuration.",
+                  markup=False)  # fmt: skip
