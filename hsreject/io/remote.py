@@ -36,9 +36,7 @@ SILENCE = 60  # seconds: how long a server may say nothing
 _REFUSED = {
     401: "the server wants to know who asks (401). Put name and password into ~/.netrc.",
     403: "the server does not let you read it (403). Ask for access, or check the address.",
-    500: "the server is in trouble (500). Try again later.",
-    502: "the server is in trouble (502). Try again later.",
-    503: "the server is in trouble (503). Try again later.",
+    **{n: f"the server is in trouble ({n}). Try again later." for n in (500, 502, 503, 504)},
 }
 _PACKED = {".zip", ".tar", ".tgz", ".gz"}
 _SCENES = tuple(
