@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray as xr
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
 
 CONTRAST = 3.0
 N_GUIDES = 10
@@ -159,15 +159,31 @@ def on_windows(
         return kernel(data)
     side, depth = (-1, 0) if windows_of(*data.shape[1:]) == 1 else (_WINDOW, halo)
     depths = {0: 0, 1: min(depth, data.shape[1]), 2: min(depth, data.shape[2])}
-    wide = overlap(data.rechunk((-1, side, side)), depth=depths, boundary="none")
     dtype = feature_dtype(data.dtype)
+    windows = data.rechunk((-1, side, side))
+    return with_halo(windows, kernel, depths, n_outputs=n_outputs, dtype=dtype)
+
+
+def with_halo(
+    chunked: Any,
+    kernel: Callable[[NDArray[Any]], NDArray[Any]],
+    depths: Mapping[int, int],
+    *,
+    n_outputs: int,
+    dtype: DTypeLike,
+) -> Any:
+    """Return what `kernel` makes of each chunk (band, y, x) of a dask array and what is around it.
+
+    It sees `depths` pixels beyond the chunk along each axis, of which the result is then freed.
+    """
+    wide = overlap(chunked, depth=dict(depths), boundary="none")
     outputs = wide.map_blocks(
         kernel,
         chunks=((n_outputs,), *wide.chunks[1:]),
         dtype=dtype,
         meta=np.empty((0, 0, 0), dtype=dtype),
     )
-    return trim_internal(outputs, depths, boundary="none")
+    return trim_internal(outputs, dict(depths), boundary="none")
 
 
 def in_windows(cube: xr.DataArray) -> xr.DataArray:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import dask.array as da
 import numpy as np
 import xarray as xr
-from dask.array.overlap import overlap, trim_internal
 
+from hsreject.features.diffusion import with_halo
 from hsreject.mapping.blocks import Blocks
 from hsreject.mapping.finished_blocks import stored_blocks
 from hsreject.mapping.foreign import needed_bands
@@ -91,18 +91,16 @@ def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) 
     """
     if not classifier.halo:
         return classifier.predict_proba(matched)
-    pieces = matched.data.rechunk((-1, *blocks.pieces))
-    depth = (0, *(blocks.reach if len(sizes) > 1 else 0 for sizes in blocks.pieces))
-    wide = overlap(pieces, depth=depth, boundary="none")
+    reach = [blocks.reach if len(sizes) > 1 else 0 for sizes in blocks.pieces]
     categories = classifier.class_table_.values
     bands = {str(name): c.variable for name, c in matched.coords.items() if c.dims == (BAND,)}
-    classified = wide.map_blocks(
+    probability = with_halo(
+        matched.data.rechunk((-1, *blocks.pieces)),
         partial(_classify_piece, classifier=classifier, bands=bands),
-        chunks=((len(categories),), *wide.chunks[1:]),
+        {0: 0, 1: reach[0], 2: reach[1]},
+        n_outputs=len(categories),
         dtype=np.float32,
-        meta=np.empty((0, 0, 0), np.float32),
     )
-    probability = trim_internal(classified, dict(enumerate(depth)), boundary="none")
     return xr.DataArray(
         probability,
         dims=FIELD_DIMS,
