@@ -117,11 +117,13 @@ def quadratic_step(problem: Problem) -> Callable[[Array, Array], Array]:
     Where the DCT diagonalises H'H (a whole rectangle, Neumann borders) it is one transform forth
     and back; elsewhere conjugate gradients from the last Z, which need few steps.
     """
-    spectra = [term.gram_spectrum() for term in problem.terms]
-    known = [spectrum for spectrum in spectra if spectrum is not None]
-    if len(known) < len(spectra):
-        return _by_conjugate_gradients(problem)
-    divisor = (1 + sum(known, start=np.zeros(1)))[:, np.newaxis]
+    divisor = np.ones(1)
+    for term in problem.terms:
+        spectrum = term.gram_spectrum()
+        if spectrum is None:
+            return _by_conjugate_gradients(problem)
+        divisor = divisor + spectrum
+    divisor = divisor[:, np.newaxis]
 
     def by_transform(right: Array, guess: Array) -> Array:
         coefficients = dctn(right, axes=(0, 2), norm="ortho")

@@ -215,8 +215,8 @@ class Prior(ABC):
     def __repr__(self) -> str:
         """Return the call that makes this prior; results keep it, so it has no address in it."""
         options = {name: getattr(self, name, ...) for name in signature(type(self)).parameters}
-        said = (f"{name}={value!r}" for name, value in options.items() if value is not ...)
-        return f"{type(self).__name__}({', '.join(said)})"
+        words = (f"{name}={value!r}" for name, value in options.items() if value is not ...)
+        return f"{type(self).__name__}({', '.join(words)})"
 
 
 class Term(ABC):

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -252,37 +252,15 @@ class SegSALSA:
                     "n_guide_layers, guide and in_block, or no halo, so that scenes stay whole."
                 ) from error
 
-    @overload
     def solve(
         self,
-        probability: xr.DataArray,
+        probability: ArrayT,
         *,
         image: xr.DataArray | NDArray[Any] | None = None,
         train: xr.DataArray | NDArray[Any] | None = None,
         n_rejection_classes: int = 0,
         progress: ProgressCallback = no_progress,
-    ) -> SegSALSAResult[xr.DataArray]: ...
-
-    @overload
-    def solve(
-        self,
-        probability: NDArray[Any],
-        *,
-        image: xr.DataArray | NDArray[Any] | None = None,
-        train: xr.DataArray | NDArray[Any] | None = None,
-        n_rejection_classes: int = 0,
-        progress: ProgressCallback = no_progress,
-    ) -> SegSALSAResult[NDArray[Any]]: ...
-
-    def solve(
-        self,
-        probability: xr.DataArray | NDArray[Any],
-        *,
-        image: xr.DataArray | NDArray[Any] | None = None,
-        train: xr.DataArray | NDArray[Any] | None = None,
-        n_rejection_classes: int = 0,
-        progress: ProgressCallback = no_progress,
-    ) -> SegSALSAResult[xr.DataArray] | SegSALSAResult[NDArray[Any]]:
+    ) -> SegSALSAResult[ArrayT]:
         """Return the hidden field of a scene.
 
         Parameters
@@ -317,12 +295,20 @@ class SegSALSA:
             train=_on_grid_of(labelled, valid, train, MAP_DIMS, name="train"),
         )
         solution = self._solve_on(grid, given, progress)
-        field = _hidden_field(solution.field, valid)
-        if labelled is None:
-            return _result(solution, field, given)
-        hidden_field = labelled.copy(data=field).rename("hidden_field")
-        hidden_field.attrs.pop(CALIBRATED, None)  # only the probabilities were
-        return _result(solution, hidden_field, labelled)
+        hidden_field: Any = _hidden_field(solution.field, valid)
+        if labelled is not None:
+            hidden_field = labelled.copy(data=hidden_field).rename("hidden_field")
+            hidden_field.attrs.pop(CALIBRATED, None)  # only the probabilities were
+        last = solution.history[-1]
+        return SegSALSAResult(
+            hidden_field=hidden_field,
+            objective=last.objective,
+            gap=last.gap,
+            n_iterations=last.n_iterations,
+            converged=solution.converged,
+            history=solution.history,
+            probability=probability if labelled is None else labelled,
+        )
 
     def _solve_on(
         self, grid: Grid, probability: NDArray[Any], progress: ProgressCallback
@@ -390,19 +376,4 @@ def _warn(solution: Solution, max_iter: int, problem: Problem) -> None:
         f"max_iter, or tol if this is near enough.{remedy}",
         NotConvergedWarning,
         stacklevel=4,
-    )
-
-
-def _result(
-    solution: Solution, hidden_field: ArrayT, probability: ArrayT
-) -> SegSALSAResult[ArrayT]:
-    last = solution.history[-1]
-    return SegSALSAResult(
-        hidden_field=hidden_field,
-        objective=last.objective,
-        gap=last.gap,
-        n_iterations=last.n_iterations,
-        converged=solution.converged,
-        history=solution.history,
-        probability=probability,
     )

@@ -249,28 +249,26 @@ def update_dual_rows(
 
 @kernel
 def add_pull_rows(
-    dual: FloatArray,
-    edge_weight: FloatArray,
-    pull: FloatArray,
-    field: FloatArray,
-    first_row: int,
-    last_row: int,
+    dual: FloatArray, edge_weight: FloatArray, field: FloatArray, first_row: int, last_row: int
 ) -> None:
-    """Add H'Y to rows of a field, beside other priors; `pull` is room for a row (x,)."""
+    """Add H'Y to rows of a field, beside other priors."""
     for row in range(first_row, last_row):
-        right_weight, down_weight = edge_weight[row, 0], edge_weight[row, 1]
-        above = row - 1 if row > 0 else row
-        above_weight = edge_weight[above, 1]
-        for k in range(field.shape[1]):
-            right, down, up = dual[row, 0, k], dual[row, 1, k], dual[above, 1, k]
-            for i in range(len(pull)):
-                pull[i] = -(right_weight[i] * right[i] + down_weight[i] * down[i])
-            if row > 0:
-                for i in range(len(pull)):
-                    pull[i] += above_weight[i] * up[i]
-            shifted = pull[1:]
-            for i in range(len(shifted)):
-                shifted[i] += right_weight[i] * right[i]
-            out = field[row, k]
-            for i in range(len(out)):
-                out[i] += pull[i]
+        add_pull_row(dual[row], dual[row - 1, 1], edge_weight, row, field[row])
+
+
+@inner
+def add_pull_row(
+    dual: FloatArray, dual_above: FloatArray, edge_weight: FloatArray, row: int, out: FloatArray
+) -> None:
+    """Add minus the weighted divergence of Y, (direction, category, x), to a row (category, x)."""
+    right_weight, down_weight = edge_weight[row, 0], edge_weight[row, 1]
+    # there are no edges below the last row: its weights serve for those above the first one
+    above_weight = edge_weight[row - 1, 1]
+    for k in range(out.shape[0]):
+        pull, right, down, above = out[k], dual[0, k], dual[1, k], dual_above[k]
+        for i in range(len(pull)):
+            pull[i] += above_weight[i] * above[i] - right_weight[i] * right[i]
+            pull[i] -= down_weight[i] * down[i]
+        shifted = pull[1:]
+        for i in range(len(shifted)):
+            shifted[i] += right_weight[i] * right[i]

@@ -19,6 +19,7 @@ import numpy as np
 
 from hsreject.compilation import FloatArray, Number, inner, kernel
 from hsreject.context.site_kernels import Steps
+from hsreject.context.sweep_kernels import add_pull_row
 
 CHUNK = 256
 ACROSS, MIXED, DOWN = 0, CHUNK, 2 * CHUNK  # where the runs of the tensor start
@@ -219,37 +220,10 @@ def add_tensor_pull(
 ) -> None:
     """Add H'Y to rows of a field; `gathered` is room for two rows (direction, category, x)."""
     for row in range(max(first_row - 1, 0), last_row):
-        gather_row(dual, patches, row, gathered[row % 2])
+        here, above = gathered[row % 2], gathered[(row + 1) % 2]
+        gather_row(dual, patches, row, here)
         if row >= first_row:
-            add_tensor_pull_row(gathered, patches.edge_weight, row, field[row])
-
-
-@inner
-def add_tensor_pull_row(
-    gathered: FloatArray, edge_weight: FloatArray, row: int, field: FloatArray
-) -> None:
-    """Add minus the divergence of what was gathered to a row of a field."""
-    above = row - 1 if row > 0 else row
-    right_weight, down_weight, above_weight = (
-        edge_weight[row, 0],
-        edge_weight[row, 1],
-        edge_weight[above, 1],
-    )
-    for k in range(field.shape[0]):
-        out, right, down, up = (
-            field[k],
-            gathered[row % 2, 0, k],
-            gathered[row % 2, 1, k],
-            gathered[above % 2, 1, k],
-        )
-        for i in range(len(out)):
-            out[i] -= right_weight[i] * right[i] + down_weight[i] * down[i]
-        if row > 0:
-            for i in range(len(out)):
-                out[i] += above_weight[i] * up[i]
-        shifted = out[1:]
-        for i in range(len(shifted)):
-            shifted[i] += right_weight[i] * right[i]
+            add_pull_row(here, above[1], patches.edge_weight, row, field[row])
 
 
 @inner

@@ -94,8 +94,8 @@ def _load(plugin: object) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The plugin '{path}' cannot be read: {error}. Check its path.") from None
     name = PREFIX + re.sub(r"\W", "_", path.stem)
-    known = _loaded.get(name)
-    if known is None or (known.__file__, known.__source__) != (str(path.resolve()), source):
+    module = _loaded.get(name)
+    if module is None or (module.__file__, module.__source__) != (str(path.resolve()), source):
         _forget(name)
         _loaded[name] = _executed(name, path.resolve(), source)
     return _enrolled(_loaded[name])

@@ -143,11 +143,11 @@ def _for_accuracy(curve: xr.Dataset, wanted: float) -> OperatingPoint:
 
 def _highest(accuracy: NDArray[np.float64]) -> str:
     """Return the highest accuracy in words, rounded down so that asking for it succeeds."""
-    known = accuracy[~np.isnan(accuracy)]
-    if not known.size:
+    defined = accuracy[~np.isnan(accuracy)]
+    if not defined.size:
         return "none keeps anything"
-    digits = 4 if known.max() < 1 - 1e-4 else 8
-    return f"the highest on this curve is {math.floor(10**digits * known.max()) / 10**digits:.8g}"
+    digits = 4 if defined.max() < 1 - 1e-4 else 8
+    return f"the highest on this curve is {math.floor(10**digits * defined.max()) / 10**digits:.8g}"
 
 
 def _chosen(curve: xr.Dataset, loss: NDArray[np.float64]) -> OperatingPoint:

@@ -80,13 +80,13 @@ def rejection_curve(
         {"correct": correct, "confidence": confidence, "sample_weight": sample_weight}
     )
     right = inputs.correct_values(plain["correct"])
-    sure = inputs.confidence_values(plain["confidence"])
+    ranks = inputs.confidence_values(plain["confidence"])
     if sample_weight is None:
-        values, accurate, misclassified = _steps(right, sure)
+        values, accurate, misclassified = _steps(right, ranks)
     else:
         amount = inputs.weight_values(plain["sample_weight"])
         used = amount > 0
-        values, accurate, misclassified = _weighted_steps(right[used], sure[used], amount[used])
+        values, accurate, misclassified = _weighted_steps(right[used], ranks[used], amount[used])
     accurate_rejected, accurate_kept = _running_sums(accurate)
     misclassified_rejected, misclassified_kept = _running_sums(misclassified)
     counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
@@ -131,25 +131,25 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
 
 
 def _steps(
-    right: NDArray[np.bool_], sure: NDArray[np.floating]
+    right: NDArray[np.bool_], ranks: NDArray[np.floating]
 ) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
     """Return the distinct confidences, and how many samples of each are right and wrong."""
-    order = np.argsort(sure)
-    values, starts = distinct(sure[order])
+    order = np.argsort(ranks)
+    values, starts = distinct(ranks[order])
     ends = np.append(starts[1:], right.size)
     accurate = np.diff(np.cumsum(right[order])[ends - 1], prepend=0)
     return values, accurate, ends - starts - accurate
 
 
 def _weighted_steps(
-    right: NDArray[np.bool_], sure: NDArray[np.floating], amount: NDArray[Any]
+    right: NDArray[np.bool_], ranks: NDArray[np.floating], amount: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
     """Return the same with what each sample stands for in place of 1.
 
     Tied samples are added in the order of their weights: the sum is the same for any order given.
     """
-    order = np.lexsort((amount, right, sure))
-    values, starts = distinct(sure[order])
+    order = np.lexsort((amount, right, ranks))
+    values, starts = distinct(ranks[order])
     accurate = np.add.reduceat(np.where(right, amount, 0)[order], starts)
     return values, accurate, np.add.reduceat(np.where(right, 0, amount)[order], starts)
 

@@ -72,14 +72,18 @@ def reliability(
     counts = np.bincount(number, minlength=n_bins)
     used = counts > 0
     n_samples = counts[used]
-    said = np.bincount(number, values, n_bins)[used] / n_samples
-    found = np.bincount(number, right, n_bins)[used] / n_samples
-    error = float((n_samples * np.abs(found - said)).sum() / n_samples.sum())
+    mean_probability = np.bincount(number, values, n_bins)[used] / n_samples
+    accuracy = np.bincount(number, right, n_bins)[used] / n_samples
+    error = float((n_samples * np.abs(accuracy - mean_probability)).sum() / n_samples.sum())
     return xr.Dataset(
         {
             "n_samples": (schema.BIN, n_samples, {"long_name": "samples"}),
-            "mean_probability": (schema.BIN, said, {"long_name": "probability of the label"}),
-            "accuracy": (schema.BIN, found, {"long_name": "share of right labels"}),
+            "mean_probability": (
+                schema.BIN,
+                mean_probability,
+                {"long_name": "probability of the label"},
+            ),
+            "accuracy": (schema.BIN, accuracy, {"long_name": "share of right labels"}),
         },
         attrs={"expected_calibration_error": error},
     )

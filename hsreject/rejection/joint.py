@@ -21,7 +21,7 @@ from hsreject.rejection.evidence import Evidence
 from hsreject.rejection.goal import ACCURACY, FRACTION, Goal
 from hsreject.rejection.joint_problem import JointProblem
 from hsreject.rejection.joint_search import (
-    Found,
+    JointPoint,
     everything_rejected,
     search_fraction,
     sweep_fractions,
@@ -184,15 +184,17 @@ class JointRejector(Rejector):
         if failure_probability is not None and all(wish is None for wish in wishes.values()):
             problem = self._problem(maps)
             q = problem.given_failure(failure_probability)
-            return self._maps(problem, Found(q, problem.solve(q, progress=progress)))
+            return self._maps(problem, JointPoint(q, problem.solve(q, progress=progress)))
         goal = Goal.one_of({**wishes, FAILURE_PROBABILITY: failure_probability})
         problem = self._problem(maps)
         if goal.kind == FRACTION:
             return self._maps_at_fraction(problem, goal.value, progress)
         pixels = needed_calibration(calibration, goal.kind)
-        points, founds = self._points(problem, pixels.labels, progress, name="calibration labels")
-        found = founds[calibrated_index(points, goal)]
-        return self._maps(problem, found, **{goal.kind: goal.value})
+        points, candidates = self._points(
+            problem, pixels.labels, progress, name="calibration labels"
+        )
+        candidate = candidates[calibrated_index(points, goal)]
+        return self._maps(problem, candidate, **{goal.kind: goal.value})
 
     def operating_points(
         self,
@@ -219,10 +221,12 @@ class JointRejector(Rejector):
     ) -> xr.Dataset:
         """Return the operating points with their maps; one more is searched for a `fraction`."""
         problem = self._problem(maps)
-        points, founds = self._points(problem, reference, progress, fraction=fraction)
-        label = xr.concat([problem.label(found.solution) for found in founds], dim=OPERATING_POINT)
-        confidence = np.stack([found.solution.confidence for found in founds])
-        threshold = np.reshape([found.threshold for found in founds], (-1, 1, 1))
+        points, candidates = self._points(problem, reference, progress, fraction=fraction)
+        label = xr.concat(
+            [problem.label(candidate.solution) for candidate in candidates], dim=OPERATING_POINT
+        )
+        confidence = np.stack([candidate.solution.confidence for candidate in candidates])
+        threshold = np.reshape([candidate.threshold for candidate in candidates], (-1, 1, 1))
         rejected = (confidence < threshold) & problem.has_data
         swept = points.assign(
             label=label,
@@ -250,7 +254,7 @@ class JointRejector(Rejector):
         *,
         name: str = "reference",
         fraction: float | None = None,
-    ) -> tuple[xr.Dataset, list[Found]]:
+    ) -> tuple[xr.Dataset, list[JointPoint]]:
         """Return the operating points of a sweep on reference pixels, and the solve behind each.
 
         They are in ascending order of the rejected fraction, then of the accurate pixels kept.
@@ -260,49 +264,51 @@ class JointRejector(Rejector):
         sweep = sweep_fractions(
             problem, used, n_points=self.n_points, n_workers=n_workers, progress=progress
         )
-        founds = [*sweep, everything_rejected(problem)]
+        candidates = [*sweep, everything_rejected(problem)]
         if fraction is not None:
             near = self._search(problem, fraction, progress)
-            if all(near.failure_probability != one.failure_probability for one in founds):
-                founds.append(near)
+            if all(near.failure_probability != one.failure_probability for one in candidates):
+                candidates.append(near)
         rows = []
-        for found in founds:
-            _, correct = reference_pixels(problem.label(found.solution), reference, name=name)
-            rejected = found.solution.confidence[used] < found.threshold
-            rows.append((operating_point(correct, rejected), found))
+        for candidate in candidates:
+            _, correct = reference_pixels(problem.label(candidate.solution), reference, name=name)
+            rejected = candidate.solution.confidence[used] < candidate.threshold
+            rows.append((operating_point(correct, rejected), candidate))
         rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
-        points, founds = [point for point, _ in rows], [found for _, found in rows]
+        points, candidates = [point for point, _ in rows], [candidate for _, candidate in rows]
         curve = with_columns(
             curve_of_points(points),
             overall_accuracy=[point.overall_accuracy for point in points],
-            failure_probability=[float(found.failure_probability) for found in founds],
+            failure_probability=[float(candidate.failure_probability) for candidate in candidates],
         )
-        return curve, founds
+        return curve, candidates
 
     def _maps_at_fraction(
         self, problem: JointProblem, fraction: float, progress: ProgressCallback
     ) -> xr.Dataset:
-        found = self._search(problem, fraction, progress)
-        return self._maps(problem, found, fraction=fraction)
+        candidate = self._search(problem, fraction, progress)
+        return self._maps(problem, candidate, fraction=fraction)
 
-    def _search(self, problem: JointProblem, fraction: float, progress: ProgressCallback) -> Found:
+    def _search(
+        self, problem: JointProblem, fraction: float, progress: ProgressCallback
+    ) -> JointPoint:
         return search_fraction(problem, fraction, fraction_tol=self.fraction_tol, progress=progress)
 
-    def _maps(self, problem: JointProblem, found: Found, **wish: float) -> xr.Dataset:
-        """Return the maps of one solve; their attributes say what was wished for and found."""
-        label = problem.label(found.solution)
+    def _maps(self, problem: JointProblem, candidate: JointPoint, **wish: float) -> xr.Dataset:
+        """Return the maps of one solve; their attributes say what was wished and what came out."""
+        label = problem.label(candidate.solution)
         attrs: dict[str, Any] = {"rejector": repr(self), **wish}
-        if found.reachable is not None:
-            attrs |= {"reachable_fractions": list(found.reachable), "search": found.ended}
-        if np.ndim(found.failure_probability) == 0:
-            attrs[FAILURE_PROBABILITY] = float(found.failure_probability)
+        if candidate.reachable is not None:
+            attrs |= {"reachable_fractions": list(candidate.reachable), "search": candidate.ended}
+        if np.ndim(candidate.failure_probability) == 0:
+            attrs[FAILURE_PROBABILITY] = float(candidate.failure_probability)
         attrs["n_solves"] = problem.n_solves
         confidence = xr.DataArray(
-            found.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
+            candidate.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
         )
         unknown = None
         if problem.unknown is not None:
             unknown = confidence.copy(data=problem.unknown).rename("unknown")
         return rejection_maps(
-            label, confidence, threshold=found.threshold, unknown=unknown, attrs=attrs
+            label, confidence, threshold=candidate.threshold, unknown=unknown, attrs=attrs
         )

@@ -141,8 +141,8 @@ class JointProblem:
     @property
     def asked_of(self) -> NDArray[np.bool_]:
         """Pixels (y, x) of which a wanted fraction is one: with data, and not unknown."""
-        known = self.has_data if self.unknown is None else self.has_data & ~self.unknown
-        return known if known.any() else self.has_data
+        pixels = self.has_data if self.unknown is None else self.has_data & ~self.unknown
+        return pixels if pixels.any() else self.has_data
 
     def _check_hidden_field(self) -> None:
         """Raise where a known hidden field has no values though there is data."""
@@ -196,8 +196,8 @@ class JointProblem:
         q = np.asarray(failure_probability, dtype=np.float64)
         solution = self.solved.get(float(q)) if q.ndim == 0 else None
         if solution is None and self.evidence.hidden_field is not None and not (q > 0).any():
-            known = np.where(self.has_data, self.evidence.hidden_field.values, np.nan)
-            solution = JointSolution.of_field(known, self.n_classes, rejected_mass=0.0)
+            field = np.where(self.has_data, self.evidence.hidden_field.values, np.nan)
+            solution = JointSolution.of_field(field, self.n_classes, rejected_mass=0.0)
         if solution is None:
             solution = recall(
                 self._path(q),
@@ -263,9 +263,9 @@ class JointProblem:
         failure = np.asarray(q, dtype=np.float64)
         if self._weight is not None:
             failure = np.broadcast_to(failure, self.has_data.shape)
-            known = (1 - failure) * self._weight
+            success = (1 - failure) * self._weight
             failure = np.divide(
-                failure, failure + known, out=np.zeros_like(failure), where=failure > 0
+                failure, failure + success, out=np.zeros_like(failure), where=failure > 0
             )
         classes = np.asarray(1.0 if self._prior is None else self._likelihood.sum(axis=0))
         return failure, np.asarray((1 - failure) * classes + self.rejection_classes * failure)
@@ -284,8 +284,8 @@ class JointProblem:
             # what a solve takes from it: attributes such as its CRS may change in a file
             seen = None if image is None else (image.values, good_bands(image))
             train = self.evidence.train
-            known = None if train is None else train.values
-            arrays = tokenize(self._probability, self._weight, seen, known)
+            labels = None if train is None else train.values
+            arrays = tokenize(self._probability, self._weight, seen, labels)
         context = replace(self.context, n_threads=1)
         return key_of(arrays, self._weight is not None, context, self.rejection_classes)
 

@@ -57,7 +57,7 @@ BATCH = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class JointPoint:
     """A failure probability that was solved for, and how it came to be chosen.
 
     `threshold` is the smallest confidence kept: 0, or infinity where everything is rejected.
@@ -110,7 +110,7 @@ class Bracket(NamedTuple):
 
 def search_fraction(
     problem: JointProblem, wanted: float, *, fraction_tol: float, progress: ProgressCallback
-) -> Found:
+) -> JointPoint:
     """Return the failure probability whose rejected fraction is nearest to the wanted one.
 
     The search starts between what the problem was solved for already, and ends within
@@ -118,8 +118,8 @@ def search_fraction(
     """
     solves = SolveProgress(progress, "joint search", MOST_SOLVES)
     problem.solve(0.0, progress=solves.of_solve())
-    known = problem.solved.items()
-    probes = [problem.everything, *(probe_of(q, one, problem.asked_of) for q, one in known)]
+    solutions = problem.solved.items()
+    probes = [problem.everything, *(probe_of(q, one, problem.asked_of) for q, one in solutions)]
     brackets: list[Bracket] = []
     while True:
         bracket = bracket_of(probes, wanted)
@@ -133,12 +133,12 @@ def search_fraction(
         probes.append(probe_of(q, solution, problem.asked_of))
     solves.finish()
     if nearest.failure_probability == problem.rejects_all:
-        found = everything_rejected(problem)
+        point = everything_rejected(problem)
     else:
-        found = Found(nearest.failure_probability, problem.solve(nearest.failure_probability))
+        point = JointPoint(nearest.failure_probability, problem.solve(nearest.failure_probability))
     exact = nearest.fraction == wanted
     reachable = (wanted, wanted) if exact else (bracket.low.fraction, bracket.high.fraction)
-    return replace(found, reachable=reachable, ended=ended)
+    return replace(point, reachable=reachable, ended=ended)
 
 
 def _why_it_ends(
@@ -215,9 +215,9 @@ def bracket_of(probes: list[Probe], wanted: float) -> Bracket:
     return next((one for one in brackets if one.high.fraction > wanted), brackets[-1])
 
 
-def everything_rejected(problem: JointProblem) -> Found:
+def everything_rejected(problem: JointProblem) -> JointPoint:
     """Return the end of the scale: the labels of the context, and none of them kept."""
-    return Found(problem.rejects_all, problem.solve(0.0), threshold=math.inf)
+    return JointPoint(problem.rejects_all, problem.solve(0.0), threshold=math.inf)
 
 
 def sweep_fractions(
@@ -227,7 +227,7 @@ def sweep_fractions(
     n_points: int,
     n_workers: int,
     progress: ProgressCallback,
-) -> list[Found]:
+) -> list[JointPoint]:
     """Return `n_points` solves, by failure probability, the first without rejection.
 
     They lie where the rejected fraction of the pixels `within` changes; there are fewer when it
@@ -235,18 +235,18 @@ def sweep_fractions(
     """
     solves = SolveProgress(progress, "joint sweep", n_points)
     batch = [share * problem.rejects_all for share in FIRST_GRID[:n_points]]
-    found: dict[float, JointSolution] = {}
+    solutions: dict[float, JointSolution] = {}
     while batch:
-        found |= zip(batch, _solve_all(problem, batch, n_workers, solves), strict=True)
-        probes = [probe_of(q, solution, within) for q, solution in found.items()]
+        solutions |= zip(batch, _solve_all(problem, batch, n_workers, solves), strict=True)
+        probes = [probe_of(q, solution, within) for q, solution in solutions.items()]
         batch = next_batch(
             [*probes, problem.everything],
-            min(BATCH, n_points - len(found)),
+            min(BATCH, n_points - len(solutions)),
             resolution=1 / within.sum(),
         )
-        batch = [q for q in batch if q not in found]
+        batch = [q for q in batch if q not in solutions]
     solves.finish()
-    return [Found(q, found[q]) for q in sorted(found)]
+    return [JointPoint(q, solutions[q]) for q in sorted(solutions)]
 
 
 def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[float]:

@@ -207,11 +207,7 @@ class VectorTVTerm(Term):
 
     def add_adjoint(self, dual: Array, field: Array, threads: Threads) -> None:
         """Add H'Y to `field` in place."""
-
-        def add(first: int, last: int) -> None:
-            room = np.empty_like(field[0, 0])
-            add_pull_rows(dual, self.edge_weight, room, field, first, last)
-
+        add = partial(add_pull_rows, dual, self.edge_weight, field)
         threads.share(len(field), add)
 
     def update_dual(
