@@ -194,6 +194,7 @@ def _intervals(n: int = 200) -> Iterator[Row]:
             "area": [(truth == value).sum() for value in classes],
         }
         held = {quantity: np.zeros((2, len(parts))) for quantity in real}
+        known = {quantity: np.zeros(len(parts)) for quantity in real}  # classes may have no point
         for seed in range(N_NEEDED):
             sample = hr.draw_sample(label, n, design=design, seed=seed).with_reference(truth)
             table = hr.assess(label, sample).by_class
@@ -201,7 +202,8 @@ def _intervals(n: int = 200) -> Iterator[Row]:
                 estimate, error, lower, upper = table[quantity].values.T
                 held[quantity][0] += (lower - 1e-9 <= values) & (values <= upper + 1e-9)
                 held[quantity][1] += np.abs(estimate - values) <= 1.96 * error
-        shares = {quantity: counts / N_NEEDED for quantity, counts in held.items()}
+                known[quantity] += np.isfinite(estimate)
+        shares = {quantity: counts / known[quantity] for quantity, counts in held.items()}
         yield Row(
             f"{name}, {design} sample of {n}: 95 % intervals of user's, producer's accuracy and "
             "area hold in, the worst class (R +- z SE)",

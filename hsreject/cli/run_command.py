@@ -70,7 +70,7 @@ def run_command(
     wanted = dict(named_value(wish, "--goal accuracy=0.95") for wish in goal or ()) or None
 
     from hsreject.pipeline.run import run
-    from hsreject.report.promise_section import promise_words
+    from hsreject.promise.run_promise import promise_text
     from hsreject.report.run_report import run_words
     from hsreject.report.system_tables import curve_table
 
@@ -92,8 +92,9 @@ def run_command(
         title = str(tree.attrs["title"])
         console.print(result_table(console, table.headings, table.rows, title=title))
         console.print(table.caption, style="dim", highlight=False, markup=False)
-    if promise := promise_words(tree):
-        console.print(promise, highlight=False, markup=False, soft_wrap=True)
+    if "promise" in tree:
+        words = promise_text(tree.children["promise"].attrs)
+        console.print(words, highlight=False, markup=False, soft_wrap=True)
     console.print(f"The map: {folder / 'maps' / 'map.tif'}", soft_wrap=True, highlight=False)
     for name in ("report", "explorer"):
         if (page := folder / f"{name}.html").exists():

@@ -14,7 +14,7 @@ import xarray as xr
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.curve import curve_of_points, rejection_curve
 from hsreject.measures.point import OperatingPoint, operating_point
-from hsreject.pipeline.promising import certified_place
+from hsreject.promise.run_promise import certified_place
 from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, Goal
 from hsreject.rejection.hierarchical import (
     answer_map,
@@ -37,8 +37,8 @@ from hsreject.schema import (
 )
 
 if TYPE_CHECKING:
-    from hsreject.pipeline.promising import Promise
     from hsreject.promise.certificate import Certificate
+    from hsreject.promise.run_promise import Promise
 
 FEWEST_KEPT = 30
 """Calibration pixels that a map must keep at least: of fewer an accuracy says too little."""

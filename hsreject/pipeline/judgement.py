@@ -14,8 +14,8 @@ from hsreject.measures.choosing import choose_point
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.plan import PLACE_ALONE
-from hsreject.pipeline.promising import promise_figures
 from hsreject.pipeline.stages import System, Walk
+from hsreject.promise.run_promise import promise_figures
 from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR
 from hsreject.report import findings
 from hsreject.report.evaluation import Evaluation

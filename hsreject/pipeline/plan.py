@@ -25,8 +25,8 @@ from hsreject.handover.added_labels import added_labels, with_added
 from hsreject.mapping.plugins import load_plugins
 from hsreject.pipeline.config import with_settings
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
-from hsreject.pipeline.promising import Promise
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
+from hsreject.promise.run_promise import Promise
 from hsreject.registry import (
     Registry,
     bind_part,

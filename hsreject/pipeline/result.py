@@ -30,9 +30,9 @@ from hsreject.files import (
 from hsreject.handover.filled_map import FILLED, filled_map, write_filled_map
 from hsreject.io.maps import write_map
 from hsreject.io.netcdf import write_tree
-from hsreject.pipeline.promising import promise_words
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
+from hsreject.promise.run_promise import promise_words
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report.run_report import (
     EXPLORER,

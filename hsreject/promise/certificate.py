@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import KW_ONLY, asdict, dataclass, fields
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,9 @@ from hsreject import __version__
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, replacing
 from hsreject.promise.climb import boundaries, planned_looks
+from hsreject.promise.fixed_sequence import ROUNDING, Regions, least_points
 from hsreject.promise.frame import Levels, map_id, percent
 from hsreject.promise.sample import CLIMB, EACH, RANDOM
-from hsreject.promise.sequence_test import ROUNDING, Regions, least_points
 from hsreject.rejection.hierarchical import answer_map
 from hsreject.rejection.rejector import rejection_maps
 from hsreject.schema import (
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FORMAT = "hsreject certificate"
+_FOLLOWING = (
+    "statement", "applies_to", "threshold", "coverage", "n_kept", "n_errors", "upper_bound",
+)  # fmt: skip
+"""What follows from a certificate's tests: written for people, and compared when it is read."""
 _NAMED = 0.9  # a class that lost more of its pixels than this is named
 
 
@@ -95,17 +100,6 @@ class Certificate:
     max_error, confidence_level : float in (0, 1)
         What was asked for: at most `max_error` of the kept pixels are wrong. Of all samples that
         could have been drawn, at least the share `confidence_level` leads to a promise that holds.
-    threshold : float or None
-        The smallest confidence to keep. For a stack of maps, the position of the certified one.
-        None where nothing can be certified, and where each class has its own (`by_class`).
-    coverage : float in [0, 1]
-        Share of the pixels that is kept; 0 where nothing can be certified.
-    n_kept, n_errors : int
-        Sampled pixels that are kept, and how many of them are wrong. Of a climb: those looked at in
-        the region that is kept.
-    upper_bound : float
-        Exact upper confidence bound of the share of wrong pixels among the kept, if this coverage
-        had been the only one asked about. What is promised is `max_error`. NaN without a threshold.
     n_points : int
         Sampled pixels, of a climb those with a label.
     n_pixels : int
@@ -157,11 +151,6 @@ class Certificate:
     _: KW_ONLY
     max_error: float
     confidence_level: float
-    threshold: float | None
-    coverage: float
-    n_kept: int
-    n_errors: int
-    upper_bound: float
     n_points: int
     n_pixels: int
     n_needed: int | None
@@ -184,36 +173,49 @@ class Certificate:
     class_value: int = 0
     class_name: str = ""
 
-    @classmethod
-    def of_tests(cls, tests: tuple[TestedPoint, ...], **facts: Any) -> Certificate:
-        """Return the certificate of a sequence of tests: the last that passed is promised."""
-        level = facts["confidence_level"]
-        passed = [test for test in tests if test.passes(level)]
-        best = passed[-1] if passed else None
-        return cls(
-            tests=tests,
-            threshold=None if best is None else best.threshold,
-            coverage=0.0 if best is None else best.coverage,
-            n_kept=0 if best is None else best.n_kept,
-            n_errors=0 if best is None else best.n_errors,
-            upper_bound=math.nan if best is None else best.upper_bound,
-            **facts,
-        )
+    # What follows from the tests.
 
-    @classmethod
-    def of_classes(cls, by_class: tuple[Certificate, ...], **facts: Any) -> Certificate:
-        """Return the certificate of all classes: what they keep together."""
-        kept = sum(one.coverage * one.n_pixels for one in by_class)
-        return cls(
-            tests=(),
-            threshold=None,
-            coverage=kept / facts["n_pixels"],
-            n_kept=sum(one.n_kept for one in by_class),
-            n_errors=sum(one.n_errors for one in by_class),
-            upper_bound=math.nan,
-            by_class=by_class,
-            **facts,
-        )
+    @cached_property
+    def _promised(self) -> TestedPoint | None:
+        """The last test that passed."""
+        passed = [test for test in self.tests if test.passes(self.confidence_level)]
+        return passed[-1] if passed else None
+
+    @property
+    def threshold(self) -> float | None:
+        """The smallest confidence to keep; for a stack of maps, the position of the certified one.
+
+        None where nothing can be certified, and where each class has its own (`by_class`).
+        """
+        return None if self._promised is None else self._promised.threshold
+
+    @property
+    def coverage(self) -> float:
+        """Share of the pixels that is kept; 0 where nothing can be certified."""
+        if self.by_class:
+            return sum(one.coverage * one.n_pixels for one in self.by_class) / self.n_pixels
+        return 0.0 if self._promised is None else self._promised.coverage
+
+    @property
+    def n_kept(self) -> int:
+        """Sampled pixels that are kept; of a climb, those looked at in the region that is kept."""
+        own = 0 if self._promised is None else self._promised.n_kept
+        return own + sum(one.n_kept for one in self.by_class)
+
+    @property
+    def n_errors(self) -> int:
+        """Sampled pixels that are kept and wrong."""
+        own = 0 if self._promised is None else self._promised.n_errors
+        return own + sum(one.n_errors for one in self.by_class)
+
+    @property
+    def upper_bound(self) -> float:
+        """Exact upper confidence bound of the share of wrong pixels among the kept.
+
+        It would hold if this coverage had been the only one asked about; what is promised is
+        `max_error`. NaN without a threshold.
+        """
+        return math.nan if self._promised is None else self._promised.upper_bound
 
     # Words.
 
@@ -327,8 +329,8 @@ class Certificate:
 
     def to_json(self) -> str:
         """Return the certificate as JSON; :meth:`from_json` is the inverse."""
-        entries = {"statement": self.statement, "applies_to": self.applies_to}
-        entries |= json.loads(json.dumps(_without_nan(asdict(self)), allow_nan=False))
+        entries = {name: getattr(self, name) for name in _FOLLOWING}
+        entries = json.loads(json.dumps(_without_nan(entries | asdict(self)), allow_nan=False))
         head = {"format": _FORMAT, "hsreject": __version__, "digest": _digest(entries)}
         return json.dumps(head | entries, indent=2) + "\n"
 
@@ -366,8 +368,6 @@ class Certificate:
         known["shape"] = tuple(known["shape"])
         known["lost_classes"] = tuple(known["lost_classes"])
         known["by_class"] = tuple(cls._from_entries(one) for one in known["by_class"])
-        if known["upper_bound"] is None:
-            known["upper_bound"] = math.nan
         return cls(**known)
 
     @classmethod
@@ -519,20 +519,10 @@ def _agree(stored: Any, rebuilt: Any) -> bool:
 
 def _rebuilt(made: Certificate) -> Certificate:
     """Return the certificate that follows from the counts of its own tests."""
-    derived = {
-        "tests",
-        "threshold",
-        "coverage",
-        "n_kept",
-        "n_errors",
-        "upper_bound",
-        "by_class",
-    }
-    facts = {f.name: getattr(made, f.name) for f in fields(made) if f.name not in derived}
     if made.by_class:
-        return Certificate.of_classes(tuple(_rebuilt(one) for one in made.by_class), **facts)
+        return replace(made, by_class=tuple(_rebuilt(one) for one in made.by_class))
     if not made.tests:
-        return Certificate.of_tests((), **facts)
+        return made
     column = {
         name: np.array([getattr(test, name) for test in made.tests])
         for name in ("n_pixels", "n_kept", "n_errors", "threshold", "n_thinned", "density")
@@ -554,7 +544,7 @@ def _rebuilt(made: Certificate) -> Certificate:
         confidence_level=made.confidence_level,
         boundary=_boundaries(made) if made.design == CLIMB else None,
     )
-    return Certificate.of_tests(tests, **facts)
+    return replace(made, tests=tests)
 
 
 def _boundaries(made: Certificate) -> list[int]:

@@ -16,16 +16,16 @@ from hsreject.errors import HsrejectWarning, InputError
 from hsreject.promise.certificate import Certificate, lost_classes, points_of
 from hsreject.promise.climb import best_start, labels_needed, smallest_error
 from hsreject.promise.design import MapClimb, climb_plan, map_climbs
-from hsreject.promise.frame import NODATA, Frame, check_share, labels_of, map_id
-from hsreject.promise.planning import region_errors
-from hsreject.promise.sample import CANNOT_TELL, CLIMB, RANDOM, STRATIFIED, Design, Sample
-from hsreject.promise.sample_file import WAY_OUT, check_complete, given_sample
-from hsreject.promise.sequence_test import (
+from hsreject.promise.fixed_sequence import (
     COVERAGES,
     Regions,
     first_region,
     n_passed,
 )
+from hsreject.promise.frame import NODATA, Frame, check_share, labels_of, map_id
+from hsreject.promise.planning import region_errors
+from hsreject.promise.sample import CANNOT_TELL, CLIMB, RANDOM, STRATIFIED, Design, Sample
+from hsreject.promise.sample_file import WAY_OUT, check_complete, given_sample
 from hsreject.schema import REJECTED, class_table
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
         (0.05 if max_error is None else max_error),
         (0.9 if confidence_level is None else confidence_level),
     )
-    check_asked(*asked)
+    check_share("max_error", asked[0])
+    check_share("confidence_level", asked[1])
     points = _points(points, maps, frame, assume_random=assume_random)
     if confidence is None:
         order, sizes = _by_coverage(maps, frame.inside)
@@ -164,12 +165,6 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     }
     errors = None if confidence is None else region_errors(predicted, frame, thresholds)
     return test.certificate(facts, errors)
-
-
-def check_asked(max_error: float, confidence_level: float) -> None:
-    """Raise unless what is asked for are two shares."""
-    check_share("max_error", max_error)
-    check_share("confidence_level", confidence_level)
 
 
 # A sample that was drawn at once.
@@ -259,8 +254,8 @@ class _SequenceOfRegions:
         passed = n_passed(regions.select(slice(first, None)).p_values(max_error), level_here)
         tested = slice(first, first + passed + 1)
         tests = points_of(regions.select(tested), self.thresholds[tested], n_all=n_all, **asked)
-        made = Certificate.of_tests(
-            tests,
+        made = Certificate(
+            tests=tests,
             **asked,
             n_points=len(points),
             n_pixels=n_all - regions.n_hidden,
@@ -330,7 +325,7 @@ def _certify_climb(
                 f"draw (got {given:g}). Leave it out, or draw a new sample."
             )
     climbs = map_climbs(plan, frame)
-    facts = {
+    facts: dict[str, Any] = {
         "max_error": plan.max_error,
         "n_pixels": frame.n_pixels,
         "n_needed": None,
@@ -347,8 +342,9 @@ def _certify_climb(
             return made
         kept = frame.sure.values >= made.threshold
         return replace(made, lost_classes=_named(frame.label.values, frame, kept))
-    return Certificate.of_classes(
-        parts,
+    return Certificate(
+        tests=(),
+        by_class=parts,
         **facts,
         confidence_level=plan.confidence_level,
         n_points=int(np.count_nonzero(sample.labelled)),
@@ -389,8 +385,8 @@ def _climbed(
     reached = climb.walk(one.outcome(told)).reached if untold.any() else None
     spent = len(sample) >= plan.n_points and bool(sample.labelled.all())
     ended = not walk.asked.size
-    made = Certificate.of_tests(
-        tests,
+    made = Certificate(
+        tests=tests,
         **(facts | asked | {"n_pixels": n_pixels}),
         n_points=int(np.count_nonzero(sample.labelled & mine)),
         n_planned=climb.n,

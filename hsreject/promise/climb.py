@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import bdtr, gammaln
 
-from hsreject.promise.sequence_test import ROUNDING, WRONG_BY, least_points, nearly_best, too_many
+from hsreject.promise.fixed_sequence import ROUNDING, WRONG_BY, least_points, nearly_best, too_many
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,10 +24,10 @@ from hsreject.promise.climb import (
     next_batch,
     planned_looks,
 )
+from hsreject.promise.fixed_sequence import COVERAGES, least_points
 from hsreject.promise.frame import NODATA, Frame, check_share, map_id
 from hsreject.promise.planning import region_errors
 from hsreject.promise.sample import CLIMB, EACH, RANDOM, STRATIFIED, TOGETHER, Design, Sample
-from hsreject.promise.sequence_test import COVERAGES, least_points
 from hsreject.registry import check_choice, check_count
 from hsreject.sampling.draws import random_keys
 from hsreject.schema import REJECTED, class_table

@@ -12,8 +12,8 @@ from sklearn.isotonic import IsotonicRegression
 from hsreject.errors import InputError
 from hsreject.measures.curve import counts_of
 from hsreject.promise.climb import RIGHT, WRONG, Climb, best_start, labelled, planned_looks
+from hsreject.promise.fixed_sequence import COVERAGES
 from hsreject.promise.frame import Frame, check_share
-from hsreject.promise.sequence_test import COVERAGES
 from hsreject.rejection.rejector import LABEL_PROBABILITY
 from hsreject.schema import REJECTED, as_map, check_same_grid
 

@@ -7,26 +7,11 @@ import xarray as xr
 from hsreject.plot.promise_displays import CertificateDisplay
 from hsreject.plot.style import COLUMN_WIDTH, new_row
 from hsreject.promise.certificate import Certificate
+from hsreject.promise.run_promise import promise_text
 from hsreject.report.figures import Pictures
 from hsreject.report.findings import percent
 from hsreject.report.page import Section, Table
 from hsreject.schema import SEED
-
-ABOUT = (
-    "The promise is about pixels like the reference pixels, not about the unlabelled scene: for "
-    "that, label a random sample of the map (hsreject sample, hsreject certify)."
-)
-"""What a promise on a benchmark is about."""
-
-
-def promise_words(tree: xr.DataTree) -> str:
-    """Return what is promised, what came of it and which pixels it is about; "" without any."""
-    if "promise" not in tree:
-        return ""
-    words = tree.children["promise"].attrs
-    if "evaluation" not in words:
-        return str(words["statement"])
-    return f"{words['statement']} {words['evaluation']} {ABOUT}"
 
 
 def promise_sections(tree: xr.DataTree, drawn: Pictures) -> list[Section]:
@@ -54,7 +39,7 @@ def promise_sections(tree: xr.DataTree, drawn: Pictures) -> list[Section]:
         "what to expect of others. The promise is about all test pixels and holds if few enough of "
         "those kept are wrong.",
     )
-    text = promise_words(tree)
+    text = promise_text(tree.children["promise"].attrs)
     return [Section("What can be promised", text, tables=(table,), pictures=(picture,))]
 
 

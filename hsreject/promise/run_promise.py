@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -16,7 +16,8 @@ import xarray as xr
 from hsreject.class_tree import ClassTree
 from hsreject.errors import ConfigError
 from hsreject.promise.certificate import Certificate
-from hsreject.promise.certifying import certify, check_asked
+from hsreject.promise.certifying import certify
+from hsreject.promise.frame import check_share, percent
 from hsreject.registry import check_keys, in_section
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.schema import (
@@ -47,7 +48,8 @@ class Promise:
         check_keys(table, ("max_error", "confidence_level"), section="promise")
         asked = cls(**table)
         with in_section("promise"):
-            check_asked(asked.max_error, asked.confidence_level)
+            check_share("max_error", asked.max_error)
+            check_share("confidence_level", asked.confidence_level)
         return asked
 
 
@@ -140,22 +142,32 @@ def promise_words(certificate: Certificate, of_seeds: xr.Dataset) -> dict[str, s
         return {"statement": certificate.statement}
     one, n_seeds = of_seeds.isel({SEED: 0}), of_seeds.sizes[SEED]
     share, error, error_of_all = (
-        100 * float(one[name]) for name in ("kept_share", "kept_error", "error_of_all")
+        percent(float(one[name]), 1) for name in ("kept_share", "kept_error", "error_of_all")
     )
     outcome = "held" if one["held"] else "did not hold"
     evaluation = (
-        f"On the other half of the test pixels {share:.1f} % are kept and {error:.1f} % of these "
-        f"are wrong; of all test pixels that are kept {error_of_all:.1f} % are wrong: the promise "
-        f"{outcome}."
+        f"On the other half of the test pixels {share} are kept and {error} of these are wrong; of "
+        f"all test pixels that are kept {error_of_all} are wrong: the promise {outcome}."
     )
     if n_seeds > 1:
         n_made = int((of_seeds["coverage"] > 0).sum())
         n_held = n_made - int((~of_seeds["held"]).sum())
         evaluation += f" Of {n_made} promises with {n_seeds} seeds {n_held} held."
     return {
-        "statement": f"With {100 * certificate.confidence_level:g} % confidence at most "
-        f"{100 * certificate.max_error:g} % of the test pixels that the map keeps are wrong: of "
+        "statement": f"With {percent(certificate.confidence_level)} confidence at most "
+        f"{percent(certificate.max_error)} of the test pixels that the map keeps are wrong: of "
         f"{certificate.n_points} test pixels set apart for the promise {certificate.n_kept} are "
         f"kept, and {certificate.n_errors} of those are wrong.",
         "evaluation": evaluation,
     }
+
+
+def promise_text(words: Mapping[Any, Any]) -> str:
+    """Return what :func:`promise_words` says as one text, and which pixels it is about."""
+    if "evaluation" not in words:
+        return str(words["statement"])
+    return (
+        f"{words['statement']} {words['evaluation']} The promise is about pixels like the "
+        "reference pixels, not about the unlabelled scene: for that, label a random sample of the "
+        "map (hsreject sample, hsreject certify)."
+    )
