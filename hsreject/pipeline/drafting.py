@@ -246,6 +246,11 @@ def _class_attribute(
     """
     with reading(path):
         _, columns, _ = read_columns(path, layer=layer)
+    if max(map(len, columns.values()), default=0) == 1:
+        raise InputError(
+            f"{path} has one feature in all: a map needs labels of at least two classes, and "
+            "several features of each to be tested. Draw more."
+        )
     possible = [name for name, values in columns.items() if _may_be_classes(values)]
     if not possible:
         raise InputError(

@@ -161,16 +161,16 @@ class Stages:
             hidden = settled(
                 context, before.data["probability"], image=self.cube, progress=self.progress
             )
-            found = {"hidden_field": hidden, "context_label": label_map(hidden)}
+            maps = {"hidden_field": hidden, "context_label": label_map(hidden)}
             if temperature is not None:
-                found["label_probability"] = label_probability(hidden, temperature)
-            return xr.Dataset(found)
+                maps["label_probability"] = label_probability(hidden, temperature)
+            return xr.Dataset(maps)
 
         key = _key(before, context, temperature)
-        found = self._kept(f"{prefix}context", key, compute, before)
-        seconds = found.total_seconds + (0.0 if tuned is None else tuned.total_seconds)
-        known = before.data.drop_vars("label_probability", errors="ignore")
-        return replace(found, data=known.assign(found.data), total_seconds=seconds)
+        stage = self._kept(f"{prefix}context", key, compute, before)
+        seconds = stage.total_seconds + (0.0 if tuned is None else tuned.total_seconds)
+        evidence = before.data.drop_vars("label_probability", errors="ignore")
+        return replace(stage, data=evidence.assign(stage.data), total_seconds=seconds)
 
     def reject(
         self,
@@ -381,11 +381,11 @@ def _map(
 
 
 def _system(
-    plan: Plan, name: str, known: tuple[Stage, Stage], stages: Stages, split: Stage
+    plan: Plan, name: str, maps: tuple[Stage, Stage], stages: Stages, split: Stage
 ) -> System:
     """Return what a rejector offers, and the map of it that the plan's goal asks for."""
     rejector = plan.rejectors[name]
-    evidence = known[1] if rejector.needs_context else known[0]
+    evidence = maps[1] if rejector.needs_context else maps[0]
     fraction = plan.goal.value if plan.goal.kind == FRACTION else None
     swept = stages.reject(name, rejector, evidence, split.data["test"], fraction=fraction)
     delivery = deliver(
@@ -396,13 +396,15 @@ def _system(
         promise=plan.promise if name == plan.delivered else None,
         coarse_cost=getattr(rejector, "coarse_cost", 0.0),
     )
-    said = evidence.data.get("label_probability")
+    probability = evidence.data.get("label_probability")
     if not rejector.needs_context:
-        said = evidence.data["probability"].max(CATEGORY)
+        probability = evidence.data["probability"].max(CATEGORY)
     error = np.nan
-    if said is not None and rejector.has_threshold:  # else labels change with what is rejected
+    if (
+        probability is not None and rejector.has_threshold
+    ):  # else labels change with what is rejected
         used, correct = reference_pixels(swept.data["label"], split.data["test"])
-        error = expected_calibration_error(correct, said.values[used])
+        error = expected_calibration_error(correct, probability.values[used])
     return System(swept.data, delivery, swept.total_seconds, error)
 
 
@@ -416,8 +418,8 @@ def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
     plan, tuned, pixelwise, evidence = _map(replace(plan, promise=None), stages, split, novelty)
     plan = replace(plan, rejectors={plan.delivered: plan.ranking})
     name, rejector = plan.delivered, plan.ranking
-    known = evidence if rejector.needs_context else pixelwise
-    swept = stages.reject(name, rejector, known, train, fraction=None)
+    maps = evidence if rejector.needs_context else pixelwise
+    swept = stages.reject(name, rejector, maps, train, fraction=None)
     held_out = stages.leave_out(plan, split)
     accuracy = left_out_accuracy(train, held_out.data["label"], polygon_numbers(train))
     estimable = not np.isnan(accuracy.accuracy)

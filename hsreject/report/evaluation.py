@@ -145,6 +145,11 @@ class Evaluation:
         """Where the pixels of the maps lie."""
         return Grid.of(self.maps["label"])
 
+    @cached_property
+    def pixel_areas(self) -> NDArray[np.float64] | None:
+        """Hectares of the pixels on the ellipsoid, of a shape that fits (y, x), where known."""
+        return self.grid.pixel_areas()
+
     def lost_classes(self, rejected: xr.DataArray | None = None) -> tuple[int, ...]:
         """Return the classes that vanish by a rejection, that of the shown point if not given.
 

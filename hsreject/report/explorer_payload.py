@@ -30,7 +30,6 @@ from hsreject.report.explorer_systems import (
     winners,
 )
 from hsreject.report.figures import ground
-from hsreject.report.tables import pixel_area
 from hsreject.schema import (
     BAND,
     MAP_DIMS,
@@ -239,10 +238,10 @@ def _place(grid: xr.DataArray, step: int) -> list[float] | None:
 
 def _areas(grid: Grid, height: int, step: int) -> dict[str, Any] | None:
     """Return how many hectares a shown pixel of each row stands for, if the map knows."""
-    area = pixel_area(grid)
-    if area is None:
+    areas = grid.pixel_areas()
+    if areas is None:
         return None
-    of_rows = np.broadcast_to(area, (grid.height, grid.width))[::step].mean(axis=1)
+    of_rows = np.broadcast_to(areas, (grid.height, grid.width))[::step].mean(axis=1)
     return packed(of_rows[:height] * float(step) ** 2)
 
 

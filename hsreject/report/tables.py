@@ -18,7 +18,6 @@ from hsreject.schema import CATEGORY, CLASS_NAME, OPERATING_POINT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hsreject.io.grid import Grid
     from hsreject.report.evaluation import Evaluation
 
 GOALS = (0.8, 0.85, 0.9, 0.95, 0.99)
@@ -27,15 +26,10 @@ GOALS = (0.8, 0.85, 0.9, 0.95, 0.99)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a table program would compute
 
 
-def pixel_area(grid: Grid) -> float | NDArray[np.float64] | None:
-    """Return the hectares of a pixel, or of each pixel (y, x or y, 1); None where not known."""
-    return grid.pixel_hectares
-
-
-def hectares(evaluation: Evaluation, chosen: NDArray[np.bool_]) -> float | None:
-    """Return the area of the chosen pixels (y, x), or None where the map has no place."""
-    area = pixel_area(evaluation.grid)
-    return None if area is None else float((np.broadcast_to(area, chosen.shape) * chosen).sum())
+def hectares(evaluation: Evaluation, pixels: NDArray[np.bool_]) -> float | None:
+    """Return the area of some pixels (y, x), or None where the map has no place."""
+    areas = evaluation.pixel_areas
+    return None if areas is None else float((np.broadcast_to(areas, pixels.shape) * pixels).sum())
 
 
 def class_table(evaluation: Evaluation) -> xr.Dataset:
@@ -107,7 +101,7 @@ def _by_class(evaluation: Evaluation, rows: list[dict[str, float]]) -> xr.Datase
     )
 
 
-class Goal(NamedTuple):
+class AccuracyCost(NamedTuple):
     """What an accuracy costs; where it is out of reach, the most accurate point instead."""
 
     accuracy: float  # that is asked for
@@ -118,7 +112,7 @@ class Goal(NamedTuple):
     lost_classes: tuple[int, ...]
 
 
-def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> list[Goal]:
+def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> list[AccuracyCost]:
     """Return what accuracies cost: shares of test pixels and scene, area, classes.
 
     From the curve on the test pixels and the confidences of the scene; empty without a curve.
@@ -141,7 +135,7 @@ def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> l
         # the least sure test pixel is no reason to give up what is even less sure
         rejected = (confidence < point.threshold) & (point.rejected > n_unknown) | unknown
         goals.append(
-            Goal(
+            AccuracyCost(
                 accuracy,
                 accuracy <= highest,
                 point,

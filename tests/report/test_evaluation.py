@@ -11,7 +11,7 @@ import hsreject as hr
 from hsreject.errors import FileError, InputError, TrainingPixelsWarning
 from hsreject.report import findings
 from hsreject.report.evaluation import summary_lines
-from hsreject.report.tables import goal_costs
+from hsreject.report.tables import area_table, goal_costs
 
 NODATA = 255
 REFERENCE = np.array([[1, 1, 1, 2, 2, 2], [0, 2, 1, 1, 2, 0]])
@@ -141,6 +141,20 @@ def test_long_curves_are_written_with_their_intervals(tmp_path: Path) -> None:
     assert len(lines) == 1 + 10_001
     assert lines[1].startswith("0.0,")
     assert lines[-1].startswith("1.0,")
+
+
+def test_hectares_are_those_on_the_ground() -> None:
+    # 100 m of Mercator's projection at 60 degrees north are 50 m, and one hectare is a quarter
+    north = 8_399_738.0  # of 60 degrees
+    place = {"y": [north + 50, north - 50], "x": 100 * np.arange(6) + 50.0}
+    label = xr.DataArray(LABEL, dims=("y", "x"), coords=place).rio.write_crs("EPSG:3857")
+    areas = area_table(hr.evaluate(REFERENCE, label, rejected=REJECTED))
+    np.testing.assert_allclose(areas["kept_hectares"], [1, 0.75], rtol=0.01)
+    degrees = {"y": [60.001, 60.0], "x": 20 + 0.001 * np.arange(6)}
+    label = xr.DataArray(LABEL, dims=("y", "x"), coords=degrees).rio.write_crs("EPSG:4326")
+    areas = area_table(hr.evaluate(REFERENCE, label, rejected=REJECTED))
+    pixel = 111.4 * 111.4 * 0.5 / 10_000  # metres of a thousandth of a degree, at that latitude
+    np.testing.assert_allclose(areas["kept_hectares"], [4 * pixel, 3 * pixel], rtol=0.01)
 
 
 def test_tables_by_hand(tmp_path: Path) -> None:
