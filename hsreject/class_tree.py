@@ -270,6 +270,11 @@ class ClassTree:
             relation[rows_of(self.table, code), rows_of(self.classes, label)], dtype=bool
         )
 
+    def flat(self, code: NDArray[Any]) -> NDArray[Any]:
+        """Return a map of answers in which groups are 0, rejected: for readers that know none."""
+        groups = self.table.values[len(self.classes) :]
+        return np.where(np.isin(code, groups), code.dtype.type(0), code)
+
     def subset(self, values: Iterable[int]) -> ClassTree | None:
         """Return the tree of some of the classes; None where no group is left.
 

@@ -21,7 +21,7 @@ from hsreject.cli.console import (
 )
 
 
-def run_command(
+def run_command(  # noqa: PLR0913 (one argument per option)
     config: Annotated[
         Path,
         typer.Argument(metavar="CONFIG", help="A TOML file, such as configs/indian_pines.toml."),
@@ -54,6 +54,10 @@ def run_command(
     settings: Settings = None,
     plugin: Plugins = None,
     *,
+    flat: Annotated[
+        bool,
+        typer.Option("--flat", help="Write map.tif without groups: classes, or rejected."),
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Run a configuration: maps, measures, pictures and a report.
@@ -82,6 +86,7 @@ def run_command(
             out=folder,
             goal=wanted,
             settings=settings or (),
+            flat=flat,
             overwrite=overwrite,
             progress=progress,
         )

@@ -15,6 +15,7 @@ import tomli_w
 import xarray as xr
 
 from hsreject import __version__
+from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import (
     MANIFEST,
@@ -295,12 +296,13 @@ def write_outputs(
     first: Judgement,
     cube: xr.DataArray,
     *,
+    flat: bool,
     progress: ProgressCallback,
 ) -> None:
     """Write everything; what an earlier run has left is replaced only when all is complete."""
     progress("writing", 0, 4)
     with complete_folder(folder, overwrite=True) as work:
-        _write_maps(tree, work / "maps")
+        _write_maps(tree, work / "maps", flat=flat)
         progress("writing", 1, 4)
         write_tree(tree, work / "result.nc")
         for name, text in _texts(tree).items():
@@ -318,10 +320,17 @@ def write_outputs(
     progress("writing", 4, 4)
 
 
-def _write_maps(tree: xr.DataTree, folder: Path) -> None:
+def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
     folder.mkdir()
     maps, delivered = tree.to_dataset(), tree.children["delivered"].to_dataset(inherit=False)
-    write_map(delivered[LABEL_WITH_REJECTION], folder / MAP)
+    answer = delivered[LABEL_WITH_REJECTION]
+    groups = ClassTree.from_attrs(answer.attrs)
+    if flat and groups is not None:
+        classes = groups.classes.to_attrs()
+        kept = {name: value for name, value in answer.attrs.items() if name != GROUPS_ATTRIBUTE}
+        answer = answer.copy(data=groups.flat(answer.values)).drop_attrs(deep=False)
+        answer = answer.assign_attrs(kept | classes)
+    write_map(answer, folder / MAP)
     of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     filled = filled_map(
         of_delivered["label"],

@@ -26,6 +26,7 @@ def run(
     out: str | PathLike[str] | None = None,
     goal: Goal | Mapping[str, Any] | None = None,
     settings: Iterable[str] = (),
+    flat: bool = False,
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> xr.DataTree:
@@ -48,6 +49,9 @@ def run(
         lie in polygons, whole polygons are on one side. A ``fraction`` is one of the scene.
     settings : iterable of str
         Changes such as ``"context.weight=4"``.
+    flat : bool
+        Write ``maps/map.tif`` without the groups of ``[groups]``: classes, and 0 elsewhere, for
+        readers that know no groups.
     overwrite : bool
         Write into a folder that holds other files, or the results of another configuration.
         Nothing is removed but what a run has written.
@@ -113,7 +117,7 @@ def run(
         )
         tree = result_tree(plan, first, tables, labels, stages, hashes)
         if folder is not None:
-            write_outputs(folder, tree, first, cube, progress=progress)
+            write_outputs(folder, tree, first, cube, flat=flat, progress=progress)
     return tree
 
 

@@ -322,6 +322,14 @@ def answer_map(
     return label.copy(data=codes[level, row]).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
 
 
+def coarsest_answers(label: xr.DataArray, tree: ClassTree) -> NDArray[Any]:
+    """Return the code of the coarsest node over each label (y, x); of no data that of no data."""
+    codes = np.array(tree.table.values)[tree.over[-1]]
+    dtype = label_dtype(max(tree.table.values))
+    every = np.append(codes, nodata_label(dtype)).astype(dtype)
+    return np.asarray(every[rows_of(tree.classes, label.values)])
+
+
 def credited_label(maps: xr.Dataset, reference: xr.DataArray) -> xr.DataArray:
     """Return labels that are right exactly where the answers are, for measures of classes.
 
@@ -332,9 +340,6 @@ def credited_label(maps: xr.Dataset, reference: xr.DataArray) -> xr.DataArray:
     tree = ClassTree.from_attrs(answer.attrs)
     if tree is None:
         return label
-    coarsest = np.append(np.array(tree.table.values)[tree.over[-1]], REJECTED)
-    code = np.where(
-        answer.values == REJECTED, coarsest[rows_of(tree.classes, label.values)], answer.values
-    )
+    code = np.where(answer.values == REJECTED, coarsest_answers(label, tree), answer.values)
     right = tree.holds(code, reference.values)
     return label.copy(data=np.where(right, reference.values, label.values).astype(label.dtype))

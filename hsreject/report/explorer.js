@@ -75,9 +75,10 @@ function interval(s, k, right, n, squares) {
 const intervalAt = (s, k) => interval(s, k, s.an[k], s.an[k] + s.mn[k], s.squares[k]);
 
 // ---- The map
+const holds = (label, truth) => label === truth || !!page.below?.[label]?.includes(truth); // an answer may be a group
 const LAYERS = { // what a pixel shows: 0 is nothing, others are places in page.colors
   labels: (s, labels) => labels,
-  outcome: (s, labels) => labels.map((label, i) => label && page.test[i] && (label === page.test[i] ? 1 : 2)),
+  outcome: (s, labels) => labels.map((label, i) => label && page.test[i] && (holds(label, page.test[i]) ? 1 : 2)),
   confidence: (s, labels) => labels.map((label, i) => label && 1 + (254 * s.gone[lastKept(s, i)]) / s.pixels),
   reference: () => page.reference,
 };
@@ -191,19 +192,20 @@ function drawCurves() {
 function showClasses({ system: s, k, all, kept, area }, place) {
   const labels = s.sampleLabels[planeOf(s, k)], ranks = s.sampleRanks[planeOf(s, k)], cut = s.thresholds ? k : 1;
   const count = () => ({ n: new Uint32Array(256), squares: new Float64Array(256), inBlock: new Uint32Array((page.classes.length + 1) * s.blocks) });
-  const user = count(), producer = count(), right = new Uint32Array(256);
+  const user = count(), producer = count(), right = new Uint32Array(256), found = new Uint32Array(256);
   labels.forEach((label, i) => {
     if (ranks[i] < cut) return;
     for (const [of, code] of [[user, label], [producer, s.truth[i]]]) {
       of.n[code]++;
       of.squares[code] += 2 * of.inBlock[code * s.blocks + s.sampleBlocks[i]]++ + 1;
     }
-    right[label] += label === s.truth[i];
+    right[label] += holds(label, s.truth[i]);
+    found[s.truth[i]] += holds(label, s.truth[i]);
   });
   for (const row of $("classes").tBodies[0].rows) {
     const code = +row.dataset.code, share = kept[code] / all[code];
-    const shares = (of, name) => ({ [name + place]: right[code] / of.n[code], [`${name}Span${place}`]: of.n[code] ? span(interval(s, k, right[code], of.n[code], of.squares[code])) : "" });
-    fill(row, { [`all${place}`]: all[code] / s.pixels, [`kept${place}`]: share, [`area${place}`]: hectares(area[code]), ...shares(user, "user"), ...shares(producer, "producer") });
+    const shares = (of, name, hits) => ({ [name + place]: hits[code] / of.n[code], [`${name}Span${place}`]: of.n[code] ? span(interval(s, k, hits[code], of.n[code], of.squares[code])) : "" });
+    fill(row, { [`all${place}`]: all[code] / s.pixels, [`kept${place}`]: share, [`area${place}`]: hectares(area[code]), ...shares(user, "user", right), ...shares(producer, "producer", found) });
     row.style.setProperty("--kept", share || 0);
   }
 }

@@ -18,6 +18,7 @@ from matplotlib.colors import to_hex
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
+from hsreject.class_tree import ClassTree
 from hsreject.classes import ClassTable
 from hsreject.io.grid import Grid
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
@@ -105,6 +106,23 @@ class Contents:
             for name, stack in self.stacks.items()
         }
 
+    @cached_property
+    def _relation(self) -> NDArray[np.bool_]:
+        """Whether a class (column) lies below an answer (row), both as codes."""
+        relation = np.eye(len(self.classes) + 1, dtype=bool)
+        tree = ClassTree.from_attrs(self.grid.attrs)
+        if tree is not None:
+            values = np.array(self.classes.values)
+            relation[1:, 1:] |= tree.holds(values[:, None], values[None])
+        return relation
+
+    @property
+    def _below(self) -> dict[str, list[int]]:
+        """The classes below each group, as codes; none where all answers are classes."""
+        groups = np.flatnonzero(self._relation.sum(axis=1) > 1)
+        groups = np.union1d(groups, np.flatnonzero(~self._relation.diagonal()))
+        return {str(code): np.flatnonzero(self._relation[code]).tolist() for code in groups}
+
     def at(self, step: int) -> dict[str, Any]:
         """Return what the page carries when it shows every `step`-th row and column."""
         systems = [self._system(name, step) for name in self.stacks]
@@ -124,6 +142,7 @@ class Contents:
             "place": _place(self.grid, step * self.spacing),
             "layers": [*layers, *(["reference"] if known else [])],
             "classes": self.classes.names,
+            "below": self._below,
             "colors": {
                 "labels": self.classes.colors,
                 "reference": self.classes.colors,
@@ -148,7 +167,9 @@ class Contents:
         stack, codes = self.stacks[name], self._decided[name]
         truth = self._known.get("test", np.zeros_like(codes[0]))
         if stack.confidence is None:
-            return system_of_points(name, stack, codes, truth, step=step, group=self.group)
+            return system_of_points(
+                name, stack, codes, truth, step=step, group=self.group, relation=self._relation
+            )
         certified = self.certified.get(name)
         return ranked_system(
             name, stack, codes, truth, step=step, group=self.group, certified=certified

@@ -241,14 +241,18 @@ def system_of_points(
     *,
     step: int,
     group: NDArray[np.integer] | None,
+    relation: NDArray[np.bool_],
 ) -> System:
-    """Return a system with maps of its own at each operating point, such as joint rejection."""
+    """Return a system with maps of its own at each operating point, such as joint rejection.
+
+    A label is right where the class of the reference lies below it: `relation`, of codes.
+    """
     kept: Any = ~np.asarray(stack.rejected)
     shown_data = stack.has_data[::step, ::step]
     shown_kept = kept[:, ::step, ::step]
     used = (truth > 0) & stack.has_data
     known, decision, sample_kept = truth[used], codes[:, used], kept[:, used]
-    right = decision == known
+    right = relation[decision, known]
     clumps = _clumps(used, group, right)
     no_squares = np.zeros(len(kept), dtype=np.int64)
     columns = (

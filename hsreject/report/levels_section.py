@@ -6,9 +6,19 @@ import numpy as np
 import xarray as xr
 
 from hsreject.class_tree import ClassTree, rows_of
+from hsreject.rejection.hierarchical import (
+    answer_map,
+    coarsest_answers,
+    finest_threshold,
+    tree_of,
+)
+from hsreject.rejection.rejector import UNKNOWN
+from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.report.findings import percent
 from hsreject.report.page import Section, Table
-from hsreject.schema import nodata_label
+from hsreject.schema import LEVEL_CONFIDENCE, OPERATING_POINT, nodata_label
+
+_N_PLANES = 21  # of a page
 
 
 def level_names(tree: ClassTree) -> tuple[str, ...]:
@@ -39,6 +49,35 @@ def level_shares(answer: xr.DataArray, reference: xr.DataArray) -> xr.Dataset | 
     return xr.Dataset(
         {"share": (("category", "level"), share), "right": ("category", accuracy)},
         coords={"category": [*values, 0], "level_name": ("level", list(level_names(tree)))},
+    )
+
+
+def level_planes(ranking: xr.Dataset, delivered: float) -> xr.Dataset:
+    """Return the answers of a ranking at some thresholds, `label` and `rejected`, for a page.
+
+    Thresholds are those of every twentieth of the scene, and that of the delivered map. Rejected
+    pixels have their coarsest answer.
+    """
+    label, levels, confidence = ranking["label"], ranking[LEVEL_CONFIDENCE], ranking["confidence"]
+    shares = np.linspace(0, 1, _N_PLANES)
+    places = {
+        finest_threshold(ranking, threshold_for_fraction(confidence, share).value)
+        for share in shares
+    }
+    coarsest = coarsest_answers(label, tree_of(levels))
+    planes, rejected = [], []
+    for threshold in sorted({*places, delivered}):
+        answer = answer_map(label, levels, threshold)
+        gone = confidence.values < threshold
+        if UNKNOWN in ranking:
+            gone = gone | ranking[UNKNOWN].values
+        planes.append(answer.copy(data=np.where(gone, coarsest, answer.values)))
+        rejected.append(answer.copy(data=gone).drop_attrs())
+    return xr.Dataset(
+        {
+            "label": xr.concat(planes, dim=OPERATING_POINT, combine_attrs="override"),
+            "rejected": xr.concat(rejected, dim=OPERATING_POINT),
+        }
     )
 
 

@@ -19,7 +19,7 @@ from hsreject.report import figures, findings
 from hsreject.report.evaluation import Evaluation, evaluate
 from hsreject.report.explorer import write_explorer
 from hsreject.report.figures import Pictures
-from hsreject.report.levels_section import level_sections
+from hsreject.report.levels_section import level_planes, level_sections
 from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 from hsreject.report.promise_section import promise_sections
 from hsreject.report.system_tables import map_table
@@ -27,6 +27,7 @@ from hsreject.sampling.polygons import is_digitised, polygon_numbers
 from hsreject.schema import (
     CATEGORY,
     LABEL_WITH_REJECTION,
+    LEVEL_CONFIDENCE,
     NO_REFERENCE,
     OPERATING_POINT,
     POLYGON,
@@ -173,8 +174,11 @@ def write_run_explorer(
         shared["group"] = maps["test"].copy(data=polygon_numbers(maps["test"]))
     systems = {}
     for name in sorted(swept, key=lambda name: name != main):
-        varies = OPERATING_POINT in swept[name]["label"].dims
-        one = swept[name][["label", "rejected" if varies else "confidence"]]
+        one = swept[name]
+        if LEVEL_CONFIDENCE in one:
+            one = level_planes(one, tree.children["delivered"]["threshold"].item())
+        varies = OPERATING_POINT in one["label"].dims
+        one = one[["label", "rejected" if varies else "confidence"]]
         systems[name] = one.assign(shared).drop_vars(POLYGON, errors="ignore")
     threshold = tree.children["delivered"]["threshold"].item()
     certified = _promised(tree) and np.isfinite(threshold)

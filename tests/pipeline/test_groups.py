@@ -1,5 +1,10 @@
 """[groups] of a configuration: a run whose map may answer with a group of classes."""
 
+import base64
+import json
+import re
+import zlib
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -67,6 +72,37 @@ def test_the_report_says_how_much_is_known_at_which_level(finished) -> None:
     page = (folder / "report.html").read_text("utf-8")
     assert "How much is known at which level" in page
     assert "ab: cover 1, cover 2" in page
+
+
+def unpacked(entry: dict) -> np.ndarray:
+    steps = np.frombuffer(zlib.decompress(base64.b64decode(entry["packed"])), "<i4")
+    return np.cumsum(steps)
+
+
+def test_the_explorer_counts_truth_below_the_answer(finished) -> None:
+    result, folder = finished
+    page = (folder / "explorer.html").read_text("utf-8")
+    payload = json.loads(
+        re.search(r"<script[^>]*application/json[^>]*>(.*?)</script>", page, re.DOTALL)[1]
+    )
+    assert payload["classes"][5:] == ["ab", "abc"]
+    assert payload["below"] == {"6": [1, 2, 6], "7": [1, 2, 3, 7]}
+    system = payload["systems"][0]
+    gone, right, wrong = (unpacked(system[name]) for name in ("gone", "an", "mn"))
+    delivered = result["delivered"]
+    at = np.abs(gone / system["pixels"] - float(delivered["rejected_share_of_scene"])).argmin()
+    accuracy = right[at] / (right[at] + wrong[at])
+    assert accuracy == pytest.approx(float(delivered["nonrejected_accuracy"]))
+
+
+def test_flat_maps_hold_classes_alone(finished, tmp_path) -> None:
+    result, _ = finished
+    hr.run(CONFIG, goal={"accuracy": 0.9}, out=tmp_path / "flat", flat=True)
+    flat = hr.open_map(tmp_path / "flat" / "maps" / "map.tif")
+    answer = result["delivered/label_with_rejection"].values
+    np.testing.assert_array_equal(flat, np.where(np.isin(answer, [6, 7]), 0, answer))
+    assert schema.class_table(flat).names == tuple(f"cover {number}" for number in range(1, 6))
+    assert hr.ClassTree.from_attrs(flat.attrs) is None
 
 
 def test_a_promise_is_about_the_answers() -> None:
