@@ -360,10 +360,10 @@ def _samples(
     plain: dict[str, NDArray[Any]], ending: str
 ) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
     """Return accuracies and confidences of the rejector whose arguments have this ending."""
-    right, sure = "correct" + ending, "confidence" + ending
+    correct, confidence = "correct" + ending, "confidence" + ending
     return (
-        inputs.correct_values(plain[right], name=right),
-        inputs.confidence_values(plain[sure], name=sure),
+        inputs.correct_values(plain[correct], name=correct),
+        inputs.confidence_values(plain[confidence], name=confidence),
     )
 
 

@@ -135,23 +135,23 @@ class RankedRejector(Rejector):
         label, confidence = self.label_and_confidence(evidence, progress)
         label = check_dims(label, MAP_DIMS, name="label").load()
         dims = LEVEL_DIMS if LEVEL in confidence.dims else MAP_DIMS
-        sure = np.asarray(check_dims(confidence, dims, name="confidence").values)
+        values = np.asarray(check_dims(confidence, dims, name="confidence").values)
         has_data = label.values != nodata_label(label.dtype)
-        sure = np.where(has_data, sure, sure.dtype.type(np.nan))
-        coarsest = sure if dims == MAP_DIMS else sure[-1]
+        values = np.where(has_data, values, values.dtype.type(np.nan))
+        coarsest = values if dims == MAP_DIMS else values[-1]
         _check_ranking(has_data, coarsest, evidence)
         unknown = None
         if self.needs_p_value and evidence.novelty is not None:
             unknown = (evidence.novelty < UNKNOWN_BELOW) & has_data
             # before all others: a threshold, a curve and a slider then reject them first, too
-            sure[..., unknown] = self.lowest(evidence.probability.sizes[CATEGORY])
+            values[..., unknown] = self.lowest(evidence.probability.sizes[CATEGORY])
         attrs = {"long_name": self.meaning(evidence)}
         ranking = xr.Dataset(
             {"label": label.variable, "confidence": (MAP_DIMS, coarsest, attrs)},
             coords=label.coords,
         )
         if dims == LEVEL_DIMS:
-            ranking[LEVEL_CONFIDENCE] = dims, sure, confidence.attrs
+            ranking[LEVEL_CONFIDENCE] = dims, values, confidence.attrs
         if unknown is not None:
             ranking["unknown"] = MAP_DIMS, unknown
         return ranking
@@ -185,7 +185,7 @@ class RankedRejector(Rejector):
             }
         )
         # before the solve: whoever forgot the calibration need not wait to be told
-        known = needed_calibration(calibration, goal.kind) if goal.needs_reference else None
+        pixels = needed_calibration(calibration, goal.kind) if goal.needs_reference else None
         ranking = self.rank(maps, progress=progress)
         attrs: dict[str, Any] = {"rejector": repr(self), goal.kind: goal.value}
         if goal.kind == FRACTION:
@@ -195,8 +195,8 @@ class RankedRejector(Rejector):
             nearest = threshold_for_fraction(confidence, goal.value)
             smallest_kept = nearest.value
             attrs["reachable_fractions"] = [nearest.reachable_below, nearest.reachable_above]
-        elif known is not None:
-            points = self.points(ranking, known.labels, name="calibration labels")
+        elif pixels is not None:
+            points = self.points(ranking, pixels.labels, name="calibration labels")
             smallest_kept = points["threshold"].values[self.chosen_point(points, goal)].item()
         else:
             smallest_kept = goal.value
@@ -305,12 +305,11 @@ class FieldRejector(RankedRejector):
         self, evidence: Evidence, progress: ProgressCallback
     ) -> tuple[xr.DataArray, xr.DataArray]:
         """Return the class with the largest value of the field, and its confidence."""
-        confidence = named_confidence(self.confidence)
         field = self.field_of(evidence, progress)
-        label, sure = decide(field, confidence, evidence.probability)
+        label, confidence = decide(field, named_confidence(self.confidence), evidence.probability)
         if not self.novelty or evidence.novelty is None:
-            return label, sure
-        sure = sure.compute()
+            return label, confidence
+        confidence = confidence.compute()
         lowest = self.lowest(evidence.probability.sizes[CATEGORY])
-        lowered = lowered_by_novelty(sure.values, evidence.novelty, lowest=lowest)
-        return label, sure.copy(data=lowered)
+        lowered = lowered_by_novelty(confidence.values, evidence.novelty, lowest=lowest)
+        return label, confidence.copy(data=lowered)

@@ -107,10 +107,10 @@ def _lazy_place(
 
     def passed_over(*lazy: Any) -> list[Any]:
         nonlocal n_passes
-        found: list[Any] = list(compute(*lazy))
+        numbers: list[Any] = list(compute(*lazy))
         n_passes += 1
         progress("threshold", n_passes, None)
-        return found
+        return numbers
 
     def extremes(which: da.Array) -> tuple[Any, Any]:
         return da.where(which, values, np.inf).min(), da.where(which, values, -np.inf).max()
