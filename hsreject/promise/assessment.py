@@ -86,7 +86,7 @@ class Assessment:
         Of the intervals.
     n_points : int
         Sampled pixels with a reference.
-    n_untold : int
+    n_cannot_tell : int
         Sampled pixels that nobody could label. Estimates leave them out, intervals hold whatever
         they may be.
     drawn : str
@@ -109,7 +109,7 @@ class Assessment:
     error_matrix: xr.DataArray
     confidence_level: float
     n_points: int
-    n_untold: int
+    n_cannot_tell: int
     drawn: str
 
     @property
@@ -264,7 +264,7 @@ def assess(
         error_matrix=_error_matrix(points),
         confidence_level=float(confidence_level),
         n_points=int(np.count_nonzero(points.reference > 0)),
-        n_untold=int(np.count_nonzero(points.reference == CANNOT_TELL)),
+        n_cannot_tell=int(np.count_nonzero(points.reference == CANNOT_TELL)),
         drawn=_drawn(points),
     )
 
@@ -400,7 +400,7 @@ class _Estimator:
     sizes: NDArray[np.float64]  # pixels of each stratum
     weight: NDArray[np.float64]  # area of each point
     confidence_level: float
-    told: _Estimator | None = None  # of the points that somebody could label, if not of all
+    without_unclear: _Estimator | None = None  # of the points with a reference, if not of all
 
     @classmethod
     def of(
@@ -408,24 +408,24 @@ class _Estimator:
     ) -> _Estimator:
         """Return the estimator of points, and of those with a reference if these are fewer."""
         weight = area[points.row, points.column]
-        untold = points.reference == CANNOT_TELL
-        told = cls.of(points.select(~untold), on_map, area, level) if untold.any() else None
-        return cls(points, *_strata(points, on_map), weight / weight.mean(), level, told)
+        unclear = points.reference == CANNOT_TELL
+        others = cls.of(points.select(~unclear), on_map, area, level) if unclear.any() else None
+        return cls(points, *_strata(points, on_map), weight / weight.mean(), level, others)
 
     def between(self, quantity: Quantity, worst: Any, best: Any) -> Estimate:
         """Return a ratio; its interval holds all references, from worst to best, of the untold."""
-        if self.told is None:
+        if self.without_unclear is None:
             return self.ratio(quantity(self.points))
-        untold = self.points.reference == CANNOT_TELL
+        unclear = self.points.reference == CANNOT_TELL
         low, high = (
             self.ratio(
                 quantity(
-                    replace(self.points, reference=np.where(untold, guess, self.points.reference))
+                    replace(self.points, reference=np.where(unclear, guess, self.points.reference))
                 )
             )
             for guess in (worst, best)
         )
-        middle = self.told.between(quantity, worst, best)
+        middle = self.without_unclear.between(quantity, worst, best)
         ends = np.fmin(low.lower, middle.lower), np.fmax(high.upper, middle.upper)
         return replace(middle, lower=float(ends[0]), upper=float(ends[1]))
 
@@ -574,10 +574,11 @@ def _by_class(
 
 
 def _error_matrix(points: Sample) -> xr.DataArray:
-    known = points.select(points.reference > 0)
-    rejected = known.label == REJECTED
-    label = np.where(rejected, known.reference, known.label)  # any class: the column is another
-    return confusion_matrix(known.reference, label, rejected=rejected, classes=points.classes)
+    labelled = points.select(points.reference > 0)
+    rejected = labelled.label == REJECTED
+    # a rejected point may have any class here: its column is another one
+    label = np.where(rejected, labelled.reference, labelled.label)
+    return confusion_matrix(labelled.reference, label, rejected=rejected, classes=points.classes)
 
 
 def _drawn(points: Sample) -> str:

@@ -131,9 +131,9 @@ class Certificate:
     smallest_error : float or None
         Where nothing can be certified: the smallest error that a climb of so many labels would
         probably promise.
-    n_untold : int
+    n_cannot_tell : int
         Sampled pixels that nobody could label, which count as wrong.
-    coverage_if_told : float
+    coverage_if_right : float
         What would be kept had all of these been right: what they cost.
     lost_classes : tuple of str
         Classes of the map that lost more than nine tenths of their pixels.
@@ -165,8 +165,8 @@ class Certificate:
     finished: bool = True
     n_more: int | None = None
     smallest_error: float | None = None
-    n_untold: int = 0
-    coverage_if_told: float = 0.0
+    n_cannot_tell: int = 0
+    coverage_if_right: float = 0.0
     lost_classes: tuple[str, ...] = ()
     by_class: tuple[Certificate, ...] = ()
     per_class: str = ""
@@ -254,11 +254,11 @@ class Certificate:
         )
 
     def _cost(self) -> str:
-        if not self.n_untold:
+        if not self.n_cannot_tell:
             return ""
         return (
-            f"{self.n_untold} points that nobody could label count as wrong; had they been right, "
-            f"{percent(self.coverage_if_told, 1)} would be kept."
+            f"{self.n_cannot_tell} points that nobody could label count as wrong; had they been "
+            f"right, {percent(self.coverage_if_right, 1)} would be kept."
         )
 
     def _next_step(self) -> str:
@@ -363,12 +363,12 @@ class Certificate:
     @classmethod
     def _from_entries(cls, entries: dict[str, Any]) -> Certificate:
         names = {field.name for field in fields(cls)}
-        known = {name: value for name, value in entries.items() if name in names}
-        known["tests"] = tuple(TestedPoint(**test) for test in known["tests"])
-        known["shape"] = tuple(known["shape"])
-        known["lost_classes"] = tuple(known["lost_classes"])
-        known["by_class"] = tuple(cls._from_entries(one) for one in known["by_class"])
-        return cls(**known)
+        facts = {name: value for name, value in entries.items() if name in names}
+        facts["tests"] = tuple(TestedPoint(**test) for test in facts["tests"])
+        facts["shape"] = tuple(facts["shape"])
+        facts["lost_classes"] = tuple(facts["lost_classes"])
+        facts["by_class"] = tuple(cls._from_entries(one) for one in facts["by_class"])
+        return cls(**facts)
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Certificate:
@@ -444,18 +444,18 @@ class Certificate:
         on_map = as_map(label, name="label")
         levels = Levels.of(confidence, on_map)
         if levels is None:
-            sure = as_map(confidence, name="confidence")
-            self.check_map(on_map, sure)
+            confidences = as_map(confidence, name="confidence")
+            self.check_map(on_map, confidences)
         else:
             self.check_map(on_map, levels.confidence)
-            sure = levels.confidence.isel({LEVEL: -1})
+            confidences = levels.confidence.isel({LEVEL: -1})
         attrs = {"certificate": self.statement}
         if self.by_class:
-            sure = sure.where(self._kept_by_class(on_map, sure), -math.inf)
+            confidences = confidences.where(self._kept_by_class(on_map, confidences), -math.inf)
             threshold = min(
                 (t.threshold for t in self.by_class if t.threshold is not None), default=0.0
             )
-        maps = rejection_maps(on_map, sure, threshold=threshold, attrs=attrs)
+        maps = rejection_maps(on_map, confidences, threshold=threshold, attrs=attrs)
         if levels is not None:
             limit = self._class_thresholds(on_map) if self.by_class else threshold
             answer = answer_map(on_map, levels.confidence, limit)
@@ -464,9 +464,9 @@ class Certificate:
         named = maps[LABEL_WITH_REJECTION].assign_attrs({ZERO_MEANING: "rejected"})
         return maps.assign({LABEL_WITH_REJECTION: named})
 
-    def _kept_by_class(self, label: xr.DataArray, sure: xr.DataArray) -> xr.DataArray:
+    def _kept_by_class(self, label: xr.DataArray, confidences: xr.DataArray) -> xr.DataArray:
         """Return which pixels (y, x) reach the threshold of their class, or have no data."""
-        kept = sure.values >= self._class_thresholds(label)
+        kept = confidences.values >= self._class_thresholds(label)
         return label.copy(data=kept | (label.values == nodata_label(label.dtype)))
 
     def _class_thresholds(self, label: xr.DataArray) -> NDArray[np.float64]:
@@ -517,41 +517,41 @@ def _agree(stored: Any, rebuilt: Any) -> bool:
     return bool(stored == rebuilt)
 
 
-def _rebuilt(made: Certificate) -> Certificate:
+def _rebuilt(certificate: Certificate) -> Certificate:
     """Return the certificate that follows from the counts of its own tests."""
-    if made.by_class:
-        return replace(made, by_class=tuple(_rebuilt(one) for one in made.by_class))
-    if not made.tests:
-        return made
+    if certificate.by_class:
+        return replace(certificate, by_class=tuple(_rebuilt(one) for one in certificate.by_class))
+    if not certificate.tests:
+        return certificate
     column = {
-        name: np.array([getattr(test, name) for test in made.tests])
+        name: np.array([getattr(test, name) for test in certificate.tests])
         for name in ("n_pixels", "n_kept", "n_errors", "threshold", "n_thinned", "density")
     }
-    thinned = made.tests[0].n_thinned is not None
+    thinned = certificate.tests[0].n_thinned is not None
     regions = Regions(
         column["n_pixels"],
         column["n_kept"],
         column["n_errors"],
-        made.n_hidden,
+        certificate.n_hidden,
         column["n_thinned"] if thinned else None,
         column["density"] if thinned else None,
     )
     tests = points_of(
         regions,
         column["threshold"],
-        n_all=made.n_pixels + made.n_hidden,
-        max_error=made.max_error,
-        confidence_level=made.confidence_level,
-        boundary=_boundaries(made) if made.design == CLIMB else None,
+        n_all=certificate.n_pixels + certificate.n_hidden,
+        max_error=certificate.max_error,
+        confidence_level=certificate.confidence_level,
+        boundary=_boundaries(certificate) if certificate.design == CLIMB else None,
     )
-    return replace(made, tests=tests)
+    return replace(certificate, tests=tests)
 
 
-def _boundaries(made: Certificate) -> list[int]:
+def _boundaries(certificate: Certificate) -> list[int]:
     """Return the boundaries of the looks that a climb made."""
-    delta = 1 - made.confidence_level
-    looks = planned_looks(made.n_planned, made.max_error, delta)
+    delta = 1 - certificate.confidence_level
+    looks = planned_looks(certificate.n_planned, certificate.max_error, delta)
     return [
-        dict(boundaries(test.n_pixels, looks, made.max_error, delta)).get(test.n_kept, -1)
-        for test in made.tests
+        dict(boundaries(test.n_pixels, looks, certificate.max_error, delta)).get(test.n_kept, -1)
+        for test in certificate.tests
     ]

@@ -187,10 +187,10 @@ class _SequenceOfRegions:
         labels = np.array([one.values[self.points.row, self.points.column] for one in self.layers])
         if len(self.layers) > 1 or self.frame.confidence is None:
             return np.asarray(labels != REJECTED)
-        sure = self.frame.sure.values[self.points.row, self.points.column]
-        return np.asarray((sure >= self.thresholds[:, None]) & (labels != REJECTED))
+        confidences = self.frame.confidences.values[self.points.row, self.points.column]
+        return np.asarray((confidences >= self.thresholds[:, None]) & (labels != REJECTED))
 
-    def regions(self, *, untold_right: bool = False) -> Regions:
+    def regions(self, *, unclear_right: bool = False) -> Regions:
         """Return the counts of all regions."""
         points = self.points
         if self.frame.confidence is None:
@@ -199,7 +199,7 @@ class _SequenceOfRegions:
         else:
             up_to = self.frame.wrong_up_to(points.row, points.column, points.reference)
             wrong = self.thresholds[:, None] <= up_to
-        if untold_right:
+        if unclear_right:
             wrong &= points.reference > 0
         kept, design = self.kept, points.design
         hidden = 0 if design is None else max(self.frame.n_pixels - design.n_pixels, 0)
@@ -223,9 +223,9 @@ class _SequenceOfRegions:
         rank = np.empty(len(points), dtype=np.int64)  # within its stratum, in the order of the draw
         order = np.lexsort((points.id, stratum))
         rank[order] = np.arange(len(points)) - np.repeat(np.cumsum(n_drawn) - n_drawn, n_drawn)
-        inside, sure = self.frame.inside, self.frame.sure.values
-        surest = [np.max(sure, where=inside & (self.frame.label.values == v), initial=-np.inf)
-                  for v in label]  # fmt: skip
+        inside, confidences = self.frame.inside, self.frame.confidences.values
+        in_stratum = [inside & (self.frame.label.values == value) for value in label]
+        surest = [np.max(confidences, where=mask, initial=-np.inf) for mask in in_stratum]
         touched = (np.array(surest) >= self.thresholds[:, None]) & (label != REJECTED)
         share = np.where(touched, n_drawn / n_pixels, np.inf).min(axis=1, keepdims=True)
         quota = np.where(touched, np.floor(share * n_pixels + 1e-9), 0).astype(np.int64)
@@ -254,7 +254,7 @@ class _SequenceOfRegions:
         passed = n_passed(regions.select(slice(first, None)).p_values(max_error), level_here)
         tested = slice(first, first + passed + 1)
         tests = points_of(regions.select(tested), self.thresholds[tested], n_all=n_all, **asked)
-        made = Certificate(
+        certificate = Certificate(
             tests=tests,
             **asked,
             n_points=len(points),
@@ -262,31 +262,38 @@ class _SequenceOfRegions:
             n_needed=None,
             n_hidden=regions.n_hidden,
             design=RANDOM if design is None else design.kind,
-            n_untold=int(np.count_nonzero(points.reference <= 0)),
+            n_cannot_tell=int(np.count_nonzero(points.reference <= 0)),
             **facts,
         )
-        if made.n_untold:
-            told = self.regions(untold_right=True).select(slice(first, None)).p_values(max_error)
-            n_told = n_passed(told, level_here)
-            if n_told:
-                made = replace(made, coverage_if_told=float(self.sizes[first + n_told - 1] / n_all))
-        if made.threshold is None:
-            return self._with_hints(made, regions, predicted)
-        return replace(made, lost_classes=self._lost(made.threshold))
+        if certificate.n_cannot_tell:
+            if_right = (
+                self.regions(unclear_right=True).select(slice(first, None)).p_values(max_error)
+            )
+            n_if_right = n_passed(if_right, level_here)
+            if n_if_right:
+                certificate = replace(
+                    certificate, coverage_if_right=float(self.sizes[first + n_if_right - 1] / n_all)
+                )
+        if certificate.threshold is None:
+            return self._with_hints(certificate, regions, predicted)
+        return replace(certificate, lost_classes=self._lost(certificate.threshold))
 
     def _with_hints(
-        self, made: Certificate, regions: Regions, predicted: NDArray[np.float64] | None
+        self, certificate: Certificate, regions: Regions, predicted: NDArray[np.float64] | None
     ) -> Certificate:
         """Return the certificate of nothing with what a climb could do; a stack has no climb."""
-        if made.stacked:
-            return made
-        n, n_all = made.n_points, self.frame.n_pixels
-        asked: dict[str, Any] = {"max_error": made.max_error, "delta": 1 - made.confidence_level}
+        if certificate.stacked:
+            return certificate
+        n, n_all = certificate.n_points, self.frame.n_pixels
+        asked: dict[str, Any] = {
+            "max_error": certificate.max_error,
+            "delta": 1 - certificate.confidence_level,
+        }
         start = best_start(self.sizes, predicted, n_all=n_all, n=n, **asked)
         rate = (regions.n_errors[start] + 0.5) / (regions.n_kept[start] + 1)
         place = int(self.sizes[start]), float(rate)
         return replace(
-            made,
+            certificate,
             n_needed=labels_needed(*place, n=n, most=n_all, **asked),
             smallest_error=smallest_error(*place, n=n, **asked),
         )
@@ -297,7 +304,7 @@ class _SequenceOfRegions:
             at = self.thresholds.tolist().index(threshold)
             kept = self.layers[at].values != REJECTED
         else:
-            kept = self.frame.sure.values >= threshold
+            kept = self.frame.confidences.values >= threshold
         return _named(label, self.frame, kept)
 
 
@@ -337,11 +344,11 @@ def _certify_climb(
     }
     parts = tuple(_climbed(one, sample, plan, frame, facts) for one in climbs)
     if not plan.per_class:
-        (made,) = parts
-        if made.threshold is None:
-            return made
-        kept = frame.sure.values >= made.threshold
-        return replace(made, lost_classes=_named(frame.label.values, frame, kept))
+        (certificate,) = parts
+        if certificate.threshold is None:
+            return certificate
+        kept = frame.confidences.values >= certificate.threshold
+        return replace(certificate, lost_classes=_named(frame.label.values, frame, kept))
     return Certificate(
         tests=(),
         by_class=parts,
@@ -349,8 +356,9 @@ def _certify_climb(
         confidence_level=plan.confidence_level,
         n_points=int(np.count_nonzero(sample.labelled)),
         n_planned=plan.n_points,
-        n_untold=int(np.count_nonzero(sample.reference == CANNOT_TELL)),
-        coverage_if_told=sum(one.coverage_if_told * one.n_pixels for one in parts) / frame.n_pixels,
+        n_cannot_tell=int(np.count_nonzero(sample.reference == CANNOT_TELL)),
+        coverage_if_right=sum(one.coverage_if_right * one.n_pixels for one in parts)
+        / frame.n_pixels,
         finished=all(one.finished for one in parts) or len(sample) >= plan.n_points,
         n_more=min((one.n_more for one in parts if one.n_more is not None), default=None),
     )
@@ -380,28 +388,28 @@ def _climbed(
         **asked,
         boundary=[step.boundary for step in steps],
     )
-    untold = mine & (sample.reference == CANNOT_TELL)
-    told = replace(sample, reference=np.where(untold, sample.label, sample.reference))
-    reached = climb.walk(one.outcome(told)).reached if untold.any() else None
+    unclear = mine & (sample.reference == CANNOT_TELL)
+    if_right = replace(sample, reference=np.where(unclear, sample.label, sample.reference))
+    reached = climb.walk(one.outcome(if_right)).reached if unclear.any() else None
     spent = len(sample) >= plan.n_points and bool(sample.labelled.all())
     ended = not walk.asked.size
-    made = Certificate(
+    certificate = Certificate(
         tests=tests,
         **(facts | asked | {"n_pixels": n_pixels}),
         n_points=int(np.count_nonzero(sample.labelled & mine)),
         n_planned=climb.n,
         finished=ended or spent,
         n_more=None if ended or spent else climb.n_more(walk, outcome),
-        n_untold=int(np.count_nonzero(untold)),
-        coverage_if_told=0.0 if reached is None else float(climb.sizes[reached.region] / n_pixels),
+        n_cannot_tell=int(np.count_nonzero(unclear)),
+        coverage_if_right=0.0 if reached is None else float(climb.sizes[reached.region] / n_pixels),
         class_value=one.value or 0,
         class_name="" if one.value is None else class_table(frame.label).name_of(one.value),
     )
-    if made.threshold is None and made.finished:
+    if certificate.threshold is None and certificate.finished:
         place = int(climb.sizes[climb.start]), climb.start_rate(outcome)
         hint = smallest_error(*place, n=climb.n, max_error=climb.max_error, delta=climb.delta)
-        return replace(made, smallest_error=hint)
-    return made
+        return replace(certificate, smallest_error=hint)
+    return certificate
 
 
 # What is given.

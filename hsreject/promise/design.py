@@ -249,12 +249,12 @@ def _distinct(count: int, n: int, seed: int, stream: int) -> NDArray[np.int64]:
     """
     words = random_keys(count, seed, stream) >> np.uint64(11)
     swapped: dict[int, int] = {}
-    chosen = np.empty(count, dtype=np.int64)
+    numbers = np.empty(count, dtype=np.int64)
     for step, word in enumerate(words.tolist()):
         place = step + (word * (n - step) >> 53)
-        chosen[step] = swapped.get(place, place)
+        numbers[step] = swapped.get(place, place)
         swapped[place] = swapped.get(step, step)
-    return chosen
+    return numbers
 
 
 # The climb on a map.
@@ -275,12 +275,12 @@ class MapClimb:
         place = sample.row * sample.grid.width + sample.column
         # thresholds descend: the first that is not above is that of the first wrong region
         wrong_up_to = self.frame.wrong_up_to(sample.row, sample.column, sample.reference)
-        known = np.searchsorted(-self.thresholds, -wrong_up_to)
-        known = np.where(known < self.thresholds.size, known, RIGHT)
-        known = np.where(sample.labelled, known, assumed).astype(np.int8)
+        outcome = np.searchsorted(-self.thresholds, -wrong_up_to)
+        outcome = np.where(outcome < self.thresholds.size, outcome, RIGHT)
+        outcome = np.where(sample.labelled, outcome, assumed).astype(np.int8)
         order = np.argsort(place)
         at = order[np.minimum(np.searchsorted(place[order], self.pixels), place.size - 1)]
-        return np.where(place[at] == self.pixels, known[at], np.int8(OPEN))
+        return np.where(place[at] == self.pixels, outcome[at], np.int8(OPEN))
 
 
 def map_climbs(
@@ -296,14 +296,14 @@ def map_climbs(
         values = [value for value in np.unique(inside).tolist() if value != REJECTED]
     n, delta = _share_of_class(plan, len(values))
     flat = np.flatnonzero(frame.inside)
-    label, sure = frame.label.values.flat[flat], frame.sure.values.flat[flat]
+    label, confidences = frame.label.values.flat[flat], frame.confidences.values.flat[flat]
     key = random_keys(flat.size, plan.seed, _CLIMB)
     climbs = []
     for position, value in enumerate(values):
         steps = COVERAGES if value is None else CLASS_COVERAGES
         thresholds, sizes = frame.thresholds(steps, value)
         # thresholds descend: the first that is not above a confidence is that of its region
-        depth = np.searchsorted(-thresholds, -sure.astype(np.float64), side="left")
+        depth = np.searchsorted(-thresholds, -confidences.astype(np.float64), side="left")
         depth[label == REJECTED if value is None else label != value] = thresholds.size
         most = planned_looks(n, plan.max_error, delta)
         pixels = first_in_order(depth, key, thresholds.size, most[-1])

@@ -76,9 +76,9 @@ class Levels:
         over = np.append(tree.over, np.full((tree.n_levels, 1), -1), axis=1)
         code = np.append(tree.table.values, REJECTED)[over[:, rows]]
         n_wrong = (~tree.holds(code, reference)).sum(axis=0)  # the finest answers, if any
-        sure = self.confidence.values[:, row, column].astype(np.float64)
+        confidences = self.confidence.values[:, row, column].astype(np.float64)
         limits = np.concatenate(
-            [np.full((1, rows.size), -np.inf), sure[:-1], [np.full(rows.size, np.inf)]]
+            [np.full((1, rows.size), -np.inf), confidences[:-1], [np.full(rows.size, np.inf)]]
         )
         return np.asarray(limits[n_wrong, np.arange(rows.size)])
 
@@ -90,10 +90,10 @@ class Levels:
             return None
         label = frame.label.values
         inside = frame.inside & (label != REJECTED if of_class is None else label == of_class)
-        sure = self.confidence.values[:, inside]
+        confidences = self.confidence.values[:, inside]
         errors = []
         for threshold in thresholds:
-            reaching = sure[:, sure[-1] >= threshold]
+            reaching = confidences[:, confidences[-1] >= threshold]
             answer = np.min(reaching, axis=0, where=reaching >= threshold, initial=1.0)
             errors.append(1 - answer.mean(dtype=np.float64))
         return np.array(errors)
@@ -123,8 +123,8 @@ class Frame:
         if confidence is None:
             return cls(on_map, inside)
         levels = Levels.of(confidence, on_map)
-        sure = _confidences(confidence if levels is None else levels.confidence[-1], on_map)
-        return cls(on_map, inside, sure, levels)
+        confidences = _confidences(confidence if levels is None else levels.confidence[-1], on_map)
+        return cls(on_map, inside, confidences, levels)
 
     @cached_property
     def n_pixels(self) -> int:
@@ -132,7 +132,7 @@ class Frame:
         return int(np.count_nonzero(self.inside))
 
     @property
-    def sure(self) -> xr.DataArray:
+    def confidences(self) -> xr.DataArray:
         """The confidences, or an error where there are none."""
         if self.confidence is None:
             raise InputError("Give the confidence of the labels: it ranks the pixels of the map.")
@@ -178,7 +178,7 @@ class Frame:
             )
         label = self.label.values
         kept = label != REJECTED if of_class is None else label == of_class
-        ascending = np.sort(self.sure.values[self.inside & kept])
+        ascending = np.sort(self.confidences.values[self.inside & kept])
         if not ascending.size:
             raise InputError("label keeps no pixel: it is 0 (rejected) wherever there is data.")
         n_all = self.n_pixels if of_class is None else ascending.size
@@ -223,13 +223,14 @@ def canonical_labels(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.u
     without_data = values == nodata_label(values.dtype)
     if fill is not None:
         without_data |= values == fill
-    known = np.where(without_data, values.dtype.type(0), values)
-    if known.size and not 0 <= known.min() <= known.max() <= LARGEST_LABEL:
+    labels = np.where(without_data, values.dtype.type(0), values)
+    if labels.size and not 0 <= labels.min() <= labels.max() <= LARGEST_LABEL:
         raise InputError(
             f"{name} must hold class values from 1, 0 where a pixel is rejected and "
-            f"{nodata_label(np.uint8)} (uint8) without data (found {known.min()} to {known.max()})."
+            f"{nodata_label(np.uint8)} (uint8) without data (it holds {labels.min()} to "
+            f"{labels.max()})."
         )
-    return np.where(without_data, np.uint16(NODATA), known.astype(np.uint16))
+    return np.where(without_data, np.uint16(NODATA), labels.astype(np.uint16))
 
 
 def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
@@ -247,9 +248,11 @@ def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
         labels = canonical_labels(np.asarray(label.isel(rows).values), fill, "label")
         digest.update(labels.astype("<u2").tobytes())
         if confidence is not None:
-            sure = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # no negative zero
+            confidences = (
+                np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0
+            )  # no negative zero
             unranked = (labels == NODATA) | (labels == REJECTED)
-            digest.update(np.where(unranked, 0.0, sure).tobytes())
+            digest.update(np.where(unranked, 0.0, confidences).tobytes())
     return digest.hexdigest()[:16]
 
 
@@ -266,11 +269,12 @@ def excluded_pixels(
 
 def _confidences(confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> xr.DataArray:
     """Return the confidences as floats, or say where one is missing."""
-    sure = as_map(confidence, name="confidence")
-    check_same_grid(on_map, sure, names=("label", "confidence"))
-    if sure.dtype.kind not in "iuf":
-        raise InputError(f"confidence must hold numbers (got {sure.dtype}).")
-    numbers = sure if sure.dtype in {np.float32, np.float64} else sure.astype(np.float64)
+    confidences = as_map(confidence, name="confidence")
+    check_same_grid(on_map, confidences, names=("label", "confidence"))
+    if confidences.dtype.kind not in "iuf":
+        raise InputError(f"confidence must hold numbers (got {confidences.dtype}).")
+    kept_types = {np.dtype(np.float32), np.dtype(np.float64)}
+    numbers = confidences if confidences.dtype in kept_types else confidences.astype(np.float64)
     labelled = (on_map.values != NODATA) & (on_map.values != REJECTED)
     missing = int(np.count_nonzero(labelled & ~np.isfinite(numbers.values)))
     if missing:

@@ -197,13 +197,13 @@ def _medians(
     spectra: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Return name, color and median spectrum, from 0 to 1, of each class of some pixels."""
-    known = as_label_map(labels, name="medians").values
+    training = as_label_map(labels, name="medians").values
     used = cube.isel({BAND: np.flatnonzero(good_bands(cube))}).values
-    table, found = sample.classes, []
+    table, lines = sample.classes, []
     for value, name, color in zip(table.values, table.names, table.colors, strict=True):
-        mask = (known == value) & (known != NO_REFERENCE)
+        mask = (training == value) & (training != NO_REFERENCE)
         if mask.any():
             middle = np.nan_to_num(np.nanmedian(used[:, mask], axis=1)) / max(spectra["top"], 1e-12)
             line = np.round(np.clip(middle, 0, 1), 3).tolist()
-            found.append({"name": name, "color": color, "line": line})
-    return found
+            lines.append({"name": name, "color": color, "line": line})
+    return lines

@@ -31,18 +31,18 @@ def region_errors(
 
     Where none is given, a confidence that is a probability of the label says it itself.
     """
-    sure = frame.sure
+    confidences = frame.confidences
     if predicted is None and frame.levels is not None:
         return frame.levels.region_errors(frame, thresholds, of_class)
-    if predicted is None and sure.attrs.get("long_name") == LABEL_PROBABILITY:
-        predicted = 1 - sure
+    if predicted is None and confidences.attrs.get("long_name") == LABEL_PROBABILITY:
+        predicted = 1 - confidences
     if predicted is None:
         return None
     error = as_map(predicted, name="predicted")
     check_same_grid(frame.label, error, names=("label", "predicted"))
     label = frame.label.values
     kept = frame.inside & (label != REJECTED if of_class is None else label == of_class)
-    values, confidence = error.values[kept].astype(np.float64), sure.values[kept]
+    values, confidence = error.values[kept].astype(np.float64), confidences.values[kept]
     if not ((values >= 0) & (values <= 1)).all():
         raise InputError(
             "predicted must hold the chance of each label to be wrong, from 0 to 1, wherever the "
@@ -91,19 +91,23 @@ def predicted_error(
     >>> predicted_error(np.array([[0.9, 0.3]]), sure, [True, False, False, False]).values
     array([[0. , 0.5]])
     """
-    known, wrong = np.ravel(held_out_confidence), np.ravel(held_out_wrong).astype(float)
-    if known.size != wrong.size or not known.size:
+    held_out, wrong = np.ravel(held_out_confidence), np.ravel(held_out_wrong).astype(float)
+    if held_out.size != wrong.size or not held_out.size:
         raise InputError(
-            f"Give a confidence and whether it was wrong for each held-out pixel (got {known.size} "
-            f"and {wrong.size})."
+            "Give a confidence and whether it was wrong for each held-out pixel (got "
+            f"{held_out.size} and {wrong.size})."
         )
-    sure = as_map(confidence, name="confidence")
-    regression = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(known, wrong)
-    flat = sure.values.ravel().astype(np.float64)
+    confidences = as_map(confidence, name="confidence")
+    regression = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(held_out, wrong)
+    flat = confidences.values.ravel().astype(np.float64)
     error = np.full(flat.shape, np.nan)
     has_data = np.isfinite(flat)
     error[has_data] = regression.predict(flat[has_data])
-    return sure.copy(data=error.reshape(sure.shape)).rename("predicted_error").drop_attrs()
+    return (
+        confidences.copy(data=error.reshape(confidences.shape))
+        .rename("predicted_error")
+        .drop_attrs()
+    )
 
 
 def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -> xr.DataArray:

@@ -93,22 +93,22 @@ def open_sample(
     >>> bool((back.reference == sample.label).all()), back.design == sample.design
     (True, True)
     """
-    found = existing(path)
+    file = existing(path)
     on_map = labels_of(label)
     grid = Grid.of(on_map)
-    read = _read_csv if found.suffix.lower() == ".csv" else _read_vector
-    columns, row, column = read(found, grid)
+    read = _read_csv if file.suffix.lower() == ".csv" else _read_vector
+    columns, row, column = read(file, grid)
     if not row.size:
-        raise FileError(f"{found} has no points.")
-    design = _design(columns.get("design"), found)
+        raise FileError(f"{file} has no points.")
+    design = _design(columns.get("design"), file)
     if design is not None and design.map_id == map_id(on_map):
-        row, column = _unrounded(columns, row, column, found)
-    _check_places(found, row, column, grid)
-    values = _column(columns, attribute, found)
+        row, column = _unrounded(columns, row, column, file)
+    _check_places(file, row, column, grid)
+    values = _column(columns, attribute, file)
     reference, classes = _classes_of(values, class_table(on_map))
-    stratum, pixels = _strata(columns, design, row.size, found)
+    stratum, pixels = _strata(columns, design, row.size, file)
     return Sample(
-        id=_numbers(columns["id"], found, "id") if "id" in columns else np.arange(1, row.size + 1),
+        id=_numbers(columns["id"], file, "id") if "id" in columns else np.arange(1, row.size + 1),
         row=row,
         column=column,
         label=on_map.values[row, column].astype(np.int64),

@@ -378,7 +378,7 @@ def test_points_that_nobody_could_label_widen_the_intervals_by_all_they_may_be()
     untold = sample.reference.copy()
     untold[::10] = -1
     found = hr.assess(label, replace(sample, reference=untold))
-    assert (found.n_points, found.n_untold) == (270, 30)
+    assert (found.n_points, found.n_cannot_tell) == (270, 30)
     extremes = [
         hr.assess(label, replace(sample, reference=np.where(untold == -1, guess, untold)))
         for guess in (9, np.where(sample.label == 0, 9, sample.label))

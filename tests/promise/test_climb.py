@@ -245,9 +245,9 @@ def test_a_point_that_nobody_can_tell_counts_as_wrong_and_says_what_it_costs() -
     untold = sample.reference.copy()
     untold[::15] = -1
     worse = hr.certify(label, confidence, replace(sample, reference=untold))
-    assert worse.n_untold == np.count_nonzero(untold == -1)
-    assert worse.coverage < made.coverage <= worse.coverage_if_told
-    assert f"{worse.n_untold} points that nobody could label" in worse.statement
+    assert worse.n_cannot_tell == np.count_nonzero(untold == -1)
+    assert worse.coverage < made.coverage <= worse.coverage_if_right
+    assert f"{worse.n_cannot_tell} points that nobody could label" in worse.statement
 
 
 def three_classes(seed: int = 0):

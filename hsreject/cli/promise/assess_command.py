@@ -85,10 +85,11 @@ def _show(assessment: Assessment, console: Console) -> None:
         f"{assessment.n_points} pixels with a reference, {assessment.drawn}; intervals of "
         f"{100 * assessment.confidence_level:g} %",
     )
-    if assessment.n_untold:
+    if assessment.n_cannot_tell:
         print_lines(
             console,
-            f"{assessment.n_untold} points that nobody could label: intervals hold all they may be",
+            f"{assessment.n_cannot_tell} points that nobody could label: intervals hold whatever "
+            "they may be",
         )
     for name, _, estimate in estimates[:2]:
         print_lines(console, f"{name} {_percent(estimate)} %")

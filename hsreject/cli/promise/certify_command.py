@@ -88,13 +88,15 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     maps = [open_label_map(path, nodata) for path in labels]
     if (confidence is None) == (len(maps) == 1):
         raise InputError("Give one map of labels and its --confidence, or several maps and none.")
-    sure = open_confidence(confidence)
-    error = open_predicted(predicted, sure)
+    confidences = open_confidence(confidence)
+    error = open_predicted(predicted, confidences)
     points = open_sample(sample, maps[0], attribute=column)
     training = open_excluded(exclude, maps[0], attribute)
-    made = certify(
-        maps[0] if sure is not None else xr.concat(maps, OPERATING_POINT, combine_attrs="override"),
-        sure,
+    certificate = certify(
+        maps[0]
+        if confidences is not None
+        else xr.concat(maps, OPERATING_POINT, combine_attrs="override"),
+        confidences,
         points,
         max_error=max_error,
         confidence_level=confidence_level,
@@ -103,19 +105,23 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         assume_random=assume_random,
     )
     larger = points
-    if more and sure is not None:
-        larger = more_points(maps[0], sure, points, more, exclude=training)
-    curve = None if sure is None else predicted_curve(maps[0], sure, error, exclude=training)
-    files = _write_certificate(made, maps, sure, curve, out, overwrite=overwrite)
+    if more and confidences is not None:
+        larger = more_points(maps[0], confidences, points, more, exclude=training)
+    curve = None
+    if confidences is not None:
+        curve = predicted_curve(maps[0], confidences, error, exclude=training)
+    files = _write_certificate(certificate, maps, confidences, curve, out, overwrite=overwrite)
     console = Console(highlight=False)
-    print_lines(console, made.statement)
-    if made.by_class:
+    print_lines(console, certificate.statement)
+    if certificate.by_class:
         headings = ("class", "promised error", "kept of the class", "labels", "wrong")
-        console.print(result_table(console, headings, made.rows()))
-    if made.threshold is not None:
-        what = labels[int(made.threshold)].name if made.stacked else f"{made.threshold:.6g}"
-        print_lines(console, f"{'map' if made.stacked else 'threshold'}: {what}")
-    print_lines(console, f"wrote {', '.join(files)} into {out}", made.applies_to)
+        console.print(result_table(console, headings, certificate.rows()))
+    if certificate.threshold is not None:
+        place = f"threshold: {certificate.threshold:.6g}"
+        if certificate.stacked:
+            place = f"map: {labels[int(certificate.threshold)].name}"
+        print_lines(console, place)
+    print_lines(console, f"wrote {', '.join(files)} into {out}", certificate.applies_to)
     if len(larger) > len(points):
         larger.write(sample, overwrite=True)
         print_lines(
@@ -126,9 +132,9 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
 
 
 def _write_certificate(
-    made: Certificate,
+    certificate: Certificate,
     maps: list[xr.DataArray],
-    sure: xr.DataArray | None,
+    confidences: xr.DataArray | None,
     predicted: tuple[Any, Any] | None,
     folder: Path,
     *,
@@ -146,25 +152,25 @@ def _write_certificate(
     from hsreject.schema import ZERO_MEANING
 
     with complete_folder(folder, overwrite=overwrite) as work:
-        made.write(work / "certificate.json")
+        certificate.write(work / "certificate.json")
         tests = [
             (one.class_name, *astuple(test))
-            for one in (made.by_class or (made,))
+            for one in (certificate.by_class or (certificate,))
             for test in one.tests
         ]
         columns = ["class", *(field.name for field in fields(TestedPoint))]
         write_csv(work / "tests.csv", columns, tests)
-        if made.by_class:
+        if certificate.by_class:
             headings = ["class", "promised_error", "coverage", "labels", "wrong"]
-            write_csv(work / "classes.csv", headings, made.rows())
+            write_csv(work / "classes.csv", headings, certificate.rows())
         figure, (ax,) = new_row(1, COLUMN_WIDTH, 2.7)
-        CertificateDisplay(made, predicted).plot(ax)
+        CertificateDisplay(certificate, predicted).plot(ax)
         save_figure(figure, work / "certificate")
-        if made.coverage > 0:
-            if sure is None:
-                kept = maps[int(made.threshold or 0)].rename("label_with_rejection")
+        if certificate.coverage > 0:
+            if confidences is None:
+                kept = maps[int(certificate.threshold or 0)].rename("label_with_rejection")
                 kept = kept.assign_attrs({ZERO_MEANING: "rejected"})
             else:
-                kept = made.apply(maps[0], sure)["label_with_rejection"]
+                kept = certificate.apply(maps[0], confidences)["label_with_rejection"]
             write_map(kept, work / "label_with_rejection.tif")
         return sorted(file.name for file in work.iterdir() if file.suffix != ".xml")

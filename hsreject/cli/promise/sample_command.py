@@ -82,11 +82,11 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         check_target(out, overwrite=overwrite)
     on_map = open_label_map(label, nodata)
     training = open_excluded(exclude, on_map, attribute)
-    sure = open_confidence(confidence)
-    error = open_predicted(predicted, sure)
+    confidences = open_confidence(confidence)
+    error = open_predicted(predicted, confidences)
     console = Console(highlight=False)
-    if plan and sure is not None:
-        _show_plan(console, on_map, sure, error, training, confidence_level)
+    if plan and confidences is not None:
+        _show_plan(console, on_map, confidences, error, training, confidence_level)
         return
     if n is None or out is None:
         raise InputError("Give the number of points (--n) and the file to make (--out).")
@@ -98,7 +98,7 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         exclude=training,
         seed=seed,
         looks=_whole_numbers(looks),
-        confidence=sure,
+        confidence=confidences,
         max_error=0.05 if for_promise is None else for_promise,
         confidence_level=confidence_level,
         per_class=per_class,
@@ -125,7 +125,7 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
 def _show_plan(
     console: Console,
     on_map: xr.DataArray,
-    sure: xr.DataArray,
+    confidences: xr.DataArray,
     error: xr.DataArray | None,
     training: xr.DataArray | None,
     confidence_level: float,
@@ -135,7 +135,7 @@ def _show_plan(
     from hsreject.promise.planning import expected_coverage
 
     expected = expected_coverage(
-        on_map, sure, error, confidence_level=confidence_level, exclude=training
+        on_map, confidences, error, confidence_level=confidence_level, exclude=training
     )
     rows = [
         (percent(share), *(percent(value, 0) for value in row))
