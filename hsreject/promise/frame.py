@@ -248,11 +248,9 @@ def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
         labels = canonical_labels(np.asarray(label.isel(rows).values), fill, "label")
         digest.update(labels.astype("<u2").tobytes())
         if confidence is not None:
-            confidences = (
-                np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0
-            )  # no negative zero
+            numbers = np.asarray(confidence.isel(rows).values, dtype="<f8") + 0.0  # not -0.0
             unranked = (labels == NODATA) | (labels == REJECTED)
-            digest.update(np.where(unranked, 0.0, confidences).tobytes())
+            digest.update(np.where(unranked, 0.0, numbers).tobytes())
     return digest.hexdigest()[:16]
 
 
