@@ -156,6 +156,13 @@ def test_what_a_model_or_a_run_held_back_predicts_the_errors(capsys, tmp_path) -
     hr.write_map(confidence * 0 + 0.99, tmp_path / "maps/label_probability.tif")
     assert call(*plan, tmp_path) == 0
     assert "800 labels" in capsys.readouterr().out
+    # test pixels, all of them wrong, are heard first
+    wrong = hr.open_map(tmp_path / "all/label.tif") % 3 + 1
+    hr.write_map(wrong.astype(np.uint8).rename("test"), tmp_path / "maps/test.tif")
+    assert call(*plan, tmp_path) == 0
+    assert {word for word in capsys.readouterr().out.split() if word.isdigit()} <= {
+        "0", "2", "5", "10", "100", "200", "400", "800",
+    }  # fmt: skip
 
 
 def test_a_sequence_of_maps(capsys, files) -> None:

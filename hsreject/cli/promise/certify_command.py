@@ -89,7 +89,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     if (confidence is None) == (len(maps) == 1):
         raise InputError("Give one map of labels and its --confidence, or several maps and none.")
     confidences = open_confidence(confidence)
-    error = open_predicted(predicted, confidences)
+    error = open_predicted(predicted, maps[0], confidences)
     points = open_sample(sample, maps[0], attribute=column)
     training = open_excluded(exclude, maps[0], attribute)
     certificate = certify(

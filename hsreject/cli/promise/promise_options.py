@@ -88,13 +88,19 @@ def open_excluded(
     return None if path is None else open_labels(path, like=on_map, attribute=attribute)
 
 
-def open_predicted(path: Path | None, confidence: xr.DataArray | None) -> xr.DataArray | None:
-    """Return the chance of each label to be wrong, as held-out pixels of a run or model say it."""
+def open_predicted(
+    path: Path | None, label: xr.DataArray, confidence: xr.DataArray | None
+) -> xr.DataArray | None:
+    """Return the chance of each label to be wrong, as held-out pixels of a run or model say it.
+
+    Those of a run are its test pixels or, where it has none, those of its cross-validation.
+    """
     if path is None or confidence is None:
         return None
     from hsreject.errors import InputError
+    from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band
-    from hsreject.promise.planning import error_of_curve
+    from hsreject.promise.planning import error_of_curve, predicted_error
 
     if path.suffix == ".skops":
         from hsreject.mapping.model_file import load_model
@@ -107,9 +113,15 @@ def open_predicted(path: Path | None, confidence: xr.DataArray | None) -> xr.Dat
             )
         return error_of_curve(confidence, model.operating_points)
     if path.is_dir():
-        path = path / "maps" / "label_probability.tif"
+        test, path = path / "maps" / "test.tif", path / "maps" / "label_probability.tif"
+        if test.exists():
+            reference = open_labels(test, like=label).values
+            used = (reference > 0) & (confidence.notnull().values)
+            wrong = (label.values != reference)[used]
+            return predicted_error(confidence, confidence.values[used], wrong)
         if not path.exists():
             raise InputError(
-                f"The run has no {path}: it held no training pixels back. Leave out --predicted."
+                f"{path.parent} has neither test.tif nor label_probability.tif to predict errors "
+                "from. Give the folder of a run, or leave out --predicted."
             )
     return 1 - open_band(path)

@@ -83,7 +83,7 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     on_map = open_label_map(label, nodata)
     training = open_excluded(exclude, on_map, attribute)
     confidences = open_confidence(confidence)
-    error = open_predicted(predicted, confidences)
+    error = open_predicted(predicted, on_map, confidences)
     console = Console(highlight=False)
     if plan and confidences is not None:
         _show_plan(console, on_map, confidences, error, training, confidence_level)
