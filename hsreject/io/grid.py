@@ -200,6 +200,12 @@ class Grid:
         apart = max(c + a * self.width + b * self.height, f + d * self.width + e * self.height)
         return bool(apart <= _TOLERANCE * np.sqrt(abs(self.transform.determinant)))
 
+    def fits(self, other: Grid) -> bool:
+        """Tell whether pixels correspond: the same ones, or as many where a grid has no place."""
+        if self.georeferenced and other.georeferenced:
+            return self.same_as(other)
+        return (self.height, self.width) == (other.height, other.width)
+
     def __str__(self) -> str:
         size = f"{self.height} rows x {self.width} columns"
         if not self.georeferenced:

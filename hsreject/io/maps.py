@@ -534,9 +534,7 @@ def _check_grid(
 ) -> None:
     """Raise unless two maps lie on one grid, or at least have one size where one has no place."""
     grid, wanted = Grid.of(other), Grid.of(first)
-    same_size = (grid.height, grid.width) == (wanted.height, wanted.width)
-    placed = grid.georeferenced and wanted.georeferenced
-    if not same_size or (placed and not grid.same_as(wanted)):
+    if not grid.fits(wanted):
         named = first_given if isinstance(first_given, str | PathLike) else "label"
         raise InputError(
             f"{other_given} and {named} lie on different grids: {grid}, against {wanted}. "

@@ -216,9 +216,7 @@ class Sample:
     def on_map(self, on_map: xr.DataArray) -> Sample:
         """Return the same points with the labels of a map on their grid."""
         grid = Grid.of(on_map)
-        same_size = (grid.height, grid.width) == (self.grid.height, self.grid.width)
-        placed = grid.georeferenced and self.grid.georeferenced
-        if not same_size or (placed and not grid.same_as(self.grid)):
+        if not grid.fits(self.grid):
             raise InputError(
                 f"The sample belongs to a map on another grid: {self.grid}, against {grid}. Write "
                 "it into a file and open that for this map: open_sample(path, label)."
