@@ -14,6 +14,7 @@ import xarray as xr
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from hsreject.class_tree import ClassTree
 from hsreject.classes import ClassTable
 from hsreject.errors import HsrejectWarning, InputError
 from hsreject.io.grid import Grid
@@ -252,7 +253,9 @@ def assess(
     total, rejected_area = float(area[inside].sum()), float(area[rejected].sum())
     estimator = _Estimator.of(points, on_map, area, confidence_level)
     kept_share = 1 - rejected_area / total
-    kept_accuracy = estimator.between(_right_of(), 0, points.label)
+    kept_accuracy = estimator.between(
+        _right_of(tree=ClassTree.from_attrs(on_map.attrs)), 0, points.label
+    )
     return Assessment(
         overall_accuracy=Estimate(*(kept_share * number for number in astuple(kept_accuracy))),
         kept_accuracy=kept_accuracy,
@@ -360,12 +363,18 @@ class _Ratio:
 Quantity = Callable[[Sample], _Ratio]
 
 
-def _right_of(value: int | None = None) -> Quantity:
-    """Return the share of right pixels among those kept, or kept as a class."""
+def _right_of(value: int | None = None, *, tree: ClassTree | None) -> Quantity:
+    """Return the share of right pixels among those kept, or kept as a class or group.
+
+    A group of the class `tree` is right where the reference lies below it.
+    """
 
     def quantity(points: Sample) -> _Ratio:
         inside = points.label != REJECTED if value is None else points.label == value
-        return _Ratio(inside & (points.label == points.reference), inside, inside, inside)
+        right = points.label == points.reference
+        if tree is not None:
+            right |= tree.holds(points.label, points.reference)
+        return _Ratio(inside & right, inside, inside, inside)
 
     return quantity
 
@@ -541,7 +550,7 @@ def _by_class(
     kept_only: bool,
 ) -> xr.Dataset:
     """Return the table of the classes of map and reference; areas of kept pixels only, if asked."""
-    points = estimator.points
+    points, tree = estimator.points, ClassTree.from_attrs(on_map.attrs)
     classes, inside = points.classes, on_map.values != NODATA
     total = float(area[inside].sum())
     columns: dict[str, list[tuple[float, ...]]] = {}
@@ -549,7 +558,7 @@ def _by_class(
         mapped = points.label == value
         missed, caught = np.where(mapped, 0, value), np.where(mapped, value, 0)
         rows = {
-            "users_accuracy": estimator.between(_right_of(value), 0, value),
+            "users_accuracy": estimator.between(_right_of(value, tree=tree), 0, value),
             "producers_accuracy": UNKNOWN
             if kept_only
             else estimator.between(_producers(value), missed, caught),

@@ -130,6 +130,17 @@ def test_another_tree_is_another_map() -> None:
         hr.certify(label, sure[:2], sample)
 
 
+def test_an_assessment_takes_groups_for_right_where_the_truth_is_below() -> None:
+    ranking, truth = scene()
+    answer = REJECTOR.maps_at(ranking, 0.8, attrs={}).label_with_rejection
+    assessed = hr.assess(answer, truth, assume_random=True)
+    _, error = error_at(ranking, truth, 0.8)
+    assert assessed.kept_accuracy.value == pytest.approx(1 - error)
+    low = answer.values == 6
+    of_group = assessed.by_class["users_accuracy"].sel(category=6)
+    assert of_group.values.ravel()[0] == pytest.approx(np.isin(truth[low], [1, 2]).mean())
+
+
 def test_a_predicted_error_is_that_of_the_answers() -> None:
     ranking, _ = scene()
     frame_errors = hr.expected_coverage(
