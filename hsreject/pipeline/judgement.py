@@ -27,6 +27,7 @@ from hsreject.schema import (
     AT_FRACTION,
     CATEGORY,
     LABEL_WITH_REJECTION,
+    LEVEL_CONFIDENCE,
     NO_REFERENCE,
     OPERATING_POINT,
     SYSTEM,
@@ -223,12 +224,14 @@ class Judgement:
             return ""
         name = self.walk.plan.delivered
         label, train = f"maps/label_{name}.tif", "maps/train.tif"
+        coarser = self.walk.plan.rejectors[name].answers_coarser
+        confidence = LEVEL_CONFIDENCE if coarser else "confidence"
         return (
             "Pixels of polygons are not a random sample of the map, so nothing is promised. What "
             "gets a promise, in the folder of these results: "
             f"hsreject sample {label} --n 400 --exclude {train} --out sample.gpkg, "
             f"then, with the points labelled, hsreject certify --labels {label} --confidence "
-            f"maps/confidence_{name}.tif --sample sample.gpkg --exclude {train} --out promise"
+            f"maps/{confidence}_{name}.tif --sample sample.gpkg --exclude {train} --out promise"
         )
 
 

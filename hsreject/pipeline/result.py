@@ -35,6 +35,7 @@ from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
 from hsreject.promise.run_promise import promise_words
 from hsreject.rejection.rejector import UNKNOWN
+from hsreject.report.levels_section import as_field
 from hsreject.report.run_report import (
     EXPLORER,
     SYSTEM_OF_POINT,
@@ -303,6 +304,10 @@ def write_outputs(
     progress("writing", 0, 4)
     with complete_folder(folder, overwrite=True) as work:
         _write_maps(tree, work / "maps", flat=flat)
+        for name in first.walk.plan.rejectors:
+            if LEVEL_CONFIDENCE in first.walk.systems[name].swept:
+                levels = first.walk.systems[name].swept[LEVEL_CONFIDENCE]
+                write_map(as_field(levels), work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif")
         progress("writing", 1, 4)
         write_tree(tree, work / "result.nc")
         for name, text in _texts(tree).items():

@@ -17,6 +17,8 @@ from hsreject.errors import InputError
 from hsreject.registry import check_number
 from hsreject.rejection.hierarchical import ANSWER_PROBABILITY, tree_of
 from hsreject.schema import (
+    CATEGORY,
+    CLASS_NAME,
     LARGEST_LABEL,
     LEVEL,
     LEVEL_CONFIDENCE,
@@ -51,8 +53,16 @@ class Levels:
 
     @classmethod
     def of(cls, confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> Levels | None:
-        """Return the levels that a caller gave; None for a map that answers with classes only."""
-        if not isinstance(confidence, xr.DataArray) or LEVEL not in confidence.dims:
+        """Return the levels that a caller gave; None for a map that answers with classes only.
+
+        In a file levels are bands, and the labels keep the groups.
+        """
+        if not isinstance(confidence, xr.DataArray):
+            return None
+        if CATEGORY in confidence.dims and GROUPS_ATTRIBUTE in on_map.attrs:
+            plain = confidence.drop_vars((CATEGORY, CLASS_NAME), errors="ignore").drop_attrs()
+            confidence = plain.rename({CATEGORY: LEVEL}).assign_attrs(tree_of(on_map).to_attrs())
+        if LEVEL not in confidence.dims:
             return None
         levels = check_dims(confidence, LEVEL_DIMS, name=LEVEL_CONFIDENCE)
         check_same_grid(on_map, levels, names=("label", LEVEL_CONFIDENCE))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from hsreject.class_tree import ClassTree, Group, groups_of, rows_of
+from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree, Group, groups_of, rows_of
 from hsreject.classes import ClassTable
 from hsreject.confidence import TieBrokenMaximum, label_map_of_positions
 from hsreject.context.segsalsa import SegSALSA
@@ -186,6 +186,7 @@ class HierarchicalRejector(RankedRejector):
         label = label_map_of_positions(position, field)
         calibrated = self.context is None and evidence.probability.attrs.get(CALIBRATED)
         attrs = {"long_name": ANSWER_PROBABILITY if calibrated else RANK, **tree.to_attrs()}
+        label.attrs[GROUPS_ATTRIBUTE] = attrs[GROUPS_ATTRIBUTE]  # files of labels keep the groups
         return label, xr.DataArray(sums, dims=LEVEL_DIMS, coords=label.coords, attrs=attrs)
 
     def points(

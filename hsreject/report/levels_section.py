@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.class_tree import ClassTree, rows_of
+from hsreject.classes import ClassTable
 from hsreject.rejection.hierarchical import (
     answer_map,
     coarsest_answers,
@@ -16,7 +17,14 @@ from hsreject.rejection.rejector import UNKNOWN
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.report.findings import percent
 from hsreject.report.page import Section, Table
-from hsreject.schema import LEVEL_CONFIDENCE, OPERATING_POINT, nodata_label
+from hsreject.schema import (
+    CATEGORY,
+    LEVEL,
+    LEVEL_CONFIDENCE,
+    OPERATING_POINT,
+    attach_classes,
+    nodata_label,
+)
 
 _N_PLANES = 21  # of a page
 
@@ -25,6 +33,13 @@ def level_names(tree: ClassTree) -> tuple[str, ...]:
     """Return what the levels of a tree are called, and "rejected" last."""
     larger = [f"group of level {level}" for level in range(2, tree.n_levels)]
     return ("class", "group", *larger, "rejected")
+
+
+def as_field(levels: xr.DataArray) -> xr.DataArray:
+    """Return confidences (level, y, x) as a field that files take: one band per level."""
+    names = ClassTable.from_names(level_names(tree_of(levels))[:-1])
+    field = levels.drop_attrs(deep=False).rename({LEVEL: CATEGORY})
+    return attach_classes(field.assign_coords({CATEGORY: list(names.values)}), names)
 
 
 def level_shares(answer: xr.DataArray, reference: xr.DataArray) -> xr.Dataset | None:

@@ -12,6 +12,7 @@ import xarray as xr
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import HsrejectError
+from tests.cli.calling import call
 
 GROUPS = {"ab": ["cover 1", "cover 2"], "abc": ["ab", "cover 3"]}
 CONFIG = {
@@ -103,6 +104,25 @@ def test_flat_maps_hold_classes_alone(finished, tmp_path) -> None:
     np.testing.assert_array_equal(flat, np.where(np.isin(answer, [6, 7]), 0, answer))
     assert schema.class_table(flat).names == tuple(f"cover {number}" for number in range(1, 6))
     assert hr.ClassTree.from_attrs(flat.attrs) is None
+
+
+def test_files_of_a_run_can_be_sampled_and_certified(finished, tmp_path) -> None:
+    result, folder = finished
+    maps = folder / "maps"
+    label, levels = maps / "label_hierarchical.tif", maps / "level_confidence_hierarchical.tif"
+    points = tmp_path / "points.csv"
+    exclude = ("--exclude", maps / "train.tif")
+    drawing = ("--n", 300, "--for-promise", 0.2, "--confidence", levels, *exclude)
+    assert call("sample", label, *drawing, "--out", points) == 0
+    sample = hr.open_sample(points, hr.open_map(label)).with_reference(result["reference"])
+    sample.write(points, overwrite=True)
+    certifying = ("--labels", label, "--confidence", levels, "--sample", points, *exclude)
+    assert call("certify", *certifying, "--out", tmp_path / "promise") == 0
+    certified = tmp_path / "promise" / "label_with_rejection.tif"
+    if certified.exists():
+        assert hr.ClassTree.from_attrs(hr.open_map(certified).attrs) is not None
+    made = json.loads((tmp_path / "promise" / "certificate.json").read_text("utf-8"))
+    assert made["max_error"] == 0.2
 
 
 def test_a_promise_is_about_the_answers() -> None:

@@ -73,9 +73,12 @@ def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
 
 
 def open_confidence(path: Path | None) -> xr.DataArray | None:
-    """Open the confidences of a map, if they are given."""
-    from hsreject.io.maps import open_band
+    """Open the confidences of a map, if they are given: one band, or one per level of groups."""
+    from hsreject.io.maps import open_band, open_map
+    from hsreject.schema import LEVEL_CONFIDENCE
 
+    if path is not None and path.name.startswith(LEVEL_CONFIDENCE):
+        return open_map(path)
     return None if path is None else open_band(path)
 
 
