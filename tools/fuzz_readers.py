@@ -304,7 +304,7 @@ def uses(path: Path, scene: object) -> Iterator[Callable[[], object]]:
     if path.suffix == ".nc":
         yield lambda: hr.open_dataset(path).close()
     if path.name == "result.nc":
-        yield lambda: hr.open_tree(path).load().close()
+        yield lambda: hr.open_tree(path).close()  # lazily: pixels are read by xarray
     if path.name in {"emit.nc", "aviris.nc", "pace.nc"}:  # whose lookup table places a map
 
         def place() -> None:

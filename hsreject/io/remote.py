@@ -65,6 +65,9 @@ def as_path(given: str | PathLike[str]) -> Path:
         return Path(url2pathname(urlparse(text).path))
     if not (_URL.match(text) or text.startswith("/vsi")):
         return Path(given)
+    if text.lower().startswith("http"):  # slashes in a query do not part folders
+        address, mark, query = text.partition("?")
+        text = f"{address}{mark}{query.replace('/', '%2F')}"
     prefix, _, rest = text.partition("//")
     for archive in Path(f"/{rest}").parents if prefix in _ARCHIVES else ():
         if archive.is_file():  # in braces GDAL takes an absolute path without a second slash

@@ -272,3 +272,6 @@ def test_a_url_is_a_path_that_keeps_its_slashes() -> None:
         assert (path.name, path.stem, path.suffix) == ("b.tif", "b", ".tif")
         assert str(path.with_name("b.hdr")) == url.replace("b.tif", "b.hdr")
     assert type(as_path("folder/b.tif")) is type(Path())
+    signed = as_path("https://host/a/b.tif?key=1/2/s3")
+    assert (signed.name, signed.suffix) == ("b.tif", ".tif")
+    assert str(signed) == "https://host/a/b.tif?key=1%2F2%2Fs3"
