@@ -10,7 +10,7 @@ BENCH_STAMP := $(BENCH)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 install = $(if $(UV),uv pip install --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet)
 
-.PHONY: demo test lint docs notebooks bench results dist format clean
+.PHONY: demo test lint docs notebooks bench results dist plugin format clean
 
 demo: $(STAMP)
 	$(BIN)/hsreject run configs/indian_pines.toml --out out/demo
@@ -53,6 +53,11 @@ dist: .venv-release/.installed
 	$(PYTHON) -m venv .venv-wheel
 	.venv-wheel/bin/python -m pip install --quiet "$$(ls dist/*.whl)[datasets]"
 	cd dist && ../.venv-wheel/bin/hsreject run ../configs/indian_pines.toml --out ../out/wheel --overwrite
+
+# The QGIS plugin, checked for what the repository of QGIS checks, and zipped.
+plugin: $(STAMP)
+	$(BIN)/ruff check integrations/qgis
+	$(BIN)/python -m tools.plugin_zip dist/hsreject_processing.zip
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -27,6 +27,8 @@ from qgis.PyQt.QtGui import QColor
 
 def legend(layer):
     """Return the names and colours that the legend of a layer shows, and how many nodes it has."""
+    if isinstance(layer, QgsVectorLayer):
+        return ["vector", layer.featureCount(), [field.name() for field in layer.fields()]]
     nodes = QgsMapLayerLegend.defaultRasterLegend(layer).createLayerTreeModelLegendNodes(
         QgsLayerTreeLayer(layer)
     )

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from collections import Counter
 from pathlib import Path
 
@@ -20,15 +21,17 @@ import hsreject as hr
 from hsreject import ClassTable
 from hsreject.io.grid import Grid
 from hsreject.schema import LABEL_WITH_REJECTION, MAP_DIMS, class_table
+from tests.cli.calling import call
 from tests.io.writers import write_with_gdal
 from tests.mapping.scenes import CONFIG, larger_scene
+from tools import plugin_zip
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = (ROOT / "integrations" / "qgis", Path("/usr/share/qgis/python/plugins"))
+OF_QGIS = "/usr/share/qgis/python/plugins"
 OFF_SCREEN = {
     **os.environ,
     "QT_QPA_PLATFORM": "offscreen",
-    "PYTHONPATH": os.pathsep.join(map(str, PLUGINS)),
+    "PYTHONPATH": OF_QGIS,
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
@@ -47,8 +50,18 @@ def qgis_python() -> str:
     pytest.skip("QGIS is not installed: no Python here imports qgis.core")
 
 
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory) -> Path:
+    """Return a folder of plugins with ours as QGIS unpacks it from its zip."""
+    folder = tmp_path_factory.mktemp("plugins")
+    assert list(plugin_zip.problems(plugin_zip.PLUGIN, release=False)) == []
+    plugin_zip.write_zip(plugin_zip.PLUGIN, folder / "plugin.zip")
+    zipfile.ZipFile(folder / "plugin.zip").extractall(folder)
+    return folder
+
+
 @pytest.fixture
-def ask(qgis_python, tmp_path):
+def ask(qgis_python, installed, tmp_path):
     """Give a function that has QGIS do tasks of `qgis_session`, in a profile of its own."""
 
     def do(*tasks: tuple[str, dict]) -> list:
@@ -57,7 +70,12 @@ def ask(qgis_python, tmp_path):
         session = Path(__file__).with_name("qgis_session.py")
         told = subprocess.run(
             [qgis_python, session, question, answer],
-            env={**OFF_SCREEN, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)},
+            env={
+                **OFF_SCREEN,
+                "PYTHONPATH": os.pathsep.join((str(installed), OF_QGIS)),
+                "HOME": str(tmp_path),
+                "XDG_RUNTIME_DIR": str(tmp_path),
+            },
             capture_output=True,
             # what cancels work is ignored in background jobs
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -200,3 +218,86 @@ def test_what_goes_wrong_is_said_in_the_words_of_hsreject(ask, files, tmp_path) 
         assert message in answer["told"][-1]
         assert not any("done" in text for text in answer["told"])
     assert not out.exists()
+
+
+@pytest.mark.posix
+def test_every_other_form_does_what_its_command_does(ask, files, tmp_path) -> None:
+    (tmp_path / "hsreject" / "bin").mkdir(parents=True)  # found there, with nothing said
+    shutil.copy(files["program"], tmp_path / "hsreject" / "bin" / "hsreject")
+    forms, lines = tmp_path / "forms", tmp_path / "lines"
+    out, typed = run_both(forms, lines, files)
+    answers = ask(*(("run", {"algorithm": f"hsreject:{n}", "parameters": p}) for n, p in out))
+    for (name, _), answer in zip(out, answers, strict=True):
+        assert answer["ok"], (name, answer)
+    for arguments in typed:
+        assert call(*arguments, "--overwrite") == 0
+    same = ("scene.toml", "run/maps/map.tif", "next.csv", "sample.csv", "areas/assessment.csv")
+    for name in same:
+        assert (forms / name).read_bytes() == (lines / name).read_bytes(), name
+    kept = (hr.Certificate.read(folder / "promise/certificate.json") for folder in (forms, lines))
+    assert len({one.statement for one in kept}) == 1
+    for name in ("label.html", "explorer.html", "model.skops"):
+        assert (forms / name).stat().st_size > 1000
+    loaded = {name: answer["loaded"] for (name, _), answer in zip(out, answers, strict=True)}
+    assert loaded["run"]["Map with rejection"][0] == "paletted"
+    assert loaded["run"]["Map without holes"][0] == "paletted"
+    kind, n_polygons, columns = loaded["polygons"]["Polygons"]
+    assert (kind, n_polygons) == ("vector", len(geopandas.read_file(lines / "map.gpkg")))
+    assert {"class", "name", "area_ha", "rejected_share"} <= set(columns)
+
+
+def run_both(forms: Path, lines: Path, files: dict[str, Path]) -> tuple[list, list]:
+    """Return the forms to fill in, in order, and the same commands as somebody types them."""
+    scene, reference = files["scene"], files["reference"]
+    forms.mkdir()
+    lines.mkdir()
+    assert call("init", scene, reference, "--out", lines / "scene.toml") == 0
+    config = lines / "small.toml"
+    config.write_text(
+        'features = []\nclassifier = "lda"\n'
+        f'[scene]\nname = "files"\npath = "{scene}"\nlabels = "{reference}"\n'
+    )
+    assert call("run", config, "--out", lines / "run") == 0
+    label = lines / "run/maps/label_pixelwise.tif"
+    sure = lines / "run/maps/confidence_pixelwise.tif"
+    delivered, filled = lines / "run/maps/map.tif", lines / "run/maps/map_filled.tif"
+    truth = hr.open_labels(reference)
+    sample = hr.draw_sample(hr.open_map(label), 300, seed=0)
+    sample.with_reference(truth.where(truth > 0, 1)).write(lines / "labelled.csv")
+    points, labelled = lines / "sample.csv", lines / "labelled.csv"
+    filled_in = [
+        ("init", {"SCENE": scene, "LABELS": reference, "OUTPUT": forms / "scene.toml"}),
+        ("run", {"CONFIG": config, "OUTPUT": forms / "run"}),
+        ("train", {"CONFIG": config, "OUTPUT": forms / "model.skops"}),
+        ("next", {"LABELS": filled, "N": 5, "OUTPUT": forms / "next.csv"}),
+        ("sample", {"LABELS": label, "N": 50, "OUTPUT": forms / "sample.csv"}),
+        ("label", {"POINTS": labelled, "SCENE": scene, "LABELS": label,
+                   "OUTPUT": forms / "label.html"}),
+        ("certify", {"LABELS": label, "CONFIDENCE": sure, "SAMPLE": labelled, "MAX_ERROR": 0.2,
+                     "OUTPUT": forms / "promise"}),
+        ("assess", {"LABELS": delivered, "SAMPLE": labelled, "OUTPUT": forms / "areas"}),
+        ("polygons", {"LABELS": delivered, "MINIMUM_AREA": "1ha", "OUTPUT": forms / "map.gpkg"}),
+        ("explore", {"LABELS": label, "CONFIDENCE": sure, "OUTPUT": forms / "explorer.html"}),
+    ]  # fmt: skip
+    typed = [
+        ("next", filled, "--n", 5, "--out", lines / "next.csv"),
+        ("sample", label, "--n", 50, "--out", points),
+        ("certify", "--labels", label, "--confidence", sure, "--sample", labelled,
+         "--max-error", 0.2, "--out", lines / "promise"),
+        ("assess", delivered, "--sample", labelled, "--out", lines / "areas"),
+        ("polygons", delivered, "--minimum-area", "1ha", "--out", lines / "map.gpkg"),
+    ]  # fmt: skip
+    return filled_in, typed
+
+
+def test_the_plugin_names_what_the_repository_would_refuse(tmp_path) -> None:
+    folder = tmp_path / "plugin"
+    shutil.copytree(plugin_zip.PLUGIN, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    assert list(plugin_zip.problems(folder, release=False)) == []
+    assert any("reserved" in one for one in plugin_zip.problems(folder, release=True))
+    (folder / "LICENSE").unlink()
+    (folder / "kernel.so").write_bytes(b"\0")
+    text = (folder / "metadata.txt").read_text()
+    (folder / "metadata.txt").write_text(text.replace("tracker=", "x=").replace("4.99", "3.99"))
+    wrong = " ".join(plugin_zip.problems(folder, release=False))
+    assert all(word in wrong for word in ("LICENSE", "kernel.so", "tracker", "QGIS 4"))

@@ -1,8 +1,14 @@
 """A plugin of QGIS: hsreject in the Processing toolbox."""
 
-from qgis.core import QgsApplication, QgsProcessingProvider
+from pathlib import Path
 
-from .hsreject_algorithms import EvaluateMaps, MapScene
+from qgis.core import QgsApplication, QgsProcessingProvider
+from qgis.PyQt.QtGui import QIcon
+
+from .algorithm import HsrejectAlgorithm
+from .forms import FORMS
+
+ICON = str(Path(__file__).with_name("icon.svg"))
 
 
 class HsrejectProvider(QgsProcessingProvider):
@@ -14,9 +20,15 @@ class HsrejectProvider(QgsProcessingProvider):
     def name(self):
         return "hsreject"
 
+    def longName(self):
+        return "hsreject: land cover with rejection"
+
+    def icon(self):
+        return QIcon(ICON)
+
     def loadAlgorithms(self):
-        self.addAlgorithm(MapScene())
-        self.addAlgorithm(EvaluateMaps())
+        for form in FORMS:
+            self.addAlgorithm(HsrejectAlgorithm(form))
 
 
 class HsrejectPlugin:

@@ -1,0 +1,217 @@
+"""Where a map or a model comes from: tags of its files, and a STAC item beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+from rasterio.warp import transform_bounds
+
+from hsreject import __version__
+from hsreject.classes import ClassTable
+from hsreject.files import replacing
+from hsreject.io.grid import Grid
+from hsreject.promise.frame import map_id
+from hsreject.schema import class_table, nodata_label
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ITEM = "item.json"
+_EXTENSION = "https://stac-extensions.github.io/{}/schema.json"
+OF_MAPS = ("projection/v2.0.0", "raster/v2.0.0", "classification/v2.0.0", "processing/v1.2.0")
+OF_MODELS = ("mlm/v1.4.0", "classification/v2.0.0", "processing/v1.2.0")
+_MEDIA = {
+    ".tif": "image/tiff; application=geotiff; profile=cloud-optimized",
+    ".json": "application/json",
+    ".html": "text/html",
+    ".toml": "application/toml",
+    ".gpkg": "application/geopackage+sqlite3",
+}
+_ROLES = {".tif": ["data"], ".html": ["overview"]}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a map was made from and for, in words that fit into a tag."""
+
+    scene: str
+    made_by: str  # the model or the configuration
+    goal: str  # such as "accuracy = 0.95"
+    statement: str  # what is promised or reported of the map
+
+    def tags(self, label: xr.DataArray) -> dict[str, str]:
+        """Return the tags of the GeoTIFF of a label map; the digest tells it from any other.
+
+        Of the time only the day is said, so that the same work makes the same file.
+        """
+        stated = {
+            "HSREJECT_VERSION": __version__,
+            "HSREJECT_DATE": f"{datetime.now(tz=UTC):%Y-%m-%d}",
+            "HSREJECT_SCENE": self.scene,
+            "HSREJECT_MADE_BY": self.made_by,
+            "HSREJECT_GOAL": self.goal,
+            "HSREJECT_STATEMENT": self.statement,
+            "HSREJECT_DIGEST": map_id(label),
+        }
+        return {name: text for name, text in stated.items() if text}
+
+    def properties(self) -> dict[str, Any]:
+        """Return what STAC's common fields and its processing extension say of it."""
+        now = f"{datetime.now(tz=UTC):%Y-%m-%dT00:00:00Z}"
+        return {
+            "datetime": now,
+            "created": now,
+            "description": self.statement or "Land cover with rejection.",
+            "processing:software": {"hsreject": __version__},
+            "processing:lineage": f"{self.made_by} on {self.scene}, goal {self.goal}",
+        }
+
+
+def write_map_item(
+    folder: Path, label: xr.DataArray, source: Provenance, files: Mapping[str, str]
+) -> None:
+    """Write a STAC item (1.1) for a map into its folder.
+
+    Parameters
+    ----------
+    folder : path
+        Where the files lie, and ``item.json`` is written.
+    label : DataArray (y, x) of int
+        The delivered map: its classes and its place. A map without a reference system has no
+        geometry.
+    source : Provenance
+        Where it comes from.
+    files : mapping
+        The asset names and the paths of the files, relative to the folder; missing ones are left
+        out.
+    """
+    grid = Grid.of(label)
+    dtype = label.dtype.name
+    band = {
+        "name": "label",
+        "data_type": dtype,
+        "nodata": nodata_label(label.dtype),
+        "raster:sampling": "area",
+        "classification:classes": classes_of(class_table(label), zero="rejected"),
+    }
+    assets = {}
+    for name, path in files.items():
+        if not (folder / path).is_file():
+            continue
+        suffix = path[path.rfind(".") :]
+        assets[name] = {
+            "href": f"./{path}",
+            "type": _MEDIA.get(suffix, "application/octet-stream"),
+            "roles": _ROLES.get(suffix, ["metadata"]),
+        }
+        if suffix == ".tif":
+            assets[name]["bands"] = [band]
+    bbox = None
+    place: dict[str, Any] = {"proj:shape": [grid.height, grid.width]}
+    if grid.crs is not None:
+        west, north = grid.transform.c, grid.transform.f
+        east = west + grid.transform.a * grid.width + grid.transform.b * grid.height
+        south = north + grid.transform.d * grid.width + grid.transform.e * grid.height
+        corners = (min(west, east), min(north, south), max(west, east), max(north, south))
+        bbox = list(transform_bounds(grid.crs, "EPSG:4326", *corners))
+        code = grid.crs.to_epsg()
+        place["proj:code"] = None if code is None else f"EPSG:{code}"
+        place["proj:transform"] = list(grid.transform)[:6]
+    properties = {**source.properties(), **place}
+    _write(folder, map_id(label), OF_MAPS, properties, assets, bbox)
+
+
+def write_model_item(
+    folder: Path,
+    model: str,
+    classes: ClassTable,
+    n_bands: int,
+    source: Provenance,
+    *,
+    architecture: str,
+    name: str = ITEM,
+) -> None:
+    """Write a STAC item with the machine-learning-model extension beside a model file."""
+    tasks = ["segmentation"]
+    dims = ["height", "width"]
+    properties = {
+        **source.properties(),
+        "mlm:name": model,
+        "mlm:architecture": architecture,
+        "mlm:tasks": tasks,
+        "mlm:framework": "scikit-learn",
+        "mlm:input": [
+            {
+                "name": "scene",
+                "bands": [],
+                "input": {
+                    "shape": [n_bands, -1, -1],
+                    "dim_order": ["channel", *dims],
+                    "data_type": "float32",
+                },
+            }
+        ],
+        "mlm:output": [
+            {
+                "name": "label with rejection",
+                "tasks": tasks,
+                "result": {"shape": [-1, -1], "dim_order": dims, "data_type": "uint8"},
+                "classification:classes": classes_of(classes, zero="rejected"),
+            }
+        ],
+    }
+    asset = {
+        "href": f"./{model}",
+        "type": "application/zip",
+        "roles": ["mlm:model"],
+        "mlm:artifact_type": "skops",
+    }
+    _write(folder, model, OF_MODELS, properties, {"model": asset}, None, name)
+
+
+def classes_of(classes: ClassTable, *, zero: str) -> list[dict[str, Any]]:
+    """Return a class table as the classification extension has it."""
+    entries = [(0, zero, "#000000")]
+    entries += zip(classes.values, classes.names, classes.colors, strict=True)
+    return [
+        {
+            "value": value,
+            "name": re.sub(r"[^0-9A-Za-z_-]+", "_", name) or f"class_{value}",
+            "title": name,
+            "color_hint": color[1:].upper(),
+        }
+        for value, name, color in entries
+    ]
+
+
+def _write(
+    folder: Path,
+    identity: str,
+    extensions: Sequence[str],
+    properties: Mapping[str, Any],
+    assets: Mapping[str, Any],
+    bbox: Sequence[float] | None,
+    name: str = ITEM,
+) -> None:
+    item: dict[str, Any] = {
+        "type": "Feature",
+        "stac_version": "1.1.0",
+        "stac_extensions": [_EXTENSION.format(one) for one in extensions],
+        "id": identity,
+        "geometry": None,
+        "properties": properties,
+        "links": [],
+        "assets": assets,
+    }
+    if bbox is not None:
+        west, south, east, north = bbox
+        ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
+        item |= {"bbox": list(bbox), "geometry": {"type": "Polygon", "coordinates": [ring]}}
+    with replacing(folder / name, overwrite=True) as work:
+        work.write_text(json.dumps(item, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
