@@ -44,6 +44,7 @@ def train_command(
     document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.files import check_target
+    from hsreject.handover.provenance import ITEM, Provenance, write_model_item
     from hsreject.mapping.model_file import save_model
     from hsreject.pipeline.training import train
 
@@ -56,6 +57,22 @@ def train_command(
             progress=progress,
         )
     save_model(trained, model, overwrite=overwrite)
+    scene = document.get("scene", "")
+    source = Provenance(
+        str(scene.get("path", scene.get("name", "")) if isinstance(scene, dict) else scene),
+        trained.title,
+        "a threshold",
+        "A model of land cover with rejection, trained by hsreject.",
+    )
+    write_model_item(
+        model.parent,
+        model.name,
+        trained.classes,
+        trained.classifier.band_requirements_.count,
+        source,
+        architecture=type(trained.classifier).__name__,
+        name=f"{model.stem}.{ITEM}",
+    )
     console = Console(highlight=False)
     if trained.calibration:
         show_points(trained, console)

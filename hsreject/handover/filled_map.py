@@ -16,6 +16,7 @@ from hsreject.io.labels import stated_classes
 from hsreject.io.maps import Raster, write_maps
 from hsreject.io.rasters.geotiff import CategoryTable
 from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
+from hsreject.rejection.rejector import REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import (
     CALIBRATED,
     CATEGORY,
@@ -39,7 +40,7 @@ FILLED = "map_filled.tif"
 """What the file is called that lies beside a delivered map."""
 
 PROBABILITY = "label_probability"
-NO_DATA, KEPT, REJECTED_FLAG, NOVEL = 0, 1, 2, 3
+NO_DATA = 0  # beside the codes of :func:`hsreject.rejection.rejector.flag_map`
 FLAGS = ("no data", "kept", "rejected", "novel")
 """What the values of `flag` mean."""
 
@@ -98,7 +99,7 @@ def filled_map(
         check_same_grid(best, one, names=("label", name))
     flag = has_data.astype(np.uint8).where(~on_map["rejected"].astype(bool), REJECTED_FLAG)
     if "unknown" in on_map:
-        flag = flag.where(~on_map["unknown"].astype(bool), NOVEL)
+        flag = flag.where(~on_map["unknown"].astype(bool), UNKNOWN_FLAG)
     flag = flag.where(has_data, NO_DATA).astype(np.uint8)
     maps = {"label": best, "flag": flag.assign_attrs(flag_meanings=", ".join(FLAGS))}
     if probability is not None:

@@ -15,12 +15,13 @@ from scipy.spatial import cKDTree
 
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
-from hsreject.handover.filled_map import KEPT, NO_DATA, NOVEL, REJECTED_FLAG
+from hsreject.handover.filled_map import NO_DATA
 from hsreject.io.grid import Grid
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.promise.frame import canonical_labels, excluded_pixels, map_id
 from hsreject.promise.sample import CHOSEN, Design, Sample
 from hsreject.registry import check_count
+from hsreject.rejection.rejector import KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import NO_REFERENCE, REJECTED, X, Y, as_map, class_table, fill_value
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ class _Known:
         if self.probability is None:
             return np.ones(flag.shape)
         chance = np.nan_to_num(self.cut(self.probability, window))
-        return np.where(flag == NOVEL, 1.0, 1.0 - chance)
+        return np.where(flag == UNKNOWN_FLAG, 1.0, 1.0 - chance)
 
     def answer(self, asked: list[tuple[_Region, tuple[int, int]]]) -> NextLabels:
         """Return the points that were found, in the order in which they were."""
@@ -282,7 +283,7 @@ class _Region:
             for array in (known.flag, known.label)
         )
         area = float(areas[near].sum())
-        if (flag == NOVEL).mean() > _MOSTLY:
+        if (flag == UNKNOWN_FLAG).mean() > _MOSTLY:
             return area, ", unlike every training pixel"
         if known.second is None:
             return area, ""
@@ -295,12 +296,12 @@ class _Region:
 
 
 def _flags(labels: NDArray[np.uint16]) -> NDArray[np.uint8]:
-    flags = np.where(labels == REJECTED, REJECTED_FLAG, KEPT)
+    flags = np.where(labels == REJECTED, REJECTED_FLAG, KEPT_FLAG)
     return np.where(labels == np.iinfo(np.uint16).max, NO_DATA, flags).astype(np.uint8)
 
 
 def _numbered(flag: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    numbered, count = ndimage.label((flag == REJECTED_FLAG) | (flag == NOVEL), _TOGETHER)
+    numbered, count = ndimage.label((flag == REJECTED_FLAG) | (flag == UNKNOWN_FLAG), _TOGETHER)
     return numbered, int(count)
 
 

@@ -48,7 +48,8 @@ class Provenance:
     def tags(self, label: xr.DataArray) -> dict[str, str]:
         """Return the tags of the GeoTIFF of a label map; the digest tells it from any other.
 
-        Of the time only the day is said, so that the same work makes the same file.
+        That of a lazy map, which would have to be computed twice, is the name of its STAC item. Of
+        the time only the day is said, so that the same work makes the same file.
         """
         stated = {
             "HSREJECT_VERSION": __version__,
@@ -57,7 +58,7 @@ class Provenance:
             "HSREJECT_MADE_BY": self.made_by,
             "HSREJECT_GOAL": self.goal,
             "HSREJECT_STATEMENT": self.statement,
-            "HSREJECT_DIGEST": map_id(label),
+            "HSREJECT_DIGEST": map_id(label) if label.chunks is None else "",
         }
         return {name: text for name, text in stated.items() if text}
 
@@ -100,7 +101,7 @@ def write_map_item(
         "raster:sampling": "area",
         "classification:classes": classes_of(class_table(label), zero="rejected"),
     }
-    assets = {}
+    assets: dict[str, dict[str, Any]] = {}
     for name, path in files.items():
         if not (folder / path).is_file():
             continue

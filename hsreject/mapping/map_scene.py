@@ -14,8 +14,10 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.files import add_to_result, check_folder, check_space, complete_folder
+from hsreject.handover.filled_map import FILLED, filled_map, filled_raster
+from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.grid import Grid
-from hsreject.io.maps import open_map, write_maps
+from hsreject.io.maps import Raster, open_map, write_maps
 from hsreject.io.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
@@ -421,9 +423,22 @@ def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Datase
 
 def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
     """Write everything that a map leaves on disk into a folder that appears when it is complete."""
+    summary, maps = result.summary, result.maps
+    goal = f"{summary.rejection.asked} = {summary.rejection.value:g}"
+    said = summary.rejection.assumption or f"threshold {summary.rejection.source}"
+    source = Provenance(Path(summary.scene).name, Path(summary.model).name, goal, said)
+    label = maps["label_with_rejection"]
+    filled = filled_map(maps["label"], maps["rejected"], unknown=maps.get("unknown"))
     with dask.config.set(scheduler="threads"):
-        write_maps({folder / f"{name}.tif": result.maps[name] for name in FILES}, progress=progress)
-    (folder / SUMMARY_FILE).write_text(result.summary.to_toml(), encoding="utf-8")
+        targets: dict[str | PathLike[str], xr.DataArray | Raster] = {
+            folder / f"{name}.tif": maps[name] for name in FILES
+        }
+        targets[folder / FILLED] = filled_raster(filled)
+        write_maps(targets, tags=source.tags(label), progress=progress)
+    (folder / SUMMARY_FILE).write_text(summary.to_toml(), encoding="utf-8")
+    files = {"map": "label_with_rejection.tif", "filled": FILLED, "summary": SUMMARY_FILE}
+    written = open_map(folder / "label_with_rejection.tif", chunks="auto")
+    write_map_item(folder, written, source, files)
 
 
 def write_store(result: SceneMap, folder: Path) -> None:

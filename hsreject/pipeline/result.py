@@ -28,8 +28,9 @@ from hsreject.files import (
     reason,
     replacing,
 )
-from hsreject.handover.filled_map import FILLED, filled_map, write_filled_map
-from hsreject.io.maps import write_map
+from hsreject.handover.filled_map import FILLED, filled_map, filled_raster
+from hsreject.handover.provenance import Provenance, write_map_item
+from hsreject.io.maps import write_map, write_maps
 from hsreject.io.netcdf import write_tree
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
@@ -322,6 +323,7 @@ def write_outputs(
         run_report(
             tree, work, evaluation=first.evaluation, with_explorer=(work / EXPLORER).exists()
         )
+        _write_item(tree, work)
     progress("writing", 4, 4)
 
 
@@ -335,7 +337,6 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
         kept = {name: value for name, value in answer.attrs.items() if name != GROUPS_ATTRIBUTE}
         answer = answer.copy(data=groups.flat(answer.values)).drop_attrs(deep=False)
         answer = answer.assign_attrs(kept | classes)
-    write_map(answer, folder / MAP)
     of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     filled = filled_map(
         of_delivered["label"],
@@ -344,7 +345,10 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
         label_probability=maps.get("label_probability"),
         unknown=of_delivered.get(UNKNOWN),
     )
-    write_filled_map(filled, folder / FILLED)
+    write_maps(
+        {folder / MAP: answer, folder / FILLED: filled_raster(filled)},
+        tags=_source(tree).tags(answer),
+    )
     for variable in ("reference", "train", "test", "calibration", "label_probability"):
         if variable in maps:
             write_map(maps[variable], folder / f"{variable}.tif")
@@ -352,6 +356,28 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
         for variable in ("label", LABEL_WITH_REJECTION, "confidence"):
             one = maps[variable].sel({REJECTOR: name}, drop=True)
             write_map(one, folder / f"{variable}_{name}.tif")
+
+
+def _source(tree: xr.DataTree) -> Provenance:
+    """Return what the delivered map was made from and for."""
+    document = tomllib.loads(tree.attrs["configuration"])
+    scene, said = document.get("scene", ""), tree.children["delivered"].attrs
+    named = scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene
+    goal = f"{said['goal']} = {said['goal_value']:g}"
+    return Provenance(str(named), str(tree.attrs["title"]), goal, str(said["statement"]))
+
+
+def _write_item(tree: xr.DataTree, folder: Path) -> None:
+    """Write the STAC item of a run."""
+    files = {
+        "map": f"maps/{MAP}",
+        "filled": f"maps/{FILLED}",
+        "report": "report.html",
+        "certificate": "certificate.json",
+        "configuration": CONFIG,
+    }
+    label = tree.children["delivered"].to_dataset(inherit=False)[LABEL_WITH_REJECTION]
+    write_map_item(folder, label, _source(tree), files)
 
 
 def _texts(tree: xr.DataTree) -> dict[str, str]:

@@ -1,0 +1,203 @@
+"""STAC items and tags, checked against the rules of the published schemas, without a network.
+
+The schemas below are our own short forms of those published for STAC 1.1.0, projection 2.0.0,
+raster 2.0.0, classification 2.0.0, processing 1.2.0 and machine-learning-model 1.4.0: the fields
+that they require, their types and patterns.
+"""
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+import rasterio
+
+import hsreject as hr
+from hsreject.handover.provenance import Provenance, write_map_item, write_model_item
+from tests.cli.calling import call
+from tests.handover.test_polygons_and_sieve import place, random_map
+
+CLASSES = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "required": ["value", "name"],
+        "properties": {
+            "value": {"type": "integer"},
+            "name": {"type": "string", "pattern": "^[0-9A-Za-z-_]+$"},
+            "title": {"type": "string"},
+            "color_hint": {"type": "string", "pattern": "^([0-9A-F]{6})$"},
+            "nodata": {"type": "boolean"},
+        },
+    },
+}
+ITEM = {
+    "type": "object",
+    "required": [
+        "type", "stac_version", "id", "geometry", "properties", "links", "assets",
+        "stac_extensions",
+    ],
+    "properties": {
+        "type": {"const": "Feature"},
+        "stac_version": {"const": "1.1.0"},
+        "id": {"type": "string", "minLength": 1},
+        "bbox": {"type": "array", "items": {"type": "number"}, "minItems": 4, "maxItems": 4},
+        "stac_extensions": {"type": "array", "items": {"type": "string", "format": "uri"}},
+        "properties": {
+            "type": "object",
+            "required": ["datetime"],
+            "properties": {
+                "datetime": {"type": "string", "pattern": "^\\d{4}-\\d\\d-\\d\\dT[0-9:]+Z$"},
+                "processing:software": {
+                    "type": "object", "additionalProperties": {"type": "string"},
+                },
+                "processing:lineage": {"type": "string"},
+            },
+        },
+        "assets": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["href"],
+                "properties": {
+                    "href": {"type": "string", "minLength": 1},
+                    "roles": {"type": "array", "items": {"type": "string"}},
+                    "bands": {
+                        "type": "array",
+                        "items": {
+                            "properties": {
+                                "data_type": {"enum": ["uint8", "uint16", "float32"]},
+                                "nodata": {"type": ["number", "string"]},
+                                "raster:sampling": {"enum": ["area", "point"]},
+                                "classification:classes": CLASSES,
+                            }
+                        },
+                    },
+                },
+            },
+        },
+    },
+    "if": {"properties": {"geometry": {"type": "object"}}},
+    "then": {"required": ["bbox"]},
+}  # fmt: skip
+MAP = {
+    "properties": {
+        "properties": {
+            "required": ["proj:shape"],
+            "properties": {
+                "proj:code": {"type": ["string", "null"], "pattern": "^[A-Z]+:[0-9]+$"},
+                "proj:shape": {"items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+                "proj:transform": {"items": {"type": "number"}, "minItems": 6, "maxItems": 9},
+            },
+        }
+    }
+}
+ARRAY = {
+    "type": "object",
+    "required": ["shape", "dim_order", "data_type"],
+    "properties": {"shape": {"items": {"type": "integer", "minimum": -1}, "minItems": 1}},
+}
+MODEL = {
+    "properties": {
+        "properties": {
+            "required": ["mlm:name", "mlm:architecture", "mlm:tasks", "mlm:input", "mlm:output"],
+            "properties": {
+                "mlm:tasks": {"items": {"enum": ["classification", "segmentation"]}},
+                "mlm:input": {"items": {"required": ["name", "bands", "input"],
+                                        "properties": {"input": ARRAY}}},
+                "mlm:output": {"items": {"required": ["name", "tasks", "result"],
+                                         "properties": {"result": ARRAY,
+                                                        "classification:classes": CLASSES}}},
+            },
+        },
+        "assets": {
+            "required": ["model"],
+            "properties": {
+                "model": {
+                    "required": ["mlm:artifact_type"],
+                    "properties": {"roles": {"contains": {"const": "mlm:model"}}},
+                }
+            },
+        },
+    }
+}  # fmt: skip
+SOURCE = Provenance("scene.tif", "first run", "accuracy = 0.95", "keeps 80 %")
+
+
+def named_map():
+    table = hr.ClassTable.from_names(["corn, no till", "Grünland", "c"])
+    return hr.schema.attach_classes(place(random_map(0)), table)
+
+
+def test_the_item_of_a_map(tmp_path) -> None:
+    label = named_map()
+    hr.write_map(label, tmp_path / "map.tif")
+    files = {"map": "map.tif", "report": "report.html"}
+    write_map_item(tmp_path, label, SOURCE, files)
+    item = json.loads((tmp_path / "item.json").read_text("utf-8"))
+    jsonschema.validate(item, ITEM)
+    jsonschema.validate(item, MAP)
+    assert list(item["assets"]) == ["map"]  # there is no report
+    assert item["properties"]["proj:code"] == "EPSG:32633"
+    west, south, east, north = item["bbox"]
+    assert west < east
+    assert south < north
+    with rasterio.open(tmp_path / "map.tif") as file:
+        wanted = rasterio.warp.transform_bounds(file.crs, "EPSG:4326", *file.bounds)
+    np.testing.assert_allclose(item["bbox"], wanted)
+    names = [one["name"] for one in item["assets"]["map"]["bands"][0]["classification:classes"]]
+    assert names[:2] == ["rejected", "corn_no_till"]
+
+
+def test_the_item_of_a_map_without_a_place(tmp_path) -> None:
+    write_map_item(tmp_path, hr.sieve(random_map(0), 2), SOURCE, {})
+    item = json.loads((tmp_path / "item.json").read_text("utf-8"))
+    jsonschema.validate(item, ITEM)
+    assert item["geometry"] is None
+
+
+def test_the_item_of_a_model(tmp_path) -> None:
+    table = hr.schema.class_table(named_map())
+    write_model_item(tmp_path, "model.skops", table, 200, SOURCE, architecture="AutoClassifier")
+    item = json.loads((tmp_path / "item.json").read_text("utf-8"))
+    jsonschema.validate(item, ITEM)
+    jsonschema.validate(item, MODEL)
+
+
+@pytest.mark.parametrize("schema", [MAP, MODEL])
+def test_the_schemas_refuse_an_item_that_lacks_its_fields(schema) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"properties": {}, "assets": {}}, schema)
+
+
+@pytest.mark.filterwarnings("ignore::hsreject.errors.GuessWarning")
+def test_a_run_a_model_and_a_map_say_where_they_come_from(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    cube, _ = hr.synthetic_scene(rows=32, columns=32, n_bands=8)
+    cube.rio.to_raster("scene.tif")
+    (tmp_path / "config.toml").write_text(
+        'title = "first"\nfeatures = []\nclassifier = "lda"\n'
+        '[scene]\nname = "synthetic"\nrows = 32\ncolumns = 32\nn_bands = 8\n'
+    )
+    assert call("run", "config.toml", "--out", "run") == 0
+    with rasterio.open("run/maps/map.tif") as file:
+        tags = file.tags()
+    assert tags["HSREJECT_SCENE"] == "synthetic"
+    assert tags["HSREJECT_GOAL"] == "fraction = 0.1"
+    assert tags["HSREJECT_STATEMENT"]
+    item = json.loads((tmp_path / "run/item.json").read_text("utf-8"))
+    jsonschema.validate(item, ITEM)
+    assert item["id"] == tags["HSREJECT_DIGEST"]
+    assert {"map", "filled", "report", "configuration"} <= set(item["assets"])
+    assert call("train", "config.toml", "--model", "model.skops") == 0
+    jsonschema.validate(json.loads((tmp_path / "model.item.json").read_text("utf-8")), MODEL)
+    assert call("map", "scene.tif", "--model", "model.skops", "--out", "maps", "--fraction", 0.1,
+                "--foreign", "allow") == 0  # fmt: skip
+    jsonschema.validate(json.loads((tmp_path / "maps/item.json").read_text("utf-8")), ITEM)
+    with rasterio.open("maps/map_filled.tif") as file:
+        assert file.descriptions == ("label", "flag")
+        assert file.tags()["HSREJECT_MADE_BY"] == "model.skops"
+        label, flag = file.read()
+    kept = hr.open_map("maps/label_with_rejection.tif").values
+    np.testing.assert_array_equal(np.where(flag == 1, label, np.where(flag == 0, 255, 0)), kept)
