@@ -159,10 +159,11 @@ def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_pat
     names = {path.name for path in out.iterdir()}
     labels = {
         f"{name}{end}"
-        for name in ("label", "label_with_rejection", "flag")
+        for name in ("label", "label_with_rejection", "flag", "map_filled")
         for end in (".tif", ".tif.aux.xml", ".qml")
     }
-    assert names == {"confidence.tif", "confidence.qml", "summary.toml", "manifest.txt", *labels}
+    others = {"confidence.tif", "confidence.qml", "summary.toml", "item.json", "manifest.txt"}
+    assert names == {*others, *labels}
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:
