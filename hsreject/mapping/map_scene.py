@@ -203,9 +203,15 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     blocks = _cut(cube, trained, memory=memory, side=block_size, n_workers=n_workers)
     with local_threads(blocks.n_workers) as here, explained_loss_of_workers():
         job = _prepare(
-            source, trained, dial, blocks,
-            match_bands=match_bands, foreign=foreign, in_memory=here, model_name=_name(model),
-        )  # fmt: skip
+            source,
+            trained,
+            dial,
+            blocks,
+            match_bands=match_bands,
+            foreign=foreign,
+            in_memory=here,
+            model_name=_name(model),
+        )
         if out is None:
             return _finish(job, _rank(job, None, progress), progress)
         options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
