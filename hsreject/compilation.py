@@ -52,7 +52,7 @@ class Compiled:
 
     @property
     def first_use(self) -> str | None:
-        """What the next call begins with, in words; None where the code is ready."""
+        """What the next call does first, in words; None if the code is ready."""
         if self._function.signatures:
             return None
         if self._function.stats.cache_path is None:

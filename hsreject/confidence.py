@@ -1,4 +1,4 @@
-"""Confidences: how sure the label of a pixel is, and the one decision of label and confidence."""
+"""Confidences rank pixels by how certain their label is; label and confidence are decided here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ArrayT = TypeVar("ArrayT", xr.DataArray, NDArray[Any])
 
 
 class Confidence(ABC):
-    """How sure the label of a pixel is, read from its field; rejectors keep the largest.
+    """How certain the label of a pixel is, computed from its field; rejectors keep the largest.
 
     A field has one number per category and pixel: class probabilities or the hidden field of the
     context, nonnegative and with sum 1 over the categories. The label is the first category with

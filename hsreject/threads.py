@@ -1,8 +1,8 @@
-"""Threads: rows of a scene shared among them, and linear algebra on one.
+"""Threads: they share the rows of a scene, and linear algebra runs on one of them.
 
-What they compute never depends on how many there are. A matrix product that is divided among
-threads is added up in an order that depends on their number, so linear algebra has one; what runs
-side by side are rows or blocks of a scene.
+Results never depend on the number of threads. A matrix product that is divided among threads is
+summed in an order that depends on their number, so linear algebra has one thread; rows or blocks of
+a scene run side by side.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Threads:
     ) -> None:
         """Call `work(start, stop)` on equal parts of range(count), each of `most` numbers at most.
 
-        There are a few parts per thread, and threads take one after the other, so that a core
-        which others slow down does fewer. Small parts keep what `work` makes in the cache.
+        There are a few parts per thread, and each thread takes the next one when it is done, so
+        that a slow core does fewer. Small parts keep the results of `work` in the cache.
         """
         n_parts = 1 if self._pool is None else min(PARTS_OF_A_THREAD * self.n_threads, count)
         n_parts = max(n_parts, 1, -(-count // most) if most else 1)

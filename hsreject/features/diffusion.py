@@ -39,14 +39,14 @@ Solver = Callable[["NDArray[Any]"], "NDArray[Any]"]
 
 @dataclass(frozen=True)
 class EdgeGraph:
-    r"""Pixels with data as nodes, joined to their four neighbours the more the more alike they are.
+    r"""Pixels with data as nodes; edges to the four neighbours, stronger between similar pixels.
 
     With guides f (a few features), the edge between neighbours i and j weighs
 
     .. math:: w_{ij} = \exp(-c \, d_{ij}^2 / \overline{d^2}) + 10^{-6},
               \quad d_{ij}^2 = \|f_i - f_j\|^2
 
-    or, with several sets of guides, the mean of what each says; the Laplacian is L = D - W. The
+    or, with several sets of guides, the mean over the sets; the Laplacian is L = D - W. The
     mean squared step is that of these guides, unless it is given: windows of one scene, and scenes
     that a model is carried to, share one. Nodes are numbered by nested dissection of the image: a
     factor of L in this order stays sparse.
@@ -261,9 +261,9 @@ class Diffuse(SceneTransformer):
         How long features flow, 0 or larger: 0 changes nothing, 3 reaches the neighbours, 300
         whole fields.
     contrast : float, default 3.0
-        c, 0 or larger: how much an edge of average height holds back; 0 ignores edges.
+        c, 0 or larger: how strongly an average edge stops the flow; 0 ignores edges.
     n_guides : int, default 10
-        How many features, from the first on, say where the edges are.
+        How many features, counted from the first, define the edges.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ def samples_of(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 
 def has_numbers(values: NDArray[Any], *, axis: int) -> NDArray[np.bool_]:
-    """Tell which pixels hold finite numbers along an axis; those too large to be data are told."""
+    """Return which pixels hold finite numbers along an axis; refuse numbers too large for data."""
     if values.dtype.kind != "f":
         return np.ones(np.delete(values.shape, axis), dtype=bool)
     usable = (np.abs(values) <= LARGEST).all(axis=axis)
@@ -121,7 +121,7 @@ def _row_slabs(height: int, width: int) -> Iterator[slice]:
 def on_the_grid_of(
     cube: xr.DataArray, data: Any, *, dim: str, coords: dict[str, Any]
 ) -> xr.DataArray:
-    """Return `data` (dim, y, x) with the place of `cube`, but without what it says of its bands."""
+    """Return `data` (dim, y, x) on the grid of `cube`, without the coordinates of its bands."""
     spatial = {name: coord for name, coord in cube.coords.items() if schema.BAND not in coord.dims}
     attrs = {key: value for key, value in cube.attrs.items() if key == "grid_mapping"}
     result = xr.DataArray(
@@ -134,7 +134,7 @@ def on_the_grid_of(
 
 @dataclass(frozen=True)
 class Moments:
-    """Count, mean and scatter of samples: what can be merged without seeing them again."""
+    """Count, mean and scatter of samples, which can be merged without the samples."""
 
     count: int
     mean: NDArray[np.float64]  # (feature,)

@@ -30,7 +30,7 @@ _REMEDY = "Pass match_bands='nearest' or 'interpolate' to match bands by wavelen
 class Normalize(SampleTransformer):
     """Spectra scaled to unit length: x / ||x||_2.
 
-    This takes illumination (shade, slope) away and leaves the spectral angle. A spectrum of zeros
+    This removes illumination (shade, slope) and keeps the spectral angle. A spectrum of zeros
     stays zero.
 
     See Also
@@ -261,10 +261,9 @@ class BandRequirements:
         return on_the_grid_of(good, data, dim=schema.BAND, coords=coords)
 
     def ordered(self, cube: xr.DataArray) -> xr.DataArray:
-        """Return `cube` with its bands in the order of the training scene, if they tell it.
+        """Return `cube` with its bands in the order of the training scene, if that is certain.
 
-        They do if every needed wavelength has a band of its own. Bands that are not needed may then
-        be anything.
+        It is if every needed wavelength has a band of its own; other bands do not matter.
         """
         available = _wavelengths(cube)
         if self.wavelength is None or available is None:

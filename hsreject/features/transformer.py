@@ -1,4 +1,4 @@
-"""The contract of features: fitted on one scene, applied to any other, chunk by chunk."""
+"""The interface of features: fitted on one scene, applied to any other, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
 
     @property
     def halo(self) -> int | None:
-        """How many pixels around a pixel decide its features; None: its place does, or all pixels.
+        """How far around a pixel its features look; None: at its place, or at all pixels.
 
-        A scene that is mapped block by block needs to know; by default nothing is promised.
+        Mapping a scene in blocks needs this number; the default is None.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""Pictures in the manner of scikit-learn: a display keeps its data and draws when asked.
+"""Pictures as scikit-learn makes them: a display holds its data and draws on request.
 
 ``display.plot(ax)`` draws on the given axes and returns them; without axes it makes a pyplot
 figure, as notebooks expect. To save without a display use :func:`new_figure` and

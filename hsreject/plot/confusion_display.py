@@ -24,7 +24,7 @@ _CROWDED = 10
 
 @dataclass(frozen=True, eq=False)
 class RejectionConfusionDisplay:
-    """Which class was called what, and how much of each class was rejected.
+    """Which classes were confused with which, and how much of each class was rejected.
 
     Rows are the reference, columns the decision; cells show counts, their shade the share of the
     row. The rejected column stands apart, in gray.
@@ -84,7 +84,7 @@ class RejectionConfusionDisplay:
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Each cell over its row: what became of a class. NaN for a class without reference."""
+        """Each cell divided by the sum of its row. NaN for a class without reference."""
         counts = self.matrix.values.astype(float)
         total = counts.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):

@@ -116,8 +116,8 @@ def _costs(curve: xr.Dataset, reference: OperatingPoint | None) -> xr.DataArray:
 class CostEnvelopeDisplay:
     """What a sample costs at best, and how much is then rejected, for every rejection cost.
 
-    The least cost of rejectors is drawn between its two limits: classifying everything costs
-    1 - A(0) whatever a rejection costs, rejecting everything costs a rejection each.
+    The least cost is drawn together with its two limits: classifying everything costs 1 - A(0)
+    whatever a rejection costs, and rejecting everything costs one rejection per sample.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class RejectionCurveDisplay:
         bands: Mapping[str, xr.Dataset] | None = None,
         isolated: Sequence[str] = (),
     ) -> RejectionCurveDisplay:
-        """Return the display of curves; unless told otherwise the largest Q of each is marked."""
+        """Return the display of curves; by default the largest Q of each is marked."""
         named = named_curves(curves)
         if marked is None:
             marked = {name: [choose_point(curve)] for name, curve in named.items()}

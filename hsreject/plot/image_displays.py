@@ -40,16 +40,16 @@ _NEAR_ENOUGH = 60.0  # nm: farther away a band no longer shows the color that wa
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceMapDisplay:
-    """A map of confidences with its color bar: dark is unsure, bright is sure.
+    """A map of confidences with its color bar: dark is low, bright is high.
 
     Parameters
     ----------
     confidence : DataArray of float, dims (y, x)
         Larger is surer; NaN is no data and stays hatched.
     limits : tuple of two floats
-        Confidences at the two ends of the color bar; what lies outside takes the end's color.
+        Confidences at the ends of the color bar; values outside take the color of the nearer end.
     name : str
-        What the color bar is labelled with.
+        The label of the color bar.
 
     See Also
     --------
@@ -113,7 +113,7 @@ class FalseColorDisplay:
     bands : tuple of three ints
         Positions of the bands shown as red, green and blue.
     wavelengths : tuple of three floats or None
-        Their centers in nanometres, if the cube knows them.
+        Their centers in nanometres, if the cube has them.
 
     See Also
     --------
@@ -155,7 +155,7 @@ class FalseColorDisplay:
         wavelengths : tuple of three floats
             Wanted red, green and blue in nanometres (`NATURAL` colors; `INFRARED` shows
             vegetation red). The nearest good bands are taken. A cube that lacks one of them, or
-            knows no wavelengths, is shown in three good bands spread over its range.
+            has no wavelengths, is shown in three good bands spread over its range.
         bands : tuple of three ints, optional
             Positions of the bands instead.
         percentiles : tuple of two floats

@@ -81,7 +81,7 @@ OUTCOMES = (
 class ClassMapDisplay:
     """A map of classes in the colors of its class table.
 
-    Label 0 means no reference, drawn white, or rejected, drawn black: `schema.zero_meaning` tells
+    Label 0 means no reference, drawn white, or rejected, drawn black: `schema.zero_meaning` says
     which. Pixels without data are hatched.
 
     Parameters
@@ -131,10 +131,10 @@ class ClassMapDisplay:
 
 @dataclass(frozen=True, eq=False)
 class RejectMapDisplay:
-    """A class map in which rejected pixels stand out: the map a user of rejection reads.
+    """A class map in which rejected pixels stand out.
 
-    Rejected pixels are black, or the first clear color that no class comes near. Pixels without
-    data are hatched, so that "does not know" and "has not seen" are never mistaken for each other.
+    Rejected pixels are black, or the first color that differs clearly from every class. Pixels
+    without data are hatched, so that "rejected" and "no data" cannot be mistaken.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class RejectMapDisplay:
 class OutcomeMapDisplay:
     """A map of the four outcomes: accurate or misclassified, kept or rejected.
 
-    The four counts of an operating point, laid out on the ground. The best rejector leaves only
+    The four counts of an operating point as a map. The best rejector leaves only
     "accurate, kept" and "misclassified, rejected".
 
     Parameters

@@ -1,4 +1,4 @@
-"""What a map promises, in pictures: the certified coverage, and areas with their intervals."""
+"""Pictures of guarantees: the certified coverage, and areas with their intervals."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class CertificateDisplay:
 
     Crosses are the errors found among the sampled pixels that are kept, circles the upper
     confidence bound of the errors among all that are kept: filled where the test passed, open where
-    it failed. The dashed line is what was asked for. Coverages in the shade were not tested. Of a
-    climb, dashes are the errors with which a look passes; of one for each class, bars are what is
-    certified of it.
+    it failed. The dashed line is the error that was asked for. Shaded coverages were not
+    tested. For a climb, dashes are the errors with which a look passes; for a climb per class, bars
+    are the certified share of each class.
 
     Parameters
     ----------
@@ -151,10 +151,10 @@ class CertificateDisplay:
 
 @dataclass(frozen=True, eq=False)
 class AreaDisplay:
-    """Areas as a sample estimates them, with intervals, beside what counting pixels says.
+    """Areas estimated from a sample, with intervals, beside the areas of counted pixels.
 
-    Bars are counted pixels, points with whiskers the estimates. The rejected area stands below;
-    where no rejected pixel has a reference, it is called unknown and the estimates leave it out.
+    Bars are counted pixels, points with whiskers are estimates. The rejected area is the last bar;
+    if no rejected pixel has a reference, it is called unknown and not part of the estimates.
 
     Parameters
     ----------
