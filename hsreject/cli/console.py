@@ -223,9 +223,9 @@ class _Bars(_Lines):
             self._tasks[stage] = self._progress.add_task(stage, total=None)
 
     def show(self, stage: str, step: str, done: float, total: float | None) -> None:
-        said = stage if step == stage else f"{stage}: {step}"
+        text = stage if step == stage else f"{stage}: {step}"
         task = self._tasks[stage]
-        self._progress.update(task, description=said, completed=done, total=total)
+        self._progress.update(task, description=text, completed=done, total=total)
 
     def end(self, stage: str) -> None:
         self._progress.stop_task(self._tasks[stage])

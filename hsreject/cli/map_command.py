@@ -139,7 +139,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     # of several scenes, one that is missing fails alone
     check_there(*(scenes if len(scenes) == 1 else lists), model, certificate, sample)
     if zarr and find_spec("zarr") is None:  # before the work, not after it
-        raise InputError("--zarr needs the package zarr. Install it: pip install 'hsreject[zarr]'.")
+        raise InputError("--zarr needs the package zarr. Install it: pip install zarr.")
     from hsreject.mapping.plugins import load_plugins
     from hsreject.mapping.schedulers import cluster
 

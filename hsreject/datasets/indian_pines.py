@@ -123,20 +123,20 @@ def corrected_bands() -> dict[str, Any]:
 
 def _tensorly_data() -> Path:
     # finding the package runs none of its code; importing it would take seconds and print
-    found = find_spec("tensorly")
-    if found is None or not found.submodule_search_locations:
+    package = find_spec("tensorly")
+    if package is None or not package.submodule_search_locations:
         raise FileError(
             "Indian Pines ships with the package 'tensorly', which is not installed. "
-            "Install it with: pip install 'hsreject[datasets]'."
+            "Install it with: pip install tensorly."
         )
-    return Path(found.submodule_search_locations[0], "datasets", "data")
+    return Path(package.submodule_search_locations[0], "datasets", "data")
 
 
 def _read(path: Path, shape: tuple[int, ...]) -> NDArray[Any]:
     if not path.is_file():
         raise FileError(
             f"The installed 'tensorly' has no {path.name} (looked in {path.parent}). "
-            "Install one that has it with: pip install --upgrade 'hsreject[datasets]'."
+            "Install one that has it with: pip install --upgrade tensorly."
         )
     array: NDArray[Any] = np.load(path, mmap_mode="r")
     if array.shape != shape:

@@ -118,11 +118,11 @@ def _fetch(file: RemoteFile, folder: Path, progress: ProgressCallback) -> Path:
 
 def _check_published(path: Path, file: RemoteFile) -> None:
     """Raise unless a file that is there already is the published one."""
-    found = pooch.file_hash(str(path))
-    if found != file.sha256:
+    digest = pooch.file_hash(str(path))
+    if digest != file.sha256:
         raise FileError(
             f"{path} is not the published {file.name}: it has {path.stat().st_size} bytes and the "
-            f"SHA-256 {found}, not {file.size} bytes and {file.sha256}. "
+            f"SHA-256 {digest}, not {file.size} bytes and {file.sha256}. "
             "Remove it and fetch it again."
         )
 
@@ -151,8 +151,12 @@ def _download(file: RemoteFile, folder: Path, progress: ProgressCallback) -> str
             return reason(error)
         if type(error).__name__ == "ChunkedEncodingError":  # requests belongs to pooch, not to us
             return f"{host} broke off before all {file.size} bytes had arrived"
-        said = str(error).rstrip(".")
-        return said if len(said) < 100 else f"{host} cannot be reached ({type(error).__name__})"
+        complaint = str(error).rstrip(".")
+        return (
+            complaint
+            if len(complaint) < 100
+            else f"{host} cannot be reached ({type(error).__name__})"
+        )
     return None
 
 
@@ -233,13 +237,14 @@ def load_scene(
 
 
 def _scene(name: str) -> Scene:
-    known = scenes()
+    available = scenes()
     plain = name.lower().replace("_", "-").replace(" ", "-")
-    if plain not in known:
+    if plain not in available:
         raise InputError(
-            f"Unknown scene '{name}'. There are: {', '.join(known)}.{nearest(plain, list(known))}"
+            f"Unknown scene '{name}'. There are: {', '.join(available)}."
+            f"{nearest(plain, list(available))}"
         )
-    return known[plain]
+    return available[plain]
 
 
 def _remote(entry: dict[str, Any]) -> RemoteFile:
@@ -249,7 +254,7 @@ def _remote(entry: dict[str, Any]) -> RemoteFile:
 def _only_array(path: Path, ndim: int) -> NDArray[Any]:
     arrays = [value for key, value in loadmat(path).items() if not key.startswith("__")]
     if len(arrays) != 1 or arrays[0].ndim != ndim:
-        found = ", ".join(str(array.shape) for array in arrays) or "none"
-        raise FileError(f"{path} must hold one array with {ndim} dimensions (found: {found}).")
+        shapes = ", ".join(str(array.shape) for array in arrays) or "none"
+        raise FileError(f"{path} must hold one array with {ndim} dimensions (found: {shapes}).")
     array: NDArray[Any] = arrays[0]
     return array

@@ -233,7 +233,7 @@ class RemotePath(type(Path())):  # type: ignore[misc]  # a class of its own in e
         except ImportError as error:
             raise FileError(
                 f"{self} cannot be opened ({error}). Install what reads URLs: "
-                "pip install 'hsreject[remote]'."
+                "pip install aiohttp s3fs."
             ) from error
         except Exception as error:
             # of a file that is not there, and of a server that is not there, fsspec says the same

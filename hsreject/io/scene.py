@@ -65,10 +65,10 @@ def open_scene(
         Tanager, DESIS L2A, PACE OCI; of several files, the image or its description, their folder,
         or the archive they are packed in), an ENVI file (the data or its header), a GeoTIFF, ERDAS
         Imagine or JPEG 2000 file, a cube in a NetCDF or HDF5 file or in a Zarr store (a folder that
-        ends in ``.zarr``; ``pip install 'hsreject[zarr]'``), a MATLAB .mat or a NumPy .npy file. Of
+        ends in ``.zarr``; ``pip install zarr``), a MATLAB .mat or a NumPy .npy file. Of
         all but the last two also a URL (``https://``, ``http://``, ``s3://``, or a /vsi path of
         GDAL), of which only the parts that are needed are read
-        (``pip install 'hsreject[remote]'``).
+        (``pip install aiohttp s3fs``).
     chunks : optional
         Opens lazily: anything dask takes for (band, y, x), such as ``{"y": 512, "x": 512}``.
         "auto" makes blocks of whole spectra. No pixel is read before it is needed.

@@ -42,8 +42,7 @@ def cluster(address: str | None) -> Iterator[None]:
         from distributed import Client  # noqa: PLC0415 (an optional dependency)
     except ImportError:
         raise InputError(
-            "A cluster needs the package distributed. Install it: pip install "
-            "'hsreject[distributed]'."
+            "A cluster needs the package distributed. Install it: pip install distributed."
         ) from None
     # We say ourselves what is wrong; after Ctrl-C every task that was waited for would complain.
     for name in ("distributed.client", "distributed.core", "asyncio"):

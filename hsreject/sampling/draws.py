@@ -252,23 +252,23 @@ def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
     >>> test
     array([[0, 1, 0, 2]])
     """
-    chosen = reference_labels(train, name="train"), reference_labels(test, name="test")
-    if chosen[0].shape != chosen[1].shape:
+    halves = reference_labels(train, name="train"), reference_labels(test, name="test")
+    if halves[0].shape != halves[1].shape:
         raise InputError(
-            f"train and test must lie on one grid (got the shapes {chosen[0].shape} and "
-            f"{chosen[1].shape})."
+            f"train and test must lie on one grid (got the shapes {halves[0].shape} and "
+            f"{halves[1].shape})."
         )
     if isinstance(train, xr.DataArray) and isinstance(test, xr.DataArray):
         check_same_grid(train, test, names=("train", "test"))
         _check_same_classes(train, test)
-    shared = int(np.count_nonzero((chosen[0] > 0) & (chosen[1] > 0)))
+    shared = int(np.count_nonzero((halves[0] > 0) & (halves[1] > 0)))
     if shared:
         raise InputError(
             f"train and test share {shared} pixels. Set the labels of one of them to 0 there."
         )
     meaning = "Training and test pixels were given: the accuracy is that of pixels like the test's."
-    everything = np.concatenate([part.ravel() for part in chosen])
-    return _split(_one_numbering(train, test), chosen, everything, how="given", meaning=meaning)
+    everything = np.concatenate([part.ravel() for part in halves])
+    return _split(_one_numbering(train, test), halves, everything, how="given", meaning=meaning)
 
 
 def _classes_present(values: NDArray[Any]) -> list[int]:
@@ -334,16 +334,16 @@ def _choose_blocks(
     most = counts.sum(axis=1) // 2
     wanted = np.minimum(np.floor(fraction * counts.sum(axis=1) + 0.5), most)
     order = np.argsort(random_keys(n_blocks, seed), kind="stable")
-    chosen = np.zeros(n_blocks, dtype=bool)
+    is_training = np.zeros(n_blocks, dtype=bool)
     inside = np.zeros(len(counts), dtype=np.intp)
     for row in np.argsort(np.count_nonzero(counts, axis=1), kind="stable"):
         for block in order[counts[row, order] > 0]:
             if inside[row] >= wanted[row]:
                 break
-            if not chosen[block] and np.all(inside + counts[:, block] <= most):
-                chosen[block] = True
+            if not is_training[block] and np.all(inside + counts[:, block] <= most):
+                is_training[block] = True
                 inside += counts[:, block]
-    return chosen
+    return is_training
 
 
 def split_by_masks(
@@ -358,8 +358,8 @@ def split_by_masks(
     """Return `labels` where each mask holds and 0 elsewhere; not `tested`: none is missed there."""
     values = reference_labels(labels)
     zero = values.dtype.type(0)
-    chosen = np.where(in_train, values, zero), np.where(in_test, values, zero)
-    return _split((labels, labels), chosen, values, how=how, meaning=meaning, tested=tested)
+    split = np.where(in_train, values, zero), np.where(in_test, values, zero)
+    return _split((labels, labels), split, values, how=how, meaning=meaning, tested=tested)
 
 
 def _split(

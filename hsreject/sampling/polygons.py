@@ -307,13 +307,13 @@ def left_out_accuracy(
     >>> str(left_out_accuracy([1, 2], [1, 2], [1, 2]))
     'One polygon per class: accuracy cannot be estimated.'
     """
-    truth, found, number = (np.asarray(values).ravel() for values in (reference, label, polygon))
+    truth, labels, number = (np.asarray(values).ravel() for values in (reference, label, polygon))
     accuracies = []
     for value in np.unique(truth[truth != NO_REFERENCE]):
         names = np.unique(number[truth == value])
-        asked = [(truth == value) & (number == name) & (found != NO_REFERENCE) for name in names]
+        asked = [(truth == value) & (number == name) & (labels != NO_REFERENCE) for name in names]
         if len(names) > 1:
-            accuracies += [float((found[mask] == value).mean()) for mask in asked if mask.any()]
+            accuracies += [float((labels[mask] == value).mean()) for mask in asked if mask.any()]
     n_polygons = len(accuracies)
     if n_polygons < 2:
         return LeftOutAccuracy(np.nan, np.nan, n_polygons)

@@ -118,7 +118,7 @@ def _opened(path: Path, variable: str | None) -> Iterator[tuple[xr.Dataset, str]
 def _opened_store(path: Path, group: str, options: dict[str, Any]) -> xr.Dataset:
     """Return a Zarr store as a dataset, also one that is a bare array."""
     if find_spec("zarr") is None:
-        raise FileError(f"{path} needs the package zarr. Install it: pip install 'hsreject[zarr]'.")
+        raise FileError(f"{path} needs the package zarr. Install it: pip install zarr.")
     import zarr  # noqa: PLC0415  (an extra)
 
     address = path.url if isinstance(path, RemotePath) else str(path)
