@@ -99,24 +99,28 @@ class Judgement:
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss."""
         advice = str(self.walk.split["train"].attrs.get(ADVICE, ""))
-        return tuple(filter(None, (self._judge(), self._out_of_reach(), advice)))
+        return tuple(filter(None, (self._judge()[0], self._out_of_reach(), advice)))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """How the numbers came about: the split, the goal, and which half said what."""
         meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
-        goal, levels = self._about_goal(), self._about_levels()
-        sentences = (goal, levels, self._about_unknown(), meaning, self._no_promise())
-        return tuple(filter(None, sentences))
+        of_map = (self._about_goal(), self._about_levels(), self._about_unknown())
+        return tuple(filter(None, (*of_map, meaning, self._judge()[1], self._no_promise())))
 
-    def _judge(self) -> str:
-        """Say so where a map that knows the place alone does as well."""
+    def _judge(self) -> tuple[str, str]:
+        """Return what a map that knows the place alone says of this one: a warning, or a note.
+
+        Beside training pixels a map must be shown to be better, because places alone do well there.
+        Apart from them a place says little, and few polygons seldom show a gain for sure: that this
+        map is better, but not beyond doubt, is only noted.
+        """
         if self.evaluation is None or PLACE_ALONE not in self.walk.systems:
-            return ""
+            return "", ""
         row = self.tables["judged"].sel({SYSTEM: PLACE_ALONE})
         gain, lower, upper = (float(row[f"gain{end}"]) for end in _ENDS)
         if (gain if np.isnan(lower) else lower) > 0:
-            return ""
+            return "", ""
         theirs = findings.percent(float(row["overall_accuracy"]))
         ours = findings.percent(self.evaluation.points[0].point.nonrejected_accuracy)
         words = (
@@ -131,12 +135,14 @@ class Judgement:
                 f"{100 * upper:.1f}). "
             )
         if str(self.walk.split["train"].attrs.get("sampling", "")).startswith(_APART):
-            return words + "Labels in more places would tell."
-        return words + (
+            words += "Labels in more places would tell."
+            return ("", words) if gain > 0 else (words, "")
+        words += (
             "These test pixels lie beside the training pixels, so their accuracy says little of "
             'other places. The way out: [sampling] name = "polygons" or "blocks" keeps them apart, '
             "or a random sample of the map is labelled (hsreject sample)."
         )
+        return words, ""
 
     def _about_goal(self) -> str:
         """Say what was asked for, and which pixels have chosen what."""

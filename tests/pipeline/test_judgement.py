@@ -206,3 +206,14 @@ def test_where_all_polygons_train_leaving_them_out_tells_the_accuracy(tmp_path) 
     alone = hr.run(config | every | {"scene": (cube, single)}, goal={"accuracy": 0.9})
     assert "cannot be estimated" in alone["delivered"].attrs["statement"]
     assert alone["delivered"].attrs["goal_reached"] == 0
+
+
+def test_a_gain_on_few_polygons_apart_is_noted_and_no_warning() -> None:
+    cube, _, labels = scene_with_polygons(noise=2.5, step=24)
+    config = {**CONFIG, "rejectors": ["sequential"], "scene": (cube, labels)}
+    result = hr.run(config | {"sampling": {"name": "polygons", "n_per_class": 10}})
+    row = result["judged"].to_dataset(inherit=False).sel(system="coordinates").isel(seed=0)
+    assert float(row["gain"]) > 0 >= float(row["gain_lower"])
+    one = result["delivered"].attrs
+    assert "coordinates" not in " ".join(np.atleast_1d(one["warnings"]))
+    assert "not shown" in " ".join(np.atleast_1d(one["notes"]))
