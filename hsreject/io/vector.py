@@ -303,7 +303,7 @@ def onto_grid(
             )
         note = f"{path.name} has no reference system: taken for that of the scene."
         return np.arange(len(geometries)), geometries, (note,)
-    if same_crs(source, target):
+    if not len(geometries) or same_crs(source, target):
         return np.arange(len(geometries)), geometries, ()
     west, south, east, north = shapely.total_bounds(geometries)
     if source.is_geographic and max(abs(west), abs(east), 4 * abs(south), 4 * abs(north)) > 360:

@@ -48,6 +48,13 @@ def test_samples_that_are_empty_or_damaged(tmp_path: Path, name: str, content: b
         hr.open_sample(tmp_path / name, LABEL)
 
 
+def test_a_sample_of_no_points(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,reference,longitude,latitude,row,column")
+    label = LABEL.rio.write_crs(32633).rio.write_transform(UTM)
+    with pytest.raises(FileError, match="no points"):
+        hr.open_sample(tmp_path / "a.csv", label)
+
+
 def test_points_that_are_nowhere(tmp_path: Path) -> None:
     label = LABEL.rio.write_crs(32633).rio.write_transform(UTM)
     points = [shapely.Point(UTM.c + 15, UTM.f - 15), shapely.Point(np.nan, 1.0)]
