@@ -42,10 +42,10 @@ def next_command(
     ] = None,
     overwrite: ReplaceFiles = False,
 ) -> None:
-    """Ask for the labels that would help most to reject less, each with its reason.
+    """List where the map is rejected, largest regions first, as points to look at and label.
 
-    The centres of the largest rejected regions. Fill in the column 'reference' and run again with
-    --add. Chosen points train a map; they are not a sample, and 'certify' and 'assess' refuse them.
+    The centres of these regions, each with its reason. Fill in the column 'reference' and run again
+    with --add. Chosen points train a map; they are no sample: 'certify' and 'assess' refuse them.
     """
     check_there(given, exclude, scene)
     from hsreject.files import check_target

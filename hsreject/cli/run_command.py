@@ -54,6 +54,10 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     settings: Settings = None,
     plugin: Plugins = None,
     *,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Write maps/probabilities.tif: a band per class."),
+    ] = False,
     flat: Annotated[
         bool,
         typer.Option("--flat", help="Write map.tif without groups: classes, or rejected."),
@@ -87,6 +91,7 @@ def run_command(  # noqa: PLR0913 (one argument per option)
             goal=wanted,
             settings=settings or (),
             flat=flat,
+            probabilities=probabilities,
             overwrite=overwrite,
             progress=progress,
         )

@@ -76,7 +76,7 @@ def next_labels(
     exclude: xr.DataArray | NDArray[Any] | None = None,
     progress: ProgressCallback = no_progress,
 ) -> NextLabels:
-    """Return the pixels whose labels would help most to reject less.
+    """Return where to look and label next: the centres of the largest rejected regions.
 
     Rejected pixels that touch, also at corners, are a region. A region weighs the sum of the doubt
     of its pixels, one minus the probability of the label, 1 where that is not known or where a

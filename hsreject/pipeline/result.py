@@ -299,12 +299,15 @@ def write_outputs(
     cube: xr.DataArray,
     *,
     flat: bool,
+    probabilities: bool,
     progress: ProgressCallback,
 ) -> None:
     """Write everything; what an earlier run has left is replaced only when all is complete."""
     progress("writing", 0, 4)
     with complete_folder(folder, overwrite=True) as work:
         _write_maps(tree, work / "maps", flat=flat)
+        if probabilities:
+            write_map(tree.to_dataset()["probability"], work / "maps" / "probabilities.tif")
         for name in first.walk.plan.rejectors:
             if LEVEL_CONFIDENCE in first.walk.systems[name].swept:
                 levels = first.walk.systems[name].swept[LEVEL_CONFIDENCE]

@@ -27,6 +27,7 @@ def run(
     goal: Goal | Mapping[str, Any] | None = None,
     settings: Iterable[str] = (),
     flat: bool = False,
+    probabilities: bool = False,
     overwrite: bool = False,
     progress: ProgressCallback = no_progress,
 ) -> xr.DataTree:
@@ -52,6 +53,8 @@ def run(
     flat : bool
         Write ``maps/map.tif`` without the groups of ``[groups]``: classes, and 0 elsewhere, for
         readers that know no groups.
+    probabilities : bool
+        Write the probability of every class, too: ``maps/probabilities.tif``, one band per class.
     overwrite : bool
         Write into a folder that holds other files, or the results of another configuration.
         Nothing is removed but what a run has written.
@@ -117,7 +120,9 @@ def run(
         )
         tree = result_tree(plan, first, tables, labels, stages, hashes)
         if folder is not None:
-            write_outputs(folder, tree, first, cube, flat=flat, progress=progress)
+            write_outputs(
+                folder, tree, first, cube, flat=flat, probabilities=probabilities, progress=progress
+            )
     return tree
 
 

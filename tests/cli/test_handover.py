@@ -59,7 +59,11 @@ def test_from_a_run_to_points_to_the_next_run(tmp_path, capsys, monkeypatch) -> 
         '[scene]\nname = "synthetic"\nrows = 32\ncolumns = 32\nn_bands = 8\nnoise = 1.0\n'
         '[sampling]\nname = "per_class"\nn_per_class = 5\n'
     )
-    assert call("run", "config.toml", "--out", "first") == 0
+    assert call("run", "config.toml", "--out", "first", "--probabilities") == 0
+    chances = hr.open_map("first/maps/probabilities.tif")
+    assert list(chances.class_name.values) == [f"cover {value}" for value in range(1, 6)]
+    total = chances.sum("category", min_count=5).values
+    np.testing.assert_allclose(total[~np.isnan(total)], 1, atol=1e-5)
     assert call("next", "first", "--n", 6, "--out", "points.csv", "--scene", "scene.tif") == 0
     said = capsys.readouterr().out
     assert "between cover" in said
