@@ -11,6 +11,7 @@ import numpy as np
 import pyogrio
 import pytest
 import rasterio
+import rioxarray  # noqa: F401 - registers the .rio accessor
 import shapely
 import xarray as xr
 
