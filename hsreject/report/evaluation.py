@@ -150,6 +150,24 @@ class Evaluation:
         """Hectares of the pixels on the ellipsoid, of a shape that fits (y, x), where known."""
         return self.grid.pixel_areas()
 
+    @property
+    def answers(self) -> xr.DataArray:
+        """What the map says (y, x): labels, or groups where `maps` hold an `answer`."""
+        return self.maps.get("answer", self.maps["label"])
+
+    @cached_property
+    def answer_classes(self) -> ClassTable:
+        """The classes, and after them the groups of classes that the map may answer with."""
+        if "answer" not in self.maps:
+            return self.classes
+        table = schema.class_table(self.maps["answer"])
+        groups = table.subset(value for value in table.values if value not in self.classes.values)
+        return ClassTable(
+            (*self.classes.values, *groups.values),
+            (*self.classes.names, *groups.names),
+            (*self.classes.colors, *groups.colors),
+        )
+
     def lost_classes(self, rejected: xr.DataArray | None = None) -> tuple[int, ...]:
         """Return the classes that vanish by a rejection, that of the shown point if not given.
 

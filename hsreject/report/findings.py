@@ -297,7 +297,8 @@ def where(
     """Return the maps of an evaluation, and `others`, with one legend for all class maps."""
     maps, classes = evaluation.maps, evaluation.classes
     label, rejected = maps["label"], evaluation.rejected
-    decided = ClassMapDisplay.from_labels(label, classes=classes).paint()
+    answers, shown = evaluation.answers, evaluation.answer_classes
+    decided = ClassMapDisplay.from_labels(answers, classes=shown).paint()
     reference = ClassMapDisplay.from_labels(maps["reference"], classes=classes).paint()
     outcome = OutcomeMapDisplay.from_maps(label, maps["reference"], rejected).paint()
     caption = f"It rejects {percent(1 - evaluation.kept_share)} of the scene."

@@ -10,10 +10,11 @@ import numpy as np
 import tomli_w
 import xarray as xr
 
+from hsreject.class_tree import ClassTree
 from hsreject.confidence import label_map
 from hsreject.plot.image_displays import FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
-from hsreject.rejection.hierarchical import credited_label
+from hsreject.rejection.hierarchical import coarsest_answers, credited_label
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report import figures, findings
 from hsreject.report.evaluation import Evaluation, evaluate
@@ -74,9 +75,13 @@ def evaluate_map(maps: xr.Dataset, split: xr.Dataset, *, ranked: bool) -> Evalua
         groups=polygon_numbers(test) if is_digitised(test) else None,
         measured_on="test pixels",
     )
-    if UNKNOWN not in maps:
-        return evaluation
-    return replace(evaluation, maps=evaluation.maps.assign({UNKNOWN: maps[UNKNOWN].variable}))
+    more = {UNKNOWN: maps[UNKNOWN].variable} if UNKNOWN in maps else {}
+    answer = maps[LABEL_WITH_REJECTION]
+    groups = ClassTree.from_attrs(answer.attrs)
+    if groups is not None:  # measures have the label that was credited, maps and areas the answer
+        coarsest = coarsest_answers(maps["label"], groups)
+        more["answer"] = answer.where(~maps["rejected"], coarsest).variable
+    return replace(evaluation, maps=evaluation.maps.assign(more)) if more else evaluation
 
 
 def judged_pixels(split: xr.Dataset) -> xr.DataArray:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from hsreject.classes import ClassTable
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
 from hsreject.rejection.rejector import UNKNOWN
@@ -64,7 +65,7 @@ def class_table(evaluation: Evaluation) -> xr.Dataset:
             }
             row[f"{name}_unrejected"] = _share(correct, whole)
         rows.append(row)
-    return _by_class(evaluation, rows)
+    return _by_class(evaluation.classes, rows)
 
 
 def _share(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
@@ -76,13 +77,13 @@ def area_table(evaluation: Evaluation) -> xr.Dataset:
 
     Returns
     -------
-    Dataset over `category` (the classes, by value, with `class_name`)
+    Dataset over `category` (the classes and groups, by value, with `class_name`)
         `kept_pixels` and `rejected_pixels`; where the map has a place, `kept_hectares` and
         `rejected_hectares`. Of the scene, not of the test pixels.
     """
-    label, gone = evaluation.maps["label"].values, evaluation.rejected.values
+    label, gone = evaluation.answers.values, evaluation.rejected.values
     rows = []
-    for value in evaluation.classes.values:
+    for value in evaluation.answer_classes.values:
         mapped = (label == value) & evaluation.has_data.values
         row: dict[str, float] = {}
         for name, pixels in (("kept", mapped & ~gone), ("rejected", mapped & gone)):
@@ -90,11 +91,10 @@ def area_table(evaluation: Evaluation) -> xr.Dataset:
             area = hectares(evaluation, pixels)
             row |= {} if area is None else {f"{name}_hectares": area}
         rows.append(row)
-    return _by_class(evaluation, rows)
+    return _by_class(evaluation.answer_classes, rows)
 
 
-def _by_class(evaluation: Evaluation, rows: list[dict[str, float]]) -> xr.Dataset:
-    classes = evaluation.classes
+def _by_class(classes: ClassTable, rows: list[dict[str, float]]) -> xr.Dataset:
     return xr.Dataset(
         {name: (CATEGORY, [row[name] for row in rows]) for name in rows[0]},
         coords={CATEGORY: list(classes.values), CLASS_NAME: (CATEGORY, list(classes.names))},
@@ -149,10 +149,10 @@ def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> l
 
 def write_tables(evaluation: Evaluation, folder: Path) -> None:
     """Write ``classes.csv``, ``areas.csv`` and ``confusion.csv`` of the shown point."""
-    names, values = evaluation.classes.names, evaluation.classes.values
+    names = evaluation.classes.names
     for file, table in (("classes", class_table(evaluation)), ("areas", area_table(evaluation))):
-        columns = (table[name].values.tolist() for name in table)
-        rows = zip(names, values, *columns, strict=True)
+        columns = (table[name].values.tolist() for name in (CLASS_NAME, CATEGORY, *table))
+        rows = zip(*columns, strict=True)
         _write_csv(folder / f"{file}.csv", ("class", "value", *map(str, table)), rows)
     counts = evaluation.confusion.values.tolist()
     matrix = ((name, *row) for name, row in zip(names, counts, strict=True))

@@ -1,6 +1,7 @@
 """[groups] of a configuration: a run whose map may answer with a group of classes."""
 
 import base64
+import csv
 import json
 import re
 import zlib
@@ -73,6 +74,15 @@ def test_the_report_says_how_much_is_known_at_which_level(finished) -> None:
     page = (folder / "report.html").read_text("utf-8")
     assert "How much is known at which level" in page
     assert "ab: cover 1, cover 2" in page
+
+
+def test_areas_are_those_of_the_answers(finished) -> None:
+    result, folder = finished
+    answer = result["delivered/label_with_rejection"].values
+    rows = list(csv.DictReader((folder / "areas.csv").read_text("utf-8").splitlines()))
+    assert [row["class"] for row in rows][5:] == ["ab", "abc"]
+    for row in rows:
+        assert int(row["kept_pixels"]) == (answer == int(row["value"])).sum()
 
 
 def unpacked(entry: dict) -> np.ndarray:
