@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.fft import dctn, idctn
 
 from hsreject.context.prior import Grid, Prior, Term
+from hsreject.context.problem import STRONGEST
 from hsreject.context.segsalsa import SOLVERS, SegSALSA, SegSALSAResult
 from hsreject.context.solver import into_domain
 from hsreject.errors import InputError, NotConvergedWarning
@@ -29,12 +30,11 @@ ROUNDING = 1e-9  # in double precision; sums of a small scene are known far bett
 SINGLE = 1e-3  # in single precision
 TOL = 1e-4
 MAX_ITER = 4000  # weights of a million need up to 3000 on the small scenes
-SIDE, BLOCK = 48, 8  # pixels of a larger scene, and of a block in its middle
+SIDE, BLOCK, SQUARE = 48, 8, 6  # pixels of a larger scene, a block in its middle, its squares
 CHANGED = {"add_adjoint": 1, "update_dual": 0}  # which argument a method changes in place
 PROPERTIES = {"squared_norm", "strength"}
 NUMBERS = {"value", "conjugate", "value_of_field", *PROPERTIES}
-LESS_THAN_A_CLASS = 0.05  # of a hidden field, between whose two largest values a label is in doubt
-OTHER_LABELS = 0.02  # share of the clear labels of a block that may differ from the whole scene
+OTHER_FIELD = 0.03  # halos that keep 99.9 % of the labels stay below 0.016, half of them exceed it
 
 
 def check_prior(
@@ -47,8 +47,9 @@ def check_prior(
     bound of its norm, that g is convex, that ``prox`` minimises its definition, that ``conjugate``
     is :math:`\sup_V \langle V, Y \rangle - g(V)`, that whatever else was overridden agrees with
     these, that no method changes what it is given, that single precision and a class of rejection
-    are understood, that both solvers converge to certificates that agree, at any weight, and that
-    a block with its halo has the labels of the scene.
+    are understood, that both solvers converge to certificates that agree, and that a block with
+    its halo has the hidden field of the scene. Beyond a ``strength`` of 15, where uneven priors are
+    slow, the certificates need only be finite.
 
     Parameters
     ----------
@@ -319,7 +320,8 @@ class _Trial:
             )
         for outside in (1.001 * dual, 2 * dual, self.slope * self.coefficients(10.0)):
             conjugate = term.conjugate(outside)
-            for other in (primal, 100 * primal, 100 * self.coefficients()):
+            free = term.prox(outside, 1e6 / self.slope)  # where g is 0 whatever the size
+            for other in (primal, 100 * primal, 100 * self.coefficients(), 1e3 * free):
                 least = float(np.vdot(other, outside)) - term.value(other)
                 if conjugate < least - ROUNDING * (self.slope + abs(least)):
                     raise self.fault(
@@ -393,8 +395,13 @@ class _Trial:
             ) from error
 
     def solved(self, max_iter: int = MAX_ITER, **options: Any) -> SegSALSAResult[NDArray[Any]]:
-        """Return the solution of random probabilities."""
-        random = np.random.default_rng(2).dirichlet(np.ones(self.grid.n_classes), self.valid.shape)
+        """Return the solution of random probabilities that favor one class in each square."""
+        n_classes, (n_rows, n_columns) = self.grid.n_classes, self.valid.shape
+        random = np.random.default_rng(2).dirichlet(np.ones(n_classes), self.valid.shape)
+        squares = np.add.outer(np.arange(n_rows) // SQUARE, np.arange(n_columns) // SQUARE)
+        favored = squares[..., None] % n_classes == np.arange(n_classes)
+        random = random + 0.3 * favored
+        random /= random.sum(axis=-1, keepdims=True)
         probability = np.where(self.valid, random.transpose(2, 0, 1), np.nan)
         segsalsa = SegSALSA(self.prior, tol=TOL, max_iter=max_iter, **options)
         with warnings.catch_warnings():
@@ -408,7 +415,9 @@ class _Trial:
         """Check that both solvers converge in both precisions, to certificates that agree.
 
         A prior multiplies the rounding of the field by its strength, so that single precision
-        cannot come nearer to the optimum than that.
+        cannot come nearer to the optimum than that. Where a strong prior has uneven edge weights
+        (beyond a strength of about 40 with those of an image) both solvers need more than 4,000
+        iterations, which is no fault of the prior: there a finite certificate is enough.
         """
         results = []
         floor = 8 * float(np.finfo(np.float32).eps) * self.valid.size * max(1.0, self.term.strength)
@@ -416,7 +425,8 @@ class _Trial:
             double = self.solved(solver=solver, dtype="float64")
             single = self.solved(2 * double.n_iterations, solver=solver, dtype="float32")
             for result, near in ((double, double.converged), (single, single.gap <= floor)):
-                if not (result.converged or near):
+                slow = not (result.converged or near) and self.term.strength < STRONGEST
+                if slow or not math.isfinite(result.gap):
                     raise InputError(
                         f"SegSALSA with {type(self.prior).__name__} and solver '{solver}' stops at "
                         f"a relative gap of {result.relative_gap:.2g} after {result.n_iterations} "
@@ -435,7 +445,7 @@ class _Trial:
             )
 
     def check_blocks(self) -> None:
-        """Check that a block with its halo, guided but without image, has the scene's labels."""
+        """Check that a block with its halo, guided but without image, has the scene's field."""
         prior, halo = self.prior, self.prior.halo
         first, last = (SIDE - BLOCK) // 2, (SIDE + BLOCK) // 2
         if halo is None or halo > first:
@@ -462,13 +472,12 @@ class _Trial:
                 ) from error
         inside = slice(halo, halo + BLOCK)
         field = whole.hidden_field[:, first:last, first:last]
-        clear = np.ptp(np.sort(field, axis=0)[-2:], axis=0) > LESS_THAN_A_CLASS
-        differ = (alone.label[inside, inside] != whole.label[first:last, first:last])[clear]
-        if differ.size and differ.mean() > OTHER_LABELS:
+        moved = np.abs(alone.hidden_field[:, inside, inside] - field).max(axis=0).mean()
+        if moved > OTHER_FIELD:
             raise self.fault(
                 "halo",
-                f"of {halo} pixels is too small: {differ.mean():.0%} of the labels of a block are "
-                "not those of the scene. Raise it, or return None.",
+                f"of {halo} pixels is too small: the hidden field of a block is off by {moved:.2g} "
+                "per pixel, and its labels follow. Raise it, or return None.",
             )
 
 

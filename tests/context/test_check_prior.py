@@ -10,6 +10,7 @@ import pytest
 
 import hsreject as hr
 from hsreject.context.priors import PRIORS
+from hsreject.context.priors.graph_tv import GraphTVTerm
 from hsreject.context.segsalsa import SOLVERS
 from hsreject.errors import ConfigError, InputError
 from hsreject.registry import Registry
@@ -292,6 +293,33 @@ def test_what_a_prior_says_of_itself_is_checked(fault: str) -> None:
     members, words = WRONG_PRIORS[fault]
     with pytest.raises(InputError, match=words):
         hr.check_prior(type("Wrong", (Columns,), members)(2.0))
+
+
+@pytest.mark.parametrize(("weight", "halo"), [(0.7, 1), (1.0, 4), (2.0, 1), (2.4, 4)])
+def test_a_halo_that_is_too_small_for_the_weight_is_found(weight: float, halo: int) -> None:
+    with pytest.raises(InputError, match=r"halo .* too small"):
+        hr.check_prior(type("Wrong", (hr.VectorTV,), {"halo": halo})(weight))
+
+
+def test_a_conjugate_is_infinite_where_the_prior_says_nothing() -> None:
+    """Graph TV leaves the means free, so that only duals of mean 0 bound anything."""
+
+    class Term(GraphTVTerm):
+        def conjugate(self, dual: Any) -> float:
+            return float(np.sum(dual**2)) / (4 * self.weight)
+
+    class Wrong(hr.GraphTV):
+        def bind(self, grid: Any) -> Any:
+            right = super().bind(grid)
+            return Term(grid, right.weight, right.partitions)
+
+    with pytest.raises(InputError, match=r"conjugate .* would lie"):
+        hr.check_prior(Wrong(2.0))
+
+
+@pytest.mark.parametrize("weight", [50.0, 1e4])
+def test_a_strong_prior_with_uneven_edges_may_be_slow(weight: float) -> None:
+    hr.check_prior(hr.VectorTV(weight, edges="image"))
 
 
 def test_a_conjugate_needs_no_room_for_rounding() -> None:
