@@ -93,6 +93,8 @@ def test_a_scene_of_ones_own_becomes_reject_maps(own_scene, tmp_path, capsys) ->
         assert file.transform == cube.rio.transform()
     nodata = np.isnan(cube.values).all(axis=0)
     np.testing.assert_array_equal(values == 255, nodata)
+    kept = f"{100 * (values[~nodata] != 0).mean():.1f} % of the scene"
+    assert kept in " ".join(shown.out.split())  # the terminal speaks of the file
     with hr.open_tree(tmp_path / "out" / "result.nc") as tree:
         unknown = tree["unknown"].sel(rejector="sequential").values  # rejected in any case
     asked_of = ~nodata & ~unknown
