@@ -260,7 +260,8 @@ class Stages:
 
 def _read_stage(path: Path) -> xr.Dataset:
     """Return a kept stage; one under the name of another is told of, and computed again."""
-    data = open_dataset(path).load()
+    with open_dataset(path) as stored:  # an open file would answer for one that is replaced
+        data = stored.load()
     if data.attrs[_STAGE] != path.stem:
         message = f"{path} holds another stage ({data.attrs[_STAGE]}). It is computed again."
         warnings.warn(message, HsrejectWarning, stacklevel=5)
