@@ -93,7 +93,7 @@ def test_it_is_stored_light(path: Path) -> None:
 
 
 def test_notebooks_are_numbered_without_a_gap() -> None:
-    assert [int(path.stem[:2]) for path in NOTEBOOKS] == list(range(1, 8))
+    assert [int(path.stem[:2]) for path in NOTEBOOKS] == list(range(1, 9))
 
 
 @every_notebook

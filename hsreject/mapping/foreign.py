@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 FOREIGN = 0.5
 """Share of novel pixels above which a map would speak of the others only."""
 
-HIGH_SCORE, LOW_AGREEMENT = 0.95, 0.80
+HIGH_SCORE, LOW_AGREEMENT, FALLEN_AGREEMENT = 0.95, 0.80, 0.05
 """Mean novelty above which, and agreement of experts below which, dials held less often.
+
+Experts that agree no better on the training scene itself say nothing about another one: the
+agreement must also have fallen by the last figure.
 
 Set to an accuracy of .90 on half of a scene, a dial held within 3 points on the other half in 43 of
 113 trials; such figures told which in four of five. They are a reason to warn, not a proof.
@@ -54,12 +57,15 @@ class TrainingScene:
         Tells the scene from others: on no other one has the model been tested.
     units : str
         Units that the scene stated, "" if it did not.
+    agreement : float, optional
+        Share of its labels on which the experts of the model agree; None where it has none.
     """
 
     novelty: Novelty
     values: NDArray[np.float64]
     fingerprint: str
     units: str = ""
+    agreement: float | None = None
 
     @classmethod
     def of(
@@ -67,13 +73,20 @@ class TrainingScene:
     ) -> TrainingScene:
         """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
         novelty = Novelty().fit(needed_bands(cube, classifier), training)
-        looked_at = needed_bands(look_at(cube, classifier, match_bands="exact"), classifier)
+        windows = look_at(cube, classifier, match_bands="exact")
+        looked_at = needed_bands(windows, classifier)
         values, _ = samples_of(looked_at.values)
         if not len(values):  # what has data lies between the windows
             values = labelled_samples(needed_bands(cube, classifier), training)[0]
         quantiles = np.quantile(values, _VALUE_QUANTILES, axis=0)
         fingerprint = _fingerprint(cube.shape, looked_at.values)
-        return cls(novelty, quantiles, fingerprint, str(cube.attrs.get("units", "")))
+        return cls(
+            novelty,
+            quantiles,
+            fingerprint,
+            str(cube.attrs.get("units", "")),
+            classifier.agreement(windows),
+        )
 
     def compare(
         self, cube: xr.DataArray, classifier: SceneModel, *, match_bands: str
@@ -93,6 +106,7 @@ class TrainingScene:
             mean_score=float(mixed.mean()),
             shift=tuple(np.maximum(medians - self.novelty.medians_, 0.0).tolist()),
             agreement=classifier.agreement(windows),
+            usual_agreement=self.agreement,
             power=_power_of_ten(quantiles, self.values),
             is_training_scene=_fingerprint(cube.shape, looked_at.values) == self.fingerprint,
             reason=_reason(quantiles, self.values, str(cube.attrs.get("units", "")), self.units),
@@ -108,6 +122,7 @@ class Similarity:
     mean_score: float = 0.0  # of their novelty, 0 in a scene like the training pixels
     shift: tuple[float, ...] = (0.0, 0.0)  # of the medians of z_1 and z_2
     agreement: float | None = None  # of experts about the label, if the classifier has several
+    usual_agreement: float | None = None  # on the training scene, if the model remembers it
     power: int = 0  # of ten by which its values are larger
     is_training_scene: bool = False
     reason: str = ""  # what its values say, in sentences
@@ -131,7 +146,10 @@ class Similarity:
         doubts = []
         if self.mean_score > HIGH_SCORE:
             doubts.append(f"its pixels are novel on average ({self.mean_score:.2f} deviations)")
-        if self.agreement is not None and self.agreement < LOW_AGREEMENT:
+        usual = 1.0 if self.usual_agreement is None else self.usual_agreement
+        if self.agreement is not None and self.agreement < min(
+            LOW_AGREEMENT, usual - FALLEN_AGREEMENT
+        ):
             doubts.append(f"the experts of the model agree on {self.agreement:.0%} of the labels")
         if doubts:
             warnings.warn(

@@ -88,8 +88,8 @@ def open_sample(
     >>> label = np.repeat([[1, 2]], 50, axis=0)
     >>> sample = draw_sample(label, 6)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     sample.with_reference(label).write(f"{folder}/sample.csv")
-    ...     back = open_sample(f"{folder}/sample.csv", label)
+    ...     path = sample.with_reference(label).write(f"{folder}/sample.csv")
+    ...     back = open_sample(path, label)
     >>> bool((back.reference == sample.label).all()), back.design == sample.design
     (True, True)
     """

@@ -123,6 +123,12 @@ def test_a_scene_that_is_novel_on_average_is_a_warning(model, scene) -> None:
     Similarity(100, mean_score=0.9, agreement=0.85).check("refuse")
 
 
+def test_experts_that_never_agreed_much_are_no_reason_to_warn() -> None:
+    Similarity(100, agreement=0.7, usual_agreement=0.72).check("refuse")
+    with pytest.warns(DriftWarning, match="70%"):
+        Similarity(100, agreement=0.7, usual_agreement=0.85).check("refuse")
+
+
 def test_a_pool_whose_experts_disagree_is_a_warning_and_in_the_summary() -> None:
     cube, labels = hr.synthetic_scene(rows=48, columns=48, n_bands=12, noise=0.4)
     model = hr.train({"scene": (cube, labels)})
