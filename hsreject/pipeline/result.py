@@ -336,10 +336,9 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
     answer = delivered[LABEL_WITH_REJECTION]
     groups = ClassTree.from_attrs(answer.attrs)
     if flat and groups is not None:
-        classes = groups.classes.to_attrs()
-        kept = {name: value for name, value in answer.attrs.items() if name != GROUPS_ATTRIBUTE}
-        answer = answer.copy(data=groups.flat(answer.values)).drop_attrs(deep=False)
-        answer = answer.assign_attrs(kept | classes)
+        answer = answer.copy(data=groups.flat(answer.values))
+        answer.attrs |= groups.classes.to_attrs()
+        del answer.attrs[GROUPS_ATTRIBUTE]
     of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     filled = filled_map(
         of_delivered["label"],
