@@ -8,7 +8,7 @@ or are labelled, since only these can be answered.
 
 ``python -m benchmarks.next_labels --out rows.csv --scenes drift ip_random --seeds 300 330`` adds a
 line per map to the file as it is made, and goes on where it was stopped; ``--table`` prints what
-the lines say. The rule was chosen on seeds 0 and 1.
+the lines say. Rules were compared on seeds 0 and 1; weighing by doubt came after that.
 """
 
 from __future__ import annotations

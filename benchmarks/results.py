@@ -5,7 +5,8 @@ drawn at random, with a tenth of them labelled wrong, or by blocks (12 pixels wi
 that are left without training pixels count as errors); one, two or three polygons of 5 x 5 pixels
 per class; and ten pixels per class of one half of a scene, whose model is carried to the other
 half. One class at a time is left out of training to see whether its pixels are told apart. The
-table goes to the screen and to ``docs/results.md``.
+table goes to the screen and to ``out/results.md``; ``docs/results.md`` is put together from several
+runs.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from hsreject.classify.classifiers import SupportVectorMachine
 from hsreject.errors import HsrejectWarning
 from hsreject.features.pixels import labelled_samples
 
-DEFAULT_PATH = Path(__file__).parents[1] / "docs" / "results.md"
+DEFAULT_PATH = Path("out/results.md")
 COLUMNS = ("OA %", "A(0.1) %", "max Q %", "AURC", "ECE", "CPU s")
 UNKNOWN_COLUMNS = ("AUROC", "A(0.1) %", "flagged, class left out %", "flagged, others %", "CPU s")
 # 110 candidates, as people tune them
@@ -426,6 +427,7 @@ def main() -> None:
                 fewer = "" if len(rows) == len(seeds) else f" ({len(rows)} draws)"
                 lines.append(f"| {name}{fewer} | {' | '.join(shown(values, headings))} |")
                 print(lines[-1], flush=True)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
