@@ -237,6 +237,11 @@ def _stored_transform(array: xr.DataArray) -> Affine | None:
     ends = [places.isel({X: end, Y: end}) for end in (0, -1)]
     first, last = ((float(end[names[0]]), float(end[names[1]])) for end in ends)
     column, row = transformed(~stored, first)
+    if not np.isfinite((column, row)).all():  # pixels too small for floating point
+        raise InputError(
+            f"The transform of the array, {tuple(stored)[:6]}, cannot be inverted. Write one that "
+            "can with array.rio.write_transform(...)."
+        )
     corner = transformed(stored, (round(column - 0.5), round(row - 0.5)))
     moved = Affine(stored.a, stored.b, corner[0], stored.d, stored.e, corner[1])
     last_pixel = array.sizes[X] - 0.5, array.sizes[Y] - 0.5

@@ -7,6 +7,7 @@ import rioxarray
 import xarray as xr
 from affine import Affine
 
+from hsreject.errors import InputError
 from hsreject.io.grid import Grid
 from tests.io.written_maps import NORTH_UP, ROTATED, SHEARED
 
@@ -47,3 +48,11 @@ def test_an_array_that_says_nothing_lies_at_the_origin() -> None:
     place = Grid.of(xr.DataArray(np.zeros((3, 4)), dims=("y", "x")))
     assert place.crs is None
     assert place.transform == Affine.identity()
+
+
+def test_a_transform_without_an_inverse_is_refused() -> None:
+    """As a damaged file may state it: pixels so small that their inverse is infinite."""
+    array = xr.DataArray(np.zeros((7, 9)), dims=("y", "x"), coords={"y": range(7), "x": range(9)})
+    damaged = Affine(5e-4, 0, 13, 0, 8e-320, 3.4e165)
+    with pytest.raises(InputError, match="inverted"):
+        Grid.of(array.rio.write_transform(damaged))
