@@ -80,7 +80,7 @@ def main() -> None:
     modules = {name: import_module(f"benchmarks.bench_{name}") for name in wanted.names}
     times = ", ".join(f"{name} {module.MINUTES:g}" for name, module in modules.items())
     total = sum(module.MINUTES for module in modules.values())
-    console.print(f"About {total:g} minutes in all, on two idle cores ({times}).")
+    console.print(f"Roughly {total:g} minutes in all, on two idle cores ({times}).")
     console.print(_line("what", "measured", "wanted"), style="bold")
     tables = [run(name, module, console) for name, module in modules.items()]
     if wanted.page:
