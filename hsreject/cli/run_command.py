@@ -78,9 +78,8 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     wanted = dict(named_value(wish, "--goal accuracy=0.95") for wish in goal or ()) or None
 
     from hsreject.pipeline.run import run
+    from hsreject.pipeline.run_report import curve_table, run_words
     from hsreject.promise.run_promise import promise_text
-    from hsreject.report.run_report import run_words
-    from hsreject.report.system_tables import curve_table
 
     console = Console()
     folder = Path("out") / config.stem if out is None else out

@@ -273,7 +273,7 @@ def label_values(
     if lowest < 0 or highest >= schema.nodata_label(np.uint16):
         raise FileError(
             f"{path}: labels must lie between 0 and {schema.nodata_label(np.uint16) - 1} (found "
-            f"{lowest} to {highest}). Pass nodata=VALUE to open_labels if one of them means no "
+            f"{lowest} to {highest}). Pass nodata=VALUE if one of them means no "
             "reference."
         )
     whole = values.astype(dtype or schema.label_dtype(int(highest)))

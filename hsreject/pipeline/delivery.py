@@ -52,7 +52,9 @@ class Delivery:
 
     maps: xr.Dataset  # label, confidence, rejected and label_with_rejection, dims (y, x)
     threshold: float  # the smallest confidence kept; NaN where none makes the map
-    chosen: OperatingPoint | None  # on the calibration pixels; None where they were not asked
+    calibration_point: (
+        OperatingPoint | None
+    )  # on the calibration pixels; None where they were not asked
     reached: bool  # whether the goal could be met
     certificate: Certificate | None = None  # where a promise was asked for, kept or not
 
@@ -122,8 +124,8 @@ def deliver(
     if promise is not None and calibration is not None:
         certificate, place = certified_place(promise, swept, test, calibration)
         if place is not None:
-            chosen = _point_at(swept, place, calibration)
-            return Delivery(*_at(swept, place), chosen, reached=True, certificate=certificate)
+            point = _point_at(swept, place, calibration)
+            return Delivery(*_at(swept, place), point, reached=True, certificate=certificate)
     if goal.kind == FRACTION:
         return Delivery(*_at(swept, _place_of_fraction(swept, goal.value)), None, reached=True)
     asked = Goal(accuracy=1 - goal.value) if goal.kind == MAX_ERROR else goal
@@ -131,8 +133,8 @@ def deliver(
     source = swept if seen is None else seen
     place, reached = _place_of_goal(source, asked, calibration, coarse_cost)
     reached &= goal.kind != MAX_ERROR  # without a promise it is not what was asked for
-    chosen = _point_at(source, place, calibration)
-    return Delivery(*_at(swept, place), chosen, reached=reached, certificate=certificate)
+    point = _point_at(source, place, calibration)
+    return Delivery(*_at(swept, place), point, reached=reached, certificate=certificate)
 
 
 def _at(swept: xr.Dataset, place: float) -> tuple[xr.Dataset, float]:
@@ -178,30 +180,30 @@ def _place_of_goal(
         places = np.array(sorted(range(len(points)), key=key.__getitem__), dtype=np.float64)
         curve = curve_of_points(points)
     elif LEVEL_CONFIDENCE in swept:
-        asked = calibration
+        labels = calibration
         if UNKNOWN in swept:
-            asked = asked.where(~swept[UNKNOWN], NO_REFERENCE).astype(asked.dtype)
-        if not (asked != NO_REFERENCE).any():
+            labels = labels.where(~swept[UNKNOWN], NO_REFERENCE).astype(labels.dtype)
+        if not (labels != NO_REFERENCE).any():
             return -np.inf, False
-        curve = level_points(swept, asked)
+        curve = level_points(swept, labels)
         places = np.append(-np.inf, curve["threshold"].values[1:])
     else:
         used, correct = reference_pixels(swept["label"], calibration)
         confidence = swept["confidence"].values[used]
         if UNKNOWN in swept:
-            known = ~swept[UNKNOWN].values[used]
-            correct, confidence = correct[known], confidence[known]
+            is_known = ~swept[UNKNOWN].values[used]
+            correct, confidence = correct[is_known], confidence[is_known]
         if not correct.size:
             return -np.inf, False
         curve = rejection_curve(correct, confidence)
         # rejecting none of these pixels means none at all, also of those that are less sure
         places = np.append(-np.inf, curve["threshold"].values[1:])
-    kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values
-    if not kept[0]:
+    n_kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values
+    if not n_kept[0]:
         return float(places[0]), False
     reached = True
     if goal.kind == ACCURACY:
-        enough = np.flatnonzero(kept >= min(FEWEST_KEPT, kept[0]))
+        enough = np.flatnonzero(n_kept >= min(FEWEST_KEPT, n_kept[0]))
         curve, places = curve.isel({OPERATING_POINT: enough}), places[enough]
         highest = float(curve["nonrejected_accuracy"].max())
         reached = highest >= goal.value

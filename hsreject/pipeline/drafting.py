@@ -62,9 +62,6 @@ _WHOLLY_LABELLED = 0.9
 _TOUCHING = 0.05
 """Share of pixels beside another class from which on labels are a map of parts of the scene."""
 
-_MANY_PIXELS = 300_000
-"""From here on joint rejection takes minutes for each of its operating points."""
-
 
 @dataclass(frozen=True)
 class Draft:
@@ -105,17 +102,18 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         check_choice("sampling", sampling, SAMPLINGS)
     notes: list[str] = []
     scene = existing_scene(scene)
-    stored = _scene_array(scene, variable, notes)
-    if stored is not None:
-        variable = stored.name or None
-    on_disk = _label_array(existing(labels), labels_variable, stored, notes)
-    if on_disk is not None:
-        labels_variable = on_disk.name or None
-    if band_axis is None and stored is not None and on_disk is not None:
-        axes = [
-            axis for axis in range(3) if _without(stored.stored_shape, axis) == on_disk.stored_shape
-        ]
-        band_axis = axes[0] if len(axes) == 1 else None
+    cubes = _arrays(scene, variable, 3)
+    cubes.sort(key=lambda array: -int(np.prod(array.stored_shape)))
+    variable = _first("scene", cubes, "the largest array", "variable", notes) or variable
+    planes = _arrays(existing(labels), labels_variable, 2)
+    if cubes:
+        planes = [p for p in planes if p.stored_shape in _sides(cubes[0])] or planes
+    why = "the first array of the size of the scene"
+    labels_variable = _first("labels", planes, why, "labels_variable", notes) or labels_variable
+    if band_axis is None and cubes and planes:
+        sides = _sides(cubes[0])
+        fits = [axis for axis in range(3) if sides[axis] == planes[0].stored_shape]
+        band_axis = fits[0] if len(fits) == 1 else None
     if attribute is None and file_kind(labels) is Kind.VECTOR:
         attribute, paired = _class_attribute(labels, labels_variable, notes)
         names = names or paired
@@ -136,10 +134,9 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         valid, n_zeros = compute(valid_pixels(cube).data, pixels_of(cube, 0).sum().data)
     if n_zeros:
         notes.append(note_on_zeros(int(n_zeros), valid.size))
-    counts = _counts(reference, labels)
+    counts = _counts(reference, valid, labels, notes)
     with_data = np.where(valid, reference.values, reference.dtype.type(NO_REFERENCE))
     reference = reference.copy(data=with_data)
-    counts = _with_data(counts, reference, labels, notes)
     table = {
         "name": "files",
         "path": str(scene),
@@ -152,7 +149,7 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         "attribute": attribute,
         "align": how,
     }
-    given = {key: value for key, value in table.items() if value is not None}
+    scene_table = {key: value for key, value in table.items() if value is not None}
     n_labelled = sum(count.n_pixels for count in counts)
     summary = (
         f"{cube.sizes[Y]} rows x {cube.sizes[X]} columns x {cube.sizes[BAND]} bands; "
@@ -168,10 +165,9 @@ def draft_configuration(  # noqa: PLR0913 (all but two are options)
         title=tomli_w.dumps({"title": scene.stem}),
         goal=tomli_w.dumps({goal.kind: goal.value}),
         about=place,
-        scene=tomli_w.dumps(given) + _names(counts, names),
+        scene=tomli_w.dumps(scene_table) + _names(counts, names),
         classes=_class_lines(counts),
         sampling=_sampling(sampling, counts, reference, notes),
-        joint=_JOINT_IS_SLOW if valid.size > _MANY_PIXELS else _JOINT,
     )
     return Draft(text, summary, tuple(notes))
 
@@ -195,46 +191,27 @@ def _suitable_sampling(reference: xr.DataArray, labelled_share: float) -> str:
 # What the files leave open.
 
 
-def _scene_array(path: Path, variable: str | None, notes: list[str]) -> Layer | None:
-    """Return the array of a .mat or .npy file that is the scene: the one given, or the largest."""
-    if file_kind(path) not in _ARRAYS:
-        return None
-    arrays = [array for array in stored_arrays(path, file_kind(path)) if array.ndim == 3]
-    named = [array for array in arrays if variable in {None, array.name}]
-    if not named:
-        return None  # opening the file will say what is wrong
-    chosen = max(named, key=lambda array: int(np.prod(array.stored_shape)))
-    if len(named) > 1:
-        notes.append(_choice("scene", chosen.name, named, "the largest array", "variable"))
-    return chosen
+def _arrays(path: Path, variable: str | None, n_axes: int) -> list[Layer]:
+    """Return the arrays of a .mat or .npy file that may be meant; opening says what is wrong."""
+    kind = file_kind(path)
+    arrays = stored_arrays(path, kind) if kind in _ARRAYS else []
+    return [a for a in arrays if a.ndim == n_axes and variable in {None, a.name}]
 
 
-def _label_array(
-    path: Path, variable: str | None, scene: Layer | None, notes: list[str]
-) -> Layer | None:
-    """Return the array that holds the labels: the one given, or the first of the scene's size."""
-    if file_kind(path) not in _ARRAYS:
-        return None
-    arrays = [array for array in stored_arrays(path, file_kind(path)) if array.ndim == 2]
-    named = [array for array in arrays if variable in {None, array.name}]
-    if scene is not None:
-        sides = {_without(scene.stored_shape, axis) for axis in range(3)}
-        named = [array for array in named if array.stored_shape in sides] or named
-    if not named:
-        return None
-    if len(named) > 1:
-        others = "the first array of the size of the scene"
-        notes.append(_choice("labels", named[0].name, named, others, "labels_variable"))
-    return named[0]
+def _first(what: str, arrays: list[Layer], why: str, option: str, notes: list[str]) -> str | None:
+    """Return the name of the first array, with a note where there are others."""
+    if len(arrays) > 1:
+        others = ", ".join(array.name for array in arrays[1:])
+        notes.append(
+            f"The {what}: '{arrays[0].name}', {why}. For another one ({others}) change {option}."
+        )
+    return arrays[0].name or None if arrays else None
 
 
-def _choice(what: str, name: str, arrays: list[Layer], why: str, option: str) -> str:
-    others = ", ".join(array.name for array in arrays if array.name != name)
-    return f"The {what}: '{name}', {why}. For another one ({others}) change {option}."
-
-
-def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    return shape[:axis] + shape[axis + 1 :]
+def _sides(array: Layer) -> list[tuple[int, ...]]:
+    """Return the shape of a scene without its first, second and third axis."""
+    shape = array.stored_shape
+    return [shape[:axis] + shape[axis + 1 :] for axis in range(3)]
 
 
 def _class_attribute(
@@ -259,8 +236,8 @@ def _class_attribute(
         )
 
     def rank(name: str) -> tuple[int, bool]:
-        known = name.lower() in _CLASS_ATTRIBUTES
-        place = _CLASS_ATTRIBUTES.index(name.lower()) if known else len(_CLASS_ATTRIBUTES)
+        is_usual = name.lower() in _CLASS_ATTRIBUTES
+        place = _CLASS_ATTRIBUTES.index(name.lower()) if is_usual else len(_CLASS_ATTRIBUTES)
         return place, columns[name].dtype.kind != "O"  # names before numbers
 
     ranked = sorted(possible, key=rank)
@@ -298,13 +275,13 @@ def _paired(codes: NDArray[Any], texts: NDArray[Any]) -> dict[int, str] | None:
 
 def _may_be_classes(values: NDArray[Any]) -> bool:
     """Tell whether a column holds few whole numbers or texts, most of them more than once."""
-    known = [value for value in values.tolist() if is_known(value)]
-    if not known or not all(isinstance(value, str | int | float) for value in known):
+    entries = [value for value in values.tolist() if is_known(value)]
+    if not entries or not all(isinstance(value, str | int | float) for value in entries):
         return False
-    if any(isinstance(value, float) and not value.is_integer() for value in known):
+    if any(isinstance(value, float) and not value.is_integer() for value in entries):
         return False
-    n_classes = len(set(known))
-    return 2 <= n_classes <= _MOST_CLASSES and (2 * n_classes <= len(known) or len(known) < 20)
+    n_classes = len(set(entries))
+    return 2 <= n_classes <= _MOST_CLASSES and (2 * n_classes <= len(entries) or len(entries) < 20)
 
 
 def _aligned(
@@ -328,40 +305,36 @@ def _aligned(
     return moved, "nearest"
 
 
-def _counts(reference: xr.DataArray, path: Path) -> list[_Count]:
-    """Return the classes that have pixels, or say why nothing can be learned from them."""
+def _counts(
+    reference: xr.DataArray, valid: NDArray[np.bool_], path: Path, notes: list[str]
+) -> list[_Count]:
+    """Return how many pixels with data each class has, or say why nothing can be learned."""
     classes = class_table(reference)
-    numbers = np.bincount(reference.values.ravel(), minlength=max(classes.values, default=0) + 1)
+    size = max(classes.values, default=0) + 1
+    drawn, numbers = (
+        np.bincount(values, minlength=size)
+        for values in (reference.values.ravel(), reference.values[valid])
+    )
     counts = [
         _Count(value, name, int(numbers[value]))
         for value, name in zip(classes.values, classes.names, strict=True)
-        if numbers[value]
+        if drawn[value]
     ]
-    if sum(count.n_pixels > 1 for count in counts) < 2:
-        found = ", ".join(f"{c.name}: {c.n_pixels}" for c in counts) or "no labelled pixel"
+    if sum(drawn[count.value] > 1 for count in counts) < 2:
+        sizes = ", ".join(f"{c.name}: {drawn[c.value]}" for c in counts) or "no labelled pixel"
         raise InputError(
-            f"{path} has fewer than two classes with at least two pixels on the scene ({found}). "
+            f"{path} has fewer than two classes with at least two pixels on the scene ({sizes}). "
             "Label more, or choose another attribute or array of it."
         )
-    return counts
-
-
-def _with_data(
-    counts: list[_Count], reference: xr.DataArray, path: Path, notes: list[str]
-) -> list[_Count]:
-    """Return how many pixels with data each class has; none is an error."""
-    sizes = np.bincount(reference.values.ravel(), minlength=counts[-1].value + 1)
-    kept = [count._replace(n_pixels=int(sizes[count.value])) for count in counts]
-    empty = [count.name for count in kept if not count.n_pixels]
+    empty = [count.name for count in counts if not count.n_pixels]
     if empty:
         raise InputError(
             f"The scene has no data where {path} has labels of {', '.join(empty)}. Label it "
             "elsewhere, or leave it out."
         )
-    lost = sum(c.n_pixels for c in counts) - sum(c.n_pixels for c in kept)
-    if lost:
+    if lost := drawn[1:].sum() - numbers[1:].sum():
         notes.append(f"{lost} labelled pixels have no data in the scene and are not used.")
-    return kept
+    return counts
 
 
 # The configuration.
@@ -397,21 +370,10 @@ prior = "auto"
 # Rejects the pixels whose label is least sure after the context.
 name = "sequential"
 
-{joint}
-"""
-
-_JOINT = """\
-[[rejectors]]
-# Solves the context once for each operating point: slower, sometimes better.
-name = "joint"\
-"""
-
-_JOINT_IS_SLOW = """\
-# Solves the context once for each operating point, which takes long on so many pixels.
+# Solves the context once for each operating point: much slower, sometimes better.
 # [[rejectors]]
-# name = "joint"\
+# name = "joint"
 """
-
 
 _PER_CLASS = """\
 [sampling]

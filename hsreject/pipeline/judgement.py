@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import xarray as xr
 from scipy.special import stdtrit
 
+from hsreject.class_tree import ClassTree
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
@@ -17,12 +18,14 @@ from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.stages import System, Walk
 from hsreject.promise.run_promise import promise_figures
 from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR
-from hsreject.report import findings
-from hsreject.report.evaluation import Evaluation
+from hsreject.rejection.hierarchical import coarsest_answers, credited_label
+from hsreject.rejection.rejector import UNKNOWN
+from hsreject.report.evaluation import Evaluation, evaluate
+from hsreject.report.findings import errors_caught, percent, statement
 from hsreject.report.levels_section import level_shares
-from hsreject.report.run_report import evaluate_map, judged_pixels
+from hsreject.report.tables import label_areas
 from hsreject.sampling.draws import MEANING
-from hsreject.sampling.polygons import ADVICE, is_digitised
+from hsreject.sampling.polygons import ADVICE, is_digitised, polygon_numbers
 from hsreject.schema import (
     AT_FRACTION,
     CATEGORY,
@@ -30,7 +33,9 @@ from hsreject.schema import (
     LEVEL_CONFIDENCE,
     NO_REFERENCE,
     OPERATING_POINT,
+    POLYGON,
     SYSTEM,
+    class_table,
     nodata_label,
 )
 
@@ -63,8 +68,7 @@ class Judgement:
         name, test = walk.plan.delivered, walk.split["test"]
         calibration = walk.split.get("calibration")
         evaluations = {
-            other: evaluate_map(system.delivery.maps, walk.split, ranked=system.has_threshold)
-            for other, system in walk.systems.items()
+            other: _evaluate(system, walk.split) for other, system in walk.systems.items()
         }
         rows = [
             _judged_row(system.delivery.rejected_share, evaluations[other])
@@ -88,11 +92,17 @@ class Judgement:
         return self.walk.systems[self.walk.plan.delivered]
 
     @property
+    def areas(self) -> xr.Dataset:
+        """How much of the scene each label of the delivered map covers, kept and rejected."""
+        maps = self.delivered.delivery.maps
+        return label_areas(maps["label"], maps["rejected"], class_table(maps["label"]))
+
+    @property
     def statement(self) -> str:
         """What the delivered map is worth, in a few sentences."""
         if self.evaluation is not None:
-            return findings.statement(self.evaluation)
-        kept = findings.percent(1 - self.delivered.delivery.rejected_share)
+            return statement(self.evaluation)
+        kept = percent(1 - self.delivered.delivery.rejected_share)
         return f"{self.walk.left_out} The map keeps {kept} of the scene."
 
     @property
@@ -121,8 +131,8 @@ class Judgement:
         gain, lower, upper = (float(row[f"gain{end}"]) for end in _ENDS)
         if (gain if np.isnan(lower) else lower) > 0:
             return "", ""
-        theirs = findings.percent(float(row["overall_accuracy"]))
-        ours = findings.percent(self.evaluation.points[0].point.nonrejected_accuracy)
+        theirs = percent(float(row["overall_accuracy"]))
+        ours = percent(self.evaluation.points[0].point.nonrejected_accuracy)
         words = (
             f"A map of coordinates alone does as well: {theirs} of the same test pixels are right "
             f"with nothing rejected, against {ours} here. "
@@ -146,13 +156,14 @@ class Judgement:
 
     def _about_goal(self) -> str:
         """Say what was asked for, and which pixels have chosen what."""
-        goal, chosen = self.walk.plan.goal, self.delivered.delivery.chosen
-        if chosen is None:
-            share = findings.percent(goal.value if goal.kind == FRACTION else 0.1)
+        goal, point = self.walk.plan.goal, self.delivered.delivery.calibration_point
+        if point is None:
+            if goal.kind != FRACTION:
+                return ""
             beside = " beside what is unknown" if self.delivered.delivery.unknown_share else ""
             return (
-                f"The goal: {share} of the scene is rejected{beside}. No test pixel has chosen "
-                "anything."
+                f"The goal: {percent(goal.value)} of the scene is rejected{beside}. No "
+                "test pixel has chosen anything."
             )
         if self.evaluation is None:
             where = "polygons that were left out whole, and no other ones are left to judge it"
@@ -160,14 +171,14 @@ class Judgement:
             polygons = is_digitised(self.walk.split["test"])
             half = "half of the test polygons" if polygons else "a random half of the test pixels"
             where = (
-                f"{half} ({chosen.n:,} pixels, of which it keeps "
-                f"{findings.percent(1 - chosen.rejected_fraction)}, and "
-                f"{findings.percent(chosen.nonrejected_accuracy)} of these are right)"
+                f"{half} ({point.n:,} pixels, of which it keeps "
+                f"{percent(1 - point.rejected_fraction)}, and "
+                f"{percent(point.nonrejected_accuracy)} of these are right)"
             )
             where += (
                 f"; every other number is of the other half ({self.evaluation.shown.point.n:,})"
             )
-        wish = _WISHES[goal.kind].format(findings.percent(goal.value, 0), goal.value)
+        wish = _WISHES[goal.kind].format(percent(goal.value, 0), goal.value)
         return f"The goal: {wish}. How much is rejected was chosen on {where}."
 
     def _about_unknown(self) -> str:
@@ -176,7 +187,7 @@ class Judgement:
         if not delivery.unknown_share:
             return ""
         return (
-            f"{findings.percent(delivery.unknown_share)} of the scene resembles no training pixel: "
+            f"{percent(delivery.unknown_share)} of the scene resembles no training pixel: "
             "it counts as unknown, and is rejected whatever the goal."
         )
 
@@ -188,7 +199,7 @@ class Judgement:
             return ""
         of_all = shares["share"].isel({CATEGORY: -1})
         parts = [
-            f"{findings.percent(float(part))} as {name}"
+            f"{percent(float(part))} as {name}"
             for name, part in zip(of_all["level_name"].values[:-1], of_all.values, strict=False)
         ]
         return (
@@ -199,29 +210,31 @@ class Judgement:
     def _out_of_reach(self) -> str:
         """Say so where the goal is out of reach: the most that there is, and what it costs."""
         delivery, goal = self.delivered.delivery, self.walk.plan.goal
+        point = delivery.calibration_point
         if delivery.reached:
             return ""
-        if delivery.chosen is None:
+        if point is None:
+            wish = _WISHES[goal.kind].format(percent(goal.value, 0), goal.value)
             return (
-                f"{_WISHES[goal.kind].format(findings.percent(goal.value, 0), goal.value)}: that "
-                "needs an accuracy, which cannot be estimated from these labels."
-            ).capitalize()
-        if not delivery.chosen.kept:
+                f"The goal ({wish}) cannot be aimed at, because accuracy cannot be estimated from "
+                "these labels. A tenth of the scene is rejected instead, beside what is unknown."
+            )
+        if not point.kept:
             return (
                 "The goal is out of reach: all pixels that could choose a rejection are unknown, "
                 "which means that they resemble no training pixel. Label more places."
             )
         most = (
-            f"{findings.percent(delivery.chosen.nonrejected_accuracy)} on the pixels that chose, "
-            f"keeping {findings.percent(1 - delivery.chosen.rejected_fraction)} of them and "
-            f"{findings.percent(1 - delivery.rejected_share)} of the scene"
+            f"{percent(point.nonrejected_accuracy)} on the pixels that chose, "
+            f"keeping {percent(1 - point.rejected_fraction)} of them and "
+            f"{percent(1 - delivery.rejected_share)} of the scene"
         )
         if goal.kind == MAX_ERROR:
-            asked = "" if delivery.certificate is None else f"{delivery.certificate.statement} "
-            return f"{asked}Nothing is promised of this map; it reaches {most}."
-        return (
-            f"An accuracy of {findings.percent(goal.value, 0)} is out of reach: the most is {most}."
-        )
+            certificate = (
+                "" if delivery.certificate is None else f"{delivery.certificate.statement} "
+            )
+            return f"{certificate}Nothing is promised of this map; it reaches {most}."
+        return f"An accuracy of {percent(goal.value, 0)} is out of reach: the most is {most}."
 
     def _no_promise(self) -> str:
         """Return the commands that get a promise where test pixels cannot give one."""
@@ -250,13 +263,42 @@ _WISHES = {
 }
 
 
+def judged_pixels(split: xr.Dataset) -> xr.DataArray:
+    """Return the labels of the test pixels that have chosen nothing, 0 elsewhere."""
+    test = split["test"].drop_vars(POLYGON, errors="ignore")
+    if "calibration" not in split:
+        return test
+    chose = split["calibration"].values != NO_REFERENCE
+    return test.copy(data=np.where(chose, test.dtype.type(NO_REFERENCE), test.values))
+
+
+def _evaluate(system: System, split: xr.Dataset) -> Evaluation:
+    """Return the evaluation of a system's map on the test pixels that have chosen nothing."""
+    maps, test = system.delivery.maps, split["test"]
+    evaluation = evaluate(
+        judged_pixels(split),
+        credited_label(maps, test),
+        maps["confidence"] if system.has_threshold else None,
+        rejected=maps["rejected"],
+        groups=polygon_numbers(test) if is_digitised(test) else None,
+        measured_on="test pixels",
+    )
+    more = {UNKNOWN: maps[UNKNOWN].variable} if UNKNOWN in maps else {}
+    answer = maps[LABEL_WITH_REJECTION]
+    groups = ClassTree.from_attrs(answer.attrs)
+    if groups is not None:  # measures have the label that was credited, maps and areas the answer
+        coarsest = coarsest_answers(maps["label"], groups)
+        more["answer"] = answer.where(~maps["rejected"], coarsest).variable
+    return replace(evaluation, maps=evaluation.maps.assign(more))
+
+
 def _judged_row(rejected_share: float, evaluation: Evaluation) -> dict[str, float]:
     """Return what is measured on a map as delivered, with 95 % intervals."""
     nothing, delivered = evaluation.points[0], evaluation.shown
     row = {
         "rejected_share_of_scene": rejected_share,
         "rejected_fraction": delivered.point.rejected_fraction,
-        "errors_caught": findings.errors_caught(delivered.point),
+        "errors_caught": errors_caught(delivered.point),
     }
     for name, named in (("overall", nothing), ("nonrejected", delivered)):
         ends = (named.point.nonrejected_accuracy, *evaluation.interval(named))
@@ -273,9 +315,9 @@ def _gain(one: System, other: System, evaluation: Evaluation) -> dict[str, float
     """
     first, second = (system.delivery.maps["label"].values for system in (one, other))
     reference = evaluation.maps["reference"].values
-    known = first != nodata_label(first.dtype)
-    known &= second != nodata_label(second.dtype)
-    rows, columns = np.nonzero((reference != NO_REFERENCE) & known)
+    has_labels = first != nodata_label(first.dtype)
+    has_labels &= second != nodata_label(second.dtype)
+    rows, columns = np.nonzero((reference != NO_REFERENCE) & has_labels)
     truth = reference[rows, columns]
     gain = (first[rows, columns] == truth) * 1.0 - (second[rows, columns] == truth)
     if evaluation.block_size is None:

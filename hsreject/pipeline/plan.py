@@ -52,9 +52,6 @@ CARRIED_ROW = "carried model"
 PLACE_ALONE = "coordinates"
 """The baseline that knows where a pixel lies and nothing else."""
 
-LONGEST_TITLE = 100
-"""Bytes of the name of a rejector; a file name has 255, and some for what else it says."""
-
 SECTIONS = {
     "plugins": 'files or installed packages whose parts may be named, such as ["my_prior.py"]',
     "title": "what the report calls the run",
@@ -115,8 +112,8 @@ class Plan:
         """The same plan with what a model keeps of it for other scenes; itself if that is all."""
         if not getattr(self.model, "spatial", False):
             return self
-        given = self.document.get("classifier", AUTO)
-        table = {"name": given} if isinstance(given, str) else given
+        classifier = self.document.get("classifier", AUTO)
+        table = {"name": classifier} if isinstance(classifier, str) else classifier
         if isinstance(table, Mapping):
             document = {**self.document, "classifier": {**table, "spatial": False}}
         else:
@@ -221,18 +218,18 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
 
 def _goal(document: Sections) -> tuple[Goal, Promise | None]:
     """Return what decides how much is rejected, and what is promised if it can be."""
-    given = {
+    goals = {
         name: document[name] for name in ("goal", "fraction") if document.get(name) is not None
     }
-    if len(given) > 1:
+    if len(goals) > 1:
         raise ConfigError(
             "A run has one goal, and fraction is one: give [goal] or fraction, not both."
         )
     table = document.get("promise")
     promise = None if table is None else Promise.from_table(table)
-    if not given:
+    if not goals:
         return Goal(fraction=0.1) if promise is None else Goal(max_error=promise.max_error), promise
-    ((name, value),) = given.items()
+    ((name, value),) = goals.items()
     goal = value if isinstance(value, Goal) else None
     goal = goal or Goal.from_table({name: value} if name == "fraction" else value)
     if goal.kind != MAX_ERROR:
@@ -277,13 +274,13 @@ def _varied_parts(document: Sections) -> dict[str, Any]:
 
 def _tuning(document: Sections) -> Tuning | None:
     """Return what is chosen by cross-validation; an automatic context adds its weight."""
-    given = document.get("tuning")
-    tuning = None if given is None else Tuning.from_table(given)
+    section = document.get("tuning")
+    tuning = None if section is None else Tuning.from_table(section)
     context = _as_table(document.get("context"))
     if not isinstance(context, Mapping) or context.get("prior") != AUTO or "weight" in context:
         return tuning
-    chosen = {WEIGHT: AUTO_WEIGHTS}
-    return Tuning(chosen) if tuning is None else replace(tuning, grid={**chosen, **tuning.grid})
+    weights = {WEIGHT: AUTO_WEIGHTS}
+    return Tuning(weights) if tuning is None else replace(tuning, grid={**weights, **tuning.grid})
 
 
 def _scene(given: object) -> Callable[[], Pair]:
@@ -398,38 +395,32 @@ def _rejectors(given: object, context: SegSALSA | None, groups: object) -> dict[
             raise ConfigError(
                 f"[rejectors] '{title}' is there twice. Give one of them another title."
             )
-        table = _with_groups(_with_context(table, context), groups)
+        table = _completed(table, context, groups)
         rejectors[title] = build_part(REJECTORS, table, section="rejectors")
     return rejectors
 
 
-def _with_context(table: dict[str, Any], context: SegSALSA | None) -> dict[str, Any]:
-    """Return the table of a rejector with the context it needs, or say why it cannot be."""
+def _completed(table: dict[str, Any], context: SegSALSA | None, groups: object) -> dict[str, Any]:
+    """Return the table of a rejector with the context and the groups that it takes."""
     name = table.get("name")
     if not isinstance(name, str) or name not in REJECTORS:
         return table  # build_part says what is wrong
-    options = list(REJECTORS.options(name))
+    options = REJECTORS.options(name)
     if "context" in table:
         raise ConfigError(f"[rejectors] '{name}' has the context of [context]: leave it out here.")
     check_keys(table, ["name", "title", *options], section="rejectors")
-    if "context" not in options:
-        return table
-    if context is None and REJECTORS.options(name)["context"].default is not None:
-        raise ConfigError(f"[rejectors] '{name}' needs a [context].")
-    return {**table, "context": context}
-
-
-def _with_groups(table: dict[str, Any], groups: object) -> dict[str, Any]:
-    """Return the table of a rejector that may answer coarser with the groups it needs."""
-    name = table.get("name")
-    if name not in REJECTORS or "groups" not in REJECTORS.options(str(name)) or "groups" in table:
-        return table
-    if not isinstance(groups, Mapping | ClassTree):
-        raise ConfigError(
-            f'[rejectors] \'{name}\' needs a table [groups], such as corn = ["early", "late"] '
-            f"(got {groups!r}). 'hsreject groups' proposes one from a finished run."
-        )
-    return {**table, "groups": groups}
+    if "context" in options:
+        if context is None and options["context"].default is not None:
+            raise ConfigError(f"[rejectors] '{name}' needs a [context].")
+        table = {**table, "context": context}
+    if "groups" in options and "groups" not in table:
+        if not isinstance(groups, Mapping | ClassTree):
+            raise ConfigError(
+                f'[rejectors] \'{name}\' needs a table [groups], such as corn = ["early", "late"] '
+                f"(got {groups!r}). 'hsreject groups' proposes one from a finished run."
+            )
+        table = {**table, "groups": groups}
+    return table
 
 
 def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, object]) -> None:
@@ -437,11 +428,6 @@ def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, obje
     if not rejectors:
         raise ConfigError(f"[rejectors] needs at least one. There are: {', '.join(REJECTORS)}.")
     for name in rejectors:
-        if len(name.encode(errors="replace")) > LONGEST_TITLE:
-            raise ConfigError(
-                f"[rejectors] '{name[:20]}...' is too long to be part of a file name. Give it a "
-                f"title of at most {LONGEST_TITLE} letters."
-            )
         if not name or not set(name).isdisjoint('/\\:*?"<>|') or not name.isprintable():
             raise ConfigError(
                 f"[rejectors] '{name}' cannot be part of a file name. Give it a title of letters, "

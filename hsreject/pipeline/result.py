@@ -6,7 +6,7 @@ import re
 import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import xarray as xr
 
 from hsreject import __version__
 from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree
-from hsreject.errors import FileError, HsrejectError, InputError
+from hsreject.errors import FileError, HsrejectError
 from hsreject.files import (
     MANIFEST,
     PARTIAL,
@@ -32,19 +32,13 @@ from hsreject.handover.filled_map import FILLED, filled_map, filled_raster
 from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.maps import write_map, write_maps
 from hsreject.io.netcdf import write_tree
+from hsreject.pipeline.run_report import run_report
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
 from hsreject.promise.run_promise import promise_words
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report.levels_section import as_field
-from hsreject.report.run_report import (
-    EXPLORER,
-    SYSTEM_OF_POINT,
-    configuration,
-    run_report,
-    write_run_explorer,
-)
-from hsreject.report.tables import write_tables
+from hsreject.report.tables import write_by_class, write_tables
 from hsreject.schema import (
     BAND,
     LABEL_WITH_REJECTION,
@@ -63,6 +57,7 @@ if TYPE_CHECKING:
 CONFIG = "config.toml"
 STAGES = "stages"
 TUNING = "tuning.csv"
+SYSTEM_OF_POINT = "system_of_point"
 MAP = "map.tif"
 
 _OF_SYSTEMS = ("gain", "gain_lower", "gain_upper", "goal_reached")
@@ -86,8 +81,10 @@ def result_tree(
     """
     colors = FalseColorDisplay.from_cube(stages.cube, wavelengths=INFRARED).bands
     walk, delivery = first.walk, first.delivered.delivery
-    pool, known = _parted(walk.evidence)
-    maps = known.assign(walk.split).assign(
+    pool, evidence = _parted(walk.evidence)
+    seeds = _tables_of_seeds(plan, tables)
+    choice = _chosen_in_words(seeds.get("/tuning"))
+    maps = evidence.assign(walk.split).assign(
         {
             "reference": labels,
             "false_color": stages.cube.isel({BAND: list(colors)}).drop_attrs(deep=False),
@@ -97,13 +94,13 @@ def result_tree(
     groups = {
         "/": maps.assign_attrs(
             title=plan.title,
-            configuration=config_text(plan.document),
+            configuration=(f"# {choice}\n" if choice else "") + config_text(plan.document),
             seed=plan.seed,
             fraction=delivery.rejected_share,
             **hashes,
         ),
-        "/delivered": _delivered(first),
-        **_tables_of_seeds(plan, tables),
+        "/delivered": _delivered(first, choice, plan.n_seeds),
+        **seeds,
         "/pool": pool,
         "/stages": xr.Dataset(
             {"seconds": ("stage", list(stages.seconds.values()))},
@@ -123,10 +120,10 @@ def result_tree(
 
 def _parted(evidence: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
     """Return what the model tried by itself, and the maps that a result keeps of the evidence."""
-    tried = [name for name in evidence.variables if str(name).startswith("pool_")]
-    pool = evidence[tried].drop_attrs(deep=False)
+    candidates = [name for name in evidence.variables if str(name).startswith("pool_")]
+    pool = evidence[candidates].drop_attrs(deep=False)
     plain = {name: str(name).removeprefix("pool_") for name in (*pool.dims, *pool.variables)}
-    large = ["image", *tried]  # as large as the scene
+    large = ["image", *candidates]  # as large as the scene
     rest = evidence.drop_vars(large, errors="ignore").drop_dims(BAND, errors="ignore")
     return pool.rename(plain), rest.drop_attrs(deep=False)
 
@@ -137,21 +134,38 @@ def _maps_of_rejectors(first: Judgement) -> dict[str, xr.DataArray]:
     systems = [first.walk.systems[name] for name in names]
     along = xr.Variable(REJECTOR, names)
     pieces = [system.delivery.maps.drop_attrs(deep=False) for system in systems]
-    joined = xr.concat(pieces, dim=along, combine_attrs="drop_conflicts")
+    stack = xr.concat(pieces, dim=along, combine_attrs="drop_conflicts")
     for system in systems:  # its table holds the classes of all others, and the groups
         if LEVEL_CONFIDENCE in system.swept:
-            joined[LABEL_WITH_REJECTION].attrs = system.delivery.maps[LABEL_WITH_REJECTION].attrs
+            stack[LABEL_WITH_REJECTION].attrs = system.delivery.maps[LABEL_WITH_REJECTION].attrs
     meaning = [one.swept["confidence"].attrs["long_name"] for one in systems]
     return {
-        **{str(name): joined[name] for name in joined.data_vars},
+        **{str(name): stack[name] for name in stack.data_vars},
         "confidence_meaning": xr.DataArray(meaning, coords={REJECTOR: along}),
         "has_threshold": xr.DataArray([one.has_threshold for one in systems], dims=REJECTOR),
     }
 
 
-def _delivered(first: Judgement) -> xr.Dataset:
+def _chosen_in_words(tuning: xr.Dataset | None) -> str:
+    """Return what the tuning has chosen, in a sentence; empty where nothing was tuned."""
+    if tuning is None:
+        return ""
+    texts = dict(zip(tuning[SEED].values, map(str, tuning["settings_of_seed"].values), strict=True))
+    words = f"Chosen by cross-validation: {next(iter(texts.values()))}"
+    if len(set(texts.values())) > 1:
+        each = ", ".join(f"{seed}: {text}" for seed, text in texts.items())
+        words = f"Chosen by cross-validation, by seed: {each}"
+    if any("context.weight=0.0" in text for text in texts.values()):
+        words += ". A weight of 0 is no context: rejection is pixelwise then"
+    return f"{words}."
+
+
+def _delivered(first: Judgement, choice: str, n_seeds: int) -> xr.Dataset:
     """Return the delivered map, its numbers, and what is said of it."""
     walk, delivery = first.walk, first.delivered.delivery
+    notes = [*first.notes, choice]
+    if n_seeds > 1:
+        notes.append(f"The map is that of seed {walk.plan.seed}; tables show all seeds.")
     rejector, goal = walk.plan.delivered, walk.plan.goal
     numbers = {"threshold": delivery.threshold, "rejected_share_of_scene": delivery.rejected_share}
     if first.evaluation is not None:
@@ -177,7 +191,7 @@ def _delivered(first: Judgement) -> xr.Dataset:
             "goal_reached": int(delivery.reached),
             "statement": first.statement,
             "warnings": list(first.warnings) or "",
-            "notes": list(first.notes) or "",
+            "notes": list(filter(None, notes)) or "",
         },
     )
 
@@ -189,13 +203,13 @@ def _tables_of_seeds(
     groups = {}
     seeds = [plan.seed + place for place in range(len(tables))]
     for name in dict.fromkeys(name for one in tables for name in one):
-        given = [(seed, one[name]) for seed, one in zip(seeds, tables, strict=True) if name in one]
-        along = xr.Variable(SEED, [seed for seed, _ in given])
-        joined = xr.concat([one for _, one in given], dim=along, join="outer")
-        if SYSTEM in joined.dims:  # in the order in which they come
-            rows = dict.fromkeys(str(row) for _, one in given for row in one[SYSTEM].values)
-            joined = joined.sel({SYSTEM: list(rows)})
-        groups[f"/{name}"] = joined
+        parts = [(seed, one[name]) for seed, one in zip(seeds, tables, strict=True) if name in one]
+        along = xr.Variable(SEED, [seed for seed, _ in parts])
+        table = xr.concat([one for _, one in parts], dim=along, join="outer")
+        if SYSTEM in table.dims:  # in the order in which they come
+            rows = dict.fromkeys(str(row) for _, one in parts for row in one[SYSTEM].values)
+            table = table.sel({SYSTEM: list(rows)})
+        groups[f"/{name}"] = table
     return groups
 
 
@@ -241,7 +255,7 @@ def run_folder(folder: Path, document: Mapping[str, Any], *, overwrite: bool) ->
     Without `overwrite`, a folder that holds other files or the results of another configuration is
     refused; one that another run is writing into is refused in any case.
     """
-    made = not folder.exists()
+    is_new = not folder.exists()
     check_folder(folder, overwrite=True)
     if not overwrite:
         _check_own(folder, document)
@@ -250,7 +264,7 @@ def run_folder(folder: Path, document: Mapping[str, Any], *, overwrite: bool) ->
             _begin(folder, document)
             yield
         except HsrejectError:
-            if made and not any((folder / STAGES).glob("*.nc")):
+            if is_new and not any((folder / STAGES).glob("*.nc")):
                 shutil.rmtree(folder, ignore_errors=True)
             raise
 
@@ -273,8 +287,10 @@ def _check_own(folder: Path, document: Mapping[str, Any]) -> None:
     if not folder.is_dir() or is_empty(folder):
         return
     remedy = "Choose another folder, or allow overwriting (--overwrite, in Python overwrite=True)"
-    begun = {entry.name for entry in folder.iterdir()} <= {CONFIG}  # a run that was stopped at once
-    if not begun and not ((folder / STAGES).is_dir() and (folder / CONFIG).is_file()):
+    only_begun = {entry.name for entry in folder.iterdir()} <= {
+        CONFIG
+    }  # a run that was stopped at once
+    if not only_begun and not ((folder / STAGES).is_dir() and (folder / CONFIG).is_file()):
         raise FileError(
             f"The folder {folder} holds files that were not made by a run of hsreject. {remedy}: "
             "they stay, but for those whose names the run needs."
@@ -303,7 +319,7 @@ def write_outputs(
     progress: ProgressCallback,
 ) -> None:
     """Write everything; what an earlier run has left is replaced only when all is complete."""
-    progress("writing", 0, 4)
+    progress("writing", 0, 3)
     with complete_folder(folder, overwrite=True) as work:
         _write_maps(tree, work / "maps", flat=flat)
         if probabilities:
@@ -312,22 +328,18 @@ def write_outputs(
             if LEVEL_CONFIDENCE in first.walk.systems[name].swept:
                 levels = first.walk.systems[name].swept[LEVEL_CONFIDENCE]
                 write_map(as_field(levels), work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif")
-        progress("writing", 1, 4)
+        progress("writing", 1, 3)
         write_tree(tree, work / "result.nc")
         for name, text in _texts(tree).items():
             (work / name).write_text(text, encoding="utf-8")
-        if first.evaluation is not None:
+        if first.evaluation is None:
+            write_by_class(first.areas, work / "areas.csv")
+        else:
             write_tables(first.evaluation, work)
-        progress("writing", 2, 4)
-        with suppress(InputError):  # such as confidences that are all equal: no page, but maps
-            swept = {name: first.walk.systems[name].swept for name in first.walk.plan.rejectors}
-            write_run_explorer(tree, work, cube, swept)
-        progress("writing", 3, 4)
-        run_report(
-            tree, work, evaluation=first.evaluation, with_explorer=(work / EXPLORER).exists()
-        )
+        progress("writing", 2, 3)
+        run_report(tree, first, work, cube)
         _write_item(tree, work)
-    progress("writing", 4, 4)
+    progress("writing", 3, 3)
 
 
 def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
@@ -363,10 +375,10 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
 def _source(tree: xr.DataTree) -> Provenance:
     """Return what the delivered map was made from and for."""
     document = tomllib.loads(tree.attrs["configuration"])
-    scene, said = document.get("scene", ""), tree.children["delivered"].attrs
-    named = scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene
-    goal = f"{said['goal']} = {said['goal_value']:g}"
-    return Provenance(str(named), str(tree.attrs["title"]), goal, str(said["statement"]))
+    scene, delivered = document.get("scene", ""), tree.children["delivered"].attrs
+    name = scene.get("path", scene.get("name", "")) if isinstance(scene, Mapping) else scene
+    goal = f"{delivered['goal']} = {delivered['goal_value']:g}"
+    return Provenance(str(name), str(tree.attrs["title"]), goal, str(delivered["statement"]))
 
 
 def _write_item(tree: xr.DataTree, folder: Path) -> None:
@@ -384,7 +396,7 @@ def _write_item(tree: xr.DataTree, folder: Path) -> None:
 
 def _texts(tree: xr.DataTree) -> dict[str, str]:
     """Return the text files: tables, configuration and versions."""
-    texts = {CONFIG: configuration(tree), "versions.toml": tomli_w.dumps(_versions())}
+    texts = {CONFIG: str(tree.attrs["configuration"]), "versions.toml": tomli_w.dumps(_versions())}
     if "points" in tree:
         points = tree.children["points"].to_dataset(inherit=False).to_dataframe()
         texts["operating_points.csv"] = points.to_csv(index_label=OPERATING_POINT)
@@ -395,6 +407,6 @@ def _texts(tree: xr.DataTree) -> dict[str, str]:
     if "promise" in tree:
         texts["certificate.json"] = tree.children["promise"].attrs["certificate"]
     if "tuning" in tree:
-        tried = tree.children["tuning"].to_dataset(inherit=False).drop_dims(SEED)
-        texts[TUNING] = tried.to_dataframe().to_csv()
+        candidates = tree.children["tuning"].to_dataset(inherit=False).drop_dims(SEED)
+        texts[TUNING] = candidates.to_dataframe().to_csv()
     return texts

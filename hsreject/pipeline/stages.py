@@ -42,7 +42,9 @@ from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.sampling.polygons import (
     ADVICE,
     LEFT_OUT,
+    NOT_ESTIMATED,
     LeftOutAccuracy,
+    has_two_polygons,
     is_digitised,
     left_out_accuracy,
     polygon_folds,
@@ -105,11 +107,11 @@ class Stages:
         tuning = plan.tuning
         assert tuning is not None  # noqa: S101 (the caller has looked)
         settings = [chain(*parts) for parts in product(*map(tuning.settings, TUNED_SECTIONS))]
-        tried = [(plan.model, plan.context) for plan in map(plan.changed, settings)]
+        candidates = [(plan.model, plan.context) for plan in map(plan.changed, settings)]
         work = partial(
             tune, plan, self.cube, split.data["train"], fitted=fitted, progress=self.progress
         )
-        return self._kept(name, _key(split, tuning, tried), work)
+        return self._kept(name, _key(split, tuning, candidates), work)
 
     def classify(
         self, model: SceneModel, split: Stage, *, name: str, whole: Stage | None = None
@@ -121,15 +123,15 @@ class Stages:
         fitted again.
         """
         fitted = None if whole is None or whole.model is None else whole.model.carried()
-        done = clone(model) if fitted is None else fitted
+        estimator = clone(model) if fitted is None else fitted
 
         def compute() -> xr.Dataset:
             if fitted is None:
                 train = split.data["train"]
-                probability = done.fit_predict_proba(self.cube, train, progress=self.progress)
+                probability = estimator.fit_predict_proba(self.cube, train, progress=self.progress)
             else:
-                probability = done.predict_proba(self.cube)
-            tried = getattr(done, "tried_", xr.Dataset())
+                probability = estimator.predict_proba(self.cube)
+            tried = getattr(estimator, "tried_", xr.Dataset())
             names = {str(name): f"pool_{name}" for name in (*tried.dims, *tried.variables)}
             return tried.rename(names).assign(probability=probability.compute())
 
@@ -137,7 +139,9 @@ class Stages:
         data = stage.data.assign(image=self.cube)
         if data["probability"].attrs.get(CALIBRATED):
             data["label_probability"] = data["probability"].max(CATEGORY).drop_attrs(deep=False)
-        return replace(stage, data=data, model=done if hasattr(done, "classes_") else None)
+        return replace(
+            stage, data=data, model=estimator if hasattr(estimator, "classes_") else None
+        )
 
     def novelty(self, split: Stage) -> Stage:
         """Return the `p_value` of every pixel, which the training pixels alone decide."""
@@ -245,9 +249,9 @@ class Stages:
         identity = f"{name}-{key}"
 
         def timed() -> xr.Dataset:
-            begun = time.perf_counter()
+            start = time.perf_counter()
             result = compute()
-            return result.assign_attrs({_SECONDS: time.perf_counter() - begun, _STAGE: identity})
+            return result.assign_attrs({_SECONDS: time.perf_counter() - start, _STAGE: identity})
 
         path = self.folder / f"{identity}.nc" if self.folder and key else None
         self.progress(name, 0, 1)
@@ -316,41 +320,39 @@ class Walk:
                 warnings.simplefilter("ignore", FewPolygonsWarning)
             if LEFT_OUT in split.data["train"].attrs:
                 return _walk_without_test(plan, stages, split)
-            return cls._with_test(plan, stages, split, seed)
+            return _walk_with_test(plan, stages, split, seed)
 
-    @classmethod
-    def _with_test(cls, plan: Plan, stages: Stages, split: Stage, seed: int) -> Walk:
-        test = split.data["test"]
-        digitised = is_digitised(test)
-        if digitised:
-            plan = replace(plan, promise=None)  # its pixels are not a random sample of anything
-        if plan.goal.needs_reference or plan.promise is not None:
-            half = calibration_half(test, seed=seed, by_polygons=digitised)
-            split = replace(split, data=split.data.assign(calibration=half))
-        looking = [plan, *plan.baselines.values()]
-        novelty = stages.novelty(split) if any(one.needs_p_value for one in looking) else None
-        settled, tuned, pixelwise, evidence = _map(plan, stages, split, novelty)
-        systems = {
-            name: _system(settled, name, (pixelwise, evidence), stages, split)
-            for name in settled.rejectors
-        }
-        for name, baseline in plan.baselines.items():
-            whole = pixelwise if name == CARRIED_ROW else None
-            try:
-                other, _, *maps = _map(
-                    baseline, stages, split, novelty, prefix=f"{name}-", whole=whole
+
+def _walk_with_test(plan: Plan, stages: Stages, split: Stage, seed: int) -> Walk:
+    """Walk where test pixels judge, and half of them choose if the goal asks for that."""
+    test = split.data["test"]
+    digitised = is_digitised(test)
+    if digitised:
+        plan = replace(plan, promise=None)  # its pixels are not a random sample of anything
+    if plan.goal.needs_reference or plan.promise is not None:
+        half = calibration_half(test, seed=seed, by_polygons=digitised)
+        split = replace(split, data=split.data.assign(calibration=half))
+    looking = [plan, *plan.baselines.values()]
+    novelty = stages.novelty(split) if any(one.needs_p_value for one in looking) else None
+    settled, tuned, pixelwise, evidence = _map(plan, stages, split, novelty)
+    systems = {
+        name: _system(settled, name, (pixelwise, evidence), stages, split)
+        for name in settled.rejectors
+    }
+    for name, baseline in plan.baselines.items():
+        whole = pixelwise if name == CARRIED_ROW else None
+        try:
+            other, _, *maps = _map(baseline, stages, split, novelty, prefix=f"{name}-", whole=whole)
+            alone = replace(other, rejectors={name: other.ranking})
+            systems[name] = _system(alone, name, (maps[0], maps[1]), stages, split)
+        except InputError as error:  # such as more components than the scene has bands
+            if name != PLACE_ALONE:
+                warnings.warn(
+                    f"The baseline '{name}' is left out, because it cannot be computed: {error}",
+                    HsrejectWarning,
+                    stacklevel=3,
                 )
-                alone = replace(other, rejectors={name: other.ranking})
-                systems[name] = _system(alone, name, (maps[0], maps[1]), stages, split)
-            except InputError as error:  # such as more components than the scene has bands
-                if name != PLACE_ALONE:
-                    warnings.warn(
-                        f"The baseline '{name}' is left out, because it cannot be computed: "
-                        f"{error}",
-                        HsrejectWarning,
-                        stacklevel=3,
-                    )
-        return cls(settled, split.data, tuned, evidence.data, systems)
+    return Walk(settled, split.data, tuned, evidence.data, systems)
 
 
 def _map(
@@ -421,12 +423,14 @@ def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
     name, rejector = plan.delivered, plan.ranking
     maps = evidence if rejector.needs_context else pixelwise
     swept = stages.reject(name, rejector, maps, train, fraction=None)
-    held_out = stages.leave_out(plan, split)
-    accuracy = left_out_accuracy(train, held_out.data["label"], polygon_numbers(train))
-    estimable = not np.isnan(accuracy.accuracy)
-    goal = plan.goal if estimable or not plan.goal.needs_reference else Goal(fraction=0.1)
-    asked = train.where(held_out.data["label"].values != NO_REFERENCE, NO_REFERENCE)
-    delivery = deliver(swept.data, goal, test=train, calibration=asked, seen=held_out.data)
+    accuracy, goal, calibration, left_out_maps = NOT_ESTIMATED, plan.goal, None, None
+    if has_two_polygons(train):
+        left_out_maps = stages.leave_out(plan, split).data
+        accuracy = left_out_accuracy(train, left_out_maps["label"], polygon_numbers(train))
+        calibration = train.where(left_out_maps["label"].values != NO_REFERENCE, NO_REFERENCE)
+    elif goal.needs_reference:
+        goal = Goal(fraction=0.1)
+    delivery = deliver(swept.data, goal, test=train, calibration=calibration, seen=left_out_maps)
     delivery = replace(delivery, reached=delivery.reached and goal is plan.goal)
     system = System(swept.data, delivery, swept.total_seconds, np.nan)
     return Walk(plan, split.data, tuned, evidence.data, {name: system}, accuracy)

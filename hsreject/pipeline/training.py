@@ -79,13 +79,13 @@ def train(
     probability = classifier.fit_predict_proba(cube, training, progress=progress)
     progress("classifier", 1, 1)
     if plan.tuning is not None and not plan.tuning.of_model:
-        tried = tune(plan, cube, training, fitted=classifier, progress=progress)
-        plan = plan.changed(best_settings(tried))
-    chosen = _chosen_rejector(plan, rejector)
+        candidates = tune(plan, cube, training, fitted=classifier, progress=progress)
+        plan = plan.changed(best_settings(candidates))
+    ranking = _chosen_rejector(plan, rejector)
     training_scene = TrainingScene.of(cube, training, classifier)
     model = MapModel(
         classifier,
-        chosen,
+        ranking,
         training_scene=training_scene,
         title=plan.title,
         configuration=config_text(plan.document),
@@ -106,7 +106,7 @@ def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
     parts = plan.rejectors.items()
     plan = replace(plan, rejectors={key: part for key, part in parts if not part.answers_coarser})
     if name is None:
-        chosen: Rejector = plan.ranking
+        result: Rejector = plan.ranking
     elif name not in plan.rejectors:
         raise ConfigError(
             f"The configuration has no rejector '{name}'. There are: {', '.join(plan.rejectors)}."
@@ -117,5 +117,5 @@ def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
             "Choose a sequential or a pixelwise one."
         )
     else:
-        chosen = plan.rejectors[name]
-    return cast("RankedRejector", chosen)
+        result = plan.rejectors[name]
+    return cast("RankedRejector", result)

@@ -108,7 +108,7 @@ def tune(
     assert tuning is not None  # noqa: S101 (the caller has looked)
     of_features, of_classifier, of_context = map(tuning.settings, TUNED_SECTIONS)
     models = [(*first, *second) for first, second in product(of_features, of_classifier)]
-    tried: list[tuple[str, float, float, float]] = []
+    rows: list[tuple[str, float, float, float]] = []
     weight = _weights(train)
     done, total = 0, len(models) * len(of_context) * tuning.n_folds
     progress("tuning", done, total)
@@ -118,15 +118,15 @@ def tune(
         contexts = [_guided(varied.changed(further).context, cube) for further in of_context]
         pixels: list[list[Pixels]] = [[] for _ in contexts]
         for probability, left_out in model.held_out_proba(cube, train, n_folds=tuning.n_folds):
-            for context, found in zip(contexts, pixels, strict=True):
-                found.append(_scored(settled(context, probability), train, left_out, weight))
+            for context, fold_pixels in zip(contexts, pixels, strict=True):
+                fold_pixels.append(_scored(settled(context, probability), train, left_out, weight))
                 done += 1
                 progress("tuning", done, total)
-        for further, found in zip(of_context, pixels, strict=True):
-            tried.append((_SEPARATOR.join((*settings, *further)), *_scores(found)))
-    tried.sort(key=lambda candidate: candidate[1])
+        for further, fold_pixels in zip(of_context, pixels, strict=True):
+            rows.append((_SEPARATOR.join((*settings, *further)), *_scores(fold_pixels)))
+    rows.sort(key=lambda candidate: candidate[1])
     names = ("settings", "brier_score", "temperature", "accuracy")
-    columns = zip(names, zip(*tried, strict=True), strict=True)
+    columns = zip(names, zip(*rows, strict=True), strict=True)
     return xr.Dataset({name: (CANDIDATE, list(values)) for name, values in columns})
 
 
@@ -160,8 +160,8 @@ def _guided(context: SegSALSA | None, cube: xr.DataArray) -> SegSALSA | None:
     if context is None:
         return None
     layers = context.guide(cube)
-    known = context if layers is None else context.in_block(layers.values)
-    return replace(known, tol=max(context.tol, _NEAR_ENOUGH))
+    guided = context if layers is None else context.in_block(layers.values)
+    return replace(guided, tol=max(context.tol, _NEAR_ENOUGH))
 
 
 def _weights(train: xr.DataArray) -> NDArray[np.float64]:

@@ -57,8 +57,8 @@ class NamedPoint:
     @property
     def cost(self) -> float:
         """Mean cost per sample at `rejection_cost`."""
-        known = np.isfinite(self.rejection_cost)
-        return float(self.point.cost(self.rejection_cost)) if known else np.nan
+        has_cost = np.isfinite(self.rejection_cost)
+        return float(self.point.cost(self.rejection_cost)) if has_cost else np.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +111,9 @@ class Evaluation:
     @property
     def shown(self) -> NamedPoint:
         """The point that maps and matrix show: the mask, the first cost's, or the largest Q."""
-        asked = [p for p in self.points if p.name == GIVEN_MASK]
-        asked += [p for p in self.points if np.isfinite(p.rejection_cost)]
-        return asked[0] if asked else self.points[-1]
+        points = [p for p in self.points if p.name == GIVEN_MASK]
+        points += [p for p in self.points if np.isfinite(p.rejection_cost)]
+        return points[0] if points else self.points[-1]
 
     @cached_property
     def rejected(self) -> xr.DataArray:
@@ -169,18 +169,18 @@ class Evaluation:
         )
 
     def lost_classes(self, rejected: xr.DataArray | None = None) -> tuple[int, ...]:
-        """Return the classes that vanish by a rejection, that of the shown point if not given.
-
-        The map keeps no pixel with that label, or none of the reference pixels of that class.
-        """
+        """Return the classes of which a rejection, that of the shown point, leaves no pixel."""
         gone = (self.rejected if rejected is None else rejected).values
         on_map, has_data = self.maps["label"].values, self.has_data.values
-        kept_samples = self.samples.reference[~self.samples.at(gone)]
-        lost = {
-            *np.setdiff1d(on_map[has_data], on_map[has_data & ~gone]).tolist(),
-            *np.setdiff1d(self.samples.reference, kept_samples).tolist(),
-        }
+        lost = np.setdiff1d(on_map[has_data], on_map[has_data & ~gone])
         return tuple(value for value in self.classes.values if value in lost)
+
+    def untested_classes(self) -> tuple[int, ...]:
+        """Return the classes that the map keeps, but none of their reference pixels."""
+        kept = ~self.samples.at(self.rejected)
+        gone = np.setdiff1d(self.samples.reference, self.samples.reference[kept])
+        lost = self.lost_classes()
+        return tuple(v for v in self.classes.values if v in gone and v not in lost)
 
     @cached_property
     def confusion(self) -> xr.DataArray:
@@ -326,9 +326,9 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
             "leave the cost out."
         )
     optional = {"confidence": confidence, "rejected": rejected}
-    given = {name: found for name, found in optional.items() if found is not None}
+    rankings = {name: array for name, array in optional.items() if array is not None}
     maps = open_maps(
-        {"reference": reference, "label": label, **given}, nodata=nodata, attribute=attribute
+        {"reference": reference, "label": label, **rankings}, nodata=nodata, attribute=attribute
     )
     samples = evaluation_samples(
         maps["reference"],
@@ -431,8 +431,8 @@ def _points(
     if curve is not None:
         points.append(NamedPoint("largest Q", choose_point(curve)))
         for cost in costs:
-            chosen = cheapest_operating_point(curve, cost)
-            points.append(NamedPoint(f"cheapest at cost {cost:g}", chosen, cost))
+            point = cheapest_operating_point(curve, cost)
+            points.append(NamedPoint(f"cheapest at cost {cost:g}", point, cost))
     return points
 
 
@@ -461,8 +461,8 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
         f"kappa {kept.kappa:.4f}"
     )
     if kept.unkept_classes:
-        gone = ", ".join(evaluation.classes.name_of(value) for value in kept.unkept_classes)
-        lines.append(f"rejected completely: {gone}")
+        names = ", ".join(evaluation.classes.name_of(value) for value in kept.unkept_classes)
+        lines.append(f"rejected completely: {names}")
     return lines
 
 
@@ -476,9 +476,9 @@ def _strangers(evaluation: Evaluation) -> list[str]:
     ):
         values, counts = np.unique(own[~np.isin(own, others)], return_counts=True)
         if values.size:
-            named = ", ".join(
+            names = ", ".join(
                 f"{classes.name_of(int(value))} ({count} pixels)"
                 for value, count in zip(values, counts, strict=True)
             )
-            lines.append(f"{what}: {named}")
+            lines.append(f"{what}: {names}")
     return lines

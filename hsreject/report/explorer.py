@@ -57,7 +57,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     classes: ClassTable | None = None,
     fraction: float | None = None,
     rejection_cost: float | None = None,
-    certified: float | Mapping[str, float] | None = None,
+    certified: float | None = None,
     nodata: int | None = None,
     note: str = "",
     overwrite: bool = False,
@@ -96,8 +96,8 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         Share of the map that is rejected when the page opens: that of the Dataset, or 0.1.
     rejection_cost : float in [0, 1], optional
         Open at the cheapest point for this cost of a rejection, an error being 1, instead.
-    certified : float, or mapping of names of systems to floats, optional
-        A threshold that the page marks as certified.
+    certified : float, optional
+        A threshold of the first system that the page marks as certified.
     nodata : int, optional
         One more label that means no data.
     note : str
@@ -153,7 +153,7 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         reference_maps,
         _class_table(stacks, reference_maps, grid, classes),
         cube,
-        _certified(certified, list(systems)),
+        certified,
         grid,
         spacing,
         _group(shared, grid),
@@ -178,16 +178,19 @@ def _page(
     """Return the page, of as many pixels as fit into the largest one."""
     for step in count(first_step):
         progress("page", step - first_step, None)
-        shown = {**head, **contents.at(step)}
+        carried = {**head, **contents.at(step)}
         page = render(
             "explorer.html.jinja",
-            page=shown,
+            page=carried,
             layer_titles=_LAYER_TITLES,
             style=read_source("explorer.css"),
             script=read_source("explorer.js"),
-            payload=script_json({**shown, "picture": shown["picture"] is not None}),
+            payload=script_json({**carried, "picture": carried["picture"] is not None}),
         )
-        if len(page) <= LARGEST_PAGE or min(shown["height"], shown["width"]) < 2 * _SMALLEST_SIDE:
+        if (
+            len(page) <= LARGEST_PAGE
+            or min(carried["height"], carried["width"]) < 2 * _SMALLEST_SIDE
+        ):
             break
     return page
 
@@ -197,23 +200,23 @@ def _named_systems(
 ) -> tuple[dict[str, xr.Dataset], xr.Dataset]:
     """Return the maps of each system by its name, and the Dataset that holds what they share."""
     maps = maps.to_dataset() if isinstance(maps, xr.DataTree) else maps
-    given: Any = {"map": maps} if isinstance(maps, xr.Dataset) else maps
-    if not isinstance(given, Mapping) or not given:
+    systems: Any = {"map": maps} if isinstance(maps, xr.Dataset) else maps
+    if not isinstance(systems, Mapping) or not systems:
         raise InputError(
             "maps must be a Dataset with label and confidence (y, x), or several of them by name "
             f"(got {type(maps).__name__})."
         )
-    for name, one in given.items():
+    for name, one in systems.items():
         if not isinstance(one, xr.Dataset):
             raise InputError(
                 f"{name} must be a Dataset with label and confidence (got {type(one).__name__})."
             )
         if "label" not in one:
             raise InputError(f"{name} has no variable 'label' (it has {', '.join(map(str, one))}).")
-    shared = next(iter(given.values()))
+    shared = next(iter(systems.values()))
     if isinstance(maps, xr.Dataset) and REJECTOR in maps.dims:
-        given = _along_rejector(maps)
-    return {str(name): one for name, one in given.items()}, shared
+        systems = _along_rejector(maps)
+    return {str(name): one for name, one in systems.items()}, shared
 
 
 def _along_rejector(maps: xr.Dataset) -> dict[str, xr.Dataset]:
@@ -235,20 +238,20 @@ def _references(
     shared: xr.Dataset, given: xr.DataArray | NDArray[Any] | None, grid: xr.DataArray
 ) -> dict[str, xr.DataArray]:
     """Return what is known, as `reference`, and where is measured, as `test`; or nothing."""
-    known: Any = shared.get("reference", shared.get("test")) if given is None else given
-    measured: Any = shared.get("test", known) if given is None else given
-    if known is None:
+    everywhere: Any = shared.get("reference", shared.get("test")) if given is None else given
+    tested: Any = shared.get("test", everywhere) if given is None else given
+    if everywhere is None:
         return {}
-    found = {}
-    for name, array in (("reference", known), ("test", measured)):
-        found[name] = as_label_map(array, name="reference")
-        check_same_grid(grid, found[name], names=("the label map", "reference"))
-    if not (found["test"].values != NO_REFERENCE).any():
+    maps = {}
+    for name, array in (("reference", everywhere), ("test", tested)):
+        maps[name] = as_label_map(array, name="reference")
+        check_same_grid(grid, maps[name], names=("the label map", "reference"))
+    if not (maps["test"].values != NO_REFERENCE).any():
         raise InputError(
             "reference is 0 everywhere, which means no reference. Give labels with class values "
             "from 1, or no reference: the page works without."
         )
-    return found
+    return maps
 
 
 def _scene(
@@ -299,20 +302,6 @@ def _class_table(
     known = given or next((table for table in carried if table is not None), None)
     table = (known or ClassTable.plain([])).completed(values)
     return table.subset([value for value in table.values if value in values])
-
-
-def _certified(given: float | Mapping[str, float] | None, names: list[str]) -> Mapping[str, float]:
-    """Return certified thresholds by system; a single one is that of the first system."""
-    if given is None:
-        return {}
-    thresholds = given if isinstance(given, Mapping) else {names[0]: given}
-    unknown = sorted(set(thresholds) - set(names))
-    if unknown:
-        raise InputError(
-            f"certified names {unknown[0]!r}, which is not a system of the page (it has "
-            f"{', '.join(names)})."
-        )
-    return {name: float(threshold) for name, threshold in thresholds.items()}
 
 
 def _first_step(stacks: Mapping[str, MapStack]) -> int:

@@ -24,10 +24,9 @@ from hsreject.io.grid import Grid
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.report.explorer_systems import (
     MOST_SAMPLES,
+    ExplorerSystem,
     MapStack,
-    System,
-    ranked_system,
-    system_of_points,
+    system_of,
     winners,
 )
 from hsreject.report.figures import ground
@@ -87,7 +86,7 @@ class Contents:
     references: Mapping[str, xr.DataArray]  # `reference`, what is known, and `test`, or nothing
     classes: ClassTable
     scene: xr.DataArray | None
-    certified: Mapping[str, float]
+    certified: float | None  # threshold of the first system
     grid: xr.DataArray  # of the whole map
     spacing: int = 1  # every how many of its rows and columns were taken
     group: NDArray[np.integer] | None = None  # (y, x): what errs together, instead of blocks
@@ -163,16 +162,18 @@ class Contents:
     def _picture(self) -> str | None:
         return None if self.scene is None else _picture(self.scene)
 
-    def _system(self, name: str, step: int) -> System:
+    def _system(self, name: str, step: int) -> ExplorerSystem:
         stack, codes = self.stacks[name], self._decided[name]
         truth = self._known.get("test", np.zeros_like(codes[0]))
-        if stack.confidence is None:
-            return system_of_points(
-                name, stack, codes, truth, step=step, group=self.group, relation=self._relation
-            )
-        certified = self.certified.get(name)
-        return ranked_system(
-            name, stack, codes, truth, step=step, group=self.group, certified=certified
+        return system_of(
+            name,
+            stack,
+            codes,
+            truth,
+            step=step,
+            group=self.group,
+            relation=self._relation,
+            certified=self.certified if name == next(iter(self.stacks)) else None,
         )
 
 
@@ -184,7 +185,7 @@ def _codes(labels: NDArray[Any], classes: ClassTable) -> NDArray[np.uint8]:
     return np.where(values[place] == labels, place + 1, 0).astype(np.uint8)
 
 
-def _entry(system: System) -> dict[str, Any]:
+def _entry(system: ExplorerSystem) -> dict[str, Any]:
     """Return the JSON of a system."""
     n_ranks = 1 if system.thresholds is None else system.thresholds.size
     cells = system.n_cells
@@ -217,7 +218,7 @@ def _entry(system: System) -> dict[str, Any]:
     }
 
 
-def _notes(systems: list[System], step: int, grid: xr.DataArray) -> list[str]:
+def _notes(systems: list[ExplorerSystem], step: int, grid: xr.DataArray) -> list[str]:
     """Return what a reader must know of how the page was made small."""
     notes = []
     if step > 1:
@@ -301,17 +302,17 @@ def _spectra(cube: xr.DataArray, step: int) -> tuple[dict[str, Any] | None, str]
     has_data = np.isfinite(spectra).all(axis=1)
     if not has_data.any():
         return None, ""
-    known = spectra[has_data]
-    mean = known.mean(axis=0)
-    _, basis = np.linalg.eigh(np.cov(known, rowvar=False))
+    pixels = spectra[has_data]
+    mean = pixels.mean(axis=0)
+    _, basis = np.linalg.eigh(np.cov(pixels, rowvar=False))
     basis = basis[:, : -n_components - 1 : -1]
-    scores = (known - mean) @ basis
+    scores = (pixels - mean) @ basis
     low, high = scores.min(axis=0), scores.max(axis=0)
     scale = np.where(high > low, (high - low) / 255, 1)
     coded = np.zeros((spectra.shape[0], n_components), dtype=np.uint8)
     coded[has_data] = np.round((scores - low) / scale)
     again = (coded[has_data] * scale + low) @ basis.T + mean
-    error = np.sqrt(np.mean((again - known) ** 2)) / np.abs(known).mean()
+    error = np.sqrt(np.mean((again - pixels) ** 2)) / np.abs(pixels).mean()
     note = (
         f"Spectra are drawn from {n_components} principal components of 8 bits: a root mean square "
         f"error of {100 * error:.1f} % of the mean value."

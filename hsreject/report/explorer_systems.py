@@ -48,7 +48,7 @@ class MapStack:
 
 
 @dataclass(frozen=True, eq=False)
-class System:
+class ExplorerSystem:
     """A map that rejects more or less: its operating points, r ascending, and its pixels.
 
     A threshold gives one plane of labels and ranks: point k rejects the ranks below k. Maps that
@@ -140,7 +140,7 @@ def _check_confidence(confidence: NDArray[Any], name: str) -> None:
         )
 
 
-def ranked_system(
+def system_of(
     name: str,
     stack: MapStack,
     codes: NDArray[np.uint8],
@@ -148,41 +148,76 @@ def ranked_system(
     *,
     step: int,
     group: NDArray[np.integer] | None,
+    relation: NDArray[np.bool_],
     certified: float | None,
-) -> System:
-    """Return a system that rejects what lies below a threshold on its confidence."""
-    confidence: Any = stack.confidence
-    if confidence.dtype != np.float32:
-        confidence = confidence.astype(np.float64)
+) -> ExplorerSystem:
+    """Return a system: what lies below a threshold is rejected, or each point has its own map.
+
+    A label is right where the class of the reference lies below it: `relation`, of codes.
+    """
     used = (truth > 0) & stack.has_data
-    sure, decision, known = confidence[used], codes[0][used], truth[used]
-    shown, has_data = confidence[::step, ::step], stack.has_data[::step, ::step]
-    levels = _levels(shown[has_data], sure, known == decision, certified)
-    ranks = np.where(has_data, _rank(levels, shown), 0).astype(np.uint16)
-    sample_ranks = _rank(levels, sure).astype(np.uint16)
-    groups = (ranks[has_data], sample_ranks[known == decision], sample_ranks[known != decision])
-    below = [np.append(0, np.cumsum(np.bincount(g, minlength=levels.size))) for g in groups]
-    gone, accurate, misclassified = below
-    clumps = _clumps(used, group, (known == decision)[np.newaxis])
-    squares = np.zeros_like(gone)
-    if clumps:
-        squares = clumps[0].squares_above(sample_ranks.astype(np.intp), np.arange(gone.size))
-    kept = accurate[-1] - accurate, misclassified[-1] - misclassified
-    table = np.stack([gone, *kept, accurate, misclassified, squares])
+    known, decision = truth[used], codes[:, used]
+    right = relation[decision, known]
+    shown_data, levels = stack.has_data[::step, ::step], None
+    if stack.confidence is None:
+        kept: Any = ~np.asarray(stack.rejected)
+        gone = (~kept[:, ::step, ::step] & shown_data).sum(axis=(1, 2))
+        order = np.argsort(gone, kind="stable")
+        codes, decision, right, gone = codes[order], decision[order], right[order], gone[order]
+        ranks, sample_ranks = kept[order][:, ::step, ::step], kept[order][:, used]
+    else:
+        confidence = stack.confidence
+        if confidence.dtype != np.float32:
+            confidence = confidence.astype(np.float64)
+        shown, of_samples = confidence[::step, ::step], confidence[used]
+        levels = _levels(shown[shown_data], of_samples, right[0], certified)
+        ranks = np.where(shown_data, _rank(levels, shown), 0)[np.newaxis]
+        sample_ranks = _rank(levels, of_samples)[np.newaxis]
+        gone = _below(ranks[0][shown_data], levels.size)
+    clumps = _clumps(used, group, right)
     every_nth = slice(None, None, -(-known.size // MOST_SAMPLES) or 1)
-    return System(
+    return ExplorerSystem(
         name,
         codes=codes[:, ::step, ::step],
-        ranks=ranks[np.newaxis],
-        table=table,
+        ranks=ranks.astype(np.uint16),
+        table=np.stack([gone, *_sample_counts(right, sample_ranks, clumps, levels)]),
         thresholds=levels,
         truth=known[every_nth],
-        sample_codes=decision[np.newaxis, every_nth],
-        sample_ranks=sample_ranks[np.newaxis, every_nth],
+        sample_codes=decision[:, every_nth],
+        sample_ranks=sample_ranks[:, every_nth].astype(np.uint16),
         clumps=clumps,
-        sample_blocks=_blocks(clumps)[every_nth],
-        certified=None if certified is None else int(np.searchsorted(levels, certified)),
+        sample_blocks=clumps[0].block[every_nth] if clumps else np.zeros(0, dtype=np.intp),
+        certified=None
+        if certified is None or levels is None
+        else int(np.searchsorted(levels, certified)),
     )
+
+
+def _sample_counts(
+    right: NDArray[np.bool_],
+    ranks: NDArray[Any],
+    clumps: tuple[Clumps, ...],
+    levels: NDArray[np.floating] | None,
+) -> tuple[NDArray[np.int64], ...]:
+    """Return the four counts of every point, and the sums of squares that its interval needs."""
+    if levels is None:
+        kept = ranks > 0
+        parts = (right & kept, ~right & kept, right & ~kept, ~right & ~kept)
+        of_planes = [one.squares(plane) for one, plane in zip(clumps, kept, strict=False)]
+        return *(part.sum(axis=1) for part in parts), np.array(of_planes or [0] * len(kept))
+    accurate, misclassified = (
+        _below(ranks[0][part], levels.size) for part in (right[0], ~right[0])
+    )
+    squares = np.zeros_like(accurate)
+    if clumps:
+        squares = clumps[0].squares_above(ranks[0], np.arange(squares.size))
+    above = accurate[-1] - accurate, misclassified[-1] - misclassified
+    return *above, accurate, misclassified, squares
+
+
+def _below(ranks: NDArray[np.integer], n_levels: int) -> NDArray[np.int64]:
+    """Return how many pixels each point rejects: those of a lower rank than its number."""
+    return np.append(0, np.cumsum(np.bincount(ranks, minlength=n_levels)))
 
 
 def _clumps(
@@ -196,10 +231,6 @@ def _clumps(
     return tuple(Clumps.of(plane, blocks if group is None else group[used]) for plane in right)
 
 
-def _blocks(clumps: tuple[Clumps, ...]) -> NDArray[np.intp]:
-    return clumps[0].block if clumps else np.zeros(0, dtype=np.intp)
-
-
 def _rank(levels: NDArray[np.floating], confidence: NDArray[np.floating]) -> NDArray[np.intp]:
     """Return how many levels beyond the lowest each confidence reaches."""
     return np.searchsorted(levels, confidence, side="right") - 1
@@ -207,7 +238,7 @@ def _rank(levels: NDArray[np.floating], confidence: NDArray[np.floating]) -> NDA
 
 def _levels(
     shown: NDArray[np.floating],
-    sure: NDArray[np.floating],
+    of_samples: NDArray[np.floating],
     correct: NDArray[np.bool_],
     certified: float | None,
 ) -> NDArray[np.floating]:
@@ -216,68 +247,24 @@ def _levels(
     All distinct confidences if they are few enough; else what moves the curve comes first, the
     corners of the cost envelope above all, and quantiles of the map fill up what is left.
     """
-    given = np.array([] if certified is None else [certified], dtype=shown.dtype)
-    every = np.unique(np.concatenate([shown, sure, given]))
+    marked = np.array([] if certified is None else [certified], dtype=shown.dtype)
+    every = np.unique(np.concatenate([shown, of_samples, marked]))
     if every.size <= MOST_LEVELS:
         return every
-    of_curve = np.unique(sure)
+    of_curve = np.unique(of_samples)
     if of_curve.size > MOST_LEVELS // 2:
-        curve = rejection_curve(correct, sure)
+        curve = rejection_curve(correct, of_samples)
         spaced = nearest_points(curve["rejected_fraction"].values, MOST_LEVELS // 2)
         corners = cost_envelope(curve)["index"].values
         of_curve = curve["threshold"].values[np.union1d(spaced, corners)]
         of_curve = of_curve[np.isfinite(of_curve)].astype(shown.dtype)
-    chosen = np.union1d(of_curve, given)
+    levels = np.union1d(of_curve, marked)
     ascending = np.sort(shown)
-    places = np.linspace(0, shown.size - 1, MOST_LEVELS - chosen.size).astype(np.intp)
-    return np.union1d(chosen, ascending[places])
+    places = np.linspace(0, shown.size - 1, MOST_LEVELS - levels.size).astype(np.intp)
+    return np.union1d(levels, ascending[places])
 
 
-def system_of_points(
-    name: str,
-    stack: MapStack,
-    codes: NDArray[np.uint8],
-    truth: NDArray[np.uint8],
-    *,
-    step: int,
-    group: NDArray[np.integer] | None,
-    relation: NDArray[np.bool_],
-) -> System:
-    """Return a system with maps of its own at each operating point, such as joint rejection.
-
-    A label is right where the class of the reference lies below it: `relation`, of codes.
-    """
-    kept: Any = ~np.asarray(stack.rejected)
-    shown_data = stack.has_data[::step, ::step]
-    shown_kept = kept[:, ::step, ::step]
-    used = (truth > 0) & stack.has_data
-    known, decision, sample_kept = truth[used], codes[:, used], kept[:, used]
-    right = relation[decision, known]
-    clumps = _clumps(used, group, right)
-    no_squares = np.zeros(len(kept), dtype=np.int64)
-    columns = (
-        (~shown_kept & shown_data).sum(axis=(1, 2)),
-        *(part.sum(axis=1) for part in (right & sample_kept, ~right & sample_kept)),
-        *(part.sum(axis=1) for part in (right & ~sample_kept, ~right & ~sample_kept)),
-        [one.squares(kept) for one, kept in zip(clumps, sample_kept, strict=True)] or no_squares,
-    )
-    order = np.argsort(columns[0], kind="stable")
-    every_nth = slice(None, None, -(-known.size // MOST_SAMPLES) or 1)
-    return System(
-        name,
-        codes=codes[order][:, ::step, ::step],
-        ranks=shown_kept[order].astype(np.uint16),
-        table=np.stack(columns)[:, order],
-        thresholds=None,
-        truth=known[every_nth],
-        sample_codes=decision[order][:, every_nth],
-        sample_ranks=sample_kept[order][:, every_nth].astype(np.uint16),
-        clumps=tuple(clumps[place] for place in order) if clumps else (),
-        sample_blocks=_blocks(clumps)[every_nth],
-    )
-
-
-def winners(system: System) -> list[tuple[int, float]]:
+def winners(system: ExplorerSystem) -> list[tuple[int, float]]:
     """Return the points that are cheapest at some cost, each with the lowest such cost."""
     if not system.truth.size:
         return []

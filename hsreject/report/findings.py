@@ -5,6 +5,7 @@ Everything is taken from one :class:`Evaluation` of the map as it is delivered.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,14 +15,14 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from hsreject.classes import ClassTable
-from hsreject.io.grid import crs_name
+from hsreject.io.grid import Grid, crs_name
 from hsreject.measures.cost import break_even_cost
 from hsreject.measures.point import OperatingPoint, share
 from hsreject.plot.map_displays import ClassMapDisplay, OutcomeMapDisplay
 from hsreject.report import figures
 from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 from hsreject.report.tables import GOALS, area_table, class_table, goal_costs, hectares
-from hsreject.schema import CATEGORY, DECISION, REFERENCE
+from hsreject.schema import CATEGORY, CLASS_NAME, DECISION, REFERENCE
 
 if TYPE_CHECKING:
     from hsreject.report.evaluation import Evaluation
@@ -30,6 +31,7 @@ HOW_GOOD, WHERE, PER_CLASS, HOW_MUCH = "How good is it?", "Maps", "Per class", "
 NO_DATA = Swatch("var(--line)", "no data")
 _NAMED_CONFUSIONS = 3
 _LARGEST_MATRIX = 60  # classes
+_DATE = re.compile(r"((?:19|20)\d\d)-?([01]\d)-?([0-3]\d)[Tt_ ]\d\d")  # a day, before the hour
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -68,16 +70,15 @@ def headline(  # noqa: PLR0913 (one argument per thing that it says)
     warnings: Sequence[str] = (),
     goal: Table | None = None,
     notes: Sequence[str] = (),
-    place: str | None = None,
+    place: str = "",
     files: Sequence[str] = (),
     link: tuple[str, str] | None = None,
 ) -> Headline:
     """Return what the map is worth, in a sentence and in numbers.
 
     `beside` are more numbers; `warnings` are judgements that a reader must not miss, before those
-    of the evaluation; `goal` is from :func:`goal_table`, where the goal is out of reach; `place` is
-    from :func:`about_scene`, without names when not given; `files` and the `link` to open next lie
-    beside the page.
+    of the evaluation; `goal` is from :func:`goal_table`, where the goal is out of reach; `place`
+    tells where and when; `files` and the `link` to open next lie beside the page.
     """
     shown, nothing = evaluation.shown, evaluation.points[0]
     point, pixels = shown.point, evaluation.measured_on
@@ -112,14 +113,14 @@ def headline(  # noqa: PLR0913 (one argument per thing that it says)
         (*warnings, *evaluation.warnings),
         (*notes, _about_intervals(evaluation)),
         link,
-        place=about_scene(evaluation) if place is None else place,
+        place=place,
         table=goal,
         files=tuple(files),
     )
 
 
 def _kept_of_scene(evaluation: Evaluation) -> str:
-    size = hectares(evaluation, (evaluation.has_data & ~evaluation.rejected).values)
+    size = hectares(evaluation, evaluation.has_data & ~evaluation.rejected)
     words = f"{percent(evaluation.kept_share)} of the scene"
     return words if size is None else f"{words}, {area(size)}"
 
@@ -137,26 +138,40 @@ def _about_intervals(evaluation: Evaluation) -> str:
 def statement(evaluation: Evaluation) -> str:
     """Return what the map is worth, in the words of who uses it."""
     point, pixels = evaluation.shown.point, evaluation.measured_on
+    lower, upper = evaluation.interval(evaluation.shown)
+    span = "" if np.isnan(lower) else f" (95 % interval {100 * lower:.0f} to {100 * upper:.0f})"
     if not point.rejected:
-        return f"{percent(point.overall_accuracy)} of the {pixels} are right; none is rejected."
+        return (
+            f"{percent(point.overall_accuracy)} of the {pixels} are right{span}; none of them is "
+            f"rejected. The map keeps {_kept_of_scene(evaluation)}."
+        )
     words = (
         f"Keeps {percent(1 - point.rejected_fraction)} of the {pixels} "
-        f"({_kept_of_scene(evaluation)}) at {percent(point.nonrejected_accuracy)} accuracy; with "
-        f"nothing rejected {percent(point.overall_accuracy)}."
+        f"({_kept_of_scene(evaluation)}) at {percent(point.nonrejected_accuracy)} accuracy{span}; "
+        f"with nothing rejected {percent(point.overall_accuracy)}."
     )
-    lost = evaluation.lost_classes()
-    return words + (f" Lost by rejection: {_names(lost, evaluation.classes)}." if lost else "")
+    lost, untested = evaluation.lost_classes(), evaluation.untested_classes()
+    if lost:
+        words += f" Lost by rejection: {_names(lost, evaluation.classes)}."
+    if untested:
+        names = _names(untested, evaluation.classes)
+        words += f" None of the {pixels} of {names} is kept: what the map keeps there is untested."
+    return words
 
 
 def _names(values: Sequence[int], classes: ClassTable) -> str:
     return ", ".join(classes.name_of(value) for value in values)
 
 
-def about_scene(evaluation: Evaluation, *, name: str = "", date: str = "") -> str:
-    """Return scene, reference system and date in a line, as far as they are known."""
-    grid = evaluation.grid
-    name = name or str(evaluation.maps["label"].attrs.get("source", ""))
+def about_scene(scene: xr.DataArray) -> str:
+    """Return file, size, reference system and date of a map or scene, as far as it knows them.
+
+    The date is what an ENVI header states, or part of the file's name, as in products.
+    """
+    grid, name = Grid.of(scene), str(scene.attrs.get("source", ""))
+    stamp = _DATE.search(str(scene.attrs.get("acquisition_time", ""))) or _DATE.search(name)
     size = f"{grid.height:,} x {grid.width:,} pixels"
+    date = "-".join(stamp.groups()) if stamp else ""
     return " · ".join(filter(None, (name, size, crs_name(grid.crs) if grid.crs else "", date)))
 
 
@@ -213,25 +228,16 @@ def point_table(evaluation: Evaluation) -> Table:
 
 
 def per_class(evaluation: Evaluation) -> Section:
-    """Return what becomes of each class: accuracies, areas, confusions."""
-    return Section(PER_CLASS, tables=class_tables(evaluation))
-
-
-def class_tables(evaluation: Evaluation) -> tuple[Table, ...]:
     """Return what becomes of each class, and the confusion matrix where a page has room for it."""
     matrix, classes, pixels = evaluation.confusion, evaluation.classes, evaluation.measured_on
     decided = matrix.sel({DECISION: matrix[REFERENCE].values}).values
-    accuracies, areas = class_table(evaluation), area_table(evaluation)
-    placed = "kept_hectares" in areas
-    unit, digits = ("hectares", 1) if placed else ("pixels", 0)
+    accuracies, areas = class_table(evaluation), shown_areas(area_table(evaluation))
     rows = []
-    for place, name in enumerate(classes.names):
-        one, scene = accuracies.isel({CATEGORY: place}), areas.isel({CATEGORY: place})
+    for place, area_cells in enumerate(areas.rows[: len(classes)]):
+        one = accuracies.isel({CATEGORY: place})
         rows.append(
             (
-                name,
-                f"{scene[f'kept_{unit}'].item():,.{digits}f}",
-                f"{scene[f'rejected_{unit}'].item():,.{digits}f}",
+                *area_cells,
                 f"{one['reference_pixels'].item():,.0f}",
                 percent(share(one["reference_pixels_kept"].item(), one["reference_pixels"].item())),
                 *(
@@ -245,9 +251,7 @@ def class_tables(evaluation: Evaluation) -> tuple[Table, ...]:
         )
     table = Table(
         (
-            "class",
-            f"{'ha' if placed else 'pixels'} of the scene kept",
-            "rejected",
+            *areas.headings,
             pixels,
             "of these kept",
             "user's accuracy, %",
@@ -260,7 +264,23 @@ def class_tables(evaluation: Evaluation) -> tuple[Table, ...]:
         colors=tuple(classes.colors),
         wordy=True,
     )
-    return (table,) if len(classes) > _LARGEST_MATRIX else (table, _matrix(matrix.values, classes))
+    if len(classes) > _LARGEST_MATRIX:
+        return Section(PER_CLASS, tables=(table,))
+    return Section(PER_CLASS, tables=(table, _matrix(matrix.values, classes)))
+
+
+def shown_areas(areas: xr.Dataset, colors: Sequence[str] = ()) -> Table:
+    """Return how much of the scene each class covers, kept and rejected, as a page shows it."""
+    unit, short, digits = "pixels", "pixels", 0
+    if "kept_hectares" in areas:
+        unit, short, digits = "hectares", "ha", 1
+    columns = (
+        [f"{size:,.{digits}f}" for size in areas[f"{part}_{unit}"].values.tolist()]
+        for part in ("kept", "rejected")
+    )
+    rows = zip(map(str, areas[CLASS_NAME].values), *columns, strict=True)
+    headings = ("class", f"{short} of the scene kept", "rejected")
+    return Table(headings, tuple(rows), colors=tuple(colors))
 
 
 def _matrix(counts: NDArray[np.integer], classes: ClassTable) -> Table:
@@ -431,7 +451,9 @@ def evaluation_page(evaluation: Evaluation, folder: Path) -> None:
         folder / "report.html",
         title="Evaluation of a map with rejection",
         headline=headline(
-            evaluation, files=("points.csv", "classes.csv", "areas.csv", "confusion.csv")
+            evaluation,
+            place=about_scene(evaluation.maps["label"]),
+            files=("points.csv", "classes.csv", "areas.csv", "confusion.csv"),
         ),
         sections=(
             where(evaluation, drawn),

@@ -11,10 +11,11 @@ import numpy as np
 import xarray as xr
 
 from hsreject.classes import ClassTable
+from hsreject.io.grid import Grid
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
 from hsreject.rejection.rejector import UNKNOWN
-from hsreject.schema import CATEGORY, CLASS_NAME, OPERATING_POINT
+from hsreject.schema import CATEGORY, CLASS_NAME, OPERATING_POINT, REJECTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,10 +28,10 @@ GOALS = (0.8, 0.85, 0.9, 0.95, 0.99)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a table program would compute
 
 
-def hectares(evaluation: Evaluation, pixels: NDArray[np.bool_]) -> float | None:
+def hectares(evaluation: Evaluation, pixels: xr.DataArray) -> float | None:
     """Return the area of some pixels (y, x), or None where the map has no place."""
     areas = evaluation.pixel_areas
-    return None if areas is None else float((np.broadcast_to(areas, pixels.shape) * pixels).sum())
+    return None if areas is None else float((areas * pixels.values).sum())
 
 
 def class_table(evaluation: Evaluation) -> xr.Dataset:
@@ -73,7 +74,13 @@ def _share(part: NDArray[np.bool_], whole: NDArray[np.bool_]) -> float:
 
 
 def area_table(evaluation: Evaluation) -> xr.Dataset:
-    """Return how much of the scene each label covers, kept and rejected at the shown point.
+    """Return :func:`label_areas` of the classes and groups of an evaluation, at its shown point."""
+    label = evaluation.answers.where(evaluation.has_data, REJECTED)
+    return label_areas(label, evaluation.rejected, evaluation.answer_classes)
+
+
+def label_areas(label: xr.DataArray, rejected: xr.DataArray, classes: ClassTable) -> xr.Dataset:
+    """Return how much of a map (y, x) each label covers, kept and rejected.
 
     Returns
     -------
@@ -81,17 +88,17 @@ def area_table(evaluation: Evaluation) -> xr.Dataset:
         `kept_pixels` and `rejected_pixels`; where the map has a place, `kept_hectares` and
         `rejected_hectares`. Of the scene, not of the test pixels.
     """
-    label, gone = evaluation.answers.values, evaluation.rejected.values
+    areas, gone = Grid.of(label).pixel_areas(), rejected.values
     rows = []
-    for value in evaluation.answer_classes.values:
-        mapped = (label == value) & evaluation.has_data.values
+    for value in classes.values:
         row: dict[str, float] = {}
-        for name, pixels in (("kept", mapped & ~gone), ("rejected", mapped & gone)):
+        for name, mask in (("kept", ~gone), ("rejected", gone)):
+            pixels = (label.values == value) & mask
             row[f"{name}_pixels"] = int(pixels.sum())
-            area = hectares(evaluation, pixels)
-            row |= {} if area is None else {f"{name}_hectares": area}
+            if areas is not None:
+                row[f"{name}_hectares"] = float((areas * pixels).sum())
         rows.append(row)
-    return _by_class(evaluation.answer_classes, rows)
+    return _by_class(classes, rows)
 
 
 def _by_class(classes: ClassTable, rows: list[dict[str, float]]) -> xr.Dataset:
@@ -140,7 +147,7 @@ def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> l
                 accuracy <= highest,
                 point,
                 float((rejected & has_data).sum() / has_data.sum()),
-                hectares(evaluation, (has_data & ~rejected).values),
+                hectares(evaluation, has_data & ~rejected),
                 evaluation.lost_classes(rejected),
             )
         )
@@ -150,13 +157,17 @@ def goal_costs(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> l
 def write_tables(evaluation: Evaluation, folder: Path) -> None:
     """Write ``classes.csv``, ``areas.csv`` and ``confusion.csv`` of the shown point."""
     names = evaluation.classes.names
-    for file, table in (("classes", class_table(evaluation)), ("areas", area_table(evaluation))):
-        columns = (table[name].values.tolist() for name in (CLASS_NAME, CATEGORY, *table))
-        rows = zip(*columns, strict=True)
-        _write_csv(folder / f"{file}.csv", ("class", "value", *map(str, table)), rows)
+    write_by_class(class_table(evaluation), folder / "classes.csv")
+    write_by_class(area_table(evaluation), folder / "areas.csv")
     counts = evaluation.confusion.values.tolist()
     matrix = ((name, *row) for name, row in zip(names, counts, strict=True))
     _write_csv(folder / "confusion.csv", ("reference", *names, "rejected"), matrix)
+
+
+def write_by_class(table: xr.Dataset, path: Path) -> None:
+    """Write a table over `category`, one line per class."""
+    columns = (table[name].values.tolist() for name in (CLASS_NAME, CATEGORY, *table))
+    _write_csv(path, ("class", "value", *map(str, table)), zip(*columns, strict=True))
 
 
 def _write_csv(path: Path, headings: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:

@@ -399,13 +399,13 @@ def _warn_of_empty_classes(
     for name, kind in ((WITHOUT_TRAINING, "training"), (WITHOUT_TEST, "test")):
         if not empty.get(name):
             continue
-        listed = []
+        names = []
         for value in empty[name]:
             count = np.count_nonzero(values == value)
             size = f"{count} pixel" if count == 1 else f"{count} pixels"
             called = f"{table.name_of(value)}, {size}" if table else size
-            listed.append(f"{value} ({called})")
-        message = f"No {kind} pixel for class {', '.join(listed)}."
+            names.append(f"{value} ({called})")
+        message = f"No {kind} pixel for class {', '.join(names)}."
         warnings.warn(message, EmptyClassWarning, stacklevel=5)
 
 

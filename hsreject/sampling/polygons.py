@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from scipy import ndimage
 
+from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.registry import check_count, check_number
 from hsreject.sampling.draws import Labels, random_keys, split_by_masks
@@ -53,10 +54,10 @@ def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
     """
     values = reference_labels(labels)
     if isinstance(labels, xr.DataArray) and POLYGON in labels.coords:
-        given = np.asarray(check_labels(labels)[POLYGON].values)
-        used = (values != NO_REFERENCE) & (given > 0)
+        features = np.asarray(check_labels(labels)[POLYGON].values)
+        used = (values != NO_REFERENCE) & (features > 0)
         numbers = np.zeros(values.shape, dtype=np.int32)
-        numbers[used] = np.unique(given[used], return_inverse=True)[1] + 1
+        numbers[used] = np.unique(features[used], return_inverse=True)[1] + 1
         return numbers
     numbers, count = np.zeros(values.shape, dtype=np.int32), 0
     for inside in _masks_by_class(values):
@@ -159,7 +160,8 @@ def sample_polygons(
         raise InputError("There is one polygon in all, which leaves nothing to test on. Draw more.")
     in_train = np.zeros(values.shape, dtype=bool)
     in_test = np.zeros(values.shape, dtype=bool)
-    halved = []
+    classes = ClassTable.from_attrs(getattr(labels, "attrs", {})) or ClassTable.plain([])
+    halved: list[str] = []
     for inside in _masks_by_class(values):
         value = int(values[inside][0])
         learn, apart = inside, np.zeros_like(inside)
@@ -170,7 +172,7 @@ def sample_polygons(
             if len(np.unique(numbers[inside])) == 1:
                 # half a polygon that is too small to be tested on is better learned from
                 learn = learn if apart.any() else inside
-                halved += [value] if apart.any() else []
+                halved += [classes.name_of(value)] if apart.any() else []
         in_train |= learn
         in_test |= apart
     how = f"polygons fraction={fraction:g} buffer={buffer} seed={seed}"
@@ -180,11 +182,18 @@ def sample_polygons(
         check_count("n_per_class", n_per_class, least=1)
         in_train = _spread(np.where(in_train, values, 0), numbers, n_per_class, seed)
         how += f" n_per_class={n_per_class}"
-    meaning = _meaning(counts, halved) if fraction < 1 else _ALL_FOR_TRAINING
-    drawn = labels
+    meaning = _meaning(counts, halved)
+    if fraction == 1:
+        several = has_two_polygons(np.where(in_train, values, 0), numbers)
+        meaning = _ALL_FOR_TRAINING if several else _ONE_PER_CLASS
+    numbered = labels
     if isinstance(labels, xr.DataArray):
-        drawn = cast("Labels", check_labels(labels).assign_coords({POLYGON: (MAP_DIMS, numbers)}))
-    parts = split_by_masks(drawn, in_train, in_test, how=how, meaning=meaning, tested=fraction < 1)
+        numbered = cast(
+            "Labels", check_labels(labels).assign_coords({POLYGON: (MAP_DIMS, numbers)})
+        )
+    parts = split_by_masks(
+        numbered, in_train, in_test, how=how, meaning=meaning, tested=fraction < 1
+    )
     if isinstance(parts[0], xr.DataArray):
         attrs = {ADVICE: advice} if advice else {}
         attrs |= {LEFT_OUT: "polygons"} if fraction == 1 else {}
@@ -210,7 +219,7 @@ def _spread(
     values: NDArray[Any], numbers: NDArray[np.int32], n_per_class: int, seed: int
 ) -> NDArray[np.bool_]:
     """Return `n_per_class` random pixels of each class, as evenly over its polygons as can be."""
-    drawn = np.zeros(values.shape, dtype=bool)
+    mask = np.zeros(values.shape, dtype=bool)
     for inside in _masks_by_class(values):
         polygon = numbers[inside]
         keys = random_keys(len(polygon), seed, int(values[inside][0]), 1)
@@ -218,8 +227,8 @@ def _spread(
         first = np.searchsorted(polygon[order], polygon[order])
         turn = np.empty(len(order), dtype=np.intp)
         turn[order] = np.arange(len(order)) - first
-        drawn[inside] = np.isin(np.arange(len(order)), np.lexsort((keys, turn))[:n_per_class])
-    return drawn
+        mask[inside] = np.isin(np.arange(len(order)), np.lexsort((keys, turn))[:n_per_class])
+    return mask
 
 
 _ALL_FOR_TRAINING = (
@@ -227,15 +236,30 @@ _ALL_FOR_TRAINING = (
 )
 
 
-def _meaning(counts: list[int], halved: list[int]) -> str:
+_ONE_PER_CLASS = (
+    "All polygons are for training, and no class has a second one that could test what the first "
+    "has taught."
+)
+
+
+def has_two_polygons(
+    labels: NDArray[Any] | xr.DataArray, numbers: NDArray[np.int32] | None = None
+) -> bool:
+    """Tell whether a class has two polygons, so that one can be left out and say something."""
+    values = reference_labels(labels)
+    numbers = polygon_numbers(labels) if numbers is None else numbers
+    return any(len(np.unique(numbers[inside])) > 1 for inside in _masks_by_class(values))
+
+
+def _meaning(counts: list[int], halved: list[str]) -> str:
     text = (
         f"Whole polygons are on one side ({counts[0]} for training, {counts[1]} for testing): the "
         "accuracy is that of polygons nobody has trained on."
     )
     if halved:
         text += (
-            f" Only half a polygon tests class {', '.join(map(str, halved))}, which has one: that "
-            "half lies beside the other, and flatters."
+            f" Only half a polygon tests {', '.join(halved)}, the other half being for training: "
+            "the two lie side by side, which flatters."
         )
     return text
 
@@ -275,6 +299,9 @@ class LeftOutAccuracy:
         )
 
 
+NOT_ESTIMATED = LeftOutAccuracy(np.nan, np.nan, 0)
+
+
 def left_out_accuracy(
     reference: NDArray[Any] | xr.DataArray, label: NDArray[Any] | xr.DataArray, polygon: Any
 ) -> LeftOutAccuracy:
@@ -311,9 +338,9 @@ def left_out_accuracy(
     accuracies = []
     for value in np.unique(truth[truth != NO_REFERENCE]):
         names = np.unique(number[truth == value])
-        asked = [(truth == value) & (number == name) & (labels != NO_REFERENCE) for name in names]
+        masks = [(truth == value) & (number == name) & (labels != NO_REFERENCE) for name in names]
         if len(names) > 1:
-            accuracies += [float((labels[mask] == value).mean()) for mask in asked if mask.any()]
+            accuracies += [float((labels[mask] == value).mean()) for mask in masks if mask.any()]
     n_polygons = len(accuracies)
     if n_polygons < 2:
         return LeftOutAccuracy(np.nan, np.nan, n_polygons)

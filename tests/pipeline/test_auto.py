@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hsreject as hr
-from hsreject.report.system_tables import curve_table
+from hsreject.pipeline.run_report import curve_table
 
 CONFIG = {
     "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_bands": 20, "noise": 0.6},

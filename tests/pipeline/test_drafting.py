@@ -32,7 +32,7 @@ def test_a_georeferenced_raster_and_its_labels(tmp_path, scene) -> None:
     hr.write_map(labels, tmp_path / "labels.tif")
     draft, plan, document = drafted(tmp_path, tmp_path / "scene.tif", tmp_path / "labels.tif")
     assert set(document["scene"]) == {"name", "path", "labels"}
-    assert list(plan.rejectors) == ["sequential", "joint"]
+    assert list(plan.rejectors) == ["sequential"]
     assert isinstance(plan.model, hr.AutoClassifier)
     assert plan.goal == hr.Goal(accuracy=0.95)
     assert "EPSG:32633" in draft.text

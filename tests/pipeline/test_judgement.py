@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import rasterio
 
@@ -57,6 +58,8 @@ def test_an_accuracy_is_chosen_on_one_half_and_judged_on_the_other(finished) -> 
     assert 1 - float(one["rejected_fraction"]) == pytest.approx(kept)
     shown = (delivered == 0).sum() / (delivered != 255).sum()
     assert float(one["rejected_share_of_scene"]) == pytest.approx(shown)
+    low, high = (100 * float(one[f"nonrejected_accuracy_{end}"]) for end in ("lower", "upper"))
+    assert f"95 % interval {low:.0f} to {high:.0f}" in one.attrs["statement"]
     for number in (kept, judged):
         assert f"{100 * number:.1f} %" in one.attrs["statement"]
     notes = " ".join(one.attrs["notes"])
@@ -196,6 +199,10 @@ def test_where_all_polygons_train_leaving_them_out_tells_the_accuracy(tmp_path) 
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert "left out whole" in page
     assert "hsreject certify" in page
+    assert (tmp_path / "out" / "explorer.html").exists()
+    areas = pd.read_csv(tmp_path / "out" / "areas.csv")
+    counts = [(delivered == value).sum() for value in areas["value"]]
+    np.testing.assert_array_equal(areas["kept_pixels"], counts)
     single = labels.where(hr.schema.class_table(labels).values[0] == labels, 0)
     for value in hr.schema.class_table(labels).values[1:]:
         numbers = polygon_numbers(labels.where(labels == value, 0).astype(labels.dtype))
@@ -206,6 +213,7 @@ def test_where_all_polygons_train_leaving_them_out_tells_the_accuracy(tmp_path) 
     alone = hr.run(config | every | {"scene": (cube, single)}, goal={"accuracy": 0.9})
     assert "cannot be estimated" in alone["delivered"].attrs["statement"]
     assert alone["delivered"].attrs["goal_reached"] == 0
+    assert "polygons-left-out" not in alone["stages/stage"].values  # it would tell nothing
 
 
 def test_a_gain_on_few_polygons_apart_is_noted_and_no_warning() -> None:

@@ -19,8 +19,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 import hsreject as hr
 from hsreject.errors import FileError, HsrejectWarning
-from hsreject.plot import BreakEvenCostDisplay
-from hsreject.report.run_report import run_report
 from hsreject.schema import REJECTED, class_table, nodata_label
 from tests.report.browser import Browser, driver
 
@@ -141,9 +139,7 @@ def test_written_maps_are_those_of_the_dataset(finished) -> None:
     assert names == ("cover 1", "cover 2", "cover 3")
 
 
-def test_a_result_on_disk_is_whole_and_can_be_reported_again(
-    finished, tmp_path, monkeypatch
-) -> None:
+def test_a_result_on_disk_is_whole(finished) -> None:
     result, folder = finished
     again = hr.open_tree(folder / "result.nc").load()
     assert [node.path for node in again.subtree] == [node.path for node in result.subtree]
@@ -154,17 +150,6 @@ def test_a_result_on_disk_is_whole_and_can_be_reported_again(
         )
     alone = hr.open_dataset(folder / "result.nc")
     np.testing.assert_array_equal(alone["label"], result["label"])
-    isolated, plot = [], BreakEvenCostDisplay.plot
-
-    def watched(display, ax):
-        isolated.append(display.isolated)
-        return plot(display, ax)
-
-    monkeypatch.setattr(BreakEvenCostDisplay, "plot", watched)
-    run_report(again, tmp_path)
-    assert isolated == [{"joint"}]  # it has no threshold, so nothing is known between its points
-    first, second = ((path / "report.html").read_text("utf-8") for path in (folder, tmp_path))
-    assert first == second  # pictures included
 
 
 def test_tables_and_pictures_are_there(finished) -> None:

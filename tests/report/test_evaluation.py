@@ -214,7 +214,11 @@ def test_classes_that_vanish_are_named_with_what_a_judge_says() -> None:
     assert headline.statement.endswith("Lost by rejection: class 2.")
     assert headline.warnings == ("Coordinates alone do as well.",)
     everything_kept = hr.evaluate(REFERENCE, LABEL, rejected=np.zeros_like(REJECTED))
-    assert "none is rejected" in findings.statement(everything_kept)
+    assert "none of them is rejected" in findings.statement(everything_kept)
+    # pixels with the label 2 are kept, but none whose reference is 2: not lost, but untested
+    untested = hr.evaluate(REFERENCE, LABEL, rejected=REFERENCE == 2)
+    assert (untested.lost_classes(), untested.untested_classes()) == ((), (2,))
+    assert findings.statement(untested).endswith("untested.")
 
 
 def test_the_page_opens_with_the_point_that_is_shown(tmp_path: Path) -> None:

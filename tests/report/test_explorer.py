@@ -320,7 +320,6 @@ SHAPE = (40, 50)
         ({"a": example(), "b": example(40, 52)}, {}, "52 columns"),
         (example(), {"fraction": 10}, "10 % as 0.1"),
         (example(), {"rejection_cost": 1.5}, "rejection_cost"),
-        (example(), {"certified": {"joint": 0.5}}, "joint"),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(given, options, word, tmp_path) -> None:
@@ -351,7 +350,7 @@ def page(tmp_path_factory) -> tuple[Path, xr.Dataset]:
     other = maps.assign(confidence=maps.confidence + rng.normal(scale=0.4, size=maps.label.shape))
     path = tmp_path_factory.mktemp("page") / "page.html"
     systems = {"two": maps, "one": other}
-    return hr.write_explorer(systems, path, scene=scene, certified={"two": 0.4}), maps
+    return hr.write_explorer(systems, path, scene=scene, certified=0.4), maps
 
 
 def at_share(maps: xr.Dataset, share: float) -> float:

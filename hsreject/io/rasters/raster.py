@@ -444,6 +444,8 @@ def read_raster_scene(path: Path) -> StoredScene:
         "format": f"{info.driver} {info.layout}",
         "type_in_file": str(info.dtype),
     }
+    if "acquisition time" in info.fields:
+        attrs["acquisition_time"] = info.fields["acquisition time"]
     if nodata is not None:
         attrs["nodata_in_file"] = nodata
     notes = (*raster_notes(info), *bands.notes, note_on_scale, note_on_nodata)
