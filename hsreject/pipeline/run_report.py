@@ -12,6 +12,7 @@ import xarray as xr
 
 from hsreject.confidence import label_map
 from hsreject.errors import InputError
+from hsreject.io.grid import Grid
 from hsreject.pipeline.judgement import judged_pixels
 from hsreject.plot.image_displays import FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
@@ -94,8 +95,8 @@ def run_report(tree: xr.DataTree, first: Judgement, folder: Path, cube: xr.DataA
     others = [name for name in first.walk.plan.rejectors if name != main]
     link = (EXPLORER, _INVITATION) if _write_explorer(tree, first, folder, cube) else None
     delivered = tree.children["delivered"].attrs
+    pictures = Pictures(folder / "figures", Grid.of(cube))
     if evaluation is None:
-        pictures = Pictures(folder / "figures")
         headline = Headline(
             delivered["statement"],
             warnings=tuple(delivered["warnings"]),
@@ -113,7 +114,6 @@ def run_report(tree: xr.DataTree, first: Judgement, folder: Path, cube: xr.DataA
         ]
         details = []
     else:
-        pictures = Pictures(folder / "figures", evaluation.grid)
         systems = first.walk.systems
         curves = {name: systems[name].points for name in (main, *others)}
         isolated = [name for name in curves if not systems[name].has_threshold]

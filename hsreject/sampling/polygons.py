@@ -232,7 +232,8 @@ def _spread(
 
 
 _ALL_FOR_TRAINING = (
-    "All polygons are for training: the accuracy comes from leaving whole polygons out in turn."
+    "All polygons are for training: the accuracy comes from leaving whole polygons out in turn. "
+    "The map, which has learned from all of them, is usually better than that."
 )
 
 
