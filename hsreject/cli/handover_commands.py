@@ -50,7 +50,8 @@ def next_command(
     check_there(given, exclude, scene)
     from hsreject.files import check_target
     from hsreject.handover.filled_map import FILLED, open_filled_map
-    from hsreject.handover.next_labels import WINDOW, next_labels
+    from hsreject.handover.next_labels import next_labels
+    from hsreject.handover.regions import ROWS
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_map
     from hsreject.io.scene import open_scene
@@ -61,7 +62,7 @@ def next_command(
         check_target(target, overwrite=overwrite)
     path = given / "maps" / FILLED if given.is_dir() else given
     check_there(path)
-    chunks = (1, WINDOW, WINDOW)
+    chunks = (1, ROWS, -1)
     filled = path.name.endswith(FILLED)
     maps = open_filled_map(path, chunks=chunks) if filled else open_map(path, chunks=chunks)
     if exclude is None and given.is_dir():

@@ -128,6 +128,18 @@ class Regions:
         flat = np.repeat(values[self.region[runs]], self.run_lengths(runs))
         return flat.reshape(rows.stop - rows.start, self.width)
 
+    def footprint(self, number: int) -> tuple[tuple[slice, slice], NDArray[np.bool_]]:
+        """Return the box around a region, and which pixels of the box belong to it."""
+        runs = np.flatnonzero(self.region == number)
+        row = np.searchsorted(self.row_start, runs, side="right") - 1
+        first, last = self.column[runs], np.append(self.column, 0)[runs + 1]
+        last = np.where(runs + 1 < self.row_start[row + 1], last, self.width)
+        box = slice(int(row[0]), int(row[-1]) + 1), slice(int(first.min()), int(last.max()))
+        steps = np.zeros((box[0].stop - box[0].start, box[1].stop - box[1].start + 1), np.int8)
+        steps[row - row[0], first - box[1].start] += 1
+        steps[row - row[0], last - box[1].start] -= 1
+        return box, steps[:, :-1].cumsum(axis=1, dtype=np.int8).astype(bool)
+
     def borders(self, small: NDArray[np.bool_]) -> NDArray[np.int32]:
         """Return pairs of regions (n, 2), lower number first, that share a border.
 

@@ -8,6 +8,7 @@ from scipy import ndimage
 import hsreject as hr
 from hsreject.errors import InputError
 from hsreject.handover import next_labels as module
+from hsreject.handover import regions as regions_module
 from tests.handover.test_polygons_and_sieve import place, random_map
 
 
@@ -48,7 +49,25 @@ def test_points_are_rejected_pixels_that_are_not_excluded_and_differ(seed) -> No
     exclude = np.random.default_rng(seed).random(label.shape) < 0.5
     asked = hr.next_labels(label, 30, exclude=exclude)
     assert len(set(pixels(asked))) == len(asked) == 30
-    assert all(label[pixel] == 0 and not exclude[pixel] for pixel in pixels(asked))
+    assert not any(exclude[pixel] for pixel in pixels(asked))
+    assert all(label[pixel] == 0 for pixel in pixels(asked))
+
+
+def test_regions_of_different_labels_are_asked_about_apart() -> None:
+    best = xr.DataArray(np.repeat([[1, 2]], 3, axis=1).repeat(3, axis=0), dims=("y", "x"))
+    maps = hr.filled_map(best.astype(np.uint8), np.ones((3, 6), dtype=bool))
+    assert pixels(hr.next_labels(maps, 2)) == [(1, 1), (1, 4)]
+
+
+def test_a_large_region_is_seen_coarsely(monkeypatch) -> None:
+    label = np.ones((60, 80), dtype=np.uint8)
+    label[10:50, 20:70] = 0
+    exclude = np.random.default_rng(0).random(label.shape) < 0.9
+    monkeypatch.setattr(module, "_LOOKED_AT", 100)  # pixels: cells of five
+    asked = hr.next_labels(label, 3, exclude=exclude)
+    assert np.abs(np.array(pixels(asked)[0]) - [29.5, 44.5]).max() <= 5
+    assert not any(exclude[pixel] or label[pixel] for pixel in pixels(asked))
+    assert asked.area.sum() == pytest.approx(40 * 50)
 
 
 def test_doubt_and_novelty_weigh_and_are_named() -> None:
@@ -76,9 +95,9 @@ def test_doubt_and_novelty_weigh_and_are_named() -> None:
     assert "unlike every training pixel" in asked.reason[0]
 
 
-def test_a_lazy_map_is_read_in_windows(monkeypatch) -> None:
+def test_a_lazy_map_is_read_some_rows_at_a_time(monkeypatch) -> None:
     label = two_regions()
-    monkeypatch.setattr(module, "WINDOW", 10)
+    monkeypatch.setattr(regions_module, "ROWS", 3)
     asked = hr.next_labels(label.chunk({"y": 5, "x": 7}), 2)
     assert pixels(asked) == [(4, 4), (3, 13)]
 
