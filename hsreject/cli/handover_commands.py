@@ -19,7 +19,7 @@ ReplaceFiles = Annotated[
 
 
 def next_command(
-    given: Annotated[
+    source: Annotated[
         Path,
         typer.Argument(
             metavar="RUN", help="Folder of 'hsreject run', map_filled.tif, or a map with rejection."
@@ -47,7 +47,7 @@ def next_command(
     The centres of these regions, each with its reason. Fill in the column 'reference' and run again
     with --add. Chosen points train a map; they are no sample: 'certify' and 'assess' refuse them.
     """
-    check_there(given, exclude, scene)
+    check_there(source, exclude, scene)
     from hsreject.files import check_target
     from hsreject.handover.filled_map import FILLED, open_filled_map
     from hsreject.handover.next_labels import next_labels
@@ -60,13 +60,13 @@ def next_command(
     html = page or out.with_suffix(".html")
     for target in (out, *([] if scene is None else [html])):
         check_target(target, overwrite=overwrite)
-    path = given / "maps" / FILLED if given.is_dir() else given
+    path = source / "maps" / FILLED if source.is_dir() else source
     check_there(path)
     chunks = (1, ROWS, -1)
     filled = path.name.endswith(FILLED)
     maps = open_filled_map(path, chunks=chunks) if filled else open_map(path, chunks=chunks)
-    if exclude is None and given.is_dir():
-        exclude = given / "maps" / "train.tif"
+    if exclude is None and source.is_dir():
+        exclude = source / "maps" / "train.tif"
     training = None if exclude is None else open_labels(exclude)
     with progress_on(Console(stderr=True)) as progress:
         asked = next_labels(maps, n, exclude=training, progress=progress)
@@ -129,9 +129,9 @@ def polygons_command(
     if minimum_area is not None:
         Area.of(minimum_area)
     on_map = _lazy_map(label)
-    sure = None if confidence is None else _lazy_map(confidence)
+    confidences = None if confidence is None else _lazy_map(confidence)
     with progress_on(Console(stderr=True)) as progress:
-        polygons = polygonize(on_map, sure, minimum_area=minimum_area, progress=progress)
+        polygons = polygonize(on_map, confidences, minimum_area=minimum_area, progress=progress)
         if sieved is not None and minimum_area is not None:
             smooth = sieve(on_map, minimum_area, progress=progress)
             write_map(smooth, sieved, overwrite=overwrite, progress=progress)

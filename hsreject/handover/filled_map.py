@@ -16,6 +16,7 @@ from hsreject.io.labels import stated_classes
 from hsreject.io.maps import Raster, write_maps
 from hsreject.io.rasters.geotiff import CategoryTable
 from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
+from hsreject.rejection.rejector import FLAGS as FLAG_CLASSES
 from hsreject.rejection.rejector import REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import (
     CALIBRATED,
@@ -164,13 +165,20 @@ def filled_raster(maps: xr.Dataset) -> Raster:
     lazy = any(hasattr(band, "dask") for band in stack)
     values = da.stack(stack) if lazy else np.stack(stack)
     tags = {"flag": ", ".join(f"{value} {meaning}" for value, meaning in enumerate(FLAGS))}
-    return Raster(values, nodata, tuple(bands), categories, Grid.of(label), tags)
+    flags = CategoryTable(FLAG_CLASSES, NO_REFERENCE_MEANING, categories.dtype)
+    styles = {"flag": flags, "second": categories, "probability_percent": (0.0, 100.0)}
+    styles = {name: style for name, style in styles.items() if name in bands}
+    return Raster(values, nodata, tuple(bands), categories, Grid.of(label), tags, styles)
 
 
 def write_filled_map(
     maps: xr.Dataset, path: str | PathLike[str], *, overwrite: bool = False
 ) -> None:
-    """Write a filled map as one GeoTIFF, with the names and the style of its classes."""
+    """Write a filled map as one GeoTIFF, with names of its classes and a style of every band.
+
+    QGIS draws the classes. The style of another band lies beside them to be loaded, such as
+    ``map_filled_flag.qml``.
+    """
     write_maps({path: filled_raster(maps)}, overwrite=overwrite)
 
 

@@ -256,8 +256,10 @@ def _centres(regions: Regions, doubts: _Doubts, n: int) -> list[tuple[_Region, i
 
     k points leave parts of weight / (k + 1) in a region: one more saves about weight / (k + 1)^2.
     """
-    rejected = regions.value != NODATA
-    weight = np.where(rejected, np.nan_to_num(regions.n_pixels * regions.mean_confidence), 0)
+    askable = (regions.value != NODATA) & (regions.n_confidences > 0)
+    weight = np.zeros(len(regions))
+    mean_doubt = regions.confidence_sum[askable] / regions.n_confidences[askable]
+    weight[askable] = regions.n_pixels[askable] * mean_doubt
     worth, opened, centres = weight.copy(), dict[int, _Region](), list[tuple[_Region, int]]()
     while len(centres) < n and worth.any():
         i = int(worth.argmax())

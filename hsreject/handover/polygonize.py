@@ -13,7 +13,6 @@ import pyogrio
 import shapely
 import xarray as xr
 
-from hsreject.classes import ClassTable
 from hsreject.compilation import compiled, inner
 from hsreject.errors import FileError, InputError
 from hsreject.files import free_space, replacing
@@ -32,6 +31,7 @@ MOST = 1_000_000
 """Polygons that a file may hold: with more, a GIS program does little else than draw them."""
 
 _DRIVERS = {".gpkg": "GPKG", ".fgb": "FlatGeobuf", ".geojson": "GeoJSON"}
+_FAILURES = (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError)
 _AT_ONCE = 50_000  # polygons turned into bytes at a time
 
 
@@ -100,48 +100,34 @@ class Polygons:
         for start in range(0, len(self), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             wkb[some] = shapely.to_wkb(self.geometry[some])
-        with replacing(target, overwrite=overwrite) as work:
-            write_layer(work, wkb, columns, "Polygon", self.crs, driver, layer="polygons")
+        plain = driver != "GeoJSON" or self.crs is None
+        with replacing(target, overwrite=overwrite) as work, warnings.catch_warnings():
+            # images without a place have no reference system
+            warnings.filterwarnings("ignore", message="'crs' was not provided")
+            try:
+                pyogrio.raw.write(
+                    work,
+                    geometry=wkb,
+                    field_data=list(columns.values()),
+                    fields=list(columns),
+                    layer="polygons",
+                    geometry_type="Polygon",
+                    crs=None if self.crs is None else self.crs.to_wkt(),
+                    driver=driver,
+                    layer_options={} if plain else {"RFC7946": "YES"},
+                )
+            except _FAILURES as error:
+                raise FileError(f"Could not write {path} ({free_space(work.parent)}).") from error
         return target
 
 
 def vector_driver(path: Path) -> str:
-    """Return GDAL's name of the format that a file of polygons or points asks for."""
+    """Return GDAL's name of the format that the name of a file of polygons asks for."""
     if path.suffix.lower() not in _DRIVERS:
         raise InputError(
             f"Cannot tell the format of '{path.name}'. Polygons may end in: {', '.join(_DRIVERS)}."
         )
     return _DRIVERS[path.suffix.lower()]
-
-
-def write_layer(
-    path: Path,
-    wkb: NDArray[Any],
-    columns: dict[str, NDArray[Any]],
-    geometry_type: str,
-    crs: CRS | None,
-    driver: str,
-    *,
-    layer: str,
-) -> None:
-    """Write one layer of features, or say that it could not be written."""
-    options = {"RFC7946": "YES"} if driver == "GeoJSON" and crs is not None else {}
-    try:
-        with warnings.catch_warnings():  # images without a place have no reference system
-            warnings.filterwarnings("ignore", message="'crs' was not provided")
-            pyogrio.raw.write(
-                path,
-                geometry=wkb,
-                field_data=list(columns.values()),
-                fields=list(columns),
-                layer=layer,
-                geometry_type=geometry_type,
-                crs=None if crs is None else crs.to_wkt(),
-                driver=driver,
-                layer_options=options,
-            )
-    except (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError) as error:
-        raise FileError(f"Could not write {path} ({free_space(path.parent)}).") from error
 
 
 def polygonize(
@@ -210,16 +196,13 @@ def polygonize(
     place, area_of = polygon[inside], regions.area[inside]
     total = sums(place, area_of, kept.size)
     rejected = sums(place, area_of * (regions.value[inside] == REJECTED), kept.size)
-    pixels, mean = regions.n_pixels[inside], regions.mean_confidence[inside]
-    there = np.isfinite(mean)
-    with np.errstate(invalid="ignore"):
-        weighted = sums(place[there], (pixels * mean)[there], kept.size)
-        mean = weighted / sums(place[there], pixels[there], kept.size)
+    with np.errstate(invalid="ignore"):  # 0 / 0 without confidences
+        mean = sums(place, regions.confidence_sum[inside], kept.size)
+        mean /= sums(place, regions.n_confidences[inside], kept.size)
     least = np.full(kept.size, np.nan)
     np.fmin.at(least, place, regions.least_confidence[inside])
     values = regions.value[kept].astype(np.int64)
-    classes = ClassTable.from_attrs(on_map.attrs) or ClassTable.plain([])
-    classes = classes.completed([value for value in np.unique(values).tolist() if value])
+    classes = regions.classes(on_map.attrs)
     name_of = {REJECTED: str(on_map.attrs.get(ZERO_MEANING, "rejected"))}
     name_of |= dict(zip(classes.values, classes.names, strict=True))
     return Polygons(

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import rasterio
 import xarray as xr
 from rasterio.warp import transform_bounds
 
 from hsreject import __version__
 from hsreject.classes import ClassTable
 from hsreject.files import replacing
-from hsreject.io.grid import Grid
+from hsreject.io.grid import Grid, quiet_without_place
 from hsreject.promise.frame import map_id
-from hsreject.schema import class_table, nodata_label
+from hsreject.rejection.rejector import FLAGS
+from hsreject.schema import NO_REFERENCE_MEANING, class_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,14 +95,7 @@ def write_map_item(
         out.
     """
     grid = Grid.of(label)
-    dtype = label.dtype.name
-    band = {
-        "name": "label",
-        "data_type": dtype,
-        "nodata": nodata_label(label.dtype),
-        "raster:sampling": "area",
-        "classification:classes": classes_of(class_table(label), zero="rejected"),
-    }
+    classes = class_table(label)
     assets: dict[str, dict[str, Any]] = {}
     for name, path in files.items():
         if not (folder / path).is_file():
@@ -112,7 +107,7 @@ def write_map_item(
             "roles": _ROLES.get(suffix, ["metadata"]),
         }
         if suffix == ".tif":
-            assets[name]["bands"] = [band]
+            assets[name]["bands"] = _bands(folder / path, classes)
     bbox = None
     place: dict[str, Any] = {"proj:shape": [grid.height, grid.width]}
     if grid.crs is not None:
@@ -126,6 +121,20 @@ def write_map_item(
         place["proj:transform"] = list(grid.transform)[:6]
     properties = {**source.properties(), **place}
     _write(folder, map_id(label), OF_MAPS, properties, assets, bbox)
+
+
+def _bands(path: Path, classes: ClassTable) -> list[dict[str, Any]]:
+    """Return the bands of a raster of whole numbers as STAC has them, with what values mean."""
+    with quiet_without_place(), rasterio.open(path) as file:
+        names = [name or "label" for name in file.descriptions]
+        stored = {"data_type": file.dtypes[0], "nodata": file.nodata, "raster:sampling": "area"}
+    zero = NO_REFERENCE_MEANING if len(names) > 1 else "rejected"  # a filled map rejects nothing
+    meanings = {
+        "flag": {"classification:classes": classes_of(FLAGS, zero="no data")},
+        "probability_percent": {"unit": "%"},
+    }
+    labels = {"classification:classes": classes_of(classes, zero=zero)}
+    return [{"name": name, **stored, **meanings.get(name, labels)} for name in names]
 
 
 def write_model_item(

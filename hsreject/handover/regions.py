@@ -7,7 +7,7 @@ is kept grows with the runs, not with the pixels, and no seam between blocks can
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from hsreject.classes import ClassTable
 from hsreject.compilation import compiled
 from hsreject.errors import InputError
 from hsreject.io.grid import Grid
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.promise.frame import NODATA, canonical_labels
 from hsreject.schema import (
+    REJECTED,
     X,
     Y,
     as_map,
@@ -46,8 +48,9 @@ class Regions:
     value: NDArray[np.uint16]  # of each region: a class, 0 where rejected, `NODATA`
     area: NDArray[np.float64]  # of each region, in hectares, or in pixels without a place
     in_hectares: bool
-    mean_confidence: NDArray[np.float64]  # of each region; NaN where no pixel has one
-    least_confidence: NDArray[np.float64]
+    confidence_sum: NDArray[np.float64]  # of each region, over the pixels that have one
+    n_confidences: NDArray[np.float64]  # how many these are
+    least_confidence: NDArray[np.float64]  # NaN where no pixel has one
 
     @classmethod
     def of(
@@ -60,15 +63,12 @@ class Regions:
         """Return the regions of a map, which may be lazy, with the confidences in them."""
         on_map = as_map(label, name="label")
         check_label_type(on_map.dtype, name="label")
-        sure = None if confidence is None else as_map(confidence, name="confidence")
-        if sure is not None:
-            check_same_grid(on_map, sure, names=("label", "confidence"))
+        confidences = None if confidence is None else as_map(confidence, name="confidence")
+        if confidences is not None:
+            check_same_grid(on_map, confidences, names=("label", "confidence"))
         hectares = Grid.of(on_map).pixel_areas()
         pixel_area = np.ones((1, 1)) if hectares is None else hectares
-        strips = [
-            _Strip.of(labels, confidences, areas)
-            for labels, confidences, areas in _strips(on_map, sure, pixel_area, progress)
-        ]
+        strips = [_Strip.of(*rows) for rows in _strips(on_map, confidences, pixel_area, progress)]
         counts = np.concatenate([strip.n_runs for strip in strips])
         row_start = np.concatenate([[0], np.cumsum(counts)])
         if row_start[-1] > np.iinfo(np.int32).max:
@@ -88,8 +88,6 @@ class Regions:
         of_region[region] = value
         smallest = np.full(n_regions, np.inf)
         np.minimum.at(smallest, region, least)
-        with np.errstate(invalid="ignore"):
-            mean = sums(region, total, n_regions) / sums(region, count, n_regions)
         return cls(
             width=on_map.sizes[X],
             row_start=row_start,
@@ -98,7 +96,8 @@ class Regions:
             value=of_region,
             area=sums(region, area, n_regions),
             in_hectares=hectares is not None,
-            mean_confidence=mean,
+            confidence_sum=sums(region, total, n_regions),
+            n_confidences=sums(region, count, n_regions),
             least_confidence=np.where(np.isinf(smallest), np.nan, smallest),
         )
 
@@ -114,6 +113,12 @@ class Regions:
     def n_pixels(self) -> NDArray[np.int64]:
         """How many pixels each region has."""
         return sums(self.region, self.run_lengths(slice(None)), len(self)).astype(np.int64)
+
+    def classes(self, attrs: Mapping[Any, Any]) -> ClassTable:
+        """Return the class table in the attributes of the map, with a name for every class here."""
+        table = ClassTable.from_attrs(attrs) or ClassTable.plain([])
+        there = np.setdiff1d(self.value, [REJECTED, NODATA])
+        return table.completed(there.tolist())
 
     def run_lengths(self, runs: slice) -> NDArray[np.int64]:
         """Return how many pixels some runs have, from the beginning of a row to the end of one."""

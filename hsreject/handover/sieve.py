@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 from dask.delayed import delayed
 
-from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.handover.regions import ROWS, Regions, sums
 from hsreject.progress import ProgressCallback, no_progress
@@ -119,10 +118,7 @@ def sieve(
     area = Area.of(minimum_area)
     regions = Regions.of(on_map, progress=progress)
     roots = joined(regions, area)
-    classes = ClassTable.from_attrs(on_map.attrs)
-    if classes is None:
-        there = [int(value) for value in np.unique(regions.value)]
-        classes = ClassTable.plain([value for value in there if value not in {REJECTED, NODATA}])
+    classes = regions.classes(on_map.attrs)
     dtype = label_dtype(max(classes.values, default=0))
     painted = regions.value[roots]
     values = np.where(painted == NODATA, nodata_label(dtype), painted).astype(dtype)

@@ -169,9 +169,9 @@ def write_maps(
     with ExitStack() as stack:
         finals = [
             stack.enter_context(
-                replacing(path, side_files=form.side_files(path), overwrite=overwrite)
+                replacing(path, side_files=form.side_files(path, raster), overwrite=overwrite)
             )
-            for path, form in zip(targets, formats, strict=True)
+            for path, form, raster in zip(targets, formats, rasters, strict=True)
         ]
         stack.enter_context(_failures_of_gdal(targets[0]))
         check_space(targets[0], sum(geotiff.stored_size(raster) for raster in rasters))
@@ -203,6 +203,8 @@ class Raster:
     categories: CategoryTable | None  # what the values of a label map mean
     grid: Grid
     tags: Mapping[str, str] = field(default_factory=dict)  # of the file
+    # how QGIS draws bands beside the first: classes, or a ramp from one value to another
+    styles: Mapping[str, CategoryTable | tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def from_array(cls, array: xr.DataArray) -> Raster:
@@ -246,7 +248,7 @@ def _truth_map(array: xr.DataArray) -> xr.DataArray:
 # ENVI files.
 
 
-def _envi_side_files(path: Path) -> list[str]:
+def _envi_side_files(path: Path, _raster: Raster) -> list[str]:
     """Return the names of the files that may stand beside an ENVI file and belong to it."""
     shared = [] if _has_namesake(path) else [path.with_suffix(HEADER).name]
     return [*shared, f"{path.name}{HEADER}", f"{path.name}.aux.xml"]
@@ -336,7 +338,7 @@ def _check_place(grid: Grid, path: Path) -> None:
 class _Format(NamedTuple):
     """How a plain GeoTIFF becomes the file: side files, last step, check of what it cannot hold."""
 
-    side_files: Callable[[Path], list[str]]
+    side_files: Callable[[Path, Raster], list[str]]
     finish: Callable[[Raster, Path, Path], None]
     check: Callable[[Raster], None] = lambda _raster: None
 

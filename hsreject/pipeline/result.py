@@ -344,7 +344,7 @@ def write_outputs(
 
 def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
     folder.mkdir()
-    maps, delivered = tree.to_dataset(), tree.children["delivered"].to_dataset(inherit=False)
+    maps, delivered = tree.to_dataset(), tree.children["delivered"].to_dataset()
     answer = delivered[LABEL_WITH_REJECTION]
     groups = ClassTree.from_attrs(answer.attrs)
     if flat and groups is not None:
@@ -390,7 +390,7 @@ def _write_item(tree: xr.DataTree, folder: Path) -> None:
         "certificate": "certificate.json",
         "configuration": CONFIG,
     }
-    label = tree.children["delivered"].to_dataset(inherit=False)[LABEL_WITH_REJECTION]
+    label = tree.children["delivered"].to_dataset()[LABEL_WITH_REJECTION]
     write_map_item(folder, label, _source(tree), files)
 
 

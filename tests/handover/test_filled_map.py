@@ -1,5 +1,7 @@
 """Filled maps: flags and second choices pixel by pixel, and the file as GDAL sees it."""
 
+from xml.etree import ElementTree as ET
+
 import numpy as np
 import pytest
 import rasterio
@@ -45,7 +47,17 @@ def test_the_file_has_named_bands_and_comes_back(maps, tmp_path) -> None:
         assert file.dtypes == ("uint8",) * 4
         assert file.tags()["flag"] == "0 no data, 1 kept, 2 rejected, 3 novel"
         assert rasterio.enums.ColorInterp.alpha not in file.colorinterp
-    assert "paletted" in path.with_suffix(".qml").read_text()
+    for band, name in enumerate(("", "_flag", "_second", "_probability_percent"), start=1):
+        style = ET.parse(tmp_path / f"map_filled{name}.qml").find("pipe/rasterrenderer")
+        assert style.get("band") == str(band)
+        assert style.get("type") == ("singlebandpseudocolor" if band == 4 else "paletted")
+        if name == "_flag":
+            entries = {one.get("value"): one.get("label") for one in style.iter("paletteEntry")}
+            assert (entries["1"], entries["2"]) == ("kept", "rejected")
+    (tmp_path / "map_filled_flag.qml").write_text("<!DOCTYPE qgis>")  # as QGIS saves one
+    write_filled_map(maps[["label", "flag"]], path, overwrite=True)
+    assert (tmp_path / "map_filled_flag.qml").read_text() == "<!DOCTYPE qgis>"
+    write_filled_map(maps, path, overwrite=True)
     back = open_filled_map(path, chunks=(1, 8, 8)).compute()
     for name in ("label", "flag", "second"):
         np.testing.assert_array_equal(back[name], maps[name])

@@ -155,9 +155,9 @@ class CategoryTable:
         # No XML declaration: GDAL ignores a side file whose first node is not PAMDataset.
         return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))
 
-    def renderer(self) -> ET.Element:
+    def renderer(self, band: int = 1) -> ET.Element:
         """Return how QGIS draws the map: other values, no data and no reference are transparent."""
-        drawn = _renderer("paletted")
+        drawn = _renderer("paletted", band)
         palette = ET.SubElement(drawn, "colorPalette")
         for value, name in self.names.items():
             if value or name != schema.NO_REFERENCE_MEANING:
@@ -247,16 +247,21 @@ def _create(raster: Raster, path: Path) -> None:
         file.update_tags(**raster.tags)
 
 
-def side_files(path: Path) -> list[str]:
+def side_files(path: Path, raster: Raster) -> list[str]:
     """Return the names of the files that may stand beside a GeoTIFF and belong to it.
 
     QGIS looks for a style under the name of the map without ``.tif``. One that a user has saved, or
     that belongs to another layer of this name, stays as it is.
     """
-    style = path.with_suffix(_STYLE)
-    ours = not style.is_file() or starts_with(style, _OUR_STYLE.encode())
+    styles = [path.with_suffix(_STYLE), *(_band_style(path, name) for name in raster.styles)]
     named = [f"{path.name}{suffix}" for suffix in (".aux.xml", ".ovr", ".msk")]
-    return [*named, style.name] if ours else named
+    ours = (one for one in styles if not one.is_file() or starts_with(one, _OUR_STYLE.encode()))
+    return [*named, *(style.name for style in ours)]
+
+
+def _band_style(path: Path, band: str) -> Path:
+    """Return where the style of a further band stands, to be loaded by hand."""
+    return path.with_name(f"{path.stem}_{band}{_STYLE}")
 
 
 def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
@@ -284,6 +289,11 @@ def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
         path.with_suffix(_STYLE).write_bytes(_style(raster.categories.renderer()))
     elif len(raster.bands) == 1:
         path.with_suffix(_STYLE).write_bytes(_style(_ramp_renderer(*_limits(plain))))
+    for name, drawn in raster.styles.items():
+        band = raster.band_names.index(name) + 1
+        table = isinstance(drawn, CategoryTable)
+        renderer = drawn.renderer(band) if table else _ramp_renderer(*drawn, band)
+        _band_style(path, name).write_bytes(_style(renderer))
 
 
 def _style(renderer: ET.Element) -> bytes:
@@ -296,15 +306,15 @@ def _style(renderer: ET.Element) -> bytes:
     return note.encode() + bytes(ET.tostring(root, encoding="utf-8", xml_declaration=False))
 
 
-def _renderer(kind: str, attributes: Mapping[str, str] | None = None) -> ET.Element:
-    common = {"type": kind, "band": "1", "alphaBand": "-1", "opacity": "1"}
+def _renderer(kind: str, band: int, attributes: Mapping[str, str] | None = None) -> ET.Element:
+    common = {"type": kind, "band": str(band), "alphaBand": "-1", "opacity": "1"}
     return ET.Element("rasterrenderer", {**common, **(attributes or {})})
 
 
-def _ramp_renderer(low: float, high: float) -> ET.Element:
+def _ramp_renderer(low: float, high: float, band: int = 1) -> ET.Element:
     """Return how QGIS draws a float map: a perceptual ramp over its range, bright where high."""
     ends = {"classificationMin": repr(low), "classificationMax": repr(high)}
-    drawn = _renderer("singlebandpseudocolor", ends)
+    drawn = _renderer("singlebandpseudocolor", band, ends)
     shader = ET.SubElement(
         ET.SubElement(drawn, "rastershader"),
         "colorrampshader",
