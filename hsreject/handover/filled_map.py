@@ -166,9 +166,11 @@ def filled_raster(maps: xr.Dataset) -> Raster:
     values = da.stack(stack) if lazy else np.stack(stack)
     tags = {"flag": ", ".join(f"{value} {meaning}" for value, meaning in enumerate(FLAGS))}
     flags = CategoryTable(FLAG_CLASSES, NO_REFERENCE_MEANING, categories.dtype)
-    styles = {"flag": flags, "second": categories, "probability_percent": (0.0, 100.0)}
-    styles = {name: style for name, style in styles.items() if name in bands}
-    return Raster(values, nodata, tuple(bands), categories, Grid.of(label), tags, styles)
+    styles: dict[str, CategoryTable | tuple[float, float]] = {
+        "flag": flags, "second": categories, "probability_percent": (0, 100)
+    }  # fmt: skip
+    of_bands = {name: style for name, style in styles.items() if name in bands}
+    return Raster(values, nodata, tuple(bands), categories, Grid.of(label), tags, of_bands)
 
 
 def write_filled_map(

@@ -129,7 +129,7 @@ def _bands(path: Path, classes: ClassTable) -> list[dict[str, Any]]:
         names = [name or "label" for name in file.descriptions]
         stored = {"data_type": file.dtypes[0], "nodata": file.nodata, "raster:sampling": "area"}
     zero = NO_REFERENCE_MEANING if len(names) > 1 else "rejected"  # a filled map rejects nothing
-    meanings = {
+    meanings: dict[str, dict[str, Any]] = {
         "flag": {"classification:classes": classes_of(FLAGS, zero="no data")},
         "probability_percent": {"unit": "%"},
     }

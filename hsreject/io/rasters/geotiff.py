@@ -291,8 +291,10 @@ def finish_geotiff(raster: Raster, plain: Path, path: Path) -> None:
         path.with_suffix(_STYLE).write_bytes(_style(_ramp_renderer(*_limits(plain))))
     for name, drawn in raster.styles.items():
         band = raster.band_names.index(name) + 1
-        table = isinstance(drawn, CategoryTable)
-        renderer = drawn.renderer(band) if table else _ramp_renderer(*drawn, band)
+        if isinstance(drawn, CategoryTable):
+            renderer = drawn.renderer(band)
+        else:
+            renderer = _ramp_renderer(*drawn, band)
         _band_style(path, name).write_bytes(_style(renderer))
 
 
