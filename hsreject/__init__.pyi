@@ -51,6 +51,7 @@ from .io.scene import open_scene as open_scene
 from .mapping.map_model import MapModel as MapModel
 from .mapping.map_scene import map_scene as map_scene
 from .mapping.plugins import load_plugins as load_plugins
+from .measures.choosing import Goal as Goal
 from .measures.choosing import cheapest_operating_point as cheapest_operating_point
 from .measures.choosing import choose_point as choose_point
 from .measures.comparison import compare as compare
@@ -69,12 +70,12 @@ from .measures.optimality import relative_optimality_pairs as relative_optimalit
 from .measures.point import OperatingPoint as OperatingPoint
 from .measures.point import add_measure as add_measure
 from .measures.point import operating_point as operating_point
-from .measures.reliability import expected_calibration_error as expected_calibration_error
-from .measures.reliability import reliability as reliability
 from .measures.samples import evaluation_samples as evaluation_samples
 from .measures.summary import accuracy_at as accuracy_at
 from .measures.summary import aurc as aurc
 from .measures.summary import excess_aurc as excess_aurc
+from .measures.summary import expected_calibration_error as expected_calibration_error
+from .measures.summary import reliability as reliability
 from .measures.uncertainty import Resampling as Resampling
 from .measures.uncertainty import bootstrap_curve as bootstrap_curve
 from .measures.uncertainty import bootstrap_difference as bootstrap_difference
@@ -91,7 +92,6 @@ from .promise.planning import predicted_error as predicted_error
 from .promise.sample import Sample as Sample
 from .promise.sample_file import open_sample as open_sample
 from .rejection.calibration import Calibration as Calibration
-from .rejection.goal import Goal as Goal
 from .rejection.hierarchical import HierarchicalRejector as HierarchicalRejector
 from .rejection.joint import JointRejector as JointRejector
 from .rejection.novelty import Novelty as Novelty

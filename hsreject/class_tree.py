@@ -50,7 +50,8 @@ class Group:
         table: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {"members": given}
         members, color, value = (table.pop(key, None) for key in ("members", "color", "value"))
         listed = isinstance(members, list | tuple) and all(isinstance(one, str) for one in members)
-        if table or not listed or not isinstance(color, str | None) or type(value) is bool:
+        typed = isinstance(color, str | None) and type(value) in {int, type(None)}
+        if table or not listed or not typed:
             raise InputError(
                 f"The group '{name}' must list the names of its classes or groups, as in {name} = "
                 f'["first", "second"], or {{members = [...], color = "#aabbcc"}} (got {given!r}).'
@@ -64,7 +65,13 @@ def groups_of(given: ClassTree | Mapping[str, Any] | Iterable[Group]) -> tuple[G
         return given.groups
     if isinstance(given, Mapping):
         return tuple(Group.from_table(str(name), line) for name, line in given.items())
-    return tuple(given)
+    groups = tuple(given) if isinstance(given, Iterable) else ()
+    if not groups or not all(isinstance(group, Group) for group in groups):
+        raise InputError(
+            'groups must list members by name, as in {"corn": ["early", "late"]} '
+            f"(got {given!r})."
+        )
+    return groups
 
 
 @dataclass(frozen=True)
@@ -184,13 +191,17 @@ class ClassTree:
     @cached_property
     def below(self) -> NDArray[np.bool_]:
         """Which classes (column) lie below each node (row of `table`), a class below itself."""
-        below = np.eye(len(self.parents), len(self.classes), dtype=bool)
+        below = np.zeros((len(self.parents), len(self.classes)), dtype=bool)
         for column in range(len(self.classes)):
-            node = self.parents[column]
-            while node != _ROOT:
-                below[node, column] = True
-                node = self.parents[node]
+            below[self._path(column), column] = True
         return below
+
+    def _path(self, row: int) -> list[int]:
+        """Return a node and the groups around it, from inside out, as rows of `table`."""
+        path = [row]
+        while self.parents[path[-1]] != _ROOT:
+            path.append(self.parents[path[-1]])
+        return path
 
     @cached_property
     def table(self) -> ClassTable:
@@ -215,10 +226,8 @@ class ClassTree:
         """The level of each node: 0 for a class, for a group one more than its highest member."""
         level = np.zeros(len(self.parents), dtype=np.intp)
         for leaf in range(len(self.classes)):
-            node, height = self.parents[leaf], 1
-            while node != _ROOT:
-                level[node] = max(level[node], height)
-                node, height = self.parents[node], height + 1
+            path = self._path(leaf)
+            level[path] = np.maximum(level[path], np.arange(len(path)))
         return level
 
     @property
@@ -245,13 +254,7 @@ class ClassTree:
     @cached_property
     def depth(self) -> NDArray[np.intp]:
         """Steps from the root to each node."""
-        depth = np.ones(len(self.parents), dtype=np.intp)
-        for row in range(depth.size):
-            node = self.parents[row]
-            while node != _ROOT:
-                depth[row] += 1
-                node = self.parents[node]
-        return depth
+        return np.array([len(self._path(row)) for row in range(len(self.parents))])
 
     def holds(self, code: ArrayLike, label: ArrayLike) -> NDArray[np.bool_]:
         """Tell whether classes lie below nodes: whether an answer is right, given the truth.
@@ -289,9 +292,7 @@ class ClassTree:
                 stays[parent] = False
         members: dict[int, list[str]] = {}
         for row in np.flatnonzero(stays).tolist():
-            above = self.parents[row]
-            while above != _ROOT and not stays[above]:
-                above = self.parents[above]
+            above = next((group for group in self._path(row)[1:] if stays[group]), _ROOT)
             members.setdefault(above, []).append(self.table.names[row])
         rows = range(len(self.classes), len(self.table))
         groups = tuple(

@@ -133,6 +133,7 @@ def check_number(
     above: float | None = None,
     least: float | None = None,
     most: float | None = None,
+    below: float | None = None,
 ) -> float:
     """Return the value of an option if it is a number in the range; raise InputError otherwise."""
     number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
@@ -141,9 +142,10 @@ def check_number(
         and (above is None or number > above)
         and (least is None or number >= least)
         and (most is None or number <= most)
+        and (below is None or number < below)
     )
     if not inside:
-        limits = {"above": above, "at least": least, "at most": most}
+        limits = {"above": above, "at least": least, "at most": most, "below": below}
         wanted = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
         raise InputError(f"{name} must be a number {wanted} (got {value!r}).")
     return number

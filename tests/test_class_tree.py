@@ -101,6 +101,8 @@ def test_fewer_classes_leave_fewer_groups(tree) -> None:
         ({"a": {"members": ["grass", "tree"], "colour": "#00ff00"}}, "must list"),
         ({"a": {"members": ["grass", "tree"], "color": "green"}}, "'green'"),
         ({"a": {"members": ["grass", "tree"], "value": 9}}, "distinct"),
+        ({"a": {"members": ["grass", "tree"], "value": "x"}}, "must list"),
+        (None, "members by name"),
     ],
 )
 def test_what_is_no_tree_is_refused(groups, word) -> None:

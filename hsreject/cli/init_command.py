@@ -81,9 +81,9 @@ def init_command(  # noqa: PLR0913 (all but two are options)
     target = Path(f"{scene.stem}.toml") if out is None else out
     check_target(target, overwrite=overwrite)
 
+    from hsreject.measures.choosing import Goal
     from hsreject.pipeline.config import named_value
     from hsreject.pipeline.drafting import draft_configuration
-    from hsreject.rejection.goal import Goal
 
     wishes = (named_value(wish, "--goal accuracy=0.95") for wish in goal or ("accuracy=0.95",))
     with _in_words_of_the_command_line(labels), progress_on(Console(stderr=True)) as shown:

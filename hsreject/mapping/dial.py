@@ -10,12 +10,12 @@ import numpy as np
 
 from hsreject.errors import InputError
 from hsreject.mapping.map_summary import Rejection
+from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
 from hsreject.measures.curve import rejection_curve
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.frame import labels_of
 from hsreject.promise.sample_file import given_sample
 from hsreject.rejection.calibration import calibrated_index
-from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
 from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.schema import REJECTION_COST
 

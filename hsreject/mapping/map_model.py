@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from hsreject.classes import ClassTable
     from hsreject.classify.scene_model import SceneModel
     from hsreject.mapping.foreign import TrainingScene
+    from hsreject.measures.choosing import Goal
     from hsreject.rejection import Novelty, RankedRejector
-    from hsreject.rejection.goal import Goal
 
 
 @dataclass(frozen=True, eq=False)

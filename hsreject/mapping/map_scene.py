@@ -29,9 +29,9 @@ from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares
 from hsreject.mapping.model_file import load_model
 from hsreject.mapping.ranking import CONFIDENCE, rank_scene
 from hsreject.mapping.schedulers import explained_loss_of_workers, local_threads
+from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_choice
-from hsreject.rejection.goal import ACCURACY, FRACTION, THRESHOLD
 from hsreject.rejection.rejector import UNKNOWN_FLAG, flag_map, rejection_maps
 from hsreject.schema import (
     CUBE_DIMS,

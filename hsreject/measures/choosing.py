@@ -1,10 +1,12 @@
-"""Choosing one operating point of a curve, and how clear the choice is."""
+"""What a map is asked for, and the operating point of a curve that meets it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -14,9 +16,130 @@ from hsreject.measures import inputs
 from hsreject.measures.cost import SAME_COST
 from hsreject.measures.curve import counts_of
 from hsreject.measures.point import OperatingPoint
+from hsreject.registry import check_keys, in_section
+from hsreject.schema import REJECTION_COST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+ACCURACY = "accuracy"
+MAX_ERROR = "max_error"
+FRACTION = "fraction"
+THRESHOLD = "threshold"
+
+_SHARES = {  # what lies in [0, 1]: its meaning, and what to write instead of other numbers
+    ACCURACY: ("the share of kept pixels that must be right", "Write 95 % as 0.95."),
+    MAX_ERROR: ("the share of kept pixels that may be wrong", "Write 5 % as 0.05."),
+    REJECTION_COST: (
+        "the cost of a rejected pixel in units of a misclassified one",
+        "Divide the cost of a rejection by that of an error.",
+    ),
+    FRACTION: ("the share of pixels to reject", "Write 10 % as 0.1."),
+}
+
+
+@dataclass(kw_only=True, frozen=True)
+class Goal:
+    """What decides how much of a map is rejected: exactly one of these numbers.
+
+    Parameters
+    ----------
+    accuracy : float in [0, 1], optional
+        Share of the kept pixels that should be right, rejecting no more than that takes.
+    max_error : float above 0 and below 1, optional
+        Share of the kept pixels that may be wrong: what :func:`hsreject.certify` promises.
+    rejection_cost : float in [0, 1], optional
+        Cost of a rejected pixel, a wrong one being 1: the cheapest map is wanted.
+    fraction : float in [0, 1], optional
+        Share of the pixels to reject.
+    threshold : float, optional
+        The smallest confidence to keep.
+
+    See Also
+    --------
+    hsreject.Rejector : meets it.
+    hsreject.run : takes one as ``[goal]``.
+
+    Examples
+    --------
+    >>> from hsreject import Goal
+    >>> goal = Goal(accuracy=0.95)
+    >>> goal.kind, goal.value, goal.needs_reference
+    ('accuracy', 0.95, True)
+    >>> Goal.from_table({"accuracy": 95})
+    Traceback (most recent call last):
+    hsreject.errors.ConfigError: [goal] accuracy ... lies in [0, 1] (got 95). Write 95 % as 0.95.
+    """
+
+    accuracy: float | None = None
+    max_error: float | None = None
+    rejection_cost: float | None = None
+    fraction: float | None = None
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        wishes = {field.name: getattr(self, field.name) for field in fields(self)}
+        kind = _only(wishes)
+        object.__setattr__(self, kind, _number(kind, wishes[kind]))
+
+    @classmethod
+    def one_of(cls, wishes: Mapping[str, Any]) -> Goal:
+        """Return the only wish that is not None; an error names just these."""
+        kind = _only(wishes)
+        return cls(**{kind: wishes[kind]})
+
+    @classmethod
+    def from_table(cls, table: object) -> Goal:
+        """Return the goal that the section [goal] of a configuration states."""
+        kinds = tuple(_SHARES)
+        with in_section("goal"):
+            if not isinstance(table, Mapping):
+                raise InputError(f"It must be a table, such as accuracy = 0.95 (got {table!r}).")
+            check_keys(table, kinds, section="goal")
+            return cls.one_of({kind: table.get(kind) for kind in kinds})
+
+    @property
+    def kind(self) -> str:
+        """Which of them it is, such as "accuracy"."""
+        return next(field.name for field in fields(self) if getattr(self, field.name) is not None)
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(getattr(self, self.kind))
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether only pixels with a known class can tell how to reach it."""
+        return self.kind in {ACCURACY, MAX_ERROR, REJECTION_COST}
+
+
+def _only(wishes: Mapping[str, Any]) -> str:
+    given = [name for name, value in wishes.items() if value is not None]
+    if len(given) != 1:
+        raise InputError(
+            f"Ask for exactly one of {', '.join(wishes)} "
+            f"(got {' and '.join(given) or 'none of them'})."
+        )
+    return given[0]
+
+
+def _number(kind: str, value: Any) -> float:
+    """Return the value of a wish, or say why it makes no sense."""
+    if np.ndim(value) == 0 and hasattr(value, "item"):
+        value = value.item()  # a NumPy scalar, or an array of one number
+    if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
+        shown = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
+        raise InputError(f"{kind} must be a number (got {shown}).")
+    number = float(value)
+    if kind == THRESHOLD:
+        return number
+    meaning, remedy = _SHARES[kind]
+    inside = 0 < number < 1 if kind == MAX_ERROR else 0 <= number <= 1
+    if not inside:
+        limits = "above 0 and below 1" if kind == MAX_ERROR else "in [0, 1]"
+        raise InputError(f"{kind} is {meaning} and lies {limits} (got {number:g}). {remedy}")
+    return number
 
 
 def choose_point(
@@ -65,8 +188,7 @@ def choose_point(
 
     Examples
     --------
-    >>> from hsreject import choose_point
-    >>> from hsreject import rejection_curve
+    >>> from hsreject import choose_point, rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
     >>> chosen = choose_point(curve)
     >>> chosen.rejected_fraction, chosen.margin
@@ -76,26 +198,20 @@ def choose_point(
     >>> choose_point(curve, accuracy=0.9).threshold
     0.5
     """
-    wishes = {"fraction": fraction, "accuracy": accuracy, "rejection_cost": rejection_cost}
-    given = [name for name, value in wishes.items() if value is not None]
-    if len(given) > 1:
-        raise InputError(
-            f"One operating point meets one wish, but several are given: {', '.join(given)}. "
-            "Give one of them, or none for the largest classification quality."
-        )
     inputs.check_not_empty(curve)
-    if rejection_cost is not None:
-        counts, rho = counts_of(curve), inputs.one_cost(rejection_cost)
-        cost = counts.cost(rho)
-        if coarse_cost:
-            cost = cost + rho * coarse_cost * curve["accurate_coarse"].values / counts.n
-        return _chosen(curve, cost)
-    if accuracy is not None:
-        return _for_accuracy(curve, inputs.one_fraction(accuracy, name="accuracy"))
-    if fraction is not None:
-        wanted = inputs.one_fraction(fraction, name="fraction")
-        return _chosen(curve, np.abs(curve["rejected_fraction"].values - wanted))
-    return _chosen(curve, -curve["classification_quality"].values)
+    wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
+    if all(wish is None for wish in wishes.values()):
+        return _point_of_least(-curve["classification_quality"].values, curve)
+    goal = Goal.one_of(wishes)
+    if goal.kind == ACCURACY:
+        return _for_accuracy(curve, goal.value)
+    if goal.kind == FRACTION:
+        return _point_of_least(np.abs(curve["rejected_fraction"].values - goal.value), curve)
+    counts = counts_of(curve)
+    cost = counts.cost(goal.value)
+    if coarse_cost:
+        cost = cost + goal.value * coarse_cost * curve["accurate_coarse"].values / counts.n
+    return _point_of_least(cost, curve)
 
 
 def cheapest_operating_point(curve: xr.Dataset, rejection_cost: float) -> OperatingPoint:
@@ -120,8 +236,7 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: float) -> Operat
 
     Examples
     --------
-    >>> from hsreject import cheapest_operating_point
-    >>> from hsreject import rejection_curve
+    >>> from hsreject import cheapest_operating_point, rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
     >>> cheapest = cheapest_operating_point(curve, 0.2)
     >>> cheapest.rejected_fraction, cheapest.cost(0.2)
@@ -138,7 +253,7 @@ def _for_accuracy(curve: xr.Dataset, wanted: float) -> OperatingPoint:
             f"No operating point keeps an accuracy of {wanted:g}: {_highest(accuracy)}. "
             "Ask for less, or improve the classifier or confidence."
         )
-    return _chosen(curve, np.where(reached, curve["rejected_fraction"].values, np.inf))
+    return _point_of_least(np.where(reached, curve["rejected_fraction"].values, np.inf), curve)
 
 
 def _highest(accuracy: NDArray[np.float64]) -> str:
@@ -150,7 +265,7 @@ def _highest(accuracy: NDArray[np.float64]) -> str:
     return f"the highest on this curve is {math.floor(10**digits * defined.max()) / 10**digits:.8g}"
 
 
-def _chosen(curve: xr.Dataset, loss: NDArray[np.float64]) -> OperatingPoint:
+def _point_of_least(loss: NDArray[np.float64], curve: xr.Dataset) -> OperatingPoint:
     """Return the point of the smallest loss, with its margin.
 
     Losses that differ by rounding are equal: of those the point that rejects least is taken.

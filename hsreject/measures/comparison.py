@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import xarray as xr
 
-from hsreject.measures import inputs
-from hsreject.measures.choosing import choose_point
+from hsreject.measures.choosing import Goal, choose_point
 from hsreject.measures.cost import SAME_COST, break_even_cost
 from hsreject.measures.optimality import relative_optimality
 from hsreject.measures.point import OperatingPoint
@@ -80,8 +79,7 @@ def compare(
     Returns
     -------
     Comparison
-        With `verdict` ("outperforms", "is outperformed", "is equal" or "depends on the cost"),
-        `reason`, `relative_optimality`, `break_even_cost`, `cheaper_between` and `saving`.
+        Verdict, reason, beta and the costs at which it holds.
 
     See Also
     --------
@@ -99,7 +97,7 @@ def compare(
     >>> at_cost.verdict.value, round(at_cost.saving, 3)
     ('outperforms', 0.05)
     """
-    point_1, point_0 = (_as_point(given, rejection_cost) for given in (point_1, point_0))
+    point_1, point_0 = (_as_point(point, rejection_cost) for point in (point_1, point_0))
     accurate = _sign_of_difference(point_1, point_0, "accurate_kept")
     misclassified = _sign_of_difference(point_1, point_0, "misclassified_kept")
     rejected = _sign_of_difference(point_1, point_0, "rejected")
@@ -117,7 +115,7 @@ def compare(
     elif verdict is Verdict.DEPENDS:
         cheaper_between = (0.0, even) if rejected > 0 else (even, 1.0)
     if rejection_cost is not None:
-        rho = inputs.one_cost(rejection_cost)
+        rho = Goal(rejection_cost=rejection_cost).value
         saving = point_0.cost(rho) - point_1.cost(rho)
         saving = 0.0 if abs(saving) < SAME_COST else saving
         verdict, reason = _by_sign(saving), f"rejection cost {rho:g}"
@@ -126,12 +124,12 @@ def compare(
     )
 
 
-def _as_point(given: OperatingPoint | xr.Dataset, rejection_cost: float | None) -> OperatingPoint:
-    if isinstance(given, OperatingPoint):
-        return given
-    if OPERATING_POINT in given.dims:
-        return choose_point(given, rejection_cost=rejection_cost)
-    return OperatingPoint.from_curve(given)
+def _as_point(point: OperatingPoint | xr.Dataset, rejection_cost: float | None) -> OperatingPoint:
+    if isinstance(point, OperatingPoint):
+        return point
+    if OPERATING_POINT in point.dims:
+        return choose_point(point, rejection_cost=rejection_cost)
+    return OperatingPoint.from_curve(point)
 
 
 def _sign_of_difference(point_1: OperatingPoint, point_0: OperatingPoint, name: str) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject import schema
+from hsreject.class_tree import rows_of
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.measures import inputs
@@ -60,18 +61,13 @@ def confusion_matrix(
     >>> matrix.decision.values
     array([1, 2, 0])
     """
-    plain = inputs.same_layout(
-        {
-            "reference": reference,
-            "label": label,
-            "rejected": rejected,
-            "sample_weight": sample_weight,
-        }
-    )
+    samples = {"reference": reference, "label": label}
+    plain = inputs.same_layout({**samples, "rejected": rejected, "sample_weight": sample_weight})
     truth = inputs.class_values(plain["reference"], name="reference")
     decision = inputs.class_values(plain["label"], name="label")
-    values = np.union1d(truth, decision) if classes is None else np.array(classes.values)
-    row, column = _places(truth, values, "reference"), _places(decision, values, "label")
+    table = classes or ClassTable.plain(np.union1d(truth, decision).tolist())
+    values = np.array(table.values)
+    row, column = _rows(table, truth, "reference"), _rows(table, decision, "label")
     if rejected is not None:
         gone = inputs.rejected_values(plain["rejected"])
         column = np.where(gone, values.size, column)
@@ -90,17 +86,16 @@ def confusion_matrix(
     )
 
 
-def _places(classes: NDArray[np.int64], values: NDArray[np.int64], name: str) -> NDArray[np.intp]:
-    """Return the place in `values`, which have any order, of each of the `classes`."""
-    order = np.argsort(values)
-    place = order[np.minimum(np.searchsorted(values, classes, sorter=order), values.size - 1)]
-    unknown = np.unique(classes[values[place] != classes])
-    if unknown.size:
+def _rows(table: ClassTable, classes: NDArray[np.int64], name: str) -> NDArray[np.intp]:
+    """Return the rows of classes in a table, or say which it lacks."""
+    rows = rows_of(table, classes)
+    lacking = np.unique(classes[rows == len(table)])
+    if lacking.size:
         raise InputError(
-            f"{name} holds classes that are not in the class table: {unknown.tolist()[:10]}. "
+            f"{name} holds classes that are not in the class table: {lacking.tolist()[:10]}. "
             "Give a table with all classes, or none."
         )
-    return place
+    return rows
 
 
 @dataclass(frozen=True)
@@ -140,7 +135,7 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
     Returns
     -------
     Agreement
-        With `n_kept`, `overall_accuracy`, `average_accuracy`, `kappa` and `unkept_classes`.
+        Accuracies and kappa of the kept, and the classes of which nothing is kept.
 
     See Also
     --------

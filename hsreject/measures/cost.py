@@ -104,8 +104,7 @@ def minimum_cost_without_rejection(curve: xr.Dataset) -> xr.DataArray:
 
     Examples
     --------
-    >>> from hsreject import minimum_cost_without_rejection
-    >>> from hsreject import rejection_curve
+    >>> from hsreject import minimum_cost_without_rejection, rejection_curve
     >>> curve = rejection_curve([True, True, False], [0.9, 0.5, 0.1])
     >>> minimum_cost_without_rejection(curve).values
     array([ nan, 1. , 0.5 , 0.33333333])
@@ -164,8 +163,7 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
 
     Examples
     --------
-    >>> from hsreject import cost_envelope
-    >>> from hsreject import rejection_curve
+    >>> from hsreject import cost_envelope, rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
     >>> envelope = cost_envelope(curve)
     >>> envelope.index.values, envelope.lowest_cost.values, envelope.highest_cost.values

@@ -82,13 +82,20 @@ def rejection_curve(
     right = inputs.correct_values(plain["correct"])
     ranks = inputs.confidence_values(plain["confidence"])
     if sample_weight is None:
-        values, accurate, misclassified = _steps(right, ranks)
+        order, weight = np.argsort(ranks), np.int64(1)
     else:
         amount = inputs.weight_values(plain["sample_weight"])
-        used = amount > 0
-        values, accurate, misclassified = _weighted_steps(right[used], ranks[used], amount[used])
-    accurate_rejected, accurate_kept = _running_sums(accurate)
-    misclassified_rejected, misclassified_kept = _running_sums(misclassified)
+        # tied samples by weight: their sum is then the same for any order of the samples
+        order = np.lexsort((amount, right, ranks))
+        order = order[amount[order] > 0]
+        weight = amount[order]
+    values, starts = distinct(ranks[order])
+    right = right[order]
+    # what the right and the wrong samples of each distinct confidence stand for
+    accurate_rejected, accurate_kept = _running_sums(np.add.reduceat(right * weight, starts))
+    misclassified_rejected, misclassified_kept = _running_sums(
+        np.add.reduceat(~right * weight, starts)
+    )
     counts = Counts(accurate_kept, misclassified_kept, accurate_rejected, misclassified_rejected)
     return curve_columns(np.append(values, np.inf), counts, weighted=sample_weight is not None)
 
@@ -128,30 +135,6 @@ def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     table = np.array([point.counts for point in ordered]).T
     threshold = np.array([point.threshold for point in ordered], dtype=np.float64)
     return curve_columns(threshold, Counts(*table), weighted=table.dtype.kind == "f")
-
-
-def _steps(
-    right: NDArray[np.bool_], ranks: NDArray[np.floating]
-) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
-    """Return the distinct confidences, and how many samples of each are right and wrong."""
-    order = np.argsort(ranks)
-    values, starts = distinct(ranks[order])
-    ends = np.append(starts[1:], right.size)
-    accurate = np.diff(np.cumsum(right[order])[ends - 1], prepend=0)
-    return values, accurate, ends - starts - accurate
-
-
-def _weighted_steps(
-    right: NDArray[np.bool_], ranks: NDArray[np.floating], amount: NDArray[Any]
-) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
-    """Return the same with what each sample stands for in place of 1.
-
-    Tied samples are added in the order of their weights: the sum is the same for any order given.
-    """
-    order = np.lexsort((amount, right, ranks))
-    values, starts = distinct(ranks[order])
-    accurate = np.add.reduceat(np.where(right, amount, 0)[order], starts)
-    return values, accurate, np.add.reduceat(np.where(right, 0, amount)[order], starts)
 
 
 def distinct(ascending: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

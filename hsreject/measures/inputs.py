@@ -143,27 +143,10 @@ def cost_values(rejection_cost: ArrayLike) -> NDArray[np.float64]:
 
 def fraction_values(rejected_fraction: ArrayLike) -> NDArray[np.float64]:
     """Return rejected fractions as a list, all in [0, 1]."""
-    values = _unit_interval(rejected_fraction, name="rejected_fraction", remedy=_AS_FRACTION)
-    return np.atleast_1d(values)
-
-
-def one_fraction(fraction: ArrayLike, *, name: str) -> float:
-    """Return a single fraction, in [0, 1]."""
-    return _one(_unit_interval(fraction, name=name, remedy=_AS_FRACTION), name=name)
-
-
-def one_cost(rejection_cost: ArrayLike) -> float:
-    """Return a single rejection cost, in [0, 1]."""
-    return _one(cost_values(rejection_cost), name=schema.REJECTION_COST)
-
-
-def _one(values: NDArray[np.float64], *, name: str) -> float:
-    if values.ndim:
-        raise InputError(f"{name} must be one number (got {values.size} of them).")
-    return float(values)
-
-
-_AS_FRACTION = "Write 10 % as 0.1."
+    remedy = "Write 10 % as 0.1."
+    return np.atleast_1d(
+        _unit_interval(rejected_fraction, name=schema.REJECTED_FRACTION, remedy=remedy)
+    )
 
 
 def _unit_interval(given: ArrayLike, *, name: str, remedy: str) -> NDArray[np.float64]:

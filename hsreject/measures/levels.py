@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
 
 from hsreject import schema
 from hsreject.class_tree import ClassTree, rows_of
@@ -88,8 +90,8 @@ def level_curve(
             f"label holds classes that the tree lacks (it has {list(tree.classes.values)}). "
             "Make the tree of the classes of the map."
         )
-    sure = inputs.confidence_values(np.asarray(confidence)).reshape(tree.n_levels, -1)
-    if sure.shape[1] != rows.size or (np.diff(sure, axis=0) < 0).any():
+    levels = inputs.confidence_values(np.asarray(confidence)).reshape(tree.n_levels, -1)
+    if levels.shape[1] != rows.size or (np.diff(levels, axis=0) < 0).any():
         raise InputError(
             f"confidence must hold a number for each of {tree.n_levels} levels and {rows.size} "
             "samples that does not fall from level to level (got the shape "
@@ -98,7 +100,7 @@ def level_curve(
     node = tree.over[:, rows]
     truth = rows_of(tree.classes, plain["reference"].ravel())
     right = np.append(tree.below, np.zeros((len(tree.table), 1), dtype=bool), axis=1)[node, truth]
-    return _curve(sure, node, right, tree)
+    return _curve(levels, node, right, tree)
 
 
 def propose_groups(
@@ -142,35 +144,33 @@ def propose_groups(
     {'oak or pine': ['oak', 'pine']}
     """
     plain = inputs.same_layout({"label": label, "reference": reference})
-    said, truth = (rows_of(classes, plain[name].ravel()) for name in ("label", "reference"))
     n_classes = len(classes)
     counts = np.zeros((n_classes + 1, n_classes + 1))
-    np.add.at(counts, (truth, said), 1)
+    np.add.at(counts, tuple(rows_of(classes, plain[name]) for name in ("reference", "label")), 1)
     rates = counts[:-1, :-1] / np.maximum(counts[:-1].sum(axis=1, keepdims=True), 1)
-    near = (rates + rates.T) / 2
-    sets = [[row] for row in range(n_classes)]
-    while len(sets) > 2:
-        pairs = {
-            (i, j): near[np.ix_(sets[i], sets[j])].mean()
-            for i in range(len(sets))
-            for j in range(i + 1, len(sets))
-        }
-        first, second = max(pairs, key=pairs.__getitem__)
-        if pairs[first, second] < least:
-            break
-        sets[first] += sets.pop(second)
-    joined = [[classes.names[row] for row in sorted(one)] for one in sets if len(one) > 1]
+    if n_classes < 3:
+        return {}
+    apart = squareform(1 - (rates + rates.T) / 2, checks=False)
+    links = linkage(apart, method="average")
+    number = fcluster(links, 1 - least, criterion="distance")
+    if number.max() == 1:
+        number = fcluster(links, 2, criterion="maxclust")
+    sets = [np.flatnonzero(number == one) for one in np.unique(number)]
+    joined = [[classes.names[row] for row in rows] for rows in sets if rows.size > 1]
     return {" or ".join(names): names for names in joined}
 
 
 def _curve(
-    sure: NDArray[np.floating], node: NDArray[np.intp], right: NDArray[np.bool_], tree: ClassTree
+    confidence: NDArray[np.floating],
+    node: NDArray[np.intp],
+    right: NDArray[np.bool_],
+    tree: ClassTree,
 ) -> xr.Dataset:
     """Return the columns; all arrays are (level, sample), `node` holds rows of the tree's table."""
-    thresholds = np.append(np.unique(sure).astype(np.float64) + 0.0, np.inf)
-    n_samples = sure.shape[1]
-    order = np.argsort(sure, axis=1)
-    ascending = np.take_along_axis(sure, order, axis=1)
+    thresholds = np.append(np.unique(confidence).astype(np.float64) + 0.0, np.inf)
+    n_samples = confidence.shape[1]
+    order = np.argsort(confidence, axis=1)
+    ascending = np.take_along_axis(confidence, order, axis=1)
     first_kept = np.array([np.searchsorted(values, thresholds) for values in ascending])
 
     def kept_sum(worth: NDArray[Any]) -> NDArray[Any]:

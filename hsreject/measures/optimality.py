@@ -127,8 +127,7 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
 
     Examples
     --------
-    >>> from hsreject import relative_optimality_pairs
-    >>> from hsreject import rejection_curve
+    >>> from hsreject import rejection_curve, relative_optimality_pairs
     >>> curve = rejection_curve([True, True, False], [0.9, 0.8, 0.1])
     >>> relative_optimality_pairs(curve).values[1]
     array([1., 0., 1., 1.])

@@ -320,8 +320,7 @@ class OperatingPoint(Counts):
 
         Examples
         --------
-        >>> from hsreject import OperatingPoint
-        >>> from hsreject import rejection_curve
+        >>> from hsreject import OperatingPoint, rejection_curve
         >>> curve = rejection_curve([True, True, False], [0.9, 0.5, 0.1])
         >>> point = OperatingPoint.from_curve(curve, 1)
         >>> point.rejected, point.threshold

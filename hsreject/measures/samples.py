@@ -81,9 +81,7 @@ def evaluation_samples(
     Returns
     -------
     EvaluationSamples
-        Flat arrays `reference`, `label`, `correct`, `confidence` and `rejected` (None when not
-        given), `row` and `column`, and the number `n_without_data` of reference pixels left out.
-        Its method `at` reads another map, such as area weights, at the same pixels.
+        The pixels as flat arrays; its method `at` reads another map at the same pixels.
 
     See Also
     --------

@@ -1,10 +1,10 @@
-r"""Summaries that people quote: AURC, excess AURC, the accuracy at a given rejected fraction.
+r"""Summaries that people quote: AURC, the accuracy at a rejected fraction, calibration errors.
 
-Integration convention. The risk at coverage k/n is the share of errors among the k most confident
-samples, and AURC is its mean over k = 1..n (Geifman and El-Yaniv 2017). Samples of equal confidence
-have no order, so the mean is also taken over all their orders: within a tie the expected number of
-errors grows in a straight line. A tie of g samples with m errors after k samples with e errors
-therefore adds
+Integration convention of AURC. The risk at coverage k/n is the share of errors among the k most
+confident samples, and AURC is its mean over k = 1..n (Geifman and El-Yaniv 2017). Samples of equal
+confidence have no order, so the mean is also taken over all their orders: within a tie the expected
+number of errors grows in a straight line. A tie of g samples with m errors after k samples with e
+errors therefore adds
 
 .. math:: \sum_{j=1}^{g} \frac{e + m j / g}{k + j}
           = m + \left(e - \frac{m k}{g}\right) (H_{k+g} - H_k)
@@ -15,7 +15,7 @@ coverage, the same expression with the logarithm in place of H.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -25,9 +25,12 @@ from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.curve import counts_of
+from hsreject.registry import check_choice, check_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+Binning = Literal["width", "count"]
 
 
 def aurc(curve: xr.Dataset) -> float:
@@ -48,8 +51,7 @@ def aurc(curve: xr.Dataset) -> float:
 
     Examples
     --------
-    >>> from hsreject import aurc
-    >>> from hsreject import rejection_curve
+    >>> from hsreject import aurc, rejection_curve
     >>> curve = rejection_curve([True, False, True], [0.9, 0.5, 0.1])
     >>> round(aurc(curve), 4)  # (0 + 1/2 + 1/3) / 3
     0.2778
@@ -75,8 +77,7 @@ def excess_aurc(curve: xr.Dataset) -> float:
 
     Examples
     --------
-    >>> from hsreject import excess_aurc
-    >>> from hsreject import rejection_curve
+    >>> from hsreject import excess_aurc, rejection_curve
     >>> round(excess_aurc(rejection_curve([True, False, True], [0.9, 0.5, 0.1])), 4)  # 1/6
     0.1667
     """
@@ -114,8 +115,7 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
 
     Examples
     --------
-    >>> from hsreject import accuracy_at
-    >>> from hsreject import rejection_curve
+    >>> from hsreject import accuracy_at, rejection_curve
     >>> curve = rejection_curve([True, False, True, True], [0.1, 0.1, 0.6, 0.9])
     >>> accuracy = accuracy_at(curve, [0, 0.25, 0.5])
     >>> accuracy.values.round(3), accuracy.reached.values
@@ -173,3 +173,127 @@ def _log_ratio(start: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:
     """Return log((start + size) / start); 0 at start 0, where its factor is 0 as well."""
     with np.errstate(divide="ignore"):
         return np.where(start > 0, np.log1p(size / np.where(start > 0, start, 1)), 0.0)
+
+
+def reliability(
+    correct: ArrayLike | xr.DataArray,
+    probability: ArrayLike | xr.DataArray,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "width",
+) -> xr.Dataset:
+    r"""Return, bin by bin, how probable labels were said to be and how often they were right.
+
+    Parameters
+    ----------
+    correct : array of bool, any shape
+        Whether the label of each sample is right.
+    probability : array of float, same shape
+        How probable that was said to be, in [0, 1].
+    n_bins : int, at least 1
+        Into how many bins the samples are dealt by their probability; empty ones are left out.
+    binning : {"width", "count"}
+        "width": bin m holds the probabilities in :math:`((m - 1)/M, m/M]`, the first one 0 as well.
+        "count": bins of about equally many samples; equal probabilities stay together, in the bin
+        that their middle rank falls into.
+
+    Returns
+    -------
+    Dataset over `bin`, probability ascending
+        `n_samples`, `mean_probability` and `accuracy`. Its attribute
+        `expected_calibration_error` is that of :func:`expected_calibration_error`.
+
+    See Also
+    --------
+    hsreject.expected_calibration_error : one number of it.
+    hsreject.plot.ReliabilityDisplay : draws it.
+
+    Examples
+    --------
+    >>> from hsreject import reliability
+    >>> table = reliability([True, False, True, True], [0.6, 0.6, 0.9, 0.7], n_bins=2)
+    >>> table.n_samples.values, table.mean_probability.values, table.accuracy.values
+    (array([4]), array([0.7]), array([0.75]))
+    """
+    check_count("n_bins", n_bins, least=1)
+    check_choice("binning", binning, ("width", "count"))
+    given = inputs.same_layout({"correct": correct, "probability": probability})
+    right = inputs.correct_values(given["correct"])
+    values = inputs.confidence_values(given["probability"], name="probability").astype(np.float64)
+    if values.min() < 0 or values.max() > 1:
+        raise InputError(
+            f"probability must lie in [0, 1] (found values from {values.min():g} to "
+            f"{values.max():g}). A confidence that only ranks pixels has no reliability."
+        )
+    number = _by_width(values, n_bins) if binning == "width" else _by_count(values, n_bins)
+    counts = np.bincount(number, minlength=n_bins)
+    used = counts > 0
+    n_samples = counts[used]
+    mean_probability = np.bincount(number, values, n_bins)[used] / n_samples
+    accuracy = np.bincount(number, right, n_bins)[used] / n_samples
+    error = float((n_samples * np.abs(accuracy - mean_probability)).sum() / n_samples.sum())
+    return xr.Dataset(
+        {
+            "n_samples": (schema.BIN, n_samples, {"long_name": "samples"}),
+            "mean_probability": (
+                schema.BIN,
+                mean_probability,
+                {"long_name": "probability of the label"},
+            ),
+            "accuracy": (schema.BIN, accuracy, {"long_name": "share of right labels"}),
+        },
+        attrs={"expected_calibration_error": error},
+    )
+
+
+def expected_calibration_error(
+    correct: ArrayLike | xr.DataArray,
+    probability: ArrayLike | xr.DataArray,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "width",
+) -> float:
+    r"""Return how far probabilities are from the frequencies that they claim to be, in [0, 1].
+
+    .. math:: ECE = \sum_m \frac{n_m}{n} \left| acc_m - conf_m \right|
+
+    with :math:`acc_m` the share of right labels among the :math:`n_m` samples of bin m and
+    :math:`conf_m` their mean probability. 0 is calibrated; rejecting at a threshold on such a
+    probability keeps what it promises. It depends on the bins: compare only values of equal bins.
+
+    Parameters
+    ----------
+    correct, probability, n_bins, binning
+        As for :func:`reliability`.
+
+    See Also
+    --------
+    hsreject.reliability : the bins behind it.
+
+    References
+    ----------
+    M. Naeini, G. Cooper, M. Hauskrecht, "Obtaining well calibrated probabilities using Bayesian
+    binning", AAAI 2015; C. Guo et al., "On calibration of modern neural networks", ICML 2017
+    (bins of equal width); K. Nguyen, B. O'Connor, "Posterior calibration and exploratory analysis
+    for natural language processing models", EMNLP 2015 (bins of equal count).
+
+    Examples
+    --------
+    Ten labels, all said to be right with probability 0.9, of which eight are:
+
+    >>> from hsreject import expected_calibration_error
+    >>> round(expected_calibration_error([True] * 8 + [False] * 2, [0.9] * 10), 3)
+    0.1
+    """
+    table = reliability(correct, probability, n_bins=n_bins, binning=binning)
+    return float(table.attrs["expected_calibration_error"])
+
+
+def _by_width(values: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]:
+    return np.maximum(np.ceil(values * n_bins).astype(np.intp) - 1, 0)
+
+
+def _by_count(values: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]:
+    _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middle = (np.cumsum(counts) - counts / 2) / values.size
+    return np.asarray((middle * n_bins).astype(np.intp)[position])

@@ -20,7 +20,7 @@ from hsreject.measures import inputs
 from hsreject.measures.curve import distinct
 from hsreject.measures.point import MEASURES, Counts, measures_of
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.registry import check_count, check_number
+from hsreject.registry import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -34,8 +34,7 @@ class Resampling:
     """How a bootstrap draws its resamples.
 
     Neighbouring pixels are not independent: their errors come in clumps. Resampling single pixels
-    then gives bands that are too narrow. With `coordinates` whole square blocks are drawn instead,
-    with `groups` whole groups, such as the polygons that the samples come from.
+    then gives bands that are too narrow. With `groups` whole groups are drawn instead.
 
     Parameters
     ----------
@@ -46,14 +45,10 @@ class Resampling:
     seed : int
         Decides every draw. Resample i has its own stream, so the result does not depend on how many
         others there are before it, on threads or on the order of the samples.
-    coordinates : pair of arrays (row, column), optional
-        Where each sample lies, for example `row` and `column` of
-        :func:`hsreject.evaluation_samples`.
-    block_size : float, optional
-        Side of the blocks in the unit of `coordinates`; needed with them. Take at least the
-        distance at which errors stop being alike.
-    groups : array of int, optional
-        The group of each sample, instead of coordinates, for example its polygon.
+    groups : array, or tuple of arrays, optional
+        The group of each sample, such as its polygon. Several arrays make groups of the samples
+        that agree in all of them: ``(row // 16, column // 16)`` are square blocks. Take at least
+        the distance at which errors stop being alike.
 
     See Also
     --------
@@ -62,17 +57,17 @@ class Resampling:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hsreject import Resampling
-    >>> Resampling(n_resamples=200, coordinates=([0, 0, 9], [0, 1, 9]), block_size=5).n_resamples
-    200
+    >>> row, column = np.array([0, 0, 9]), np.array([0, 1, 9])
+    >>> Resampling(groups=(row // 5, column // 5)).blocks(3)
+    array([0, 0, 1])
     """
 
     n_resamples: int = 1000
     confidence_level: float = 0.95
     seed: int = 0
-    coordinates: tuple[ArrayLike, ArrayLike] | None = None
-    block_size: float | None = None
-    groups: ArrayLike | None = None
+    groups: ArrayLike | tuple[ArrayLike, ...] | None = None
 
     def __post_init__(self) -> None:
         check_count("n_resamples", self.n_resamples, least=1)
@@ -81,43 +76,25 @@ class Resampling:
                 "confidence_level must lie between 0 and 1, like 0.95 "
                 f"(got {self.confidence_level:g})."
             )
-        if (self.coordinates is None) != (self.block_size is None):
-            raise InputError(
-                "Spatial resampling needs both coordinates and block_size, in one unit. Give the "
-                "distance at which errors stop being alike, for example block_size=16 pixels."
-            )
-        if self.block_size is not None:
-            check_number("block_size", self.block_size, above=0)
-        if self.groups is not None and self.coordinates is not None:
-            raise InputError("Resampling takes groups or coordinates, not both.")
 
     def blocks(self, n: int) -> NDArray[np.intp] | None:
-        """Return the block or group of each of `n` samples, numbered from 0; None without any."""
-        if self.groups is not None:
-            group = np.unique(np.asarray(self.groups).ravel(), return_inverse=True)[1]
-            if group.size != n:
-                raise InputError(
-                    f"groups must hold one group for each of the {n} samples (got {group.size})."
-                )
-            if group.max(initial=0) == 0:
-                raise InputError("All samples are in one group, which leaves nothing to resample.")
-            return np.asarray(group, dtype=np.intp)
-        if self.coordinates is None or self.block_size is None:
+        """Return the group of each of `n` samples, numbered from 0; None without any."""
+        if self.groups is None:
             return None
-        axes = [np.asarray(axis, dtype=np.float64).ravel() for axis in self.coordinates]
-        if any(axis.size != n or not np.isfinite(axis).all() for axis in axes):
+        given = self.groups if isinstance(self.groups, tuple) else (self.groups,)
+        keys = [np.asarray(key).ravel() for key in given]
+        if any(key.size != n for key in keys):
             raise InputError(
-                f"coordinates must hold one finite row and column for each of the {n} samples (got "
-                f"{' and '.join(str(axis.size) for axis in axes)} values)."
+                f"groups must hold one group for each of the {n} samples (got "
+                f"{' and '.join(str(key.size) for key in keys)})."
             )
-        cells = np.stack([(axis - axis.min()) // self.block_size for axis in axes])
-        block = np.unique(cells, axis=1, return_inverse=True)[1].ravel()
-        if block.max() == 0:
+        group = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].ravel()
+        if group.max() == 0:
             raise InputError(
-                f"All samples lie in one block of size {self.block_size:g}, which leaves nothing "
-                "to resample. Give a smaller block_size."
+                "All samples are in one group, which leaves nothing to resample. Make groups "
+                "smaller."
             )
-        return np.asarray(block, dtype=np.intp)
+        return np.asarray(group, dtype=np.intp)
 
     def weights(self, blocks: NDArray[np.intp] | None, n: int) -> Iterator[NDArray[Any]]:
         """Yield how often each sample occurs in each resample."""
@@ -150,7 +127,7 @@ def bootstrap_curve(
     rejected_fraction : sequence of float, optional
         Where to give the bands, in [0, 1]; 0, 0.01, ..., 1 when not given.
     resampling : Resampling, optional
-        Number of resamples, level, seed, spatial blocks; ``Resampling()`` when not given.
+        Number of resamples, level, seed, groups; ``Resampling()`` when not given.
     progress : ProgressCallback
         Called as resamples are done.
 

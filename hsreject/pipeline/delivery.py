@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from hsreject.measures.choosing import choose_point
+from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, Goal, choose_point
 from hsreject.measures.curve import curve_of_points, rejection_curve
 from hsreject.measures.point import OperatingPoint, operating_point
 from hsreject.promise.run_promise import certified_place
-from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR, Goal
 from hsreject.rejection.hierarchical import (
     answer_map,
     credited_label,

@@ -24,9 +24,9 @@ from hsreject.io.lookup import LookupTable
 from hsreject.io.remote import existing_scene
 from hsreject.io.scene import Kind, file_kind, open_scene
 from hsreject.io.vector import is_known, read_columns
+from hsreject.measures.choosing import Goal
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.registry import check_choice
-from hsreject.rejection.goal import Goal
 from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_numbers, touching_share
 from hsreject.schema import (
     BAND,

@@ -11,13 +11,12 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from hsreject.class_tree import ClassTree
-from hsreject.measures.choosing import choose_point
+from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, choose_point
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
 from hsreject.pipeline.plan import PLACE_ALONE
 from hsreject.pipeline.stages import System, Walk
 from hsreject.promise.run_promise import promise_figures
-from hsreject.rejection.goal import ACCURACY, FRACTION, MAX_ERROR
 from hsreject.rejection.hierarchical import coarsest_answers, credited_label
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report.evaluation import Evaluation, evaluate

@@ -23,6 +23,7 @@ from hsreject.errors import ConfigError
 from hsreject.features import FEATURES
 from hsreject.handover.added_labels import added_labels, with_added
 from hsreject.mapping.plugins import load_plugins
+from hsreject.measures.choosing import MAX_ERROR, Goal
 from hsreject.pipeline.config import with_settings
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
 from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
@@ -43,7 +44,6 @@ from hsreject.rejection import (
     Rejector,
     SequentialRejector,
 )
-from hsreject.rejection.goal import MAX_ERROR, Goal
 from hsreject.schema import attach_classes, check_same_grid, class_table
 
 CARRIED_ROW = "carried model"
@@ -371,7 +371,7 @@ def _context(given: object) -> SegSALSA | None:
         check_keys(table, [*PRIORS.options(name), *options], section="context")
         parts = [build_part(PRIORS, {"name": name, **table}, section="context")]
     else:
-        parts = [name]
+        parts = [build_part(PRIORS, name, section="context.prior")]
     return build_part(_CONTEXTS, {"name": "segsalsa", "prior": parts, **own}, section="context")
 
 

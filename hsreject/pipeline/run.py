@@ -11,13 +11,13 @@ from typing import Any
 import xarray as xr
 from dask.base import tokenize
 
+from hsreject.measures.choosing import Goal
 from hsreject.pipeline.config import read_document, with_settings
 from hsreject.pipeline.judgement import Judgement
 from hsreject.pipeline.plan import Plan, make_plan
 from hsreject.pipeline.result import STAGES, result_tree, run_folder, write_outputs
 from hsreject.pipeline.stages import Stages, Walk
 from hsreject.progress import ProgressCallback, no_progress, reporting_reads
-from hsreject.rejection.goal import Goal
 
 
 def run(

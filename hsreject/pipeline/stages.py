@@ -31,14 +31,14 @@ from hsreject.errors import FewPolygonsWarning, HsrejectWarning, InputError
 from hsreject.files import recall
 from hsreject.io.netcdf import open_dataset, write_dataset
 from hsreject.keys import key_of
-from hsreject.measures.reliability import expected_calibration_error
+from hsreject.measures.choosing import FRACTION, Goal
+from hsreject.measures.summary import expected_calibration_error
 from hsreject.pipeline.delivery import Delivery, calibration_half, deliver
 from hsreject.pipeline.plan import CARRIED_ROW, PLACE_ALONE, Plan
 from hsreject.pipeline.tuning import TUNED_SECTIONS, best_settings, label_probability, settled, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import P_VALUE, TOKEN
-from hsreject.rejection.goal import FRACTION, Goal
 from hsreject.sampling.polygons import (
     ADVICE,
     LEFT_OUT,

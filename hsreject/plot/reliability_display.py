@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from hsreject.measures.reliability import reliability
+from hsreject.measures.summary import reliability
 from hsreject.plot.style import COLUMN_WIDTH, line_looks, print_style, shown_axes
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.measures.choosing import choose_point
-from hsreject.rejection.goal import Goal
-from hsreject.schema import as_label_map, check_same_grid, reference_pixels
+from hsreject.measures.choosing import Goal, choose_point
+from hsreject.schema import as_label_map, check_same_grid
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,13 +77,6 @@ class Calibration:
     def n_pixels(self) -> int:
         """Number of calibration pixels."""
         return int((np.asarray(self.labels) > 0).sum())
-
-    def pixels(self, label: xr.DataArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which pixels (y, x) of a label map calibrate, and which of those are right.
-
-        The second array has one value for each of these pixels, in row order.
-        """
-        return reference_pixels(label, self.labels, name="calibration labels")
 
 
 def needed_calibration(calibration: Calibration | None, goal: str) -> Calibration:

@@ -14,18 +14,16 @@ from hsreject.classes import ClassTable
 from hsreject.confidence import TieBrokenMaximum, label_map_of_positions
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
-from hsreject.measures.choosing import choose_point
+from hsreject.measures.choosing import FRACTION, choose_point
 from hsreject.measures.levels import level_curve
 from hsreject.measures.point import share
 from hsreject.registry import check_number
-from hsreject.rejection.goal import FRACTION
 from hsreject.rejection.pixelwise import PixelwiseRejector
 from hsreject.rejection.ranked import RankedRejector
 from hsreject.rejection.rejector import (
     RANK,
     check_context,
     check_novelty,
-    rejection_maps,
     with_columns,
 )
 from hsreject.rejection.sequential import SequentialRejector
@@ -47,9 +45,9 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hsreject.measures.choosing import Goal
     from hsreject.progress import ProgressCallback
     from hsreject.rejection.evidence import Evidence
-    from hsreject.rejection.goal import Goal
     from hsreject.rejection.ranked import FieldRejector
 
 
@@ -215,13 +213,7 @@ class HierarchicalRejector(RankedRejector):
         """
         if FRACTION in attrs:
             threshold = finest_threshold(ranking, threshold)
-        maps = rejection_maps(
-            ranking["label"],
-            ranking["confidence"],
-            threshold=threshold,
-            unknown=ranking.get("unknown"),
-            attrs=attrs,
-        )
+        maps = super().maps_at(ranking, threshold, attrs=attrs)
         answer = answer_map(ranking["label"], ranking[LEVEL_CONFIDENCE], threshold)
         rejected = answer.dtype.type(REJECTED)
         return maps.assign({LABEL_WITH_REJECTION: answer.where(~maps["rejected"], rejected)})
@@ -312,23 +304,23 @@ def answer_map(
     (y, x). The map that is returned carries the table of all nodes, and the groups.
     """
     tree = tree_of(confidence)
-    dtype = label_dtype(max(tree.table.values))
-    codes = np.full((tree.n_levels + 1, len(tree.classes) + 1), REJECTED, dtype=dtype)
-    codes[:-1, :-1] = np.array(tree.table.values)[tree.over]
-    codes[:, -1] = nodata_label(dtype)
-    level = (confidence.values < threshold).sum(axis=0)
-    has_data = label.values != nodata_label(label.dtype)
-    row = np.where(has_data, rows_of(tree.classes, label.values), -1)
-    attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": nodata_label(dtype)}
-    return label.copy(data=codes[level, row]).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
+    codes = _codes(label, tree, (confidence.values < threshold).sum(axis=0))
+    attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": nodata_label(codes.dtype)}
+    return label.copy(data=codes).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
 
 
 def coarsest_answers(label: xr.DataArray, tree: ClassTree) -> NDArray[Any]:
     """Return the code of the coarsest node over each label (y, x); of no data that of no data."""
-    codes = np.array(tree.table.values)[tree.over[-1]]
+    return _codes(label, tree, tree.n_levels - 1)
+
+
+def _codes(label: xr.DataArray, tree: ClassTree, level: int | NDArray[Any]) -> NDArray[Any]:
+    """Return the code of the node over each label at a level; beyond the coarsest: rejected."""
     dtype = label_dtype(max(tree.table.values))
-    every = np.append(codes, nodata_label(dtype)).astype(dtype)
-    return np.asarray(every[rows_of(tree.classes, label.values)])
+    codes = np.full((tree.n_levels + 1, len(tree.classes) + 1), REJECTED, dtype=dtype)
+    codes[:-1, :-1] = np.array(tree.table.values)[tree.over]
+    codes[:, -1] = nodata_label(dtype)  # of labels that the tree lacks
+    return np.asarray(codes[level, rows_of(tree.classes, label.values)])
 
 
 def credited_label(maps: xr.Dataset, reference: xr.DataArray) -> xr.DataArray:

@@ -12,13 +12,13 @@ import xarray as xr
 
 from hsreject.context.segsalsa import SegSALSA
 from hsreject.errors import InputError
+from hsreject.measures.choosing import ACCURACY, FRACTION, Goal
 from hsreject.measures.curve import curve_of_points
 from hsreject.measures.point import operating_point
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count, check_number
 from hsreject.rejection.calibration import calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.goal import ACCURACY, FRACTION, Goal
 from hsreject.rejection.joint_problem import JointProblem
 from hsreject.rejection.joint_search import (
     JointPoint,
@@ -143,11 +143,7 @@ class JointRejector(Rejector):
     def __post_init__(self) -> None:
         check_context(self.context)
         check_novelty(self.novelty)
-        if check_number("fraction_tol", self.fraction_tol, above=0) >= 1:
-            raise InputError(
-                f"fraction_tol is a share of the pixels, below 1 (got {self.fraction_tol:g}). "
-                "Write 1 % as 0.01."
-            )
+        check_number("fraction_tol", self.fraction_tol, above=0, below=1)
         check_count("n_points", self.n_points, least=2)
         check_count("rejection_classes", self.rejection_classes, least=1)
         if self.n_workers is not None:
@@ -170,7 +166,7 @@ class JointRejector(Rejector):
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
         *,
         fraction: float | None = None,
-        failure_probability: float | xr.DataArray | NDArray[Any] | None = None,
+        failure_probability: float | None = None,
         accuracy: float | None = None,
         rejection_cost: float | None = None,
         calibration: Calibration | None = None,
@@ -178,17 +174,18 @@ class JointRejector(Rejector):
     ) -> xr.Dataset:
         """Return the maps of one rejection (see :meth:`hsreject.Rejector.reject`).
 
-        `failure_probability` is the paper's parameter itself, in [0, 1): a number, or a map (y, x).
+        `failure_probability` is the paper's parameter itself, in [0, 1).
         """
         wishes = {FRACTION: fraction, ACCURACY: accuracy, REJECTION_COST: rejection_cost}
         if failure_probability is not None and all(wish is None for wish in wishes.values()):
+            q = check_number(FAILURE_PROBABILITY, failure_probability, least=0, below=1)
             problem = self._problem(maps)
-            q = problem.given_failure(failure_probability)
             return self._maps(problem, JointPoint(q, problem.solve(q, progress=progress)))
         goal = Goal.one_of({**wishes, FAILURE_PROBABILITY: failure_probability})
         problem = self._problem(maps)
         if goal.kind == FRACTION:
-            return self._maps_at_fraction(problem, goal.value, progress)
+            candidate = self._search(problem, goal.value, progress)
+            return self._maps(problem, candidate, fraction=goal.value)
         pixels = needed_calibration(calibration, goal.kind)
         points, candidates = self._points(
             problem, pixels.labels, progress, name="calibration labels"
@@ -279,15 +276,9 @@ class JointRejector(Rejector):
         curve = with_columns(
             curve_of_points(points),
             overall_accuracy=[point.overall_accuracy for point in points],
-            failure_probability=[float(candidate.failure_probability) for candidate in candidates],
+            failure_probability=[candidate.failure_probability for candidate in candidates],
         )
         return curve, candidates
-
-    def _maps_at_fraction(
-        self, problem: JointProblem, fraction: float, progress: ProgressCallback
-    ) -> xr.Dataset:
-        candidate = self._search(problem, fraction, progress)
-        return self._maps(problem, candidate, fraction=fraction)
 
     def _search(
         self, problem: JointProblem, fraction: float, progress: ProgressCallback
@@ -300,9 +291,7 @@ class JointRejector(Rejector):
         attrs: dict[str, Any] = {"rejector": repr(self), **wish}
         if candidate.reachable is not None:
             attrs |= {"reachable_fractions": list(candidate.reachable), "search": candidate.ended}
-        if np.ndim(candidate.failure_probability) == 0:
-            attrs[FAILURE_PROBABILITY] = float(candidate.failure_probability)
-        attrs["n_solves"] = problem.n_solves
+        attrs |= {FAILURE_PROBABILITY: candidate.failure_probability, "n_solves": problem.n_solves}
         confidence = xr.DataArray(
             candidate.solution.confidence, dims=MAP_DIMS, coords=label.coords, name="confidence"
         )

@@ -20,12 +20,7 @@ from hsreject.keys import key_of
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.joint_search import Probe
 from hsreject.rejection.novelty import UNKNOWN_BELOW, known_weight
-from hsreject.schema import (
-    as_map,
-    check_no_mask,
-    check_same_grid,
-    good_bands,
-)
+from hsreject.schema import good_bands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +96,7 @@ class JointProblem:
     has_data : array of bool (y, x)
     unknown : array of bool (y, x), or None where novelty does not count
     solved : dict of float to JointSolution
-        The finished solves by failure probability (not those with a map of them).
+        The finished solves by failure probability.
     n_solves : int
         Solves so far; those found in the folder `store` do not count.
     """
@@ -179,43 +174,39 @@ class JointProblem:
     @property
     def everything(self) -> Probe:
         """The end of the scale: everything is rejected, at -log of the odds of failure."""
-        q, _ = self._failure_and_sum(self.rejects_all)
-        return Probe(self.rejects_all, 1.0, self._mean_log_ratio(1 - q, q), 1.0)
+        failure, _ = self._failure_and_sum(self.rejects_all)
+        return Probe(self.rejects_all, 1.0, self._mean_log_ratio(1 - failure, failure), 1.0)
 
     def solve(
         self,
-        failure_probability: float | NDArray[np.float64],
+        q: float,
         *,
         n_threads: int | None = None,
         progress: ProgressCallback = no_progress,
     ) -> JointSolution:
-        """Return the solution for one failure probability, a number or a map (y, x).
+        """Return the solution for one failure probability.
 
         With 0 this is the context itself: the known hidden field if there is one.
         """
-        q = np.asarray(failure_probability, dtype=np.float64)
-        solution = self.solved.get(float(q)) if q.ndim == 0 else None
-        if solution is None and self.evidence.hidden_field is not None and not (q > 0).any():
-            field = np.where(self.has_data, self.evidence.hidden_field.values, np.nan)
-            solution = JointSolution.of_field(field, self.n_classes, rejected_mass=0.0)
-        if solution is None:
-            solution = recall(
-                self._path(q),
-                lambda: self._solve(q, n_threads, progress),
-                read=self._read,
-                write=_write,
-            )
-        if q.ndim == 0:
-            self.solved[float(q)] = solution
+        if q not in self.solved:
+            if q == 0 and self.evidence.hidden_field is not None:
+                field = np.where(self.has_data, self.evidence.hidden_field.values, np.nan)
+                solution = JointSolution.of_field(field, self.n_classes, rejected_mass=0.0)
+            else:
+                solution = recall(
+                    self._path(q),
+                    lambda: self._solve(q, n_threads, progress),
+                    read=self._read,
+                    write=_write,
+                )
+            self.solved[q] = solution
         progress("context", 1, 1)
-        return solution
+        return self.solved[q]
 
-    def _solve(
-        self, q: NDArray[np.float64], n_threads: int | None, progress: ProgressCallback
-    ) -> JointSolution:
+    def _solve(self, q: float, n_threads: int | None, progress: ProgressCallback) -> JointSolution:
         context = replace(self.context, n_threads=n_threads or self.context.n_threads)
         probability = self._probability
-        if (q > 0).any():
+        if q > 0:
             context = replace(
                 context,
                 tol=min(context.tol, TOLERANCE),
@@ -232,8 +223,8 @@ class JointProblem:
             progress=progress,
         )
         # the likelihoods of a pixel are s [p, odds of failure, ...] with s = (1 - q) / sum
-        q, total = self._failure_and_sum(q)
-        log_scale = self._mean_log_ratio(1 - q, total)
+        failure, total = self._failure_and_sum(q)
+        log_scale = self._mean_log_ratio(1 - failure, total)
         return JointSolution.of_field(
             result.hidden_field,
             self.n_classes,
@@ -241,13 +232,13 @@ class JointProblem:
             rejected_mass=rejected_mass(result.hidden_field, probability, self.n_classes),
         )
 
-    def _extended(self, q: NDArray[np.float64]) -> NDArray[np.floating]:
+    def _extended(self, q: float) -> NDArray[np.floating]:
         """Return [(1 - q) p, q, ..., q] (category, y, x), divided by its sum."""
-        q, total = self._failure_and_sum(q)
+        failure, total = self._failure_and_sum(q)
         shape = (self.n_classes + self.rejection_classes, *self.has_data.shape)
         extended = np.empty(shape, self._probability.dtype)
-        np.multiply((1 - q) / total, self._likelihood, out=extended[: self.n_classes])
-        extended[self.n_classes :] = np.where(self.has_data, q / total, np.nan)
+        np.multiply((1 - failure) / total, self._likelihood, out=extended[: self.n_classes])
+        extended[self.n_classes :] = np.where(self.has_data, failure / total, np.nan)
         return extended
 
     def _mean_log_ratio(self, above: NDArray[np.float64], below: NDArray[np.float64]) -> float:
@@ -256,25 +247,19 @@ class JointProblem:
             logs = np.broadcast_to(np.log(above / below), self.has_data.shape)
         return float(logs[self.has_data].mean())
 
-    def _failure_and_sum(
-        self, q: float | NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _failure_and_sum(self, q: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return q with its odds divided by the weight of known pixels, and sum([(1 - q) p, q])."""
         failure = np.asarray(q, dtype=np.float64)
-        if self._weight is not None:
-            failure = np.broadcast_to(failure, self.has_data.shape)
-            success = (1 - failure) * self._weight
-            failure = np.divide(
-                failure, failure + success, out=np.zeros_like(failure), where=failure > 0
-            )
+        if self._weight is not None and q > 0:
+            failure = q / (q + (1 - q) * self._weight)
         classes = np.asarray(1.0 if self._prior is None else self._likelihood.sum(axis=0))
         return failure, np.asarray((1 - failure) * classes + self.rejection_classes * failure)
 
-    def _path(self, q: NDArray[np.float64]) -> Path | None:
+    def _path(self, q: float) -> Path | None:
         """Return where a solve is kept, if there is a place and if all it depends on has a key."""
         if self.store is None or self._key is None:
             return None
-        return self.store / f"{tokenize(self._key, q)}.npz"
+        return self.store / f"{tokenize(self._key, float(q))}.npz"
 
     @cached_property
     def _key(self) -> str | None:
@@ -314,29 +299,6 @@ class JointProblem:
             category = np.where(category < 0, self.solve(0.0).category, category)
         position = np.where(self.has_data, category, self.n_classes)
         return label_map_of_positions(position, self.evidence.probability)
-
-    def given_failure(self, given: Any) -> NDArray[np.float64]:
-        """Return a failure probability or a map (y, x) of them, or say why it cannot be one."""
-        name = "failure_probability"
-        check_no_mask(given, name=name, remedy="Fill them first, with .filled(...).")
-        if np.ndim(given):
-            given = as_map(given, name=name)
-            check_same_grid(self.evidence.probability, given, names=("probability", name))
-        values = np.asarray(given)
-        if values.dtype.kind not in "biuf":
-            shown = f"a map of {values.dtype}" if values.ndim else repr(given)
-            raise InputError(f"{name} must be a number (got {shown}).")
-        if values.ndim:
-            values = np.where(self.has_data, values, 0)
-        if not ((values >= 0) & (values < 1)).all():
-            missing = int(np.isnan(values).sum())
-            shown = f"values from {values.min():g} to {values.max():g}"
-            shown = f"NaN in {missing} pixels that have data" if missing else shown
-            raise InputError(
-                f"{name} must lie in [0, 1) (got {shown if values.ndim else given}); "
-                "with 1 no class would be possible."
-            )
-        return values.astype(np.float64)
 
 
 def rejected_mass(field: NDArray[Any], likelihood: NDArray[Any], n_classes: int) -> float:

@@ -65,7 +65,7 @@ class JointPoint:
     others between them unless the search ended at a jump. `ended` says why it ended.
     """
 
-    failure_probability: float | NDArray[np.float64]
+    failure_probability: float
     solution: JointSolution
     threshold: float = 0.0
     reachable: tuple[float, float] | None = None

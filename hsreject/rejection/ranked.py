@@ -12,11 +12,11 @@ import xarray as xr
 
 from hsreject.confidence import Confidence, decide, named_confidence
 from hsreject.errors import InputError
+from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.measures.curve import rejection_curve
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.rejection.calibration import Calibration, calibrated_index, needed_calibration
 from hsreject.rejection.evidence import Evidence
-from hsreject.rejection.goal import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.rejection.novelty import UNKNOWN_BELOW, lowered_by_novelty
 from hsreject.rejection.rejector import (
     RANK,

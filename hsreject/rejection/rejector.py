@@ -280,24 +280,24 @@ def rejection_maps(
         rejected = (rejected | unknown).rename("rejected")
     with_rejection = label.where(~rejected, label.dtype.type(REJECTED))
     n_pixels = int(has_data.sum())
-    more = {} if unknown is None else {"unknown": unknown}
-    if unknown is not None:
-        attrs = {**attrs, "unknown_fraction": int(unknown.sum()) / n_pixels if n_pixels else 0.0}
-    return xr.Dataset(
+    maps = xr.Dataset(
         {
             "label": label,
             "confidence": confidence.assign_attrs({"long_name": RANK} | confidence.attrs),
             "rejected": rejected,
             "label_with_rejection": with_rejection.assign_attrs(label.attrs),
-            **more,
         },
         attrs={
             **attrs,
             "threshold": float(threshold),
-            "rejected_fraction": int(rejected.sum()) / n_pixels if n_pixels else 0.0,
+            "rejected_fraction": int(rejected.sum()) / max(n_pixels, 1),
             "n_pixels": n_pixels,
         },
     )
+    if unknown is None:
+        return maps
+    share = int(unknown.sum()) / max(n_pixels, 1)
+    return maps.assign({UNKNOWN: unknown}).assign_attrs(unknown_fraction=share)
 
 
 KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG = 1, 2, 3
@@ -411,11 +411,8 @@ def _check_rejectors(rejectors: object) -> None:
     if not rejectors:
         raise InputError("There is no rejector to compare. Give at least one, by name.")
     for name, rejector in rejectors.items():
-        if isinstance(rejector, Rejector):
-            continue
-        is_class = isinstance(rejector, type)
-        given = f"the class {rejector.__name__}" if is_class else repr(rejector)
-        raise InputError(
-            f"Rejector {name!r} must be an object such as PixelwiseRejector() (got {given}). "
-            + (f"Write {rejector.__name__}()." if is_class else "Make one from its class.")
-        )
+        if not isinstance(rejector, Rejector):
+            raise InputError(
+                f"Rejector {name!r} must be an object such as PixelwiseRejector() (got "
+                f"{rejector!r}). Call its class, with brackets."
+            )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.files import check_target, replacing
-from hsreject.measures.inputs import one_cost, one_fraction
+from hsreject.measures.choosing import Goal
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.explorer_payload import Contents, script_json
 from hsreject.report.explorer_systems import MapStack, map_stack
@@ -162,8 +162,8 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     start = shared.attrs.get("fraction", 0.1) if fraction is None else fraction
     head = {
         "title": str(title or shared.attrs.get("title", "Map with rejection")),
-        "share": one_fraction(start, name="fraction"),
-        "cost": None if rejection_cost is None else one_cost(rejection_cost),
+        "share": Goal(fraction=start).value,
+        "cost": None if rejection_cost is None else Goal(rejection_cost=rejection_cost).value,
     }
     page = _page(head, contents, _first_step(stacks), progress)
     with replacing(target, overwrite=overwrite) as work:

@@ -242,6 +242,34 @@ WRONG_TERMS: dict[str, tuple[dict[str, Any], str]] = {
     "strength fails": ({"strength": property(raising)}, "strength .* fails"),
     "spectrum": ({"gram_spectrum": lambda t: np.ones(t.grid.valid.shape)}, "gram_spectrum"),
     "shape of the spectrum": ({"gram_spectrum": lambda t: np.ones(3)}, "gram_spectrum"),
+    "prox of long steps": (
+        {"prox": lambda t, v, step: ColumnsTerm.prox(t, v, min(step, 3.0))},
+        "prox of Columns",
+    ),
+    "prox of short steps": (
+        {"prox": lambda t, v, step: ColumnsTerm.prox(t, v, max(step, 0.01))},
+        "prox of Columns",
+    ),
+    "value in single precision": (
+        {"value": lambda t, v: ColumnsTerm.value(t, v) * (1.0 if v.dtype == float else 0.97)},
+        "value .* float32",
+    ),
+    "ball in single precision": (
+        {"conjugate": lambda t, y: ball(t, y, 1.00001 if y.dtype == float else 1.05)},
+        "conjugate .* smaller in float32",
+    ),
+    "prox of a column per class": (
+        {"prox": lambda t, v, step: ColumnsTerm.prox(t, v * np.ones((3, 1), v.dtype), step)},
+        "rejection.* prox .* fails",
+    ),
+    "conjugate of a column per class": (
+        {"conjugate": lambda t, y: ColumnsTerm.conjugate(t, y * np.ones((3, 1), y.dtype))},
+        "rejection.* conjugate .* fails",
+    ),
+    "adjoint of a column per class": (
+        {"adjoint": lambda t, v: ColumnsTerm.adjoint(t, v * np.ones((3, 1), v.dtype))},
+        "rejection.* adjoint .* fails",
+    ),
     "a column per class": (
         {"value": lambda t, v: ColumnsTerm.value(t, v * np.ones((3, 1), v.dtype))},
         "rejection.* value .* fails",

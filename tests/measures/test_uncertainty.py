@@ -112,9 +112,8 @@ def test_order_of_samples_never_matters_and_seeds_do() -> None:
     mix = np.random.default_rng(3).permutation(200)
 
     def run(pick: np.ndarray, seed: int) -> list[xr.Dataset]:
-        spatial = hr.Resampling(
-            n_resamples=20, seed=seed, coordinates=(where[0][pick], where[1][pick]), block_size=6
-        )
+        blocks = tuple(axis[pick] // 6 for axis in where)
+        spatial = hr.Resampling(n_resamples=20, seed=seed, groups=blocks)
         plain = hr.Resampling(n_resamples=20, seed=seed)
         samples = correct[pick], confidence[pick]
         return [
@@ -167,19 +166,16 @@ def test_bad_resampling_is_refused() -> None:
     for options, word in (
         ({"n_resamples": 0}, "n_resamples"),
         ({"confidence_level": 95}, "confidence_level"),
-        ({"coordinates": ([0], [0])}, "block_size"),
-        ({"block_size": 3}, "coordinates"),
-        ({"coordinates": ([0], [0]), "block_size": -1}, "block_size"),
     ):
         with pytest.raises(InputError, match=word):
             hr.Resampling(**options)
     correct, confidence = scene(4, 0)
-    for coordinates, word in (
-        (([0, 1], [0, 1]), "4 samples"),
-        (([0, 1, 2, np.nan], [0, 1, 2, 3]), "finite"),
-        (([0, 1, 0, 1], [0, 0, 1, 1]), "one block"),
+    for groups, word in (
+        ([0, 1], "4 samples"),
+        (([0, 1, 2, 3], [0, 1]), "4 samples"),
+        ([5, 5, 5, 5], "one group"),
     ):
-        resampling = hr.Resampling(coordinates=coordinates, block_size=10)
+        resampling = hr.Resampling(groups=groups)
         with pytest.raises(InputError, match=word):
             hr.bootstrap_curve(correct, confidence, resampling=resampling)
 

@@ -77,6 +77,8 @@ def test_an_automatic_context_leaves_its_weight_to_the_training_pixels() -> None
     fixed = make_plan(SMALL | {"context": {"prior": "auto", "weight": 4.0}})
     assert fixed.tuning is None
     assert fixed.context.priors[0].weight == 4.0
+    named = make_plan(SMALL | {"context": {"prior": {"name": "vector_tv", "weight": 4.0}}})
+    assert named.context.priors[0].weight == 4.0
 
 
 def test_who_names_neither_features_nor_classifier_gets_auto() -> None:

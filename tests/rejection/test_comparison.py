@@ -56,7 +56,7 @@ def test_the_evaluator_takes_each_rejector(points) -> None:
         ({}, "no rejector"),
         ([hr.PixelwiseRejector()], "got list"),
         ({"a": "pixelwise"}, "'a' must be an object .* 'pixelwise'"),
-        ({"a": hr.PixelwiseRejector}, r"Write PixelwiseRejector\(\)"),
+        ({"a": hr.PixelwiseRejector}, "PixelwiseRejector.*brackets"),
     ],
 )
 def test_what_is_no_rejector_is_refused(rejectors, message) -> None:
