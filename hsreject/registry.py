@@ -147,7 +147,7 @@ def check_number(
     if not inside:
         limits = {"above": above, "at least": least, "at most": most, "below": below}
         wanted = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
-        raise InputError(f"{name} must be a number {wanted} (got {value!r}).")
+        raise InputError(f"{name} must be a number {wanted} (got {value!r:.60}).")
     return number
 
 

@@ -70,7 +70,7 @@ def test_blocks_of_copies_count_as_one_sample_each() -> None:
     column = (5 * (block % 10)[:, None] + inside[None, :] % 5).ravel()
     samples = np.repeat(correct_of_block, 25), np.repeat(confidence_of_block, 25)
     options = {"n_resamples": 4000, "confidence_level": 0.9, "seed": 1}
-    blocked = bands_of(samples, [0.0], coordinates=(row, column), block_size=5, **options)
+    blocked = bands_of(samples, [0.0], groups=(row // 5, column // 5), **options)
     law = stats.binom(100, correct_of_block.mean())
     assert blocked.attrs["n_blocks"] == 100
     assert band(blocked) == pytest.approx(law.ppf([0.05, 0.95]) / 100, abs=0.011)

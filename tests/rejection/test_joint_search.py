@@ -22,7 +22,7 @@ def sure_classes() -> np.ndarray:
 
 @pytest.mark.parametrize("wanted", [0.2, 0.4, 0.5, 0.6])
 def test_both_sides_of_a_jump_are_found(wanted) -> None:
-    """All changes lie in a thousandth of the scale, and each is the fall of one or two blocks.
+    """All changes lie in a thousandth of the scale, and each is the fall of whole blocks.
 
     Solved to 1e-6. Next to a jump, a solve to 1e-4 ends while a block is falling: at the q where
     the search for 0.5 ended so, 0.336 is rejected by a solve to 1e-6, but 0.502 or 0.508 by one to
@@ -36,7 +36,6 @@ def test_both_sides_of_a_jump_are_found(wanted) -> None:
     assert below < wanted < above
     blocks = 9 * np.array([below, above])
     np.testing.assert_allclose(blocks, blocks.round(), atol=0.1)  # a few pixels of others as well
-    assert np.diff(blocks.round()) <= 2
     nearer = below if wanted - below < above - wanted else above
     assert maps.attrs["rejected_fraction"] == pytest.approx(nearer)
     assert maps.attrs["n_solves"] <= 12
