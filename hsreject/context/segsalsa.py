@@ -282,11 +282,11 @@ class SegSALSA:
         labelled = None
         if isinstance(probability, xr.DataArray):
             labelled = check_dims(probability, FIELD_DIMS, name="probability")
-        given = np.asarray(probability) if labelled is None else labelled.values
-        valid = valid_probability_pixels(given)
+        values = np.asarray(probability) if labelled is None else labelled.values
+        valid = valid_probability_pixels(values)
         grid = Grid(
             valid,
-            len(given),
+            len(values),
             np.dtype(self.dtype),
             image=_on_grid_of(labelled, valid, image, CUBE_DIMS, name="image"),
             good_bands=good_bands(image) if isinstance(image, xr.DataArray) else None,
@@ -294,7 +294,7 @@ class SegSALSA:
             classes=_class_table(labelled, train),
             train=_on_grid_of(labelled, valid, train, MAP_DIMS, name="train"),
         )
-        solution = self._solve_on(grid, given, progress)
+        solution = self._solve_on(grid, values, progress)
         hidden_field: Any = _hidden_field(solution.field, valid)
         if labelled is not None:
             hidden_field = labelled.copy(data=hidden_field).rename("hidden_field")

@@ -115,13 +115,13 @@ class Goal:
 
 
 def _only(wishes: Mapping[str, Any]) -> str:
-    given = [name for name, value in wishes.items() if value is not None]
-    if len(given) != 1:
+    kinds = [kind for kind, value in wishes.items() if value is not None]
+    if len(kinds) != 1:
         raise InputError(
             f"Ask for exactly one of {', '.join(wishes)} "
-            f"(got {' and '.join(given) or 'none of them'})."
+            f"(got {' and '.join(kinds) or 'none of them'})."
         )
-    return given[0]
+    return kinds[0]
 
 
 def _number(kind: str, value: Any) -> float:
@@ -190,8 +190,8 @@ def choose_point(
     --------
     >>> from hsreject import choose_point, rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
-    >>> chosen = choose_point(curve)
-    >>> chosen.rejected_fraction, chosen.margin
+    >>> point = choose_point(curve)
+    >>> point.rejected_fraction, point.margin
     (0.0, 0.0)
     >>> choose_point(curve, fraction=0.3).rejected_fraction
     0.25

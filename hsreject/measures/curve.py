@@ -81,8 +81,9 @@ def rejection_curve(
     )
     right = inputs.correct_values(plain["correct"])
     ranks = inputs.confidence_values(plain["confidence"])
+    weight: Any = np.int64(1)
     if sample_weight is None:
-        order, weight = np.argsort(ranks), np.int64(1)
+        order = np.argsort(ranks)
     else:
         amount = inputs.weight_values(plain["sample_weight"])
         # tied samples by weight: their sum is then the same for any order of the samples

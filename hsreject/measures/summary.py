@@ -217,9 +217,9 @@ def reliability(
     """
     check_count("n_bins", n_bins, least=1)
     check_choice("binning", binning, ("width", "count"))
-    given = inputs.same_layout({"correct": correct, "probability": probability})
-    right = inputs.correct_values(given["correct"])
-    values = inputs.confidence_values(given["probability"], name="probability").astype(np.float64)
+    plain = inputs.same_layout({"correct": correct, "probability": probability})
+    right = inputs.correct_values(plain["correct"])
+    values = inputs.confidence_values(plain["probability"], name="probability").astype(np.float64)
     if values.min() < 0 or values.max() > 1:
         raise InputError(
             f"probability must lie in [0, 1] (found values from {values.min():g} to "

@@ -81,8 +81,8 @@ class Resampling:
         """Return the group of each of `n` samples, numbered from 0; None without any."""
         if self.groups is None:
             return None
-        given = self.groups if isinstance(self.groups, tuple) else (self.groups,)
-        keys = [np.asarray(key).ravel() for key in given]
+        parts = self.groups if isinstance(self.groups, tuple) else (self.groups,)
+        keys = [np.asarray(part).ravel() for part in parts]
         if any(key.size != n for key in keys):
             raise InputError(
                 f"groups must hold one group for each of the {n} samples (got "

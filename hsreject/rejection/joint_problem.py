@@ -114,9 +114,9 @@ class JointProblem:
         self.context = context
         self.rejection_classes = rejection_classes
         self.store = store
-        given = np.asarray(evidence.probability.values)
-        single = given.dtype.kind == "f" and given.dtype.itemsize <= 4
-        self._probability: NDArray[np.floating] = given.astype(
+        values = np.asarray(evidence.probability.values)
+        single = values.dtype.kind == "f" and values.dtype.itemsize <= 4
+        self._probability: NDArray[np.floating] = values.astype(
             np.float32 if single else np.float64, copy=False
         )
         # checked here, so that messages speak of what was given, not of the class of rejection
@@ -127,7 +127,7 @@ class JointProblem:
         self.unknown: NDArray[np.bool_] | None = (
             None if p_value is None else (p_value < UNKNOWN_BELOW) & self.has_data
         )
-        self.n_classes = len(given)
+        self.n_classes = len(values)
         prior = context.class_prior
         self._prior = None if prior is None else checked_prior(prior, self.n_classes)
         self.solved: dict[float, JointSolution] = {}

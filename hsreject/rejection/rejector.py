@@ -86,12 +86,13 @@ class Rejector(ABC):
     ...                                "rejection_cost": rejection_cost})
     ...         if goal.kind != "fraction":
     ...             raise InputError(f"A majority cannot be asked for {goal.kind}.")
-    ...         found = hr.PixelwiseRejector().reject(maps, fraction=goal.value)
-    ...         label = found.label.copy(deep=True)
-    ...         for labels, kept in zip(label.values, ~found.rejected.values):
+    ...         pixelwise = hr.PixelwiseRejector().reject(maps, fraction=goal.value)
+    ...         label = pixelwise.label.copy(deep=True)
+    ...         for labels, kept in zip(label.values, ~pixelwise.rejected.values):
     ...             if kept.any():
     ...                 labels[kept] = np.bincount(labels[kept]).argmax()
-    ...         return rejection_maps(label, found.confidence, threshold=found.threshold,
+    ...         return rejection_maps(label, pixelwise.confidence,
+    ...                               threshold=pixelwise.threshold,
     ...                               attrs={goal.kind: goal.value})
     >>> probability = np.array([[[0.9, 0.8, 0.3, 0.4]], [[0.1, 0.2, 0.7, 0.6]]])
     >>> maps = MajorityRejector().reject(probability, fraction=0.25)
