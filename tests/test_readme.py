@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import geopandas
 import pytest
 import rasterio
 
@@ -37,8 +38,17 @@ def folder(tmp_path_factory) -> Path:
     """A folder in which the command lines of the page find what they name."""
     place = tmp_path_factory.mktemp("readme")
     shutil.copytree(ROOT / "configs", place / "configs")
-    cube, _ = hr.synthetic_scene(noise=0.3)  # the kind of scene that the model is trained on
-    cube[:, :100].rio.to_raster(place / "scene.tif")
+    cube, labels = hr.synthetic_scene(noise=0.3)
+    cube[:, :64, :64].rio.to_raster(place / "scene.tif")
+    cube[:, 64:, :64].rio.to_raster(place / "other_scene.tif")
+    hr.write_map(labels[64:, :64], place / "test.tif")
+    every_seventh = labels[:64:7, :64:3].stack(point=("y", "x"))
+    points = every_seventh[every_seventh > 0]
+    geopandas.GeoDataFrame(
+        {"class": points.values},
+        geometry=geopandas.points_from_xy(points.x, points.y),
+        crs=labels.rio.crs,
+    ).to_file(place / "labels.gpkg")
     return place
 
 
@@ -54,13 +64,13 @@ def test_the_python_example_runs(folder) -> None:
 @pytest.mark.filterwarnings("default::hsreject.errors.GuessWarning")  # of a scene without bands
 def test_the_command_lines_run_in_their_order(folder, monkeypatch, capsys) -> None:
     named = {line[1] for line in COMMANDS if line[0] == "hsreject"}
-    assert named == {"run", "info", "evaluate", "train", "map", "sample"}
+    assert named == {"init", "run", "info", "evaluate", "train", "map", "sample"}
     monkeypatch.chdir(folder)
     for program, *words in COMMANDS:
         if program == "hsreject":
             assert call(*words) == 0, capsys.readouterr().err
-        assert program == "make" or capsys.readouterr().out
-    assert (folder / "out" / "synthetic" / "report.html").is_file()
+        assert program != "hsreject" or capsys.readouterr().out
+    assert (folder / "out" / "scene" / "report.html").is_file()
     # and one of them as it is really called, in a process of its own
     assert "indian_pines" in run("-m", "hsreject", "config", "list", folder=folder)
 
@@ -73,7 +83,7 @@ def test_make_commands_are_targets_that_ci_runs() -> None:
     for line in wanted:
         assert re.search(rf"^{line[1]}:", makefile, flags=re.MULTILINE)
         assert " ".join(line) in ci
-    assert {line[0] for line in COMMANDS} == {"make", "hsreject"}
+    assert {line[0] for line in COMMANDS} == {"make", "pip", "hsreject"}
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "data/README.md"])

@@ -21,8 +21,7 @@ import typer
 
 from hsreject import __version__
 from hsreject.cli.config_command import config_app
-from hsreject.cli.evaluate_command import evaluate_command
-from hsreject.cli.explore_command import explore_command
+from hsreject.cli.evaluate_commands import evaluate_command, explore_command
 from hsreject.cli.fetch_command import fetch_command
 from hsreject.cli.groups_command import groups_command
 from hsreject.cli.handover_commands import next_command, polygons_command
@@ -40,7 +39,7 @@ from hsreject.errors import HsrejectError, HsrejectWarning
 BAD_INPUT = 2
 STOPPED = 130  # what typer makes of Ctrl-C
 TERMINATED = 143
-_OF_THE_SYSTEM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
+_SYSTEM_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 app = typer.Typer(
     name="hsreject",
@@ -108,7 +107,7 @@ def main() -> None:
                 os._exit(TERMINATED if terminated.is_set() else STOPPED)
             raise
         except OSError as error:  # where no command expects one, such as a full /tmp
-            if error.errno not in _OF_THE_SYSTEM:
+            if error.errno not in _SYSTEM_ERRORS:
                 raise
             where = f": {error.filename}" if error.filename else ""
             sys.stderr.write(f"hsreject: {error.strerror}{where}\n")
@@ -117,7 +116,7 @@ def main() -> None:
 
 @contextmanager
 def _termination_is_an_interrupt() -> Iterator[threading.Event]:
-    """Take SIGTERM, by which batch systems end jobs, for Ctrl-C; give whether there was one."""
+    """Treat SIGTERM, by which batch systems end jobs, as Ctrl-C; yield whether there was one."""
     terminated = threading.Event()
 
     def terminate(number: int, frame: FrameType | None) -> None:
@@ -135,7 +134,7 @@ def _termination_is_an_interrupt() -> Iterator[threading.Event]:
 
 
 def _one_line(show: Callable[..., None]) -> Callable[..., None]:
-    """Show warnings of hsreject in one line, without the code that they come from."""
+    """Show warnings of hsreject in one line, without the code that raised them."""
 
     def show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
         if issubclass(category, HsrejectWarning):

@@ -43,14 +43,14 @@ def show_part(
     from hsreject.pipeline.parts import REGISTRIES
 
     console = Console()
-    found = {section: parts for section, parts in REGISTRIES.items() if name in parts}
-    if not found:
-        names = [known for parts in REGISTRIES.values() for known in parts]
+    sections = {section: parts for section, parts in REGISTRIES.items() if name in parts}
+    if not sections:
+        names = [part for parts in REGISTRIES.values() for part in parts]
         raise ConfigError(
             f"There is no part named '{name}'.{nearest(name, names)} "
-            "'hsreject config list' names them all."
+            "'hsreject config list' lists them all."
         )
-    for section, registry in found.items():
+    for section, registry in sections.items():
         options = {
             option: default_of(section, option, parameter.default)
             for option, parameter in registry.options(name).items()
@@ -69,11 +69,11 @@ def _two_columns(title: str, headings: tuple[str, str], rows: Mapping[str, str])
 
 
 def default_of(section: str, option: str, value: object) -> str:
-    """Return what stands for an option that a configuration does not give."""
+    """Return the default of an option, in words."""
     if section == "rejectors" and option == "context":
         return "that of [context]"
     if value is inspect.Parameter.empty:
         return "needed"
-    if repr(value) == "<factory>":  # of a dataclass: made anew for each
+    if repr(value) == "<factory>":  # of a dataclass: a new one for each part
         return "see below"
     return format(value, ".6g") if isinstance(value, float) else repr(value)

@@ -69,10 +69,10 @@ TrustVrt = Annotated[
 
 
 def cache_inside(context: typer.Context, out: Path | None) -> Path | None:
-    """Let Matplotlib keep its cache in `out` until the command ends, if it can nowhere else.
+    """Let Matplotlib keep its cache in `out` until the command ends, if nowhere else is writable.
 
-    The callback of options that name a folder: where everything else is read-only, home and
-    temporary folders included, Matplotlib refuses to be imported.
+    The callback of options that name a folder. Where home and temporary folders are read-only,
+    Matplotlib refuses to be imported.
     """
     try:
         tempfile.gettempdir()
@@ -85,6 +85,9 @@ def cache_inside(context: typer.Context, out: Path | None) -> Path | None:
 
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Write into a folder that is not empty.")
+]
+ReplaceFile = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file that is already there.")
 ]
 
 _LONGEST_NAME = 32  # columns of a terminal; what is longer breaks between its words
@@ -110,6 +113,12 @@ def check_there(*paths: Path | None) -> None:
             continue  # opening the file will say what else is wrong with it
 
 
+def print_lines(console: Console, *lines: str) -> None:
+    """Print lines as they are, without breaking or coloring them."""
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
 def result_table(
     console: Console,
     headings: Sequence[str],
@@ -117,7 +126,7 @@ def result_table(
     *,
     title: str | None = None,
 ) -> Table:
-    """Return a table with names, which stay whole, in the first column and numbers in the others.
+    """Return a table: names in the first column, which are never cut, and numbers in the others.
 
     On a terminal it has a rule under the headings; in a log it has bare columns.
     """
@@ -139,8 +148,8 @@ def result_table(
 def progress_on(console: Console) -> Iterator[ProgressCallback]:
     """Yield the callback that shows progress on `console`: a live line per stage, or a log.
 
-    A stage that did not know its total has ended when another stage reports. The callback also
-    ends the work if Ctrl-C was pressed and Python dropped it.
+    A stage without a total ends when another stage reports. The callback also ends the work if
+    Ctrl-C was pressed and Python dropped it.
     """
     open_ended: str | None = None
     with _remembered_interrupts() as check, _shown(console) as show:
@@ -158,11 +167,11 @@ def progress_on(console: Console) -> Iterator[ProgressCallback]:
 
 @contextmanager
 def saying_how_to_go_on() -> Iterator[None]:
-    """Tell whoever presses Ctrl-C that nothing finished is lost."""
+    """After Ctrl-C, say that nothing finished is lost."""
     try:
         yield
     except KeyboardInterrupt:
-        sys.stderr.write("hsreject: stopped. The same command goes on from what is finished.\n")
+        sys.stderr.write("hsreject: stopped. The same command continues from what is finished.\n")
         raise
 
 
@@ -187,7 +196,7 @@ class _Lines(ABC):
         complete = total is not None and done >= total
         if self._open is None:
             if complete and stage == self._ended:
-                return  # it has said so already
+                return  # its end was shown already
             self._open = stage
             self.begin(stage)
         self.show(self._open, stage, done, total)
@@ -256,8 +265,8 @@ def _remembered_interrupts() -> Iterator[Callable[[], None]]:
     """Yield a function that raises KeyboardInterrupt if Ctrl-C was pressed.
 
     Python itself raises it at once, but drops it inside a finaliser or a callback of compiled code:
-    of forty presses while kernels were loaded, one was lost. Work that goes on all the same calls
-    the function now and then, and ends. Any error after a press counts as the interrupt.
+    of forty presses while kernels were loaded, one was lost. The work goes on then, calls this
+    function at its next report, and ends. Any error after a press counts as the interrupt.
     """
     pressed = threading.Event()
 
@@ -273,14 +282,14 @@ def _remembered_interrupts() -> Iterator[Callable[[], None]]:
     if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield check  # never raises: whoever embeds the command line handles Ctrl-C themselves
         return
-    tell_of_dropped = sys.unraisablehook
+    show_dropped = sys.unraisablehook
 
-    def tell_of_others(dropped: UnraisableHookArgs) -> None:
+    def show_other(dropped: UnraisableHookArgs) -> None:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
-            tell_of_dropped(dropped)
+            show_dropped(dropped)
 
     signal.signal(signal.SIGINT, press)
-    sys.unraisablehook = tell_of_others
+    sys.unraisablehook = show_other
     try:
         yield check
     except Exception:
@@ -288,4 +297,4 @@ def _remembered_interrupts() -> Iterator[Callable[[], None]]:
         raise
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        sys.unraisablehook = tell_of_dropped
+        sys.unraisablehook = show_dropped

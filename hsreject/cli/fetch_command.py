@@ -15,7 +15,7 @@ from hsreject.cli.console import progress_on
 def fetch_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Scenes to fetch; none lists what there is."),
+        typer.Argument(metavar="NAME", help="Scenes to fetch; without one, list them."),
     ] = None,
     *,
     folder: Annotated[
@@ -40,7 +40,7 @@ def _list(folder: Path | None) -> None:
     from hsreject.datasets.scenes import data_folder, scenes
 
     place = data_folder(folder)
-    table = Table("name", "scene", "MB", "there")
+    table = Table("name", "scene", "MB", "downloaded")
     for name, scene in scenes().items():
         there = all((place / file.name).exists() for file in (scene.cube, scene.labels))
         size = (scene.cube.size + scene.labels.size) / 1e6

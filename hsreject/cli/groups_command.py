@@ -8,30 +8,34 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import check_there
+from hsreject.cli.console import ReplaceFile, check_there, print_lines
+
+_HEAD = """\
+# Proposed by 'hsreject groups' from {n} test pixels: classes of which at least {share:g} % are
+# confused with each other. Rename and regroup them, and copy this section into the configuration.
+# A group may hold other groups, by their names. The classes are: {classes}.
+"""
 
 
 def groups_command(
-    given: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of 'hsreject run'.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of 'hsreject run'.")],
     *,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file to make, to be edited.")
-    ] = Path("groups.toml"),
+        Path, typer.Option("--out", "-o", help="The file to write, for you to edit.")
+    ] = (Path("groups.toml")),
     least: Annotated[
-        float, typer.Option(help="Share of two classes taken for each other that joins them.")
+        float, typer.Option(help="Join two classes if this share of them is confused.")
     ] = 0.05,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file that is already there.")
-    ] = False,
+    overwrite: ReplaceFile = False,
 ) -> None:
-    """Propose groups of classes that the map takes for each other, as a file to edit.
+    """Propose groups of classes that the map confuses with each other, as a file to edit.
 
     They come from the test pixels of the run, which the classifier has not learnt from. Rename and
     regroup them as the land cover asks for, and copy [groups] into the configuration: the map then
     answers with a group where the class is unclear. Nothing is grouped without that.
     """
-    result = given / "result.nc"
-    check_there(given, result)
+    result = run / "result.nc"
+    check_there(run, result)
     import tomli_w
 
     from hsreject.errors import InputError
@@ -48,27 +52,21 @@ def groups_command(
     used = (test.values > 0) & (label.values != nodata_label(label.dtype))
     if not used.any():
         raise InputError(
-            f"{given} has no test pixels: all labels were for training. Run with a [sampling] "
+            f"{run} has no test pixels: all labels were for training. Run with a [sampling] "
             "that leaves some, or write [groups] by hand."
         )
     classes = class_table(test)
     groups = propose_groups(label.values[used], test.values[used], classes, least=least)
     if not groups:
         raise InputError(
-            f"No two classes of {given} are taken for each other as often as --least {least:g}. "
-            "Ask for less, or write [groups] by hand."
+            f"No two classes of {run} are confused as often as --least {least:g}. Ask for less, or "
+            "write [groups] by hand."
         )
-    listed = ", ".join(classes.names)
-    text = (
-        f"# Proposed by 'hsreject groups' from {int(used.sum())} test pixels: classes of which at "
-        f"least {100 * least:g} % are\n# taken for each other. Rename and regroup them, and copy "
-        "this section into the configuration.\n# A group may hold other groups, by their names. "
-        f"The classes are: {listed}.\n"
-    )
+    head = _HEAD.format(n=int(used.sum()), share=100 * least, classes=", ".join(classes.names))
     with replacing(out, overwrite=overwrite) as work:
-        work.write_text(text + tomli_w.dumps({"groups": groups}), encoding="utf-8")
-    console = Console(highlight=False)
-    for name, members in groups.items():
-        console.print(f"{name}: {len(members)} classes", markup=False)
-    console.print(f"{out} is a proposal: edit it, and copy [groups] into the configuration.",
-                  markup=False)  # fmt: skip
+        work.write_text(head + tomli_w.dumps({"groups": groups}), encoding="utf-8")
+    print_lines(
+        Console(),
+        *(f"{name}: {len(members)} classes" for name, members in groups.items()),
+        f"{out} is a proposal: edit it, and copy [groups] into the configuration.",
+    )

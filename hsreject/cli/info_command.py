@@ -1,4 +1,4 @@
-"""``hsreject info``: what is understood of a file."""
+"""``hsreject info``: how hsreject understands a file."""
 
 from __future__ import annotations
 
@@ -29,48 +29,48 @@ def info_command(
     quick: Annotated[bool, typer.Option("--quick", help="Do not read the pixels.")] = False,
     trust_vrt: TrustVrt = False,  # its callback acts
 ) -> None:
-    """Print what is understood of a file: size, type, place, bands, nodata, classes, guesses."""
+    """Print how hsreject understands a file: size, place, bands, nodata, classes, guesses."""
     check_there(path)
     from hsreject.io.describe import describe
 
     screen = Console()
-    with progress_on(Console(stderr=True)) as shown:
-        found = describe(
+    with progress_on(Console(stderr=True)) as progress:
+        description = describe(
             path,
             variable=variable,
             band_axis=band_axis,
             quick=quick,
-            progress=shown if screen.is_terminal else no_progress,
+            progress=progress if screen.is_terminal else no_progress,
         )
     if screen.is_terminal:
-        _show_tables(found, screen)
+        _show_tables(description, screen)
     else:
-        typer.echo(plain_text(found))
+        typer.echo(plain_text(description))
 
 
-def plain_text(found: Description) -> str:
+def plain_text(description: Description) -> str:
     """Return a description as lines that other programs can read."""
-    lines = [f"{name}: {value}" for name, value in found.rows]
-    lines += [f"Class {c.value}: {c.name}, {c.n_pixels} pixels" for c in found.classes]
-    return "\n".join(lines + [f"Guess: {guess}" for guess in found.guesses])
+    lines = [f"{name}: {value}" for name, value in description.rows]
+    lines += [f"Class {c.value}: {c.name}, {c.n_pixels} pixels" for c in description.classes]
+    return "\n".join(lines + [f"Guess: {guess}" for guess in description.guesses])
 
 
-def _show_tables(found: Description, screen: Console) -> None:
+def _show_tables(description: Description, screen: Console) -> None:
     grid = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     grid.add_column(style="bold")
     grid.add_column(overflow="fold")
-    for name, value in found.rows:
+    for name, value in description.rows:
         grid.add_row(name, Text(value))
     screen.print(grid, highlight=False)
-    if found.classes:
+    if description.classes:
         table = Table("", "value", "class", "pixels", box=None, padding=(0, 2, 0, 0))
         table.columns[1].justify = table.columns[3].justify = "right"
-        for entry in found.classes:
+        for entry in description.classes:
             swatch = Text("\u2588\u2588", style=entry.color)
             table.add_row(swatch, str(entry.value), Text(entry.name), str(entry.n_pixels))
         screen.print()
         screen.print(table, highlight=False)
-    if found.guesses:
-        screen.print("\n[bold]Decided without the file saying it[/bold]")
-        for guess in found.guesses:
+    if description.guesses:
+        screen.print("\n[bold]Guessed, because the file does not say it[/bold]")
+        for guess in description.guesses:
             screen.print(Text(f"- {guess}"))

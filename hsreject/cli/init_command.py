@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import BandAxis, check_there, progress_on
+from hsreject.cli.console import BandAxis, ReplaceFile, check_there, print_lines, progress_on
 from hsreject.errors import HsrejectError, InputError
 from hsreject.progress import no_progress
 
-# An option as Python writes it: nodata=255, align='nearest', names={255: 'NAME'}
+# An option as Python messages write it: nodata=255, align='nearest', names={255: 'NAME'}
 _KEYWORD = re.compile(
     r"\b(nodata|align|attribute|variable|names|band_axis)=(?:\{(\d+): '(\w+)'\}|'?([\w-]+)'?)"
 )
@@ -70,9 +70,7 @@ def init_command(  # noqa: PLR0913 (all but two are options)
             help="accuracy=0.95 (the default), max_error=0.05, rejection_cost=0.3 or fraction=0.1.",
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file that is already there.")
-    ] = False,
+    overwrite: ReplaceFile = False,
 ) -> None:
     """Write a configuration for a scene and its labels, ready for 'hsreject run'."""
     check_there(scene, labels)
@@ -85,8 +83,8 @@ def init_command(  # noqa: PLR0913 (all but two are options)
     from hsreject.pipeline.config import named_value
     from hsreject.pipeline.drafting import draft_configuration
 
-    wishes = (named_value(wish, "--goal accuracy=0.95") for wish in goal or ("accuracy=0.95",))
-    with _in_words_of_the_command_line(labels), progress_on(Console(stderr=True)) as shown:
+    goals = (named_value(text, "--goal accuracy=0.95") for text in goal or ("accuracy=0.95",))
+    with _advice_as_options(labels), progress_on(Console(stderr=True)) as progress:
         draft = draft_configuration(
             scene,
             labels,
@@ -99,20 +97,21 @@ def init_command(  # noqa: PLR0913 (all but two are options)
             align=align,  # type: ignore[arg-type]  # open_labels checks it
             names=_parsed_names(names),
             sampling=sampling,
-            goal=Goal.from_table(dict(wishes)),
-            progress=shown if Console().is_terminal else no_progress,
+            goal=Goal.from_table(dict(goals)),
+            progress=progress if Console().is_terminal else no_progress,
         )
     with replacing(target, overwrite=overwrite) as work:
         work.write_text(draft.text, encoding="utf-8")
-    console = Console(highlight=False)
-    say = [f"{scene.name}: {draft.summary}", *(f"- {note}" for note in draft.notes)]
-    say += [f"wrote {target}; next: hsreject run {target}"]
-    for line in say:
-        console.print(line, soft_wrap=True, markup=False)
+    print_lines(
+        Console(),
+        f"{scene.name}: {draft.summary}",
+        *(f"- {note}" for note in draft.notes),
+        f"wrote {target}; next: hsreject run {target}",
+    )
 
 
 @contextmanager
-def _in_words_of_the_command_line(labels: Path) -> Iterator[None]:
+def _advice_as_options(labels: Path) -> Iterator[None]:
     """Turn advice such as nodata=255 into an option of this command, --nodata 255."""
 
     def as_option(keyword: re.Match[str]) -> str:
@@ -128,7 +127,7 @@ def _in_words_of_the_command_line(labels: Path) -> Iterator[None]:
 
 
 def _parsed_names(text: str | None) -> dict[int, str] | list[str] | None:
-    """Return the classes that --names names, by value or in the order of the values 1, 2, ..."""
+    """Return the class names of --names: by value, or in the order of the values 1, 2, ..."""
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     if not any("=" in part for part in parts):
         return parts or None

@@ -14,6 +14,7 @@ from hsreject.cli.console import (
     Settings,
     cache_inside,
     check_there,
+    print_lines,
     progress_on,
     result_table,
     saying_how_to_go_on,
@@ -45,11 +46,13 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     ] = None,
     add: Annotated[
         Path | None,
-        typer.Option(help="Labelled points of 'hsreject next': train on them, too, never test."),
+        typer.Option(
+            help="Labelled points of 'hsreject next': train on them, too, but never test."
+        ),
     ] = None,
     new_class: Annotated[
         list[str] | None,
-        typer.Option(help="A name in --add that becomes a class of the run. Repeatable."),
+        typer.Option(help="A class name in --add that the labels do not have yet. Repeatable."),
     ] = None,
     settings: Settings = None,
     plugin: Plugins = None,
@@ -75,7 +78,7 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     check_there(add)
     if add is not None:
         document = {**document, "add": {"path": str(add), "new_classes": new_class or []}}
-    wanted = dict(named_value(wish, "--goal accuracy=0.95") for wish in goal or ()) or None
+    goals = dict(named_value(text, "--goal accuracy=0.95") for text in goal or ())
 
     from hsreject.pipeline.run import run
     from hsreject.pipeline.run_report import curve_table, run_words
@@ -87,25 +90,23 @@ def run_command(  # noqa: PLR0913 (one argument per option)
         tree = run(
             with_plugins(document, plugin),
             out=folder,
-            goal=wanted,
+            goal=goals or None,
             settings=settings or (),
             flat=flat,
             probabilities=probabilities,
             overwrite=overwrite,
             progress=progress,
         )
-    for words in run_words(tree):
-        console.print(words, highlight=False, markup=False)
+    for sentence in run_words(tree):
+        console.print(sentence, highlight=False, markup=False)
     if "summary" in tree:
         table = curve_table(tree)
         title = str(tree.attrs["title"])
         console.print(result_table(console, table.headings, table.rows, title=title))
         console.print(table.caption, style="dim", highlight=False, markup=False)
     if "promise" in tree:
-        words = promise_text(tree.children["promise"].attrs)
-        console.print(words, highlight=False, markup=False, soft_wrap=True)
-    console.print(f"The map: {folder / 'maps' / 'map.tif'}", soft_wrap=True, highlight=False)
+        print_lines(console, promise_text(tree.children["promise"].attrs))
+    print_lines(console, f"The map: {folder / 'maps' / 'map.tif'}")
     for name in ("report", "explorer"):
         if (page := folder / f"{name}.html").exists():
-            said = f"{name.capitalize()}: {page}"
-            console.print(said, soft_wrap=True, markup=False, highlight=False)
+            print_lines(console, f"{name.capitalize()}: {page}")

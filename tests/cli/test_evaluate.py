@@ -13,7 +13,7 @@ from rich.console import Console
 from shapely.geometry import box
 
 import hsreject as hr
-from hsreject.cli.evaluate_command import show_evaluation
+from hsreject.cli.evaluate_commands import show_evaluation
 from hsreject.errors import TrainingPixelsWarning
 from tests.cli.calling import call
 from tests.io.writers import write_with_gdal

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Overwrite, cache_inside, check_there, result_table
+from hsreject.cli.console import Overwrite, cache_inside, check_there, print_lines, result_table
 from hsreject.cli.promise.promise_options import (
     AssumeRandom,
     Column,
     Nodata,
     SampleFile,
     open_label_map,
-    print_lines,
 )
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Overwrite, cache_inside, check_there, result_table
+from hsreject.cli.console import Overwrite, cache_inside, check_there, print_lines, result_table
 from hsreject.cli.promise.promise_options import (
     AssumeRandom,
     Attribute,
@@ -21,7 +21,6 @@ from hsreject.cli.promise.promise_options import (
     open_excluded,
     open_label_map,
     open_predicted,
-    print_lines,
 )
 
 if TYPE_CHECKING:

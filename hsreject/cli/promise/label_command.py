@@ -8,13 +8,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import check_there
+from hsreject.cli.console import ReplaceFile, check_there, print_lines
 from hsreject.cli.promise.promise_options import (
     Nodata,
-    ReplaceFile,
     ShowLabel,
     open_label_map,
-    print_lines,
 )
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,15 +43,6 @@ SampleFile = Annotated[
 ShowLabel = Annotated[
     bool, typer.Option("--show-label", help="Tell what the map says to whoever labels.")
 ]
-ReplaceFile = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a file that is already there.")
-]
-
-
-def print_lines(console: Console, *lines: str) -> None:
-    """Print lines as they are, without breaking them."""
-    for line in lines:
-        console.print(line, soft_wrap=True, markup=False)
 
 
 def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:

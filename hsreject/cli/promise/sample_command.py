@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import check_there, result_table
+from hsreject.cli.console import ReplaceFile, check_there, print_lines, result_table
 from hsreject.cli.promise.promise_options import (
     Attribute,
     Exclude,
     Nodata,
     Predicted,
-    ReplaceFile,
     ShowLabel,
     open_confidence,
     open_excluded,
     open_label_map,
     open_predicted,
-    print_lines,
 )
 
 if TYPE_CHECKING:

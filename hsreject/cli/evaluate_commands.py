@@ -1,0 +1,207 @@
+"""``hsreject evaluate`` and ``explore``: maps with rejection from any software."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from hsreject.cli.console import (
+    BandAxis,
+    Overwrite,
+    ReplaceFile,
+    cache_inside,
+    check_there,
+    print_lines,
+    progress_on,
+    result_table,
+)
+
+if TYPE_CHECKING:
+    from hsreject.report.evaluation import Evaluation
+
+Attribute = Annotated[
+    str | None, typer.Option(help="Attribute of polygons or points that holds the class.")
+]
+Nodata = Annotated[int | None, typer.Option(help="One more label that means no data.")]
+
+
+def evaluate_command(  # noqa: PLR0913 (one argument per option)
+    *,
+    reference: Annotated[
+        Path, typer.Option(help="True classes: raster (0 is no reference), polygons or points.")
+    ],
+    labels: Annotated[Path, typer.Option(help="Assigned classes before rejection: raster.")],
+    confidence: Annotated[
+        Path | None, typer.Option(help="Confidence of the labels, larger is surer: raster.")
+    ] = None,
+    rejected: Annotated[
+        Path | None, typer.Option(help="What the map rejects: raster, not 0 where it does.")
+    ] = None,
+    rejection_cost: Annotated[
+        list[float] | None,
+        typer.Option(help="Cost of a rejection if an error costs 1. Repeatable."),
+    ] = None,
+    block_size: Annotated[
+        float | None,
+        typer.Option(
+            help="Side, in pixels, of blocks whose pixels err together: widens 95 % intervals."
+        ),
+    ] = None,
+    attribute: Attribute = None,
+    nodata: Nodata = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", callback=cache_inside, help="New folder for tables, curves and pictures."
+        ),
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Measure a classification with rejection: one operating point, or all that thresholds reach.
+
+    Give --confidence for the whole curve, --rejected for the map's own operating point, or both.
+    A is the accuracy of what is kept, Q the share of right decisions (right labels kept, wrong ones
+    rejected), phi the odds of an error among the rejected over the odds among all.
+    """
+    check_there(reference, labels, confidence, rejected)
+    from hsreject.files import check_folder
+    from hsreject.report.evaluation import evaluate
+
+    if out is not None:
+        check_folder(out, overwrite=overwrite)  # before the work, not after it
+    evaluation = evaluate(
+        reference,
+        labels,
+        confidence,
+        rejected=rejected,
+        rejection_cost=rejection_cost or (),
+        block_size=block_size,
+        nodata=nodata,
+        attribute=attribute,
+    )
+    console = Console(highlight=False)
+    if out is None:
+        show_evaluation(evaluation, console)
+        return
+    with progress_on(Console(stderr=True)) as progress:
+        files = evaluation.write(out, overwrite=overwrite, progress=progress)
+    show_evaluation(evaluation, console)
+    print_lines(console, f"wrote {len(files)} files into {out}; open {out / 'report.html'}")
+
+
+def show_evaluation(evaluation: Evaluation, console: Console) -> None:
+    """Print the table of operating points, and the figures that people quote."""
+    from hsreject.report.evaluation import summary_lines
+
+    rows = [
+        (
+            named.name,
+            f"{100 * named.point.rejected_fraction:.2f} %",
+            _number(named.point.nonrejected_accuracy),
+            _number(named.point.classification_quality),
+            _number(named.point.rejection_quality),
+            _number(named.point.threshold),
+            _number(named.cost),
+        )
+        for named in evaluation.points
+    ]
+    headings = ("operating point", "rejected", "A", "Q", "phi", "threshold", "cost")
+    console.print(result_table(console, headings, rows))
+    console.print()
+    print_lines(console, *summary_lines(evaluation))
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4f}"
+
+
+def explore_command(  # noqa: PLR0913 (one argument per option)
+    *,
+    labels: Annotated[
+        list[Path],
+        typer.Option(help="Assigned classes before rejection: raster. Again for another system."),
+    ],
+    confidence: Annotated[
+        list[Path],
+        typer.Option(help="Confidence of the labels, larger is surer: raster. One per --labels."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, such as map.html.")],
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="True classes to measure on: raster (0 is none), polygons or points."),
+    ] = None,
+    scene: Annotated[
+        Path | None, typer.Option(help="The image, for false color and spectra.")
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option(help="What the page calls a system. One per --labels.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    fraction: Annotated[
+        float | None, typer.Option(help="Share that is rejected when the page opens.")
+    ] = None,
+    rejection_cost: Annotated[
+        float | None,
+        typer.Option(help="Open at the cheapest point for this cost, an error being 1."),
+    ] = None,
+    certified: Annotated[
+        float | None, typer.Option(help="Mark this certified threshold of the first system.")
+    ] = None,
+    attribute: Attribute = None,
+    nodata: Nodata = None,
+    band_axis: BandAxis = None,
+    overwrite: ReplaceFile = False,
+) -> None:
+    """Write one HTML file in which a reader rejects more or less and sees what that is worth.
+
+    It needs no network: send it to a colleague. With --reference it shows how right the kept pixels
+    are, with --scene what the ground looks like.
+    """
+    check_there(*labels, *confidence, reference, scene)
+    from hsreject.errors import InputError
+    from hsreject.files import check_target
+
+    check_target(out, overwrite=overwrite)  # before the work, not after it
+    names = name or [path.stem for path in labels]
+    if not len(labels) == len(confidence) == len(set(names)):
+        raise InputError(
+            "Each system has one --labels, one --confidence and a name of its own (got "
+            f"{len(labels)}, {len(confidence)} and {', '.join(names)}). Name them with --name."
+        )
+
+    import numpy as np
+
+    from hsreject.io.maps import open_maps
+    from hsreject.io.scene import open_scene
+    from hsreject.progress import reporting_reads
+    from hsreject.report.evaluation import as_dataset, training_warnings
+    from hsreject.report.explorer import write_explorer
+
+    systems = {}
+    for system, label, ranking in zip(names, labels, confidence, strict=True):
+        paths = {"label": label, "confidence": ranking}
+        if reference is not None:
+            paths["reference"] = reference
+        maps = open_maps(paths, nodata=nodata, attribute=attribute)
+        if "reference" in maps:
+            training_warnings(label, maps["label"], np.nonzero(maps["reference"].values))
+        systems[system] = as_dataset(maps)
+    with progress_on(Console(stderr=True)) as progress, reporting_reads(progress):
+        page = write_explorer(
+            systems,
+            out,
+            scene=None if scene is None else open_scene(scene, band_axis=band_axis),
+            title=title,
+            fraction=fraction,
+            rejection_cost=rejection_cost,
+            certified=certified,
+            nodata=nodata,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    size = page.stat().st_size / 1e6
+    print_lines(Console(), f"wrote {page} ({size:.1f} MB). Open it in a browser.")
