@@ -43,7 +43,7 @@ class GuessWarning(HsrejectWarning):
 
 
 class DriftWarning(HsrejectWarning):
-    """A scene is less like the training scene of a model than it should be."""
+    """A scene differs more from the training scene of a model than usual."""
 
 
 class LostFeatureWarning(HsrejectWarning):
@@ -63,4 +63,4 @@ class LargeSceneWarning(HsrejectWarning):
 
 
 class FewPolygonsWarning(HsrejectWarning):
-    """Training pixels lie in so few polygons that confidence is for places like these."""
+    """Training pixels lie in so few polygons that confidences hold only for similar places."""

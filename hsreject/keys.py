@@ -1,4 +1,4 @@
-"""Keys of what is kept on disk: hashes of objects whose code does not change unnoticed."""
+"""Keys of results on disk: hashes of objects whose code cannot change unnoticed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _OF_PACKAGES = {"site-packages", "dist-packages"}  # of this environment, its ba
 def key_of(*parts: object) -> str | None:
     """Return a hash of objects, the same in every process; None where it could miss a change.
 
-    Pickle knows functions and classes by their names: with code that its author may edit, the
-    results of yesterday would be taken for those of today. So what depends on code outside of
-    installed packages has no key, and is not kept.
+    Pickle stores functions and classes by name only: after an edit of their code, the results of
+    yesterday would be taken for today's. So whatever depends on code outside installed packages has
+    no key, and is not kept.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def key_of(*parts: object) -> str | None:
     """
     stream = BytesIO()
     pickler = _InstalledPickler(stream, protocol=5)
-    pickler.fast = True  # without references, which tell equal texts from the same text
+    pickler.fast = True  # no back references: equal texts give equal bytes, shared or not
     try:
         pickler.dump((__version__, parts))
     except Exception:  # noqa: BLE001  # whatever an object raises that cannot be pickled

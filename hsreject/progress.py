@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class ProgressCallback(Protocol):
-    """A callable that long work calls now and then.
+    """A function that long work calls from time to time.
 
     Parameters
     ----------
@@ -16,20 +16,20 @@ class ProgressCallback(Protocol):
     done : float
         How much of it is done, in the unit of `total`.
     total : float or None
-        How much there is in all; None while nobody knows.
+        How much there is in total; None while that is unknown.
     """
 
     def __call__(self, stage: str, done: float, total: float | None) -> None:
-        """Take note of the progress."""
+        """Receive the progress."""
 
 
 def no_progress(stage: str, done: float, total: float | None) -> None:
-    """Ignore the progress: the default of every function that reports some."""
+    """Ignore progress: the default of every function that reports it."""
 
 
 @contextmanager
 def counting_tasks(stage: str, progress: ProgressCallback) -> Iterator[None]:
-    """Report how many of dask's tasks are done; a cluster reports begin and end."""
+    """Report how many of dask's tasks are done; a cluster reports only its start and end."""
     from dask.callbacks import Callback  # noqa: PLC0415  (whoever counts has imported dask)
 
     total = 1
@@ -51,10 +51,10 @@ _READING: ContextVar[ProgressCallback] = ContextVar("progress of reading", defau
 
 @contextmanager
 def reporting_reads(progress: ProgressCallback) -> Iterator[None]:
-    """Report the pixels that are read inside of the block, by whatever opens scenes there.
+    """Report the pixels that are read inside the block, whoever opens the scenes.
 
-    A scene may be opened by any function that a configuration names: so the callback is not handed
-    down, but kept for the block.
+    Any function that a configuration names may open a scene, so the callback is not passed down but
+    kept for the block.
     """
     before = _READING.set(progress)
     try:
@@ -64,5 +64,5 @@ def reporting_reads(progress: ProgressCallback) -> Iterator[None]:
 
 
 def report_read(done: float, total: float) -> None:
-    """Report how many rows of a scene have been read, if somebody wants to know."""
+    """Report how many rows of a scene have been read, if somebody asked for it."""
     _READING.get()("reading pixels", done, total)

@@ -62,10 +62,10 @@ CLASS_NAME = "class_name"
 
 LABEL_WITH_REJECTION = "label_with_rejection"
 LEVEL_CONFIDENCE = "level_confidence"
-"""Of a map that may answer coarser: how sure the answer of each level of its class tree is."""
+"""Of a map with groups of classes: the confidence of the answer at each level of its tree."""
 
 CALIBRATED = "calibrated"
-"""Attribute of a probability that held-out pixels have shown to mean what it says."""
+"""Attribute of a probability that was calibrated on held-out pixels."""
 
 NO_REFERENCE = 0
 REJECTED = 0

@@ -1,4 +1,4 @@
-"""Threads: they share the rows of a scene, and linear algebra runs on one of them.
+"""Threads: they divide the rows of a scene, and linear algebra runs on one of them.
 
 Results never depend on the number of threads. A matrix product that is divided among threads is
 summed in an order that depends on their number, so linear algebra has one thread; rows or blocks of

@@ -342,7 +342,7 @@ def _draw_legend(ax: Axes, categories: Sequence[Category], *, nodata: bool) -> N
 
 
 def _clear_color(candidates: Sequence[str], taken: Sequence[str]) -> str:
-    """Return the first candidate that no taken color comes near, or the farthest of them."""
+    """Return the first candidate far from all taken colors, or the one that is farthest."""
     room = [min(color_distance(c, other) for other in taken) for c in candidates]
     clear = [c for c, distance in zip(candidates, room, strict=True) if distance >= _CLEARLY_APART]
     return clear[0] if clear else candidates[int(np.argmax(room))]

@@ -1,4 +1,4 @@
-"""Reliability diagrams: how often labels are right, over how probable they were said to be."""
+"""Reliability diagrams: how often labels are right, over their stated probability."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LARGEST_MARK = 9.0  # points; its area stands for the fullest bin
 
 @dataclass(frozen=True, eq=False)
 class ReliabilityDisplay:
-    """How often labels are right, over how probable they were said to be.
+    """How often labels are right, over their stated probability.
 
-    On the diagonal a probability means what it says; below it the system is too sure, above it too
-    cautious. The area of a mark is the share of the samples in its bin.
+    On the diagonal the probabilities are calibrated; below it the system is overconfident, above it
+    too cautious. The area of a mark is the share of the samples in its bin.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class ReliabilityDisplay:
         *,
         n_bins: int = 15,
     ) -> ReliabilityDisplay:
-        """Return the display of systems by name: whether labels are right, and how probable."""
+        """Return the display of systems by name: correctness and probability of their labels."""
         return cls({name: reliability(*pair, n_bins=n_bins) for name, pair in samples.items()})
 
     def label(self, name: str) -> str:
@@ -85,7 +85,7 @@ class ReliabilityDisplay:
             ax.text(
                 0.97,
                 0.05,
-                "below the diagonal:\ntoo sure",
+                "below the diagonal:\noverconfident",
                 transform=ax.transAxes,
                 fontsize=6.5,
                 color="0.35",

@@ -1,4 +1,4 @@
-"""The look of every picture: sizes in print, colors that all eyes tell apart, and saving.
+"""The look of every picture: print sizes, colors safe for color-blind readers, and saving.
 
 Pictures are drawn for print first: 8 point text at the width of one journal column (3.5 inches) or
 of two (7.16 inches). Series differ by line style and marker as well as by color.
@@ -52,7 +52,7 @@ _PRINT: dict[Any, Any] = {
     "lines.markersize": 4.5,
     "pdf.fonttype": 42,  # embedded as TrueType, so that journals accept and editors can edit it
     "savefig.dpi": 300,
-    "svg.hashsalt": "hsreject",  # else every SVG has other identifiers
+    "svg.hashsalt": "hsreject",  # otherwise every SVG gets new identifiers
     "xtick.labelsize": 7,
     "xtick.major.width": 0.6,
     "ytick.labelsize": 7,
@@ -94,11 +94,11 @@ def line_looks(count: int) -> list[LineLook]:
 
 @contextmanager
 def print_style() -> Iterator[None]:
-    """Make a context in which matplotlib draws in the style of hsreject.
+    """Draw in the style of hsreject inside a ``with`` block.
 
-    Unlike ``matplotlib.rc_context`` it puts back only what it sets: the first figure of a session
-    makes matplotlib load its backend and with it "interactive", without which notebooks show no
-    further figure.
+    Unlike ``matplotlib.rc_context`` it restores only what it sets. The first figure of a session
+    makes matplotlib load its backend and turn on "interactive"; undoing that, too, would keep
+    notebooks from showing any further figure.
 
     See Also
     --------
@@ -113,9 +113,9 @@ def print_style() -> Iterator[None]:
 
 
 def new_figure(width: float = COLUMN_WIDTH, height: float = 2.6) -> Figure:
-    """Return an empty figure (inches) that no window system or pyplot state knows of.
+    """Return an empty figure (sizes in inches) that pyplot does not keep track of.
 
-    Made for saving: it works without a display and needs no closing. Draw into it with
+    Made for saving: it works without a screen and needs no closing. Draw into it with
     ``display.plot(figure.add_subplot())``.
 
     See Also
