@@ -4,8 +4,8 @@ Coarser instead of nothing
 
 Corn whose tillage is unclear need not be rejected: with groups of classes a map answers with the
 finest node whose probability reaches a threshold (:class:`hsreject.HierarchicalRejector`). Left:
-more of the map is kept at the same accuracy. Right: what is kept tells less per pixel, and over the
-information that a map gives, which counts a rejected pixel as 0 bits, the two can be compared.
+more of the map is kept at the same accuracy. Right: a group tells less than a class, so the two maps
+are compared by the information that they give, in which a rejected pixel counts as 0 bits.
 """
 
 import matplotlib.pyplot as plt
@@ -29,11 +29,14 @@ coarse = hr.HierarchicalRejector(groups).operating_points(probability, test)
 bits = {"classes or nothing": (1 - flat.rejected_fraction) * np.log2(16)}
 bits["classes, groups or nothing"] = coarse.information
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), sharey=True, layout="constrained")
-for (name, information), curve in zip(bits.items(), (flat, coarse), strict=True):
-    left.plot(1 - curve.rejected_fraction, curve.nonrejected_accuracy, label=name)
-    right.plot(information, curve.nonrejected_accuracy, label=name)
-left.set(xlabel="share of pixels kept", ylabel="accuracy of what is kept")
-right.set(xlabel="information, bits per pixel")
-left.legend()
+with hr.plot.print_style():
+    figure, (left, right) = plt.subplots(
+        1, 2, figsize=(7.16, 2.8), sharey=True, layout="constrained"
+    )
+    for (name, information), curve in zip(bits.items(), (flat, coarse), strict=True):
+        left.plot(1 - curve.rejected_fraction, curve.nonrejected_accuracy, label=name)
+        right.plot(information, curve.nonrejected_accuracy, label=name)
+    left.set(xlabel="share of pixels kept", ylabel="accuracy of what is kept")
+    right.set(xlabel="information, bits per pixel")
+    left.legend()
 plt.show()

@@ -147,7 +147,7 @@ def _cube(path: Path) -> Path:
     engine = "scipy" if path.name == "classic.nc" else "h5netcdf"
     cube = cube.rio.write_crs(32633)
     if path.suffix == ".zarr":
-        cube.to_zarr(path, zarr_format=2)
+        cube.to_dataset().to_zarr(path, zarr_format=2)  # older xarray takes it of datasets only
     else:
         cube.to_netcdf(path, engine=engine)
     return path

@@ -16,6 +16,7 @@ SQUARES = {
     "plot_cost_envelope": (0, 0, 345),
     "plot_reliability": (0, 0, 525),
     "plot_own_prior": (538, 40, 250),
+    "plot_coarser": (75, 0, 375),
     "plot_paper_1_four_counts": (718, 20, 360),
     "plot_paper_2_operating_set": (45, 30, 300),
     "plot_paper_3_two_rejectors": (590, 42, 215),

@@ -173,7 +173,8 @@ def read_columns(
 
 def _placed(geometries: NDArray[Any]) -> NDArray[Any]:
     """Return geometries, missing where a coordinate is not a number."""
-    nowhere = ~np.isfinite(shapely.bounds(geometries)).all(axis=1)
+    with np.errstate(invalid="ignore"):  # older shapely warns of NaN
+        nowhere = ~np.isfinite(shapely.bounds(geometries)).all(axis=1)
     placed = geometries.copy()
     placed[nowhere] = None
     return placed
