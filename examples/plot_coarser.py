@@ -4,8 +4,8 @@ Coarser instead of nothing
 
 Corn whose tillage is unclear need not be rejected: with groups of classes a map answers with the
 finest node whose probability reaches a threshold (:class:`hsreject.HierarchicalRejector`). Left:
-more of the map is kept at the same accuracy. Right: a group tells less than a class, so the two maps
-are compared by the information that they give, in which a rejected pixel counts as 0 bits.
+more of the map is kept at the same accuracy. Right: a group tells less than a class, so the maps
+are compared by the information they give, in which a rejected pixel counts as 0 bits.
 """
 
 import matplotlib.pyplot as plt
