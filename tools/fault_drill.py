@@ -205,10 +205,6 @@ def _essence(path: Path) -> object:
         return data.to_dict()
     if path.suffix == ".html":
         return "</html>" in path.read_text()  # its table has a column of seconds
-    if path.name == "summary.csv":
-        rows = [line.split(",") for line in path.read_text().splitlines()]
-        place = rows[0].index("seconds")
-        return [row[:place] + row[place + 1 :] for row in rows]
     if path.name == "summary.toml":
         return [line for line in path.read_text().splitlines() if "continued" not in line]
     return path.read_bytes()

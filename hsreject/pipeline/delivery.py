@@ -178,23 +178,18 @@ def _place_of_goal(
         key = [(point.rejected_fraction, point.accurate_kept) for point in points]
         places = np.array(sorted(range(len(points)), key=key.__getitem__), dtype=np.float64)
         curve = curve_of_points(points)
-    elif LEVEL_CONFIDENCE in swept:
-        labels = calibration
+    else:
+        can_choose = swept["confidence"].notnull()
         if UNKNOWN in swept:
-            labels = labels.where(~swept[UNKNOWN], NO_REFERENCE).astype(labels.dtype)
+            can_choose &= ~swept[UNKNOWN]
+        labels = calibration.where(can_choose, NO_REFERENCE).astype(calibration.dtype)
         if not (labels != NO_REFERENCE).any():
             return -np.inf, False
-        curve = level_points(swept, labels)
-        places = np.append(-np.inf, curve["threshold"].values[1:])
-    else:
-        used, correct = reference_pixels(swept["label"], calibration)
-        confidence = swept["confidence"].values[used]
-        if UNKNOWN in swept:
-            is_known = ~swept[UNKNOWN].values[used]
-            correct, confidence = correct[is_known], confidence[is_known]
-        if not correct.size:
-            return -np.inf, False
-        curve = rejection_curve(correct, confidence)
+        if LEVEL_CONFIDENCE in swept:
+            curve = level_points(swept, labels)
+        else:
+            used, correct = reference_pixels(swept["label"], labels)
+            curve = rejection_curve(correct, swept["confidence"].values[used])
         # rejecting none of these pixels means none at all, also of those that are less sure
         places = np.append(-np.inf, curve["threshold"].values[1:])
     n_kept = (curve["accurate_kept"] + curve["misclassified_kept"]).values

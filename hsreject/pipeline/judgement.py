@@ -344,7 +344,6 @@ def _curve_row(system: System) -> xr.Dataset:
             "fraction_of_largest_quality": np.nan,
             "aurc": np.nan,
             "calibration_error": system.calibration_error,
-            "seconds": system.seconds,
         },
         coords={AT_FRACTION: list(QUOTED_FRACTIONS)},
     )

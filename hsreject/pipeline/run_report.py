@@ -67,7 +67,6 @@ _NOTES = {
     "Q": "share of right decisions",
     "AURC": "mean risk over all coverages, lower is better",
     "ECE": "how far the probabilities of the labels are from how often they are right",
-    "Seconds": "of all stages that the system needs, from the scene on",
 }
 _OF_CURVES = {"OA", "Q"}  # headings that a table about maps does not have
 _NOTES_OF_ROWS = {
@@ -230,7 +229,7 @@ def _maps_without_test(maps: xr.Dataset, drawn: Pictures, main: str) -> Section:
 
 
 def _how_it_was_made(tree: xr.DataTree) -> Section:
-    """Return the seconds of each stage, its own alone, configuration and versions."""
+    """Return the seconds of each stage, configuration and versions."""
     seconds = _table_of(tree, "stages")["seconds"]
     rows = zip(seconds["stage"].values, seconds.values, strict=True)
     cells = tuple((str(name), f"{value:.2f}") for name, value in rows)
@@ -239,7 +238,7 @@ def _how_it_was_made(tree: xr.DataTree) -> Section:
         "How it was made",
         "To make it again, with the config.toml beside this page: hsreject run config.toml --out "
         "again",
-        tables=(Table(("stage", "seconds of its own"), cells),),
+        tables=(Table(("stage", "seconds"), cells),),
         listings=(
             ("Configuration", str(tree.attrs["configuration"])),
             ("Versions", tomli_w.dumps(versions)),
@@ -325,7 +324,6 @@ def _system_table(summary: xr.Dataset, columns: Mapping[str, list[str]], caption
         **columns,
         "AURC": _cells(summary["aurc"], ".3f"),
         "ECE": _cells(summary["calibration_error"], ".3f"),
-        "seconds": _cells(summary["seconds"].mean(SEED, keepdims=True), ".2f"),
     }
     rows = zip(map(str, summary[SYSTEM].values), *columns.values(), strict=True)
     return Table(("system", *columns), tuple(rows), caption)

@@ -65,18 +65,16 @@ _SECONDS, _STAGE = "seconds", "stage"
 
 @dataclass(frozen=True)
 class Stage:
-    """A finished stage: what it gives, and how long it and the stages before it took together."""
+    """A finished stage: what it gives, and what that depends on."""
 
     data: xr.Dataset
     key: str | None  # hash of everything that it depends on; None where that cannot be told
-    total_seconds: float = 0.0
     model: Any = None  # of a classifier that was fitted just now, not read from a file
 
     def joined(self, other: Stage) -> Stage:
         """Return what both stages give."""
-        seconds = self.total_seconds + other.total_seconds
         data = self.data.assign(other.data.drop_attrs(deep=False))
-        return replace(self, data=data, key=_key(self, other.key), total_seconds=seconds)
+        return replace(self, data=data, key=_key(self, other.key))
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ class Stages:
     key: str  # token of the scene and its labels
     folder: Path | None  # where finished stages are kept; None keeps none
     progress: ProgressCallback
-    seconds: dict[str, float] = field(
-        default_factory=dict
-    )  # of each stage, its own alone, with all seeds
+    seconds: dict[str, float] = field(default_factory=dict)  # of each stage, with all seeds
 
     def split(self, plan: Plan, labels: xr.DataArray, seed: int) -> Stage:
         """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
@@ -135,7 +131,7 @@ class Stages:
             names = {str(name): f"pool_{name}" for name in (*tried.dims, *tried.variables)}
             return tried.rename(names).assign(probability=probability.compute())
 
-        stage = self._kept(name, _key(split, clone(model)), compute, whole)
+        stage = self._kept(name, _key(split, clone(model)), compute)
         data = stage.data.assign(image=self.cube)
         if data["probability"].attrs.get(CALIBRATED):
             data["label_probability"] = data["probability"].max(CATEGORY).drop_attrs(deep=False)
@@ -170,11 +166,9 @@ class Stages:
                 maps["label_probability"] = label_probability(hidden, temperature)
             return xr.Dataset(maps)
 
-        key = _key(before, context, temperature)
-        stage = self._kept(f"{prefix}context", key, compute, before)
-        seconds = stage.total_seconds + (0.0 if tuned is None else tuned.total_seconds)
+        stage = self._kept(f"{prefix}context", _key(before, context, temperature), compute)
         evidence = before.data.drop_vars("label_probability", errors="ignore")
-        return replace(stage, data=evidence.assign(stage.data), total_seconds=seconds)
+        return replace(stage, data=evidence.assign(stage.data))
 
     def reject(
         self,
@@ -197,7 +191,7 @@ class Stages:
         options = {name: value for name, value in vars(rejector).items() if name not in indifferent}
         fraction = None if rejector.has_threshold else fraction  # every threshold is there
         key = _key(evidence, type(rejector), options, fraction)
-        return self._kept(f"rejection-{name}", key, compute, evidence)
+        return self._kept(f"rejection-{name}", key, compute)
 
     def leave_out(self, plan: Plan, split: Stage) -> Stage:
         """Return the ranking (y, x) of training polygons, from maps that were made without them.
@@ -238,13 +232,7 @@ class Stages:
         storing: Any = rejector
         return cast("Rejector", replace(storing, store=storing.store or self.folder / "joint"))
 
-    def _kept(
-        self,
-        name: str,
-        key: str | None,
-        compute: Callable[[], xr.Dataset],
-        before: Stage | None = None,
-    ) -> Stage:
+    def _kept(self, name: str, key: str | None, compute: Callable[[], xr.Dataset]) -> Stage:
         """Return a stage from its file, or compute it and keep it there."""
         identity = f"{name}-{key}"
 
@@ -257,9 +245,8 @@ class Stages:
         self.progress(name, 0, 1)
         data = recall(path, timed, read=_read_stage, write=write_dataset)
         self.progress(name, 1, 1)
-        own = float(data.attrs[_SECONDS])
-        self.seconds[name] = self.seconds.get(name, 0.0) + own
-        return Stage(data, key, own + (0.0 if before is None else before.total_seconds))
+        self.seconds[name] = self.seconds.get(name, 0.0) + float(data.attrs[_SECONDS])
+        return Stage(data, key)
 
 
 def _read_stage(path: Path) -> xr.Dataset:
@@ -284,7 +271,6 @@ class System:
 
     swept: xr.Dataset  # operating points on the test pixels, with their maps
     delivery: Delivery
-    seconds: float  # of all stages that it needs
     calibration_error: float  # of the probability of its labels; NaN where it has none
 
     @property
@@ -408,7 +394,7 @@ def _system(
     ):  # else labels change with what is rejected
         used, correct = reference_pixels(swept.data["label"], split.data["test"])
         error = expected_calibration_error(correct, probability.values[used])
-    return System(swept.data, delivery, swept.total_seconds, error)
+    return System(swept.data, delivery, error)
 
 
 def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
@@ -432,5 +418,5 @@ def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
         goal = Goal(fraction=0.1)
     delivery = deliver(swept.data, goal, test=train, calibration=calibration, seen=left_out_maps)
     delivery = replace(delivery, reached=delivery.reached and goal is plan.goal)
-    system = System(swept.data, delivery, swept.total_seconds, np.nan)
+    system = System(swept.data, delivery, np.nan)
     return Walk(plan, split.data, tuned, evidence.data, {name: system}, accuracy)

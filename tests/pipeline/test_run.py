@@ -291,20 +291,6 @@ def test_the_explorer_holds_every_point_of_joint_rejection_without_another_solve
     assert kept_stages(folder, "*.npz") == before
 
 
-def test_seconds_of_a_stage_are_its_own(finished) -> None:
-    result, _ = finished
-    seconds, summary = result["stages/seconds"], table(result, "summary")
-    own = dict(zip(seconds["stage"].values, seconds.values, strict=True))
-    total = {
-        str(name): float(summary["seconds"].sel(system=name)[0]) for name in summary.system.values
-    }
-    maps = own["classifier"] + own["novelty"]
-    before = maps + own["context"]
-    assert total["joint"] == pytest.approx(before + own["rejection-joint"])
-    assert total["sequential"] == pytest.approx(before + own["rejection-sequential"])
-    assert total["pixelwise"] == pytest.approx(maps + own["rejection-pixelwise"])
-
-
 def test_stages_under_the_names_of_others_are_told_of_and_computed_again(finished) -> None:
     result, folder = finished
     (first,), (second,) = (
