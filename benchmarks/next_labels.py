@@ -25,7 +25,12 @@ import hsreject as hr
 from benchmarks.bench_truth import drifting_scene
 
 ROUNDS, LABELS, REJECTED = 5, 20, 0.25
-SCENES = ("drift", "ip_random", "enmap", "ip_polygons")
+SCENES = {
+    "drift": "synthetic, spectra drift",
+    "ip_random": "Indian Pines, random start",
+    "enmap": "EnMAP Potsdam, polygon start",
+    "ip_polygons": "Indian Pines, polygon start",
+}
 RULES = ("next", "random", "least confident")
 COLUMNS = ("scene", "seed", "rule", "round", "labels", "accuracy", "aurc", "certified")
 
@@ -122,32 +127,41 @@ def draw(scene: str, seed: int, done: set[tuple[str, ...]], enmap: Path, path: P
 
 
 def table(path: Path) -> None:
-    """Print the mean of every figure and what asking gains, draw by draw, with standard errors."""
+    """Print means and paired gains with standard errors as Markdown, of draws that are complete."""
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv.reader(path.open())]
-    for scene in dict.fromkeys(row["scene"] for row in rows):
+    percent = {
+        (row["scene"], row["seed"], row["rule"], int(row["round"]), figure): 100
+        * float(row[figure])
+        for row in rows
+        for figure in ("accuracy", "aurc", "certified")
+        if row[figure]
+    }
+    columns = (
+        "scene",
+        "draws",
+        "after",
+        "figure",
+        *RULES,
+        *(f"next - {rule}" for rule in RULES[1:]),
+    )
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
+    for scene, title in SCENES.items():
+        last = {(row["seed"], row["rule"]) for row in rows
+                if (row["scene"], row["round"]) == (scene, str(ROUNDS))}  # fmt: skip
+        seeds = sorted({seed for seed, _ in last if all((seed, rule) in last for rule in RULES)})
+        if len(seeds) < 2:
+            continue
         for number, figure in ((1, "accuracy"), (2, "accuracy"), (5, "accuracy"), (5, "aurc"),
                                (5, "certified")):  # fmt: skip
-            of_rule = {
-                rule: {
-                    row["seed"]: 100 * float(row[figure])
-                    for row in rows
-                    if (row["scene"], row["rule"], row["round"]) == (scene, rule, str(number))
-                }
+            of_rule = [
+                np.array([percent[scene, seed, rule, number, figure] for seed in seeds])
                 for rule in RULES
-            }
-            seeds = sorted(set.intersection(*map(set, of_rule.values())))
-            if len(seeds) < 2:
-                continue
-            numbers = {rule: np.array([of_rule[rule][s] for s in seeds]) for rule in RULES}
-            means = ", ".join(f"{rule} {one.mean():.2f}" for rule, one in numbers.items())
-            gains = [numbers["next"] - numbers[rule] for rule in RULES[1:]]
-            errors = [gain.std(ddof=1) / np.sqrt(len(seeds)) for gain in gains]
-            differences = ", ".join(
-                f"{gain.mean():+.2f} (se {error:.2f}) against {rule}"
-                for gain, error, rule in zip(gains, errors, RULES[1:], strict=True)
-            )
-            print(f"{scene}, {len(seeds)} draws, round {number}, {figure} in %: {means}")
-            print(f"    next: {differences}")
+            ]
+            gains = [of_rule[0] - other for other in of_rule[1:]]
+            cells = [title, str(len(seeds)), f"{number * LABELS} labels", figure]
+            cells += [f"{values.mean():.2f}" for values in of_rule]
+            cells += [f"{g.mean():+.2f} ± {g.std(ddof=1) / len(g) ** 0.5:.2f}" for g in gains]
+            print(f"| {' | '.join(cells)} |")
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """One algorithm of the Processing toolbox: the form of a command, and what it loads."""
 
+# flake8: noqa: E501 (lines of up to 100 characters)
 from pathlib import Path
 
 from qgis.core import (

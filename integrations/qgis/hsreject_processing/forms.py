@@ -1,5 +1,6 @@
 """The commands of hsreject as forms: what each asks for, and what QGIS loads of what it writes."""
 
+# flake8: noqa: E501 (lines of up to 100 characters)
 from typing import NamedTuple
 
 FILE, RASTER, LAYER, TEXT, NUMBER, WHOLE, TICK, CHOICE = (

@@ -1,5 +1,6 @@
 """The installed hsreject program: where it is, and how it runs with a live log and cancel."""
 
+# flake8: noqa: E501 (lines of up to 100 characters)
 import os
 import shlex
 import shutil
