@@ -114,6 +114,15 @@ def test_the_only_polygon_of_a_class_is_halved_with_a_gap_or_not_tested() -> Non
         hr.sample_polygons(np.pad(np.ones((4, 4), dtype=int), 3))
 
 
+def test_polygons_that_all_touch_are_refused() -> None:
+    labels = np.zeros((12, 30), dtype=int)
+    labels[2:10, :10], labels[2:10, 10:20], labels[2:10, 20:] = 1, 2, 3
+    with pytest.raises(InputError, match="all 3 classes touch"):
+        hr.sample_polygons(labels)
+    labels[2:10, 18:22] = 0  # one of them lies apart
+    assert all((part > 0).any() for part in hr.sample_polygons(labels, buffer=0))
+
+
 def test_where_every_polygon_is_needed_none_is_for_testing() -> None:
     labels = xr.DataArray(digitised(2), dims=("y", "x"))
     train, test = hr.sample_polygons(labels, fraction=1)

@@ -15,41 +15,40 @@ from sklearn.utils.validation import check_is_fitted
 
 from hsreject import schema
 from hsreject.classify.candidates import (
+    BANDS,
     CARRIED,
     MAPPED,
-    PIXELS,
+    PROFILES,
     TIMES,
-    ChainOnScene,
-    Profile,
-    Training,
-    TwoExperts,
+    Chain,
+    chain_of_bands,
     fit_chains,
+    good_bands_of,
     held_out_scores,
-    scene_of,
-    training_of,
 )
 from hsreject.classify.pool import Pool
 from hsreject.classify.scene_model import HeldOut, SceneModel
+from hsreject.classify.training_pixels import Training
 from hsreject.errors import FewPolygonsWarning, LargeSceneWarning
 from hsreject.features.diffusion import HALO, diffused, in_windows, windows_of
-from hsreject.features.pixels import map_pixels
+from hsreject.features.pixels import map_pixels, on_the_grid_of
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count
+from hsreject.sampling.polygons import polygon_advice
 from hsreject.threads import one_blas_thread, usable_cores
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEAST = 0.1  # weight of a chain among the chains at t = 0, to be tried any further
-_ENOUGH_POLYGONS = 5  # per class; with fewer, another one helps more than any method
-_WALKERS = -1.0  # in place of a time
-_DOUBT = 0.01  # probability of a left-out label below which it may be wrong
-_TOO_OFTEN = 3.0  # times as many as a calibrated pool would have
 
 # What a map in windows takes, as measured: CPU per pixel, and memory per pixel of a window.
 _SECONDS_PER_PIXEL = 125e-6
 _BYTES_PER_PIXEL, _BYTES_PER_CLASS = 900, 130
 _PIXELS_OF_WINDOW = 640**2  # with the halo of walkers
+
+_Features = Mapping[tuple[str, float], Any]  # by chain and time: arrays (band, y, x)
+_Expert = Callable[[str, float], Any]  # by chain and time: what predicts from these features
 
 
 class AutoClassifier(SceneModel):
@@ -79,13 +78,16 @@ class AutoClassifier(SceneModel):
     What is *carried* to any scene, by `predict_proba`, has no walkers. It is the mean of two
     pools: of the pixels candidates, and of the profiles t = (0), (0, 3), (3, 30, 300) and (300) on
     the graph of the new scene, with the mean squared step of the training scene. The second is
-    judged by folds of place: runs of the pixels of a class along the axis on which they lie.
+    judged by folds of place: runs of the pixels of a class along the axis on which they lie. Both
+    also hold a random forest on the bands as they are.
 
     Scattered labels that the pool, left to predict them, gives less than .01 are overruled in the
     map, if there are three times as many of them as right labels would have.
 
     Training pixels that lie in clumps of three and more were digitised as polygons. Then folds
-    leave out whole polygons, and polygons are the sample by which candidates are weighed.
+    leave out whole polygons, polygons are the sample by which candidates are weighed, and the
+    forest is a candidate for the map, too: inside a polygon everything looks easy, and components
+    of the whole scene may be wrong elsewhere.
 
     Parameters
     ----------
@@ -154,24 +156,12 @@ class AutoClassifier(SceneModel):
     ) -> xr.DataArray:
         """Fit to a scene and return the strongest map of it: its class probabilities.
 
-        Parameters
-        ----------
-        cube, labels, progress
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        DataArray (category, y, x) of float32
-            NaN where there is no data, lazy when `cube` is. The attribute `calibrated` is set where
-            left-out pixels could tell: not with a single polygon per class.
+        As :meth:`SceneModel.fit_predict_proba`. The attribute `calibrated` is set where left-out
+        pixels could tell: not with a single polygon per class.
         """
         if self.spatial:
             chains = self._checked_learn(cube, labels, progress, mapped=True)
-            with one_blas_thread():
-                sources = {name: self._sources_of_map(chain) for name, chain in chains.items()}
-                experts = {name: chain.expert for name, chain in chains.items()}
-                data = self._pooled(cube, sources, experts, [(self.pool_, MAPPED)], progress)
-            probability = self._on_grid(cube, data)
+            probability = self._on_grid(cube, self._map(cube, chains, [self.pool_], progress))
         else:
             probability = self.fit(cube, labels, progress=progress).predict_proba(cube)
         if self._calibrated:
@@ -192,19 +182,10 @@ class AutoClassifier(SceneModel):
     def _left_out(self, cube: xr.DataArray, labels: xr.DataArray) -> Iterator[HeldOut]:
         """Fit to a scene and yield its maps without each fold."""
         chains = self._checked_learn(cube, labels, no_progress, mapped=self.spatial)
-        training = training_of(chains)
-        pools = [(self.pool_, MAPPED)] if self.spatial else self._carried_pools
+        pools = [self.pool_] if self.spatial else self.carried_pools_
+        training = _training_of(chains)
         for number in range(training.n_folds("random")):
-            experts = {
-                name: partial(chain.expert, kind="random", number=number)
-                for name, chain in chains.items()
-            }
-            if self.spatial:
-                sources = {n: self._sources_of_map(c, fold=number) for n, c in chains.items()}
-            else:
-                sources = {n: self._sources(c.features, c.flowed) for n, c in chains.items()}
-            with one_blas_thread():
-                data = self._pooled(cube, sources, experts, pools, no_progress)
+            data = self._map(cube, chains, pools, no_progress, fold=number)
             left_out = np.zeros(labels.size, dtype=bool)
             left_out[training.positions[training.folds["random"] == number]] = True
             yield self._on_grid(cube, data), left_out.reshape(labels.shape)
@@ -231,8 +212,7 @@ class AutoClassifier(SceneModel):
     def halo(self) -> int:
         """How many pixels around a block decide its probabilities."""
         self._carry()
-        profiles = [CARRIED[name.split()[1]] for name in self.carried_pools_[1].names_in_use]
-        return HALO if any(max(profile.times) for profile in profiles) else 0
+        return HALO if any(t for _, t in _inputs(self.carried_pools_)) else 0
 
     @property
     def tried_(self) -> xr.Dataset:
@@ -256,8 +236,33 @@ class AutoClassifier(SceneModel):
     def held_out_(self) -> xr.Dataset:
         """What the pool says of training pixels that it was not shown, over `sample`."""
         check_is_fitted(self, "pool_")
-        names = ("reference", "label", "probability", schema.POLYGON, "position")
-        return xr.Dataset({name: ("sample", self.held_out_pixels_[name]) for name in names})
+        return xr.Dataset({name: ("sample", part) for name, part in self.held_out_pixels_.items()})
+
+    def agreement(self, cube: xr.DataArray) -> float:
+        """Return the share of pixels of a scene on whose label experts agree with the pool.
+
+        An expert is one chain at one time, and counts as much as the carried pools weigh it. On a
+        scene like the training scene it is .8 to .9.
+        """
+        self._carry()
+        seen = self._carried_features(cube)
+        pooled = np.asarray(
+            self._pooled(cube, seen, {}, self._expert, self.carried_pools_, no_progress)
+        )
+        valid = np.isfinite(pooled).all(axis=0)
+        label = pooled[:, valid].argmax(axis=0)
+        weights = dict.fromkeys(seen, 0.0)
+        for pool in self.carried_pools_:
+            for candidate, weight in zip(pool.names_, pool.weights_.tolist(), strict=True):
+                name, profile = candidate.split()
+                times = PROFILES[profile].times
+                for t in times if weight else ():
+                    weights[name, t] += weight / len(times) / len(self.carried_pools_)
+        agreeing = 0.0
+        for (name, t), weight in weights.items():
+            votes = self._expert(name, t).predict_proba(np.asarray(seen[name, t])[:, valid].T)
+            agreeing += weight * float((votes.argmax(axis=1) == label).mean())
+        return agreeing
 
     def __getstate__(self) -> dict[str, Any]:
         """Hold what is carried: copies and files need no training pixels."""
@@ -272,50 +277,61 @@ class AutoClassifier(SceneModel):
         progress: ProgressCallback,
         *,
         mapped: bool = False,
-    ) -> dict[str, ChainOnScene]:
-        """Fit the pool of the map or, if no map is wanted, those that are carried."""
+    ) -> dict[str, Chain]:
+        """Fit the pool of the map or, if no map is wanted, those that are carried.
+
+        1. Fit the chains, and drop those that are clearly worse at t = 0.
+        2. Diffuse features and, for a map, let walkers go, on the graph of each chain.
+        3. Weigh all candidates by the training pixels that they were fitted without.
+        4. Take out labels that the pool contradicts.
+        """
         check_count("n_folds", self.n_folds, least=2)
         if mapped:
             _announce(labels)
-        every = fit_chains(in_windows(cube), labels, n_folds=self.n_folds, seed=self.seed)
-        training = training_of(every)
-        _advise(training)
+        cube = in_windows(cube)
+        every = fit_chains(cube, labels, n_folds=self.n_folds, seed=self.seed)
+        training = _training_of(every)
+        advice = polygon_advice(training.polygons_per_class(), len(training.codes))
+        if advice:
+            warnings.warn(advice, FewPolygonsWarning, stacklevel=4)  # whoever called fit
         self.classes_ = training.classes
         self.n_training_pixels_ = len(training.codes)
-        self._calibrated = _can_be_calibrated(training)
+        self._calibrated = training.can_calibrate()
         progress("screening", 0, 1)
-        scores = held_out_scores(every, {PIXELS: CARRIED[PIXELS]}, "random")
-        self.screen_ = self._fitted_pool(scores, training)
-        weighed = zip(every.items(), self.screen_.weights_, strict=True)
-        chains = {name: chain for (name, chain), weight in weighed if weight >= _LEAST}
+        self.screen_ = self._weighed(held_out_scores(every, ("pixels",), "random"), training)
+        weights = zip(every.items(), self.screen_.weights_, strict=True)
+        chains = {name: chain for (name, chain), weight in weights if weight >= _LEAST}
+
         for done, chain in enumerate(chains.values(), start=1):
             chain.look_around()
             if mapped:
                 chain.walk()
             progress("candidates", done, len(chains))
-        self.chains_ = {name: chain.steps for name, chain in chains.items()}
+        with_bands = chains | {BANDS: chain_of_bands(cube, training)}
+        self.chains_ = {name: chain.steps for name, chain in with_bands.items()}
         self.mean_steps_ = {name: chain.mean_step for name, chain in chains.items()}
-        self.__dict__["_chains"] = {name: chain.let_go() for name, chain in chains.items()}
+        self.__dict__["_chains"] = {name: chain.let_go() for name, chain in with_bands.items()}
+
+        # Scattered labels have neighbours everywhere: there the bands alone brought nothing.
+        chains = chains if mapped and training.polygon is None else with_bands
+        scores = held_out_scores(chains, MAPPED if mapped else CARRIED, "random")
         if mapped:
-            scores = held_out_scores(chains, MAPPED, "random")
-            self.pool_ = self._fitted_pool(scores, training)
+            self.pool_ = self._weighed(scores, training)
         else:
             self._carry()
             self.pool_ = self.carried_pools_[1]
-            scores = held_out_scores(chains, CARRIED, "random")
-        weights = np.reshape(self.pool_.weights_, (len(chains), -1)).sum(axis=1)
-        self.best_chain_ = list(chains)[int(weights.argmax())]
+        self.best_chain_ = max(chains, key=self.pool_.weight_of)
         probability = self.pool_.combine(scores)
         self._keep_held_out(training, probability)
-        doubtful = _doubtful(training, probability)
+
+        doubtful = training.doubtful(probability)
         if mapped and doubtful.any():
             return {name: chain.without(doubtful) for name, chain in chains.items()}
         return chains
 
     def _keep_held_out(self, training: Training, probability: NDArray[Any]) -> None:
         best = probability.argmax(axis=1)
-        judged = training.judged
-        groups = training.groups()
+        judged, groups = training.judged, training.groups()
         self.held_out_pixels_ = {
             "reference": training.classes[training.codes[judged]],
             "label": training.classes[best],
@@ -324,7 +340,7 @@ class AutoClassifier(SceneModel):
             "position": training.positions[judged],
         }
 
-    def _fitted_pool(self, scores: Mapping[str, NDArray[Any]], training: Training) -> Pool:
+    def _weighed(self, scores: Mapping[str, NDArray[Any]], training: Training) -> Pool:
         """Return the pool of candidates with these scores of the judged training pixels."""
         codes = training.codes[training.judged]
         return Pool(seed=self.seed).fit(scores, codes, training.groups())
@@ -332,121 +348,100 @@ class AutoClassifier(SceneModel):
     def _carry(self) -> None:
         """Fit what is carried, if it is not fitted yet, and let the training pixels go."""
         check_is_fitted(self, "chains_")
-        chains: dict[str, ChainOnScene] | None = self.__dict__.pop("_chains", None)
+        chains: dict[str, Chain] | None = self.__dict__.pop("_chains", None)
         if chains is None:
             return
+        training = _training_of(chains)
         with one_blas_thread():
-            training = training_of(chains)
-            alone = held_out_scores(chains, {PIXELS: CARRIED[PIXELS]}, "random")
-            around = held_out_scores(chains, CARRIED, "place")
             self.carried_pools_ = [
-                self._fitted_pool(scores, training) for scores in (alone, around)
+                self._weighed(held_out_scores(chains, profiles, kind), training)
+                for profiles, kind in ((("pixels",), "random"), (CARRIED, "place"))
             ]
             self.experts_ = {
-                f"{name} {t:g}": chain.expert(t) for name, chain in chains.items() for t in TIMES
+                f"{name} {t:g}": chain.expert(t)
+                for name, chain in chains.items()
+                for t in (TIMES if chain.steps else TIMES[:1])
             }
 
-    @property
-    def _carried_pools(self) -> list[tuple[Pool, Mapping[str, Profile]]]:
-        return [(pool, CARRIED) for pool in self.carried_pools_]
-
-    def agreement(self, cube: xr.DataArray) -> float:
-        """Return the share of pixels of a scene on whose label experts agree with the pool.
-
-        An expert is one chain at one time, and counts as much as the carried pools weigh it. On a
-        scene like the training scene it is .8 to .9.
-        """
-        self._carry()
-        sources, experts = self._carried_sources(cube)
-        pooled = np.asarray(self._pooled(cube, sources, experts, self._carried_pools, no_progress))
-        valid = np.isfinite(pooled).all(axis=0)
-        label = pooled[:, valid].argmax(axis=0)
-        weights: dict[tuple[str, float], float] = {}
-        for pool, profiles in self._carried_pools:
-            for candidate, weight in zip(pool.names_, pool.weights_, strict=True):
-                name, profile = candidate.split()
-                times = profiles[profile].times
-                for t in times:
-                    weights[name, t] = weights.get((name, t), 0.0) + float(weight) / len(times)
-        agreeing = 0.0
-        for (name, t), weight in weights.items():
-            if weight:
-                samples = np.asarray(sources[name][t])[:, valid].T
-                votes = experts[name](t).predict_proba(samples).argmax(axis=1)
-                agreeing += weight * float((votes == label).mean())
-        return agreeing / len(self._carried_pools)
+    def _map(
+        self,
+        cube: xr.DataArray,
+        chains: Mapping[str, Chain],
+        pools: Sequence[Pool],
+        progress: ProgressCallback,
+        fold: int | None = None,
+    ) -> Any:
+        """Return the mean of pools on the scene of the training pixels, all or without a fold."""
+        seen = {
+            (name, t): one for name, chain in chains.items() for t, one in chain.features.items()
+        }
+        with one_blas_thread():
+            walked = {name: chains[name].walkers_of_map(fold=fold) for name in _walked(pools)}
+            kind = "" if fold is None else "random"
+            return self._pooled(
+                cube,
+                seen,
+                walked,
+                lambda name, t: chains[name].expert(t, kind, fold),
+                pools,
+                progress,
+            )
 
     def _probability(self, cube: xr.DataArray, progress: ProgressCallback) -> Any:
         self._carry()
-        sources, experts = self._carried_sources(in_windows(cube))
-        return self._pooled(cube, sources, experts, self._carried_pools, progress)
+        seen = self._carried_features(in_windows(cube))
+        return self._pooled(cube, seen, {}, self._expert, self.carried_pools_, progress)
 
-    def _carried_sources(
-        self, cube: xr.DataArray
-    ) -> tuple[dict[str, dict[float, Any]], dict[str, Callable[[float], TwoExperts]]]:
-        """Return by chain the features of a scene by time, and the experts on them."""
-        sources: dict[str, dict[float, Any]] = {}
-        experts: dict[str, Callable[[float], TwoExperts]] = {}
-        for name, mean_step in self.mean_steps_.items():
-            features = self._features(name, cube)
-            flowed = diffused(features, TIMES[1:], mean_step=mean_step) if self.halo else None
-            sources[name] = self._sources(features, flowed)
-            experts[name] = partial(self._expert, name)
-        return sources, experts
-
-    def _expert(self, name: str, t: float) -> TwoExperts:
+    def _expert(self, name: str, t: float) -> Any:
         return self.experts_[f"{name} {t:g}"]
 
     def _features(self, name: str, cube: xr.DataArray) -> xr.DataArray:
+        if name == BANDS:
+            return good_bands_of(cube)
         for step in self.chains_[name]:
             cube = step.transform(cube)
         return cube
 
-    @staticmethod
-    def _sources(features: Any, flowed: Any) -> dict[float, Any]:
-        """Return the features of a chain by time, arrays (band, y, x)."""
-        sources = {0.0: features.data}
-        if flowed is not None:
-            for place, t in enumerate(TIMES[1:]):
-                sources[t] = flowed[place * len(features) : (place + 1) * len(features)]
-        return sources
-
-    def _sources_of_map(self, chain: ChainOnScene, fold: int | None = None) -> dict[float, Any]:
-        """Return the features of a chain by time and, at no time, its walkers."""
-        sources = self._sources(chain.features, chain.flowed)
-        sources[_WALKERS] = chain.walkers_of_map(chain.training, fold=fold)
-        return sources
+    def _carried_features(self, cube: xr.DataArray) -> dict[tuple[str, float], Any]:
+        """Return what the carried pools look at in a scene."""
+        inputs = _inputs(self.carried_pools_)
+        seen: dict[tuple[str, float], Any] = {}
+        for name in dict.fromkeys(name for name, _ in inputs):
+            features = self._features(name, cube)
+            seen[name, 0.0] = features.data
+            later = [t for of, t in inputs if of == name and t]
+            if later:
+                flowed = diffused(features, later, mean_step=self.mean_steps_[name])
+                seen |= {(name, t): one for t, one in zip(later, flowed, strict=True)}
+        return {key: seen[key] for key in inputs}
 
     def _pooled(
         self,
         cube: xr.DataArray,
-        sources: Mapping[str, Mapping[float, Any]],
-        experts: Mapping[str, Callable[[float], TwoExperts]],
-        pools: Sequence[tuple[Pool, Mapping[str, Profile]]],
+        seen: _Features,
+        walked: Mapping[str, Any],
+        expert: _Expert,
+        pools: Sequence[Pool],
         progress: ProgressCallback,
     ) -> Any:
-        """Return the mean of pools (category, y, x), from what pixels are like in each chain."""
-        in_use = {
-            (name, profile): profiles[profile]
-            for pool, profiles in pools
-            for name, profile in map(str.split, pool.names_in_use)
-        }
-        needed = sorted({(name, t) for (name, _), p in in_use.items() for t in p.times})
-        walked = sorted({(name, _WALKERS) for (name, _), p in in_use.items() if p.walkers})
-        keys = [*needed, *walked]
-        scene = scene_of(cube, [sources[name][t] for name, t in keys])
-        ends = np.cumsum([len(sources[name][t]) for name, t in keys])[:-1]
+        """Return the mean of pools (category, y, x) from features and walkers of a scene."""
+        keys = _inputs(pools)
+        arrays = [seen[key] for key in keys] + list(walked.values())
+        ends = np.cumsum([len(one) for one in arrays])[:-1]
+        scene = on_the_grid_of(cube, np.concatenate(arrays), dim=schema.BAND, coords={})
+        candidates = sorted({name for pool in pools for name in pool.names_in_use})
 
         def mean(samples: NDArray[Any]) -> NDArray[Any]:
-            parts = dict(zip(keys, np.split(samples, ends, axis=1), strict=True))
-            predicted: dict[str, dict[float, NDArray[Any]]] = {name: {} for name in sources}
-            for name, t in needed:
-                predicted[name][t] = experts[name](t).predict_proba(parts[name, t])
-            scores = {
-                f"{name} {label}": profile.scores(predicted[name], parts.get((name, _WALKERS)))
-                for (name, label), profile in in_use.items()
-            }
-            return np.asarray(sum(pool.combine(scores) for pool, _ in pools) / len(pools))
+            parts = np.split(samples, ends, axis=1)
+            where = dict(zip(walked, parts[len(keys) :], strict=True))
+            predicted: dict[str, dict[float, NDArray[Any]]] = {}
+            for (name, t), part in zip(keys, parts, strict=False):
+                predicted.setdefault(name, {})[t] = expert(name, t).predict_proba(part)
+            scores = {}
+            for candidate in candidates:
+                name, profile = candidate.split()
+                scores[candidate] = PROFILES[profile].scores(predicted[name], where.get(name))
+            return np.asarray(sum(pool.combine(scores) for pool in pools) / len(pools))
 
         data = map_pixels(
             scene,
@@ -458,34 +453,21 @@ class AutoClassifier(SceneModel):
         return data.compute() if cube.chunks is None and scene.chunks is not None else data
 
 
-def _doubtful(training: Training, probability: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which training pixels are labelled wrong, as everything around them says.
-
-    Where labels are right, a calibrated pool gives a left-out label less than .01 in one of a
-    hundred cases. Where it happens three times as often as that, such labels are overruled.
-    """
-    doubtful = np.zeros(len(training.codes), dtype=bool)
-    judged = np.flatnonzero(training.judged)
-    own = probability[np.arange(len(judged)), training.codes[judged]]
-    too_many = np.count_nonzero(own < _DOUBT) > _TOO_OFTEN * _DOUBT * len(judged)
-    if training.polygon is None and too_many:  # a polygon that differs is another place, not wrong
-        doubtful[judged[own < _DOUBT]] = True
-        left = np.bincount(training.codes[~doubtful], minlength=len(training.classes))
-        doubtful &= left[training.codes] > 0  # of a class that would be lost, all stay
-    return doubtful
+def _training_of(chains: Mapping[str, Chain]) -> Training:
+    """Return the training pixels, which are the same for all chains."""
+    return next(iter(chains.values())).training
 
 
-def _can_be_calibrated(training: Training) -> bool:
-    """Return whether left-out pixels tell how sure one may be: most classes have two polygons."""
-    if training.polygon is None:
-        return bool(training.judged.any())
-    return bool(np.median(_polygons_per_class(training)) >= 2)
+def _inputs(pools: Sequence[Pool]) -> list[tuple[str, float]]:
+    """Return the chains and times that the candidates of pools look at."""
+    candidates = (name.split() for pool in pools for name in pool.names_in_use)
+    return sorted({(name, t) for name, profile in candidates for t in PROFILES[profile].times})
 
 
-def _polygons_per_class(training: Training) -> NDArray[np.intp]:
-    assert training.polygon is not None  # noqa: S101 (the callers have looked)
-    first = np.unique(training.polygon, return_index=True)[1]
-    return np.bincount(training.codes[first], minlength=len(training.classes))
+def _walked(pools: Sequence[Pool]) -> list[str]:
+    """Return the chains whose walkers the candidates of pools follow."""
+    candidates = (name.split() for pool in pools for name in pool.names_in_use)
+    return sorted({name for name, profile in candidates if PROFILES[profile].walkers})
 
 
 def _announce(labels: xr.DataArray) -> None:
@@ -504,18 +486,3 @@ def _announce(labels: xr.DataArray) -> None:
         LargeSceneWarning,
         stacklevel=5,  # whoever called fit_predict_proba
     )
-
-
-def _advise(training: Training) -> None:
-    """Warn where few polygons make the confidence one of few places."""
-    if training.polygon is None:
-        return
-    counts = _polygons_per_class(training)
-    if np.median(counts) < _ENOUGH_POLYGONS:
-        size = len(training.codes) / counts.sum()
-        warnings.warn(
-            f"Training pixels lie in {counts.sum()} clumps ({size:.0f} pixels each). Confidence is "
-            "for places like these; add clumps elsewhere: five small ones beat one large.",
-            FewPolygonsWarning,
-            stacklevel=5,  # whoever called fit
-        )

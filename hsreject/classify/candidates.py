@@ -8,26 +8,24 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import xarray as xr
+from dask.base import compute
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.covariance import ledoit_wolf
+from sklearn.ensemble import RandomForestClassifier
 
 from hsreject import schema
+from hsreject.classify.pool import floored_log
 from hsreject.classify.random_walker import GRAPHS, layers_of, walkers
-from hsreject.classify.scene_model import polygons_of
 from hsreject.classify.smlr import SparseMultinomialRegression
-from hsreject.classify.temperature import floored_log
+from hsreject.classify.training_pixels import Training, evenly
 from hsreject.errors import InputError, NotConvergedWarning
 from hsreject.features.chains import CHAINS, fit_chain
 from hsreject.features.diffusion import N_GUIDES, diffused, mean_squared_step
-from hsreject.features.pixels import located_samples, on_the_grid_of
-from hsreject.sampling.draws import deal_folds
-from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_folds
+from hsreject.features.pixels import located_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    import xarray as xr
     from numpy.typing import NDArray
 
     from hsreject.features.transformer import SceneTransformer
@@ -35,13 +33,14 @@ if TYPE_CHECKING:
 _N_COMPONENTS = 30
 _SPARSITY = 0.01
 _MOST_CENTERS = 200  # basis functions of the regression: bounds its time where pixels are many
-# What bounds the time of a regression: pixels for the map, and for judging by folds; Newton steps.
+# What bounds the time of experts: pixels and trees, for the map and for the folds; Newton steps.
 _MOST_PIXELS = 1000
 _MOST_PIXELS_OF_FOLDS = 400
 _MOST_STEPS = 25
+_N_TREES = 200
+_N_TREES_OF_FOLDS = 100
 _N_DISCRIMINANTS = 5
 _NEGLIGIBLE_SPREAD = 1e-6  # of class means along a direction, to the largest: rounding errors
-_MOST_HELD_OUT = 500  # training pixels that candidates are judged by: they tell enough
 
 
 @dataclass(frozen=True)
@@ -63,21 +62,22 @@ class Profile:
         return np.asarray(scores)
 
 
-PIXELS = "pixels"
-MAPPED = {
+TIMES = (0.0, 3.0, 30.0, 300.0)
+BANDS = "bands"
+"""The chain that leaves the bands as they are: a forest sees them."""
+
+MAPPED = ("fields", "mixed", "pixels")
+"""Profiles for the map of the scene that holds the training pixels."""
+CARRIED = ("pixels", "near", "far", "farthest")
+"""Profiles for other scenes."""
+PROFILES = {
     "fields": Profile((3.0, 30.0, 300.0), 0.25, 1.0),
     "mixed": Profile((0.0, 3.0), 1.0, 0.5),
-    PIXELS: Profile((0.0,)),
-}
-"""Candidates for the map of the scene that holds the training pixels."""
-CARRIED = {
-    PIXELS: Profile((0.0,)),
+    "pixels": Profile((0.0,)),
     "near": Profile((0.0, 3.0)),
     "far": Profile((3.0, 30.0, 300.0)),
     "farthest": Profile((300.0,)),
 }
-"""Candidates for other scenes."""
-TIMES = (0.0, 3.0, 30.0, 300.0)
 
 
 class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
@@ -145,191 +145,75 @@ def _shrunken_covariance(samples: NDArray[np.float64]) -> NDArray[np.float64]:
     return covariance * np.outer(deviation, deviation)
 
 
-def evenly(groups: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """Return at most `most` samples (but one of each group), as many of each group as it allows.
-
-    Those of a large group are spread over it in the order given, so that neighbours are thinned.
-    """
-    if len(groups) <= most:
-        return np.arange(len(groups))
-    counts = np.bincount(groups)
-    totals = [np.minimum(counts, cap).sum() for cap in range(1, counts.max() + 1)]
-    share = max(int(np.searchsorted(totals, most, side="right")), 1)
-    members = (np.flatnonzero(groups == number) for number in np.flatnonzero(counts))
-    thinned = [
-        one[np.linspace(0, len(one) - 1, min(len(one), share)).round().astype(np.intp)]
-        for one in members
-    ]
-    return np.sort(np.concatenate(thinned))
-
-
-@dataclass(frozen=True)
-class Training:
-    """The training pixels of a scene, and the folds by which candidates are judged.
-
-    A fold is left out whole, but only the `judged` pixels count: they tell enough.
-    """
-
-    classes: NDArray[np.int64]  # (category,): label values, ascending
-    codes: NDArray[np.intp]  # (pixel,): number of the class in `classes`
-    positions: NDArray[np.intp]  # (pixel,): in the flattened image
-    shape: tuple[int, int]  # of the image
-    polygon: NDArray[np.intp] | None  # (pixel,): from 0; None if the pixels lie scattered
-    folds: Mapping[str, NDArray[np.intp]]  # by kind: (pixel,), -1 for one that is never left out
-    judged: NDArray[np.bool_]  # (pixel,)
-
-    @classmethod
-    def of(
-        cls,
-        labels: xr.DataArray,
-        values: NDArray[np.int64],
-        positions: NDArray[np.intp],
-        *,
-        n_folds: int,
-        seed: int,
-    ) -> Training:
-        """Return the training pixels with these labels and positions of a scene."""
-        classes, codes = np.unique(values, return_inverse=True)
-        places = np.stack(np.unravel_index(positions, labels.shape), axis=1)
-        with_data = np.zeros(labels.size, dtype=bool)
-        with_data[positions] = True
-        used = labels.where(with_data.reshape(labels.shape), 0).astype(labels.dtype)
-        shape = (int(labels.shape[0]), int(labels.shape[1]))
-        if clump_size(used) >= CLUMPED:
-            _check_polygons(labels, classes)
-            numbers = polygons_of(used).ravel()[positions]
-            polygon = np.unique(numbers, return_inverse=True)[1]
-            fold = polygon_folds(values, polygon, places, n_folds, seed=seed)
-            judged = np.zeros(len(fold), dtype=bool)
-            judged[evenly(polygon, _MOST_HELD_OUT)] = True
-            folds = {"random": fold, "place": fold}
-            return cls(classes, codes, positions, shape, polygon, folds, judged & (fold >= 0))
-        fold = deal_folds(values, n_folds, seed=seed, most=_MOST_HELD_OUT)
-        folds = {"random": fold, "place": _folds_by_place(codes, places, n_folds)}
-        return cls(classes, codes, positions, shape, None, folds, fold >= 0)
-
-    def without(self, doubtful: NDArray[np.bool_]) -> Training:
-        """Return the training pixels but for some."""
-        keep = ~doubtful
-        return replace(
-            self,
-            codes=self.codes[keep],
-            positions=self.positions[keep],
-            polygon=None if self.polygon is None else self.polygon[keep],
-            folds={kind: fold[keep] for kind, fold in self.folds.items()},
-            judged=self.judged[keep],
-        )
-
-    def n_folds(self, kind: str) -> int:
-        """Return how many folds there are."""
-        return int(self.folds[kind].max(initial=-1)) + 1
-
-    def groups(self) -> NDArray[np.intp] | None:
-        """Return the polygons of the judged pixels; None if all are scattered."""
-        return None if self.polygon is None else self.polygon[self.judged]
-
-    def seeds(self, *, without: int | None = None) -> NDArray[np.intp]:
-        """Return 1 + the number of the class at each training pixel (1, y, x), 0 elsewhere."""
-        seeds = np.zeros((1, *self.shape), dtype=np.intp)
-        used = self.outside("random", without)
-        seeds[0].flat[self.positions[used]] = self.codes[used] + 1
-        return seeds
-
-    def outside(self, kind: str, number: int | None) -> NDArray[np.bool_]:
-        """Return the pixels outside a fold of a kind; all of them without a number."""
-        if number is None:
-            return np.ones(len(self.codes), dtype=bool)
-        return np.asarray(self.folds[kind] != number)
-
-
-def _check_polygons(labels: xr.DataArray, classes: NDArray[np.int64]) -> None:
-    """Raise where all polygons of a class lie where the scene has no data."""
-    given = np.unique(schema.reference_labels(labels))
-    lost = np.setdiff1d(given[given != schema.NO_REFERENCE], classes)
-    if lost.size:
-        table = schema.class_table(labels)
-        names = ", ".join(f"{value} ({table.name_of(value)})" for value in lost)
-        raise InputError(
-            f"The scene has no data in any polygon of class {names}. Digitise the class where "
-            "there is data, or take it out of the labels."
-        )
-
-
-def _folds_by_place(
-    codes: NDArray[np.intp], places: NDArray[np.integer], n_folds: int
-) -> NDArray[np.intp]:
-    """Cut the pixels of each class into runs along the main axis of their positions."""
-    fold = np.full(len(codes), -1, dtype=np.intp)
-    for code in range(codes.max() + 1):
-        members = np.flatnonzero(codes == code)
-        if len(members) > 1:
-            centred = places[members] - places[members].mean(axis=0)
-            axis = np.linalg.svd(centred, full_matrices=False)[2][0]
-            order = np.argsort(np.round(centred @ axis, 9), kind="stable")
-            fold[members[order]] = np.arange(len(members)) * n_folds // len(members)
-    return fold
-
-
 @dataclass
-class ChainOnScene:
-    """One chain on the scene it was fitted to: its features, experts and walkers."""
+class Chain:
+    """One way to see a scene, on the scene it was fitted to: features, experts and walkers."""
 
     training: Training
     steps: list[SceneTransformer]
-    features: xr.DataArray | None  # (band, y, x) at t = 0; None once the scene is let go
+    scene: xr.DataArray | None  # (band, y, x): features at t = 0; None once the scene is let go
     samples: dict[float, NDArray[np.float64]]  # by t: (pixel, feature)
+    features: dict[float, Any] = field(default_factory=dict)  # by t: (band, y, x)
     mean_step: float = 0.0
-    flowed: Any = None  # (t * band, y, x): features at the times after 0
     walked: NDArray[np.float64] | None = None  # (pixel, category): walkers without its fold
-    experts: dict[tuple[float, str, int | None], TwoExperts] = field(default_factory=dict)
+    experts: dict[tuple[float, str, int | None], Any] = field(default_factory=dict)
+
+    @property
+    def sees_bands(self) -> bool:
+        """Whether there are no features but the bands, for a forest."""
+        return not self.steps
 
     def look_around(self) -> None:
         """Diffuse the features on the graph of the scene."""
-        assert self.features is not None  # noqa: S101 (the scene is there while it is fitted)
-        self.mean_step = mean_squared_step(self.features[:N_GUIDES])
-        self.flowed = diffused(self.features, TIMES[1:], mean_step=self.mean_step)
-        picked = _picked(self.flowed, self.training)
-        parts = np.split(picked, len(TIMES) - 1, axis=1)
-        self.samples |= dict(zip(TIMES[1:], parts, strict=True))
+        assert self.scene is not None  # noqa: S101 (the scene is there while it is fitted)
+        self.mean_step = mean_squared_step(self.scene[:N_GUIDES])
+        later = diffused(self.scene, TIMES[1:], mean_step=self.mean_step)
+        self.features = dict(zip(TIMES, [self.scene.data, *later], strict=True))
+        self.samples |= dict(zip(TIMES[1:], _at(self.training, *later), strict=True))
 
     def walk(self) -> None:
         """Let walkers predict the training pixels of each fold from the others."""
-        assert self.features is not None  # noqa: S101 (as above)
+        assert self.scene is not None  # noqa: S101 (as above)
         training = self.training
         n_classes, n_folds = len(training.classes), training.n_folds("random")
         self.walked = np.full((len(training.codes), n_classes), 1 / n_classes)
         if not n_folds:
             return
         seeds = np.concatenate([training.seeds(without=number) for number in range(n_folds)])
-        layers = layers_of([self.features[:N_GUIDES]])
-        picked = _picked(walkers(layers, seeds, n_classes), training)
-        for number, part in enumerate(np.split(picked, n_folds, axis=1)):
+        (ends,) = _at(training, walkers(layers_of([self.scene[:N_GUIDES]]), seeds, n_classes))
+        for number, part in enumerate(np.split(ends, n_folds, axis=1)):
             out = training.folds["random"] == number
             self.walked[out] = part[out]
 
-    def walkers_of_map(self, training: Training, *, fold: int | None = None) -> Any:
+    def walkers_of_map(self, *, fold: int | None = None) -> Any:
         """Return where walkers end (category, y, x), all of them or those without a fold.
 
         Discriminants know all training pixels: they guide the map's walkers, not the folds'.
         """
-        assert self.features is not None  # noqa: S101 (as above)
-        guides = self.features[:N_GUIDES]
+        assert self.scene is not None  # noqa: S101 (as above)
+        guides = self.scene[:N_GUIDES]
         layers = layers_of([guides])
         if fold is None:
             directions = self.expert(0.0).discriminants(_N_DISCRIMINANTS).astype(np.float32)
             if directions.size:
-                data = np.tensordot(directions.T, self.features.data, axes=1)
-                discriminants = self.features[: len(data)].copy(data=data)
+                data = np.tensordot(directions.T, self.scene.data, axes=1)
+                discriminants = self.scene[: len(data)].copy(data=data)
                 layers = [*layers_of([guides, discriminants]), layers_of([guides], GRAPHS[1:])[0]]
-        return walkers(layers, training.seeds(without=fold), len(training.classes))
+        return walkers(layers, self.training.seeds(without=fold), len(self.training.classes))
 
-    def expert(self, t: float, kind: str = "", number: int | None = None) -> TwoExperts:
-        """Return the experts on features at t without a fold of a kind, fitted when first asked."""
+    def expert(self, t: float, kind: str = "", number: int | None = None) -> Any:
+        """Return the expert on features at t without a fold of a kind, fitted when first asked."""
         if (t, kind, number) not in self.experts:
             used = self.training.outside(kind, number)
-            experts = TwoExperts(_MOST_PIXELS_OF_FOLDS if kind else _MOST_PIXELS)
-            experts.fit(self.samples[t][used], self.training.codes[used])
-            self.experts[t, kind, number] = experts
+            samples, codes = self.samples[t][used], self.training.codes[used]
+            most = _MOST_PIXELS_OF_FOLDS if kind else _MOST_PIXELS
+            if self.sees_bands:
+                some = evenly(codes, most)
+                n_trees = _N_TREES_OF_FOLDS if kind else _N_TREES
+                forest = RandomForestClassifier(n_trees, random_state=0)
+                self.experts[t, kind, number] = forest.fit(samples[some], codes[some])
+            else:
+                self.experts[t, kind, number] = TwoExperts(most).fit(samples, codes)
         return self.experts[t, kind, number]
 
     def held_out_scores(self, profile: Profile, kind: str) -> NDArray[np.float64]:
@@ -347,32 +231,35 @@ class ChainOnScene:
                 scores[out] = profile.scores(predicted, walked)
         return scores[training.judged]
 
-    def without(self, doubtful: NDArray[np.bool_]) -> ChainOnScene:
+    def without(self, doubtful: NDArray[np.bool_]) -> Chain:
         """Return the chain without some of the training pixels."""
         samples = {t: samples[~doubtful] for t, samples in self.samples.items()}
         training = self.training.without(doubtful)
         return replace(self, training=training, samples=samples, walked=None, experts={})
 
-    def let_go(self) -> ChainOnScene:
+    def let_go(self) -> Chain:
         """Return the chain without the scene."""
         experts = {key: expert for key, expert in self.experts.items() if key[1] != "random"}
-        return replace(self, features=None, flowed=None, walked=None, experts=experts)
+        return replace(self, scene=None, features={}, walked=None, experts=experts)
 
 
-def _picked(data: Any, training: Training) -> NDArray[np.float64]:
-    """Return the values (pixel, band) of an array (band, y, x) at the training pixels."""
+def _at(training: Training, *arrays: Any) -> list[NDArray[np.float64]]:
+    """Return the values (pixel, band) of arrays (band, y, x) at the training pixels."""
     rows, columns = np.unravel_index(training.positions, training.shape)
-    if isinstance(data, np.ndarray):
-        return data[:, rows, columns].T.astype(np.float64)
-    picked: NDArray[np.float64] = data.vindex[:, rows, columns].compute().astype(np.float64)
-    return picked
+    picked = compute(
+        *(
+            one[:, rows, columns].T if isinstance(one, np.ndarray) else one.vindex[:, rows, columns]
+            for one in arrays
+        )
+    )
+    return [values.astype(np.float64) for values in picked]
 
 
 def fit_chains(
     cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int, seed: int
-) -> dict[str, ChainOnScene]:
+) -> dict[str, Chain]:
     """Return the chains that a scene allows, with the features of its training pixels."""
-    chains: dict[str, ChainOnScene] = {}
+    chains: dict[str, Chain] = {}
     training: Training | None = None
     for name in CHAINS:
         try:
@@ -384,7 +271,7 @@ def fit_chains(
         samples, values, positions = located_samples(features, labels)
         if training is None:
             training = Training.of(labels, values, positions, n_folds=n_folds, seed=seed)
-        chains[name] = ChainOnScene(training, steps, features, {0.0: samples})
+        chains[name] = Chain(training, steps, features, {0.0: samples})
     if not any(chain.samples[0.0].std(axis=0).any() for chain in chains.values()):
         raise InputError(
             "The training pixels cannot be told apart: all bands are constant over them. Check "
@@ -393,24 +280,25 @@ def fit_chains(
     return chains
 
 
-def training_of(chains: Mapping[str, ChainOnScene]) -> Training:
-    """Return the training pixels, which are the same for all chains."""
-    return next(iter(chains.values())).training
+def chain_of_bands(cube: xr.DataArray, training: Training) -> Chain:
+    """Return the chain of the bands themselves."""
+    bands = good_bands_of(cube)
+    (samples,) = _at(training, bands.data)
+    return Chain(training, [], bands, {0.0: samples}, {0.0: bands.data})
+
+
+def good_bands_of(cube: xr.DataArray) -> xr.DataArray:
+    """Return the good bands of a scene in single precision, as a forest sees them."""
+    good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
+    return good.astype(np.float32, copy=False)
 
 
 def held_out_scores(
-    chains: Mapping[str, ChainOnScene], profiles: Mapping[str, Profile], kind: str
+    chains: Mapping[str, Chain], profiles: tuple[str, ...], kind: str
 ) -> dict[str, NDArray[np.float64]]:
     """Return the scores of left-out training pixels by chain and profile."""
     return {
-        f"{name} {label}": chain.held_out_scores(profile, kind)
+        f"{name} {profile}": chain.held_out_scores(PROFILES[profile], kind)
         for name, chain in chains.items()
-        for label, profile in profiles.items()
+        for profile in (("pixels",) if chain.sees_bands else profiles)
     }
-
-
-def scene_of(cube: xr.DataArray, parts: Sequence[Any]) -> xr.DataArray:
-    """Return arrays (band, y, x) as one scene on the grid of `cube`."""
-    arrays = [part.data if isinstance(part, xr.DataArray) else part for part in parts]
-    stacked = [on_the_grid_of(cube, data, dim=schema.BAND, coords={}) for data in arrays]
-    return xr.concat(stacked, dim=schema.BAND)

@@ -11,7 +11,8 @@ from sklearn.base import clone
 
 from hsreject import schema
 from hsreject.classify.classifiers import CLASSIFIERS
-from hsreject.classify.scene_model import HeldOut, SceneModel, folds_left_out
+from hsreject.classify.scene_model import HeldOut, SceneModel
+from hsreject.classify.training_pixels import folds_left_out
 from hsreject.errors import InputError
 from hsreject.features import FEATURES
 from hsreject.features.pixels import labelled_samples, map_pixels

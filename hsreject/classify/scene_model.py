@@ -12,11 +12,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from hsreject import __version__, schema
+from hsreject.classify.training_pixels import folds_left_out
 from hsreject.features.pixels import on_the_grid_of
 from hsreject.features.spectra import BandRequirements
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.sampling.draws import deal_folds
-from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_folds, polygon_numbers
 from hsreject.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -251,39 +250,3 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         coords = {schema.CATEGORY: self.classes_}
         on_grid = on_the_grid_of(cube, data, dim=schema.CATEGORY, coords=coords)
         return schema.attach_classes(on_grid, self.class_table_).rename("probability")
-
-
-def training_folds(labels: xr.DataArray, n_folds: int, *, seed: int = 0) -> NDArray[np.intp]:
-    """Deal training pixels into folds; return the fold of each pixel (y, x), -1 for none.
-
-    Pixels that lie scattered are dealt one by one, those of polygons (three and more per clump)
-    with all of their polygon: a model that has seen a pixel's neighbour has seen the pixel.
-    """
-    values = schema.reference_labels(labels)
-    if not clump_size(labels) >= CLUMPED:
-        return deal_folds(values, n_folds, seed=seed)
-    used = values != schema.NO_REFERENCE
-    fold = np.full(values.shape, -1, dtype=np.intp)
-    fold[used] = polygon_folds(
-        values[used], polygons_of(labels)[used], np.argwhere(used), n_folds, seed=seed
-    )
-    return fold
-
-
-def polygons_of(labels: xr.DataArray) -> NDArray[np.int32]:
-    """Return the polygon of each labelled pixel; one that belongs to none is one by itself."""
-    polygons = polygon_numbers(labels)
-    alone = (polygons == 0) & (schema.reference_labels(labels) != schema.NO_REFERENCE)
-    polygons[alone] = polygons.max(initial=0) + 1 + np.arange(np.count_nonzero(alone))
-    return polygons
-
-
-def folds_left_out(
-    cube: xr.DataArray, labels: xr.DataArray, n_folds: int, *, seed: int
-) -> Iterator[tuple[xr.DataArray, NDArray[np.bool_]]]:
-    """Yield per fold the labels outside it, and the mask (y, x) of the pixels in it."""
-    labels = labels.where(schema.valid_pixels(cube), schema.NO_REFERENCE).astype(labels.dtype)
-    fold = training_folds(labels, n_folds, seed=seed)
-    for number in range(fold.max() + 1):
-        left_out = fold == number
-        yield labels.where(~left_out, schema.NO_REFERENCE).astype(labels.dtype), left_out

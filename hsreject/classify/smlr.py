@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hsreject.classify.multinomial import MultinomialProblem
+from hsreject.classify.pool import best_temperature
 from hsreject.classify.proximal_newton import proximal_newton
-from hsreject.classify.temperature import best_temperature
 from hsreject.classify.training_samples import Basis, TrainingSamples, check_finite
 from hsreject.errors import NotConvergedWarning
 from hsreject.registry import check_choice, check_count, check_number

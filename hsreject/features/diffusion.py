@@ -206,11 +206,11 @@ def diffused(
     mean_step: float,
     contrast: float = CONTRAST,
     n_guides: int = N_GUIDES,
-) -> Any:
-    """Return (I + t L)^-1 X of features X (band, y, x) for each t, one after the other.
+) -> list[Any]:
+    """Return for each t the array (I + t L)^-1 X of features X (band, y, x).
 
-    The result (len(times) * band, y, x) is NaN where any feature is, and lazy when they are. The
-    graph of all times is that of the first `n_guides` features.
+    They are NaN where any feature is, and lazy when the features are. The graph of all times is
+    that of the first `n_guides` features.
     """
 
     def kernel(values: NDArray[Any]) -> NDArray[Any]:
@@ -226,8 +226,9 @@ def diffused(
                     place[:, graph.pixels] = diffuse(graph, samples, t).T
         return flowed.reshape(-1, *valid.shape)
 
-    n_outputs = len(times) * features.sizes[schema.BAND]
-    return on_windows(features.data, kernel, halo=HALO, n_outputs=n_outputs)
+    n_bands = features.sizes[schema.BAND]
+    flowed = on_windows(features.data, kernel, halo=HALO, n_outputs=len(times) * n_bands)
+    return [flowed[place * n_bands : (place + 1) * n_bands] for place in range(len(times))]
 
 
 def diffuse(graph: EdgeGraph, features: NDArray[Any], t: float) -> NDArray[Any]:
@@ -305,7 +306,7 @@ class Diffuse(SceneTransformer):
 
     def _transform_scene(self, cube: xr.DataArray) -> xr.DataArray:
         windows = in_windows(cube)
-        data = diffused(
+        (data,) = diffused(
             windows,
             [self.t],
             mean_step=self.mean_step_,

@@ -31,7 +31,9 @@ Experts that agree no better on the training scene itself say nothing about anot
 agreement must also have fallen by the last figure.
 
 Set to an accuracy of .90 on half of a scene, a dial held within 3 points on the other half in 43 of
-113 trials; such figures told which in four of five. They are a reason to warn, not a proof.
+113 trials; such figures told which in four of five. They are a reason to warn, not a proof. On 24
+other halves of Indian Pines and an EnMAP scene, the agreement warned of 14, on which 45 % of the
+labels were right on average; of the 10 others 59 % were. So a warning tells, silence does not.
 """
 
 TOO_DARK = -2

@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from hsreject.classify.temperature import (
+from hsreject.classify.pool import (
     at_temperature,
     best_temperature,
     brier_scores,

@@ -84,6 +84,8 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     What p does not promise: it is cautious on average, not for every class. On six scenes 1 to 4 %
     of the pixels of known classes had p below 0.05 (6 % on another scene), but in the worst class
     up to 26 % had p below 0.1: rare and mixed pixels of a class that varies are taken for unknown.
+    With digitised labels it is very cautious: of two to five polygons per class, under 1 % of the
+    known pixels had p below 0.05, but also only 1 to 15 % of a class that was left out.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from hsreject.sampling.draws import Labels, random_keys, split_by_masks
 from hsreject.schema import MAP_DIMS, NO_REFERENCE, POLYGON, check_labels, reference_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -158,6 +158,13 @@ def sample_polygons(
     numbers = polygon_numbers(labels)
     if numbers.max(initial=0) == 1:
         raise InputError("There is one polygon in all, which leaves nothing to test on. Draw more.")
+    if numbers.max(initial=0) == len(np.unique(values[numbers > 0])) and _all_touch(numbers):
+        raise InputError(
+            f"The polygons of all {numbers.max()} classes touch: they are one patch, of which no "
+            "part can be left out to test on. Digitise places that lie apart, five small ones per "
+            "class rather than one large, or keep blocks apart ([sampling] name = 'blocks', "
+            "hsreject.sample_blocks)."
+        )
     in_train = np.zeros(values.shape, dtype=bool)
     in_test = np.zeros(values.shape, dtype=bool)
     classes = ClassTable.from_attrs(getattr(labels, "attrs", {})) or ClassTable.plain([])
@@ -177,7 +184,8 @@ def sample_polygons(
         in_test |= apart
     how = f"polygons fraction={fraction:g} buffer={buffer} seed={seed}"
     counts = [len(np.unique(numbers[part])) for part in (in_train, in_test)]
-    advice = _advice(np.where(in_train, values, 0), numbers)
+    per_class = [len(np.unique(numbers[one & in_train])) for one in _masks_by_class(values)]
+    advice = polygon_advice([n for n in per_class if n], int(in_train.sum()))
     if n_per_class is not None:
         check_count("n_per_class", n_per_class, least=1)
         in_train = _spread(np.where(in_train, values, 0), numbers, n_per_class, seed)
@@ -199,6 +207,11 @@ def sample_polygons(
         attrs |= {LEFT_OUT: "polygons"} if fraction == 1 else {}
         parts = tuple(part.assign_attrs(attrs) for part in cast("Any", parts))
     return parts
+
+
+def _all_touch(numbers: NDArray[np.int32]) -> bool:
+    """Tell whether all polygons (y, x) together are one connected region."""
+    return bool(ndimage.label(numbers > 0, _EIGHT_NEIGHBORS)[1] == 1)
 
 
 def _for_training(
@@ -265,12 +278,11 @@ def _meaning(counts: list[int], halved: list[str]) -> str:
     return text
 
 
-def _advice(values: NDArray[Any], numbers: NDArray[np.int32]) -> str:
-    """Return what would help most where training pixels lie in few clumps, or nothing."""
-    per_class = [len(np.unique(numbers[inside])) for inside in _masks_by_class(values)]
-    if not per_class or np.median(per_class) >= _ENOUGH_POLYGONS:
+def polygon_advice(per_class: Sequence[int] | NDArray[np.intp], n_pixels: int) -> str:
+    """Return what would help most where training pixels lie in few polygons, or nothing."""
+    if not len(per_class) or np.median(per_class) >= _ENOUGH_POLYGONS:
         return ""
-    n_clumps, n_pixels = sum(per_class), np.count_nonzero(values)
+    n_clumps = sum(per_class)
     return (
         f"Training pixels lie in {n_clumps} clumps ({n_pixels / n_clumps:.0f} pixels each). "
         "Confidence is for places like these; add clumps elsewhere: five small ones beat one large."

@@ -5,8 +5,7 @@ import pytest
 from scipy.special import softmax
 
 import hsreject as hr
-from hsreject.classify.pool import pseudo_bma
-from hsreject.classify.temperature import at_temperature, best_temperature, brier_scores
+from hsreject.classify.pool import at_temperature, best_temperature, brier_scores, pseudo_bma
 from hsreject.errors import InputError
 from hsreject.sampling.draws import deal_folds
 

@@ -1,0 +1,220 @@
+"""Training pixels of a scene: the polygons they lie in, and the folds that are left out in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from hsreject import schema
+from hsreject.errors import InputError
+from hsreject.sampling.draws import deal_folds
+from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_folds, polygon_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST_JUDGED = 500  # training pixels that candidates are judged by: they tell enough
+_DOUBT = 0.01  # probability of a left-out label below which it may be wrong
+_TOO_OFTEN = 3.0  # times as many as a calibrated pool would have
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training pixels of a scene, and the folds by which candidates are judged.
+
+    A fold is left out whole, but only the `judged` pixels count: they tell enough.
+    """
+
+    classes: NDArray[np.int64]  # (category,): label values, ascending
+    codes: NDArray[np.intp]  # (pixel,): number of the class in `classes`
+    positions: NDArray[np.intp]  # (pixel,): in the flattened image
+    shape: tuple[int, int]  # of the image
+    polygon: NDArray[np.intp] | None  # (pixel,): from 0; None if the pixels lie scattered
+    folds: Mapping[str, NDArray[np.intp]]  # by kind: (pixel,), -1 for one that is never left out
+    judged: NDArray[np.bool_]  # (pixel,)
+
+    @classmethod
+    def of(
+        cls,
+        labels: xr.DataArray,
+        values: NDArray[np.int64],
+        positions: NDArray[np.intp],
+        *,
+        n_folds: int,
+        seed: int,
+    ) -> Training:
+        """Return the training pixels with these label values and positions of a scene.
+
+        There are two kinds of folds: *random* ones, and those of *place*, which are runs of a class
+        along the axis on which its pixels lie. Of polygons, both leave out whole polygons.
+        """
+        classes, codes = np.unique(values, return_inverse=True)
+        places = np.stack(np.unravel_index(positions, labels.shape), axis=1)
+        shape = (int(labels.shape[0]), int(labels.shape[1]))
+        with_data = np.zeros(shape, dtype=bool)
+        with_data.flat[positions] = True
+        used = labels.where(with_data, schema.NO_REFERENCE).astype(labels.dtype)
+        if not clump_size(used) >= CLUMPED:
+            fold = deal_folds(values, n_folds, seed=seed, most=_MOST_JUDGED)
+            folds = {"random": fold, "place": _folds_by_place(codes, places, n_folds)}
+            return cls(classes, codes, positions, shape, None, folds, fold >= 0)
+        _check_polygons(labels, classes)
+        polygon = np.unique(polygons_of(used).ravel()[positions], return_inverse=True)[1]
+        fold = polygon_folds(values, polygon, places, n_folds, seed=seed)
+        judged = np.isin(np.arange(len(fold)), evenly(polygon, _MOST_JUDGED)) & (fold >= 0)
+        return cls(
+            classes, codes, positions, shape, polygon, {"random": fold, "place": fold}, judged
+        )
+
+    def without(self, doubtful: NDArray[np.bool_]) -> Training:
+        """Return the training pixels but for some."""
+        keep = ~doubtful
+        return replace(
+            self,
+            codes=self.codes[keep],
+            positions=self.positions[keep],
+            polygon=None if self.polygon is None else self.polygon[keep],
+            folds={kind: fold[keep] for kind, fold in self.folds.items()},
+            judged=self.judged[keep],
+        )
+
+    def n_folds(self, kind: str) -> int:
+        """Return how many folds of a kind there are."""
+        return int(self.folds[kind].max(initial=-1)) + 1
+
+    def outside(self, kind: str, number: int | None) -> NDArray[np.bool_]:
+        """Return the pixels outside a fold of a kind; all of them without a number."""
+        if number is None:
+            return np.ones(len(self.codes), dtype=bool)
+        return np.asarray(self.folds[kind] != number)
+
+    def seeds(self, *, without: int | None = None) -> NDArray[np.intp]:
+        """Return 1 + the number of the class at each training pixel (1, y, x), 0 elsewhere."""
+        seeds = np.zeros((1, *self.shape), dtype=np.intp)
+        used = self.outside("random", without)
+        seeds[0].flat[self.positions[used]] = self.codes[used] + 1
+        return seeds
+
+    def groups(self) -> NDArray[np.intp] | None:
+        """Return the polygons of the judged pixels; None if all are scattered."""
+        return None if self.polygon is None else self.polygon[self.judged]
+
+    def polygons_per_class(self) -> NDArray[np.intp]:
+        """Return how many polygons each class has; nothing if all pixels are scattered."""
+        if self.polygon is None:
+            return np.zeros(0, dtype=np.intp)
+        first = np.unique(self.polygon, return_index=True)[1]
+        return np.bincount(self.codes[first], minlength=len(self.classes))
+
+    def can_calibrate(self) -> bool:
+        """Return whether left-out pixels tell how sure one may be: most classes have two polygons.
+
+        Two halves of one polygon know each other.
+        """
+        if self.polygon is None:
+            return bool(self.judged.any())
+        return bool(np.median(self.polygons_per_class()) >= 2)
+
+    def doubtful(self, probability: NDArray[np.floating]) -> NDArray[np.bool_]:
+        """Return which pixels are labelled wrong, as the pool of all others says.
+
+        Where labels are right, a calibrated pool gives a left-out label less than .01 in one of a
+        hundred cases. Where that happens three times as often, such labels are wrong.
+        `probability` (judged pixel, category) is of pixels that were left out. A polygon that
+        differs is another place, not a wrong label.
+        """
+        doubtful = np.zeros(len(self.codes), dtype=bool)
+        judged = np.flatnonzero(self.judged)
+        own = probability[np.arange(len(judged)), self.codes[judged]]
+        too_many = np.count_nonzero(own < _DOUBT) > _TOO_OFTEN * _DOUBT * len(judged)
+        if self.polygon is None and too_many:
+            doubtful[judged[own < _DOUBT]] = True
+            left = np.bincount(self.codes[~doubtful], minlength=len(self.classes))
+            doubtful &= left[self.codes] > 0  # of a class that would be lost, all stay
+        return doubtful
+
+
+def _check_polygons(labels: xr.DataArray, classes: NDArray[np.int64]) -> None:
+    """Raise where all polygons of a class lie where the scene has no data."""
+    values = np.unique(schema.reference_labels(labels))
+    lost = np.setdiff1d(values[values != schema.NO_REFERENCE], classes)
+    if lost.size:
+        table = schema.class_table(labels)
+        names = ", ".join(f"{value} ({table.name_of(value)})" for value in lost)
+        raise InputError(
+            f"The scene has no data in any polygon of class {names}. Digitise the class where "
+            "there is data, or take it out of the labels."
+        )
+
+
+def _folds_by_place(
+    codes: NDArray[np.intp], places: NDArray[np.integer], n_folds: int
+) -> NDArray[np.intp]:
+    """Cut the pixels of each class into runs along the main axis of their positions."""
+    fold = np.full(len(codes), -1, dtype=np.intp)
+    for code in range(codes.max() + 1):
+        members = np.flatnonzero(codes == code)
+        if len(members) > 1:
+            centred = places[members] - places[members].mean(axis=0)
+            axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+            order = np.argsort(np.round(centred @ axis, 9), kind="stable")
+            fold[members[order]] = np.arange(len(members)) * n_folds // len(members)
+    return fold
+
+
+def evenly(groups: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """Return at most `most` samples (but one of each group), as many of each group as it allows.
+
+    Those of a large group are spread over it in the order given, so that neighbours are thinned.
+    """
+    if len(groups) <= most:
+        return np.arange(len(groups))
+    counts = np.bincount(groups)
+    totals = [np.minimum(counts, cap).sum() for cap in range(1, counts.max() + 1)]
+    share = max(int(np.searchsorted(totals, most, side="right")), 1)
+    members = (np.flatnonzero(groups == number) for number in np.flatnonzero(counts))
+    thinned = [
+        one[np.linspace(0, len(one) - 1, min(len(one), share)).round().astype(np.intp)]
+        for one in members
+    ]
+    return np.sort(np.concatenate(thinned))
+
+
+def training_folds(labels: xr.DataArray, n_folds: int, *, seed: int = 0) -> NDArray[np.intp]:
+    """Deal training pixels into folds; return the fold of each pixel (y, x), -1 for none.
+
+    Pixels that lie scattered are dealt one by one, those of polygons (three and more per clump)
+    with all of their polygon: a model that has seen a pixel's neighbour has seen the pixel.
+    """
+    values = schema.reference_labels(labels)
+    if not clump_size(labels) >= CLUMPED:
+        return deal_folds(values, n_folds, seed=seed)
+    used = values != schema.NO_REFERENCE
+    fold = np.full(values.shape, -1, dtype=np.intp)
+    fold[used] = polygon_folds(
+        values[used], polygons_of(labels)[used], np.argwhere(used), n_folds, seed=seed
+    )
+    return fold
+
+
+def polygons_of(labels: xr.DataArray) -> NDArray[np.int32]:
+    """Return the polygon of each labelled pixel; one that belongs to none is one by itself."""
+    polygons = polygon_numbers(labels)
+    alone = (polygons == 0) & (schema.reference_labels(labels) != schema.NO_REFERENCE)
+    polygons[alone] = polygons.max(initial=0) + 1 + np.arange(np.count_nonzero(alone))
+    return polygons
+
+
+def folds_left_out(
+    cube: xr.DataArray, labels: xr.DataArray, n_folds: int, *, seed: int
+) -> Iterator[tuple[xr.DataArray, NDArray[np.bool_]]]:
+    """Yield per fold the labels outside it, and the mask (y, x) of the pixels in it."""
+    labels = labels.where(schema.valid_pixels(cube), schema.NO_REFERENCE).astype(labels.dtype)
+    fold = training_folds(labels, n_folds, seed=seed)
+    for number in range(fold.max() + 1):
+        left_out = fold == number
+        yield labels.where(~left_out, schema.NO_REFERENCE).astype(labels.dtype), left_out
