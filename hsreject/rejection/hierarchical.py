@@ -131,16 +131,6 @@ class HierarchicalRejector(RankedRejector):
         return SequentialRejector(self.context, novelty=self.novelty)
 
     @property
-    def needs_context(self) -> bool:
-        """Whether there is one."""
-        return self.context is not None
-
-    @property
-    def needs_p_value(self) -> bool:
-        """Whether novelty counts."""
-        return self.novelty
-
-    @property
     def halo(self) -> int | None:
         """That of the context; 0 without one."""
         return self._field.halo

@@ -151,16 +151,6 @@ class JointRejector(Rejector):
         if self.store is not None and not isinstance(self.store, str | PathLike):
             raise InputError(f"store must be the path of a folder (got {self.store!r}).")
 
-    @property
-    def needs_context(self) -> bool:
-        """True: labels are those of the hidden field."""
-        return True
-
-    @property
-    def needs_p_value(self) -> bool:
-        """Whether novelty counts."""
-        return self.novelty
-
     def reject(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
@@ -193,21 +183,6 @@ class JointRejector(Rejector):
         candidate = candidates[calibrated_index(points, goal)]
         return self._maps(problem, candidate, **{goal.kind: goal.value})
 
-    def operating_points(
-        self,
-        maps: xr.Dataset | xr.DataArray | NDArray[Any],
-        reference: xr.DataArray | NDArray[Any],
-        *,
-        progress: ProgressCallback = no_progress,
-    ) -> xr.Dataset:
-        """Return the operating points of a sweep on reference pixels.
-
-        Points are placed where the rejected fraction of the reference pixels changes. The first has
-        nothing rejected, the last everything. Beside the variables of every rejector there is
-        `failure_probability`; `overall_accuracy` differs from point to point.
-        """
-        return self._points(self._problem(maps), reference, progress)[0]
-
     def sweep(
         self,
         maps: xr.Dataset | xr.DataArray | NDArray[Any],
@@ -216,7 +191,13 @@ class JointRejector(Rejector):
         fraction: float | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return the operating points with their maps; one more is searched for a `fraction`."""
+        """Return the operating points with their maps (see :meth:`hsreject.Rejector.sweep`).
+
+        Points are placed where the rejected fraction of the reference pixels changes. The first has
+        nothing rejected, the last everything; one more is searched for a `fraction`. Beside the
+        variables of every rejector there is `failure_probability`; `overall_accuracy` differs from
+        point to point.
+        """
         problem = self._problem(maps)
         points, candidates = self._points(problem, reference, progress, fraction=fraction)
         label = xr.concat(

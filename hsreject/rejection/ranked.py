@@ -288,11 +288,6 @@ class FieldRejector(RankedRejector):
         named_confidence(self.confidence)  # raises if there is no such confidence
         check_novelty(self.novelty)
 
-    @property
-    def needs_p_value(self) -> bool:
-        """Whether novelty counts."""
-        return self.novelty
-
     def lowest(self, n_classes: int) -> float:
         """Return what the confidence says."""
         return named_confidence(self.confidence).lowest(n_classes)

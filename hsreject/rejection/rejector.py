@@ -107,13 +107,13 @@ class Rejector(ABC):
 
     @property
     def needs_context(self) -> bool:
-        """False, unless a rejector says otherwise."""
-        return False
+        """Whether it has a `context`."""
+        return getattr(self, "context", None) is not None
 
     @property
     def needs_p_value(self) -> bool:
-        """False, unless a rejector says otherwise."""
-        return False
+        """Whether it has an option `novelty` that is on."""
+        return bool(getattr(self, "novelty", False))
 
     @abstractmethod
     def reject(

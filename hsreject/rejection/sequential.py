@@ -72,11 +72,6 @@ class SequentialRejector(FieldRejector):
         super().__post_init__()
 
     @property
-    def needs_context(self) -> bool:
-        """True: labels are those of the hidden field."""
-        return True
-
-    @property
     def halo(self) -> int | None:
         """That of the context."""
         return self.context.halo
