@@ -321,7 +321,7 @@ def write_outputs(
     """Write everything; what an earlier run has left is replaced only when all is complete."""
     progress("writing", 0, 3)
     with complete_folder(folder, overwrite=True) as work:
-        _write_maps(tree, work / "maps", flat=flat)
+        label = _write_maps(tree, work / "maps", flat=flat)
         if probabilities:
             write_map(tree.to_dataset()["probability"], work / "maps" / "probabilities.tif")
         for name in first.walk.plan.rejectors:
@@ -338,20 +338,22 @@ def write_outputs(
             write_tables(first.evaluation, work)
         progress("writing", 2, 3)
         run_report(tree, first, work, cube)
-        _write_item(tree, work)
+        _write_item(tree, label, work)
     progress("writing", 3, 3)
 
 
-def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
+def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> xr.DataArray:
+    """Write all maps, and return the delivered one."""
     folder.mkdir()
-    maps, delivered = tree.to_dataset(), tree.children["delivered"].to_dataset()
+    maps, delivered = tree.to_dataset(), tree.children["delivered"].to_dataset(inherit=False)
+    of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     answer = delivered[LABEL_WITH_REJECTION]
+    answer = answer.assign_coords(of_delivered["label"].coords)  # the place is kept once
     groups = ClassTree.from_attrs(answer.attrs)
     if flat and groups is not None:
         answer = answer.copy(data=groups.flat(answer.values))
         answer.attrs |= groups.classes.to_attrs()
         del answer.attrs[GROUPS_ATTRIBUTE]
-    of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     filled = filled_map(
         of_delivered["label"],
         of_delivered[LABEL_WITH_REJECTION] != of_delivered["label"],  # no class: rejected, a group
@@ -370,6 +372,7 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> None:
         for variable in ("label", LABEL_WITH_REJECTION, "confidence"):
             one = maps[variable].sel({REJECTOR: name}, drop=True)
             write_map(one, folder / f"{variable}_{name}.tif")
+    return answer
 
 
 def _source(tree: xr.DataTree) -> Provenance:
@@ -381,7 +384,7 @@ def _source(tree: xr.DataTree) -> Provenance:
     return Provenance(str(name), str(tree.attrs["title"]), goal, str(delivered["statement"]))
 
 
-def _write_item(tree: xr.DataTree, folder: Path) -> None:
+def _write_item(tree: xr.DataTree, label: xr.DataArray, folder: Path) -> None:
     """Write the STAC item of a run."""
     files = {
         "map": f"maps/{MAP}",
@@ -390,7 +393,6 @@ def _write_item(tree: xr.DataTree, folder: Path) -> None:
         "certificate": "certificate.json",
         "configuration": CONFIG,
     }
-    label = tree.children["delivered"].to_dataset()[LABEL_WITH_REJECTION]
     write_map_item(folder, label, _source(tree), files)
 
 

@@ -13,6 +13,7 @@ import xarray as xr
 import hsreject as hr
 from hsreject import schema
 from hsreject.errors import HsrejectError
+from hsreject.io.grid import Grid
 from tests.cli.calling import call
 
 GROUPS = {"ab": ["cover 1", "cover 2"], "abc": ["ab", "cover 3"]}
@@ -51,8 +52,15 @@ def test_the_delivered_map_answers_with_groups(finished) -> None:
     assert [group.name for group in tree.groups] == ["ab", "abc"]
     assert schema.class_table(answer).names[5:] == ("ab", "abc")
     assert {6, 7} & set(np.unique(answer))
+    assert Grid.of(answer) == Grid.of(hr.open_map(folder / "maps" / "reference.tif"))
     style = (folder / "maps" / "map.qml").read_text("utf-8")
     assert 'label="abc"' in style
+    item = json.loads((folder / "item.json").read_text("utf-8"))
+    classes = item["assets"]["map"]["bands"][0]["classification:classes"]
+    assert [one["name"] for one in classes][-2:] == ["ab", "abc"]
+    polygons = hr.polygonize(answer)
+    assert {"ab", "abc"} & set(polygons.name)
+    assert polygons.in_hectares
 
 
 def test_the_numbers_count_truth_below_the_answer(finished) -> None:
