@@ -130,7 +130,8 @@ def test_a_sweep_has_the_points_and_the_maps_of_each(rejector) -> None:
         answer, coarsest = one["label"], one["label"]
         if "level_confidence" in one:  # what is rejected would have had the coarsest answer
             answer = rejector.maps_at(one, float(one["threshold"]), attrs={}).label_with_rejection
-            last = one.assign(level_confidence=one["level_confidence"] * [[[0]], [[1]]])
+            levels = one["level_confidence"]
+            last = one.assign(level_confidence=levels.copy(data=levels.values * [[[0]], [[1]]]))
             coarsest = rejector.maps_at(last, 1e-6, attrs={}).label_with_rejection
         right = truth_is_below(answer.where(~rejected, coarsest), SCENE.test)[used]
         kept = ~rejected.values[used]
