@@ -78,7 +78,7 @@ def test_a_file_name_says_where_you_are() -> None:
 
 def test_no_folder_outgrows_its_dozen() -> None:
     sizes = Counter(path.parent for path in MODULES if path.name != "__init__.py")
-    assert {str(folder): n for folder, n in sizes.items() if n > 13} == {}
+    assert {str(folder): n for folder, n in sizes.items() if n > 12} == {}
 
 
 def running(tree: ast.AST) -> Iterator[ast.AST]:
