@@ -302,9 +302,9 @@ def uses(path: Path, scene: object) -> Iterator[Callable[[], object]]:
         yield only[path.stem]
         return
     if path.suffix == ".nc":
-        yield lambda: hr.open_dataset(path).close()
+        yield lambda: hr.open_dataset(path).load().close()
     if path.name == "result.nc":
-        yield lambda: hr.open_tree(path).close()  # lazily: pixels are read by xarray
+        yield lambda: hr.open_tree(path).load().close()
     if path.name in {"emit.nc", "aviris.nc", "pace.nc"}:  # whose lookup table places a map
 
         def place() -> None:

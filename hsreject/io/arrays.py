@@ -19,6 +19,8 @@ import dask.array as da
 import h5py
 import numpy as np
 from dask.array.core import normalize_chunks
+from xarray.backends import BackendArray
+from xarray.core import indexing
 
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, reading
@@ -397,14 +399,15 @@ class Pixels:
             read = self._read(bands, down, across)
             if cuts.size:
                 report_read(int(part[-1]) + 1, rows.size)
-            if not turned:
-                block[:, _as_slice(part)] = read[:, _as_slice(rows[part] - down.start)][..., inside]
-                continue
-            for row, place in zip(part, rows[part] - down.start, strict=True):
-                spectra = read[:, place, inside]
-                for start in range(0, columns.size, _TURNED):
-                    some = slice(start, start + _TURNED)
-                    block[:, row, some] = spectra[:, some]
+            read = read[:, _as_slice(rows[part] - down.start)][..., inside]
+            if turned:
+                for row, spectra in zip(part, read.swapaxes(0, 1), strict=True):
+                    for start in range(0, columns.size, _TURNED):
+                        some = slice(start, start + _TURNED)
+                        block[:, row, some] = spectra[:, some]
+            else:
+                block[:, _as_slice(part)] = read
+            del read  # before the next part is read
         return block[squeezed]
 
     def _cuts(self, rows: NDArray[np.intp], size: int) -> NDArray[np.intp]:
@@ -496,7 +499,8 @@ def read_or_lazy(pixels: Pixels, chunks: Any) -> Any:
     """
     for layer in pixels.layers:
         every = math.prod(layer.stored_shape) if chunks is None else 0
-        check_claim(layer, max(every, math.prod(layer.chunks)))
+        n_values = max(every, math.prod(layer.chunks))
+        check_claim(layer.path, n_values * max(layer.dtype.itemsize, 4), layer.length)
     if chunks is None:
         return pixels[:, :, :]
     stored = pixels.layers[0].chunks
@@ -511,16 +515,15 @@ def read_or_lazy(pixels: Pixels, chunks: Any) -> Any:
     return da.from_array(pixels, chunks=at_once, meta=meta, fancy=False).rechunk(blocks)
 
 
-def check_claim(layer: Layer, n_values: int) -> None:
-    """Raise if a file cannot hold as many values as it claims, however well it is packed.
+def check_claim(path: Path, claimed: int, length: int | None) -> None:
+    """Raise if a file cannot hold as many bytes as it claims, however well it is packed.
 
     Only large claims matter: they are what would fill the memory.
     """
-    claimed = n_values * max(layer.dtype.itemsize, 4)
-    if claimed > _LARGE_CLAIM and layer.length is not None and claimed > _PACKED * layer.length:
+    if claimed > _LARGE_CLAIM and length is not None and claimed > _PACKED * length:
         raise FileError(
-            f"{layer.path} claims {claimed} bytes of pixels, but has only {layer.length}: it is "
-            "damaged, or nearly empty. Copy it again, or open it with chunks='auto'."
+            f"{path} claims {claimed} bytes of pixels, but has only {length}: it is damaged, or "
+            "nearly empty. Copy it again, or open it with chunks='auto'."
         )
 
 
@@ -563,6 +566,27 @@ def block_sizes(
             f"chunks={chunks!r} does not fit a cube of {shape} (band, y, x): {error}."
         ) from error
     return sizes
+
+
+def unread(array: Any, path: Path) -> indexing.LazilyIndexedArray:
+    """Return an array of a file as values that xarray reads when they are used."""
+    return indexing.LazilyIndexedArray(_Unread(array, path))
+
+
+class _Unread(BackendArray):
+    """An array of xarray or dask that is loaded when indexed; what goes wrong is said of `path`."""
+
+    def __init__(self, array: Any, path: Path) -> None:
+        self.array, self.path = array, path
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        support = indexing.IndexingSupport.OUTER_1VECTOR
+        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> NDArray[Any]:
+        with reading(self.path):
+            return np.asarray(self.array[key])
 
 
 # Bare arrays: NumPy .npy files and MATLAB .mat files, old (scipy) and new (HDF5).

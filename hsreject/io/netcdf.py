@@ -17,9 +17,13 @@ from xarray.backends import H5NetCDFStore
 from hsreject import schema
 from hsreject.errors import FileError, InputError
 from hsreject.files import check_heaps, existing, reading, replacing
+from hsreject.io.arrays import check_claim, unread
 from hsreject.io.grid import Grid
 
 _GRID_MAPPING = "spatial_ref"
+_AS_STORED: dict[str, Any] = {
+    "engine": "h5netcdf", "mask_and_scale": False, "decode_coords": "all",
+}  # fmt: skip
 
 
 def write_dataset(
@@ -163,11 +167,9 @@ def open_dataset(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset
     file = existing(path)
     with reading(file):
         check_heaps(file)
-        dataset = xr.open_dataset(
-            file, engine="h5netcdf", mask_and_scale=False, decode_coords="all", chunks=chunks
-        )
-    _drop_fill_values(dataset, path)
-    return dataset
+        stored = xr.open_dataset(file, **_AS_STORED)
+    dataset = _as_written(stored, file)
+    return dataset if chunks is None else dataset.chunk(chunks)
 
 
 def open_tree(path: str | PathLike[str]) -> xr.DataTree:
@@ -186,21 +188,34 @@ def open_tree(path: str | PathLike[str]) -> xr.DataTree:
     file = existing(path)
     with reading(file):
         check_heaps(file)
-        tree = xr.open_datatree(file, engine="h5netcdf", mask_and_scale=False, decode_coords="all")
+        tree = xr.open_datatree(file, **_AS_STORED)
     for node in tree.subtree:
-        _drop_fill_values(node, path)
+        node.dataset = _as_written(node.to_dataset(inherit=False), file)
     return tree
 
 
-def _drop_fill_values(dataset: xr.Dataset | xr.DataTree, path: str | PathLike[str]) -> None:
-    """Drop what marks missing labels, which stay as they are; floats are marked by NaN alone."""
-    for variable in dataset.data_vars.values():
-        fill = variable.attrs.pop("_FillValue", None)
-        if fill is not None and variable.dtype.kind == "f" and not np.isnan(fill):
+def _as_written(stored: xr.Dataset, path: Path) -> xr.Dataset:
+    """Return a dataset whose values are read when they are used, without what marks missing ones.
+
+    Missing labels stay as they are; missing floats are NaN already.
+    """
+    check_claim(path, stored.nbytes, path.stat().st_size)
+    for name, array in stored.data_vars.items():
+        fill = array.attrs.pop("_FillValue", None)
+        if fill is not None and array.dtype.kind == "f" and not np.isnan(fill):
             raise FileError(
-                f"'{variable.name}' in {path} marks missing values by {fill}, not by NaN: hsreject "
-                "did not write it. Open it with xarray.open_dataset."
+                f"'{name}' in {path} marks missing values by {fill}, not by NaN: hsreject did not "
+                "write it. Open it with xarray.open_dataset."
             )
+    lazy = {
+        name: (values.dims, unread(values, path), values.attrs, values.encoding)
+        for name, values in stored.variables.items()
+        if name not in stored.indexes
+    }
+    dataset = stored.assign({name: lazy[name] for name in stored.data_vars})
+    dataset = dataset.assign_coords({name: lazy[name] for name in stored.coords if name in lazy})
+    dataset.set_close(stored.close)
+    return dataset
 
 
 def _with_grid_mapping(dataset: xr.Dataset) -> xr.Dataset:

@@ -127,3 +127,19 @@ def test_what_cannot_be_read_is_named(tmp_path) -> None:
     )
     with pytest.raises(FileError, match="marks missing values by -9999"):
         hr.open_dataset(tmp_path / "foreign.nc")
+
+
+def test_damaged_pixels_are_named_when_they_are_used(tmp_path, result) -> None:
+    path = hr.write_tree(xr.DataTree.from_dict({"/": result, "/part": result}), tmp_path / "a.nc")
+    with h5py.File(path) as file:
+        labels = [file[name] for name in ("label_with_rejection", "part/label_with_rejection")]
+        starts = [label.id.get_chunk_info(0).byte_offset for label in labels]
+    with path.open("r+b") as file:
+        for start in starts:
+            file.seek(start + 2)
+            file.write(b"damaged")
+    with hr.open_dataset(path) as dataset, hr.open_tree(path) as tree:
+        assert dataset.confidence.load().notnull().any()
+        for owner in (dataset, tree["part"], tree):
+            with pytest.raises(FileError, match=r"a\.nc cannot be read"):
+                owner.load()

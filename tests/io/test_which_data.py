@@ -1,5 +1,7 @@
 """Which file holds the pixels that a header describes, and what formats say by themselves."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -77,3 +79,15 @@ def test_formats_that_gdal_reads(tmp_path: Path, name: str, driver: str, options
     if driver == "HFA":
         np.testing.assert_array_equal(hr.open_labels(labels).values, cube[0] % 4)
         np.testing.assert_array_equal(hr.open_map(labels).values, cube[0] % 4)
+
+
+def test_a_jpeg_2000_box_without_a_length_is_no_endless_loop(tmp_path: Path) -> None:
+    """GDAL, asked how bands are interleaved, would walk through the boxes for ever."""
+    path = write_with_gdal(
+        tmp_path / "a.jp2", random_cube("uint8", (3, 20, 24)), driver="JP2OpenJPEG"
+    )
+    raw = path.read_bytes()
+    at = raw.index(b"jp2h") + 4
+    path.write_bytes(raw[:at] + bytes(4) + raw[at + 4 :])
+    code = f"import hsreject; hsreject.describe({str(path)!r})"
+    subprocess.run([sys.executable, "-c", code], timeout=300, check=False)

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import xarray as xr
-from xarray.backends import BackendArray, BackendEntrypoint
-from xarray.core import indexing
+from xarray.backends import BackendEntrypoint
 
 
 class HsrejectBackend(BackendEntrypoint):
@@ -49,25 +48,13 @@ class HsrejectBackend(BackendEntrypoint):
         masks: bool = True,
     ) -> xr.Dataset:
         """Return the scene; the last three options as for :func:`hsreject.open_scene`."""
+        from hsreject.io.arrays import unread  # noqa: PLC0415
+        from hsreject.io.remote import as_path  # noqa: PLC0415
         from hsreject.io.scene import open_scene  # noqa: PLC0415
 
         cube = open_scene(
             filename_or_obj, chunks="auto", variable=variable, band_axis=band_axis, masks=masks
         )
-        pixels = indexing.LazilyIndexedArray(_Pixels(cube.data))
+        pixels = unread(cube.data, as_path(filename_or_obj))
         dataset = xr.Dataset({"cube": (cube.dims, pixels, cube.attrs)}, cube.coords)
         return dataset.drop_vars(drop_variables or [], errors="ignore")
-
-
-class _Pixels(BackendArray):
-    """Pixels that xarray reads when they are needed: it would not load a dask array itself."""
-
-    def __init__(self, blocks: Any) -> None:
-        self.blocks, self.shape, self.dtype = blocks, blocks.shape, blocks.dtype
-
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        support = indexing.IndexingSupport.OUTER_1VECTOR
-        return indexing.explicit_indexing_adapter(key, self.shape, support, self._read)
-
-    def _read(self, key: tuple[Any, ...]) -> Any:
-        return self.blocks[key].compute()

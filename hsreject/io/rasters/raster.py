@@ -292,14 +292,11 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
         dtype = np.dtype(dataset.dtypes[0])
         bands = _bands(dataset, dtype)
         masks = [set(flags) for flags in dataset.mask_flag_enums]
-        layout = dataset.profile.get("interleave", "band")
-        if dataset.driver == "ENVI":
-            layout = source.fields["interleave"]
         return RasterInfo(
             source=source,
             name=name,
             driver=dataset.driver,
-            layout=layout.lower(),
+            layout=_layout(dataset, source),
             dtype=dtype,
             grid=grid_of_file(dataset, source.path),
             bands=bands,
@@ -312,6 +309,13 @@ def _info(source: RasterSource, name: str, driver: str) -> RasterInfo:
             local_system=local_system(dataset.crs),
             length=_length(source),
         )
+
+
+def _layout(dataset: Any, source: RasterSource) -> str:
+    if dataset.driver == "JP2OpenJPEG":  # in a damaged one GDAL would look for it for ever
+        return "pixel"
+    in_header = source.fields.get("interleave") if dataset.driver == "ENVI" else None
+    return str(in_header or dataset.profile.get("interleave", "band")).lower()
 
 
 def _check_claims(dataset: Any, source: RasterSource) -> None:
@@ -414,14 +418,15 @@ def raster_pixels(
     offset: NDArray[np.float64] | float = 0.0,
 ) -> Pixels:
     """Return the pixels of a raster; `nodata` is a value that GDAL does not know of."""
-    # GDAL masks its nodata value, but not in 64-bit integers nor beside a mask in the file.
-    wide = info.dtype.kind in "iu" and info.dtype.itemsize == 8 and not info.common_nodata
-    overlooked = tuple(band.nodata if wide or info.has_mask else None for band in info.bands)
+    # GDAL compares floats with nodata as they were rounded, but overlooks it beside a mask in the
+    # file and in 64-bit integers; comparing integers here takes half the memory, too
+    by_value = info.has_mask or (info.dtype.kind in "iu" and not info.common_nodata)
+    fill = tuple(band.nodata if by_value else None for band in info.bands)
     if info.nodata is None:
-        overlooked = (nodata,) * info.n_bands
-    masked = info.has_mask or info.common_nodata or (info.nodata is not None and not wide)
+        fill = (nodata,) * info.n_bands
+    masked = info.has_mask or info.common_nodata or (info.nodata is not None and not by_value)
     layer = raster_layer(info, masked=masked)
-    return Pixels.of((layer,), gain=gain, offset=offset, fill=overlooked)
+    return Pixels.of((layer,), gain=gain, offset=offset, fill=fill)
 
 
 def read_pixels(info: RasterInfo, *, chunks: Any = None) -> Any:
