@@ -135,7 +135,13 @@ def run_report(tree: xr.DataTree, first: Judgement, folder: Path, cube: xr.DataA
             findings.where(evaluation, pictures, name=main, others=other_maps),
             *level_sections(maps[LABEL_WITH_REJECTION].sel({REJECTOR: main}), judged_pixels(maps)),
             findings.per_class(evaluation),
-            findings.how_much(evaluation, curves, pictures, isolated=isolated),
+            findings.how_much(
+                evaluation,
+                curves,
+                pictures,
+                isolated=isolated,
+                with_goals=bool(delivered["goal_reached"]),  # else the headline has them
+            ),
         ]
         details = [
             Section("Systems side by side", tables=(map_table(tree),)),

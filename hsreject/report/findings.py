@@ -311,7 +311,6 @@ def where(
     drawn: figures.Pictures,
     *,
     name: str = "map",
-    text: str = "",
     others: Sequence[Picture] = (),
 ) -> Section:
     """Return the maps of an evaluation, and `others`, with one legend for all class maps."""
@@ -352,7 +351,7 @@ def where(
     )
     gaps = [NO_DATA] if decided.has_gaps or reference.has_gaps else []
     legend = (*entries, Swatch("", "rejected"), *gaps)
-    return Section(WHERE, text, legend=legend, pictures=tuple(pictures))
+    return Section(WHERE, legend=legend, pictures=tuple(pictures))
 
 
 def how_much(

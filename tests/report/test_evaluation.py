@@ -316,3 +316,18 @@ def test_files_are_maps_too_and_the_reference_may_be_either(tmp_path: Path) -> N
         hr.evaluate(REFERENCE, paths["label"], CONFIDENCE)
     with pytest.raises(InputError, match="different grids"):
         hr.evaluate(paths["reference"], LABEL[:1], CONFIDENCE[:1])
+
+
+@pytest.mark.parametrize(
+    ("attrs", "date"),
+    [
+        ({"source": "EMIT_L2A_RFL_001_20220903T163129_2224611_012.nc"}, "2022-09-03"),
+        ({"source": "field.img", "acquisition_time": "2019-06-30T10:15:00Z"}, "2019-06-30"),
+        ({"source": "tile_20220903163129.tif"}, ""),  # a number, perhaps no date
+        ({"source": "scene.tif"}, ""),
+    ],
+)
+def test_the_place_has_the_date_that_the_file_states(attrs, date) -> None:
+    scene = xr.DataArray(np.zeros((2, 3)), dims=("y", "x"), attrs=attrs)
+    parts = [attrs["source"], "2 x 3 pixels", date]
+    assert findings.about_scene(scene) == " · ".join(filter(None, parts))
