@@ -156,15 +156,7 @@ def sample_polygons(
     check_number("fraction", fraction, above=0, most=1)
     check_count("buffer", buffer, least=0)
     numbers = polygon_numbers(labels)
-    if numbers.max(initial=0) == 1:
-        raise InputError("There is one polygon in all, which leaves nothing to test on. Draw more.")
-    if numbers.max(initial=0) == len(np.unique(values[numbers > 0])) and _all_touch(numbers):
-        raise InputError(
-            f"The polygons of all {numbers.max()} classes touch: they are one patch, of which no "
-            "part can be left out to test on. Digitise places that lie apart, five small ones per "
-            "class rather than one large, or keep blocks apart ([sampling] name = 'blocks', "
-            "hsreject.sample_blocks)."
-        )
+    _check_apart(values, numbers)
     in_train = np.zeros(values.shape, dtype=bool)
     in_test = np.zeros(values.shape, dtype=bool)
     classes = ClassTable.from_attrs(getattr(labels, "attrs", {})) or ClassTable.plain([])
@@ -207,6 +199,19 @@ def sample_polygons(
         attrs |= {LEFT_OUT: "polygons"} if fraction == 1 else {}
         parts = tuple(part.assign_attrs(attrs) for part in cast("Any", parts))
     return parts
+
+
+def _check_apart(values: NDArray[Any], numbers: NDArray[np.int32]) -> None:
+    """Raise unless a polygon can be left out of the others."""
+    if numbers.max(initial=0) == 1:
+        raise InputError("There is one polygon in all, which leaves nothing to test on. Draw more.")
+    if numbers.max(initial=0) == len(np.unique(values[numbers > 0])) and _all_touch(numbers):
+        raise InputError(
+            f"The polygons of all {numbers.max()} classes touch: they are one patch, of which no "
+            "part can be left out to test on. Digitise places that lie apart, five small ones per "
+            "class rather than one large, or keep blocks apart ([sampling] name = 'blocks', "
+            "hsreject.sample_blocks)."
+        )
 
 
 def _all_touch(numbers: NDArray[np.int32]) -> bool:
