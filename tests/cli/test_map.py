@@ -163,7 +163,9 @@ def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_pat
         for end in (".tif", ".tif.aux.xml", ".qml")
     }
     others = {"confidence.tif", "confidence.qml", "summary.toml", "item.json", "manifest.txt"}
-    assert names == {*others, *labels}
+    with rasterio.open(out / "map_filled.tif") as file:
+        styles = {f"map_filled_{band}.qml" for band in file.descriptions[1:]}
+    assert names == {*others, *labels, *styles}
 
 
 def test_bad_input_is_one_line_and_leaves_nothing(monkeypatch, capsys, files, tmp_path) -> None:
