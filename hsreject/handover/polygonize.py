@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyogrio
 import shapely
 import xarray as xr
 
 from hsreject.compilation import compiled, inner
-from hsreject.errors import FileError, InputError
-from hsreject.files import free_space, replacing
+from hsreject.errors import InputError
+from hsreject.files import replacing
 from hsreject.handover.regions import Regions, sums
 from hsreject.handover.sieve import Area, joined
 from hsreject.io.grid import Grid
+from hsreject.io.vector import write_layer
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.promise.frame import NODATA
 from hsreject.schema import REJECTED, ZERO_MEANING, as_map
@@ -31,7 +30,6 @@ MOST = 1_000_000
 """Polygons that a file may hold: with more, a GIS program does little else than draw them."""
 
 _DRIVERS = {".gpkg": "GPKG", ".fgb": "FlatGeobuf", ".geojson": "GeoJSON"}
-_FAILURES = (pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError)
 _AT_ONCE = 50_000  # polygons turned into bytes at a time
 
 
@@ -100,24 +98,8 @@ class Polygons:
         for start in range(0, len(self), _AT_ONCE):
             some = slice(start, start + _AT_ONCE)
             wkb[some] = shapely.to_wkb(self.geometry[some])
-        plain = driver != "GeoJSON" or self.crs is None
-        with replacing(target, overwrite=overwrite) as work, warnings.catch_warnings():
-            # images without a place have no reference system
-            warnings.filterwarnings("ignore", message="'crs' was not provided")
-            try:
-                pyogrio.raw.write(
-                    work,
-                    geometry=wkb,
-                    field_data=list(columns.values()),
-                    fields=list(columns),
-                    layer="polygons",
-                    geometry_type="Polygon",
-                    crs=None if self.crs is None else self.crs.to_wkt(),
-                    driver=driver,
-                    layer_options={} if plain else {"RFC7946": "YES"},
-                )
-            except _FAILURES as error:
-                raise FileError(f"Could not write {path} ({free_space(work.parent)}).") from error
+        with replacing(target, overwrite=overwrite) as work:
+            write_layer(work, wkb, columns, "Polygon", self.crs, driver, layer="polygons")
         return target
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from rasterio.warp import transform as transform_coordinates
 from rasterio.warp import transform_bounds
 
 from hsreject.errors import FileError, InputError, LostFeatureWarning
-from hsreject.files import reading
+from hsreject.files import free_space, reading
 from hsreject.io.grid import Grid, crs_name, same_crs, transformed
 from hsreject.io.remote import gdal_name
 from hsreject.registry import nearest
@@ -397,3 +398,41 @@ def _crs(text: str | None, path: Path) -> CRS | None:
         return CRS.from_user_input(text) if text else None
     except CRSError as error:
         raise FileError(f"{path} has a reference system that GDAL does not know: {error}") from None
+
+
+def write_layer(
+    path: Path,
+    wkb: NDArray[Any],
+    columns: Mapping[str, NDArray[Any]],
+    geometry_type: str,
+    crs: CRS | None,
+    driver: str,
+    *,
+    layer: str,
+) -> None:
+    """Write one layer of features, or say that it could not be written.
+
+    GeoJSON is in degrees, as its standard wants it, wherever there is a reference system.
+    """
+    in_degrees = driver == "GeoJSON" and crs is not None
+    options = {"RFC7946": "YES", "COORDINATE_PRECISION": "9"} if in_degrees else {}
+    try:
+        with warnings.catch_warnings():  # images without a place have no reference system
+            warnings.filterwarnings("ignore", message="'crs' was not provided")
+            pyogrio.raw.write(
+                path,
+                geometry=wkb,
+                field_data=list(columns.values()),
+                fields=list(columns),
+                layer=layer,
+                geometry_type=geometry_type,
+                crs=None if crs is None else crs.to_wkt(),
+                driver=driver,
+                layer_options=options,
+            )
+        if driver == "GeoJSON":  # GDAL closes a file that was cut by a full disk without a word
+            json.loads(path.read_bytes())
+    except (
+        pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError, ValueError
+    ) as error:  # fmt: skip
+        raise FileError(f"Could not write {path} ({free_space(path.parent)}).") from error

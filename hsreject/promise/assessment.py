@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
 from dataclasses import KW_ONLY, astuple, dataclass, replace
 from functools import cached_property
 from os import PathLike
@@ -52,6 +52,10 @@ class Estimate:
     standard_error: float
     lower: float
     upper: float
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the estimate of something that is larger by a factor."""
+        return Estimate(*(factor * number for number in astuple(self)))
 
 
 UNKNOWN = Estimate(np.nan, np.nan, np.nan, np.nan)
@@ -244,20 +248,24 @@ def assess(
     hidden = unknown & (points.label == REJECTED)
     points = replace(points, reference=np.where(hidden, 0, points.reference))
     used = points.labelled | hidden
-    _tell_unlabelled(int(np.count_nonzero(~used)), len(points))
+    if not used.all():
+        warnings.warn(
+            f"{np.count_nonzero(~used)} of {len(points)} points have no reference and are left "
+            "out, as if chance had chosen them.",
+            HsrejectWarning,
+            stacklevel=2,
+        )
     points = points.select(used)
     hectares = Grid.of(on_map).pixel_areas()
-    area = np.ones((1, 1)) if hectares is None else hectares
-    area = np.broadcast_to(area, on_map.shape)
-    inside, rejected = on_map.values != NODATA, on_map.values == REJECTED
-    total, rejected_area = float(area[inside].sum()), float(area[rejected].sum())
+    area = np.broadcast_to(1.0 if hectares is None else hectares, on_map.shape)
+    total = float(area[on_map.values != NODATA].sum())
+    rejected_area = float(area[on_map.values == REJECTED].sum())
     estimator = _Estimator.of(points, on_map, area, confidence_level)
-    kept_share = 1 - rejected_area / total
-    kept_accuracy = estimator.between(
-        _right_of(tree=ClassTree.from_attrs(on_map.attrs)), 0, points.label
+    kept_accuracy = estimator.estimate(
+        _Quantity("users_accuracy", None, ClassTree.from_attrs(on_map.attrs))
     )
     return Assessment(
-        overall_accuracy=Estimate(*(kept_share * number for number in astuple(kept_accuracy))),
+        overall_accuracy=kept_accuracy.scaled(1 - rejected_area / total),
         kept_accuracy=kept_accuracy,
         by_class=_by_class(estimator, on_map, area, kept_only=unknown),
         area_unit="pixels" if hectares is None else "ha",
@@ -268,7 +276,9 @@ def assess(
         confidence_level=float(confidence_level),
         n_points=int(np.count_nonzero(points.reference > 0)),
         n_cannot_tell=int(np.count_nonzero(points.reference == CANNOT_TELL)),
-        drawn=_drawn(points),
+        drawn="a random sample, as the caller says"
+        if points.design is None
+        else f"a {points.design.kind} sample drawn by hsreject, seed {points.design.seed}",
     )
 
 
@@ -294,16 +304,6 @@ def _points(
             "'reference' with class names or codes."
         )
     return points
-
-
-def _tell_unlabelled(n_open: int, n_points: int) -> None:
-    if n_open:
-        warnings.warn(
-            f"{n_open} of {n_points} points have no reference and are left out, as if chance had "
-            "chosen them.",
-            HsrejectWarning,
-            stacklevel=3,
-        )
 
 
 def _strata(points: Sample, on_map: xr.DataArray) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
@@ -346,58 +346,43 @@ def _scarce(
     return np.sort(kept[:n_few])
 
 
-@dataclass(frozen=True, eq=False)
-class _Ratio:
-    """Which points count above and below the line of a ratio, and where others might.
+@dataclass(frozen=True)
+class _Quantity:
+    """A ratio of two areas: what counts as right, and out of what."""
 
-    Where a pixel of the map cannot be right, or wrong, whatever its reference, there is no doubt:
-    a pixel that is mapped as another class never adds to the right ones of this class.
-    """
+    name: str  # of `QUANTITIES`
+    value: int | None  # of the class; None for all that is kept
+    tree: ClassTree | None = None  # a group is right where the reference lies below it
+    kept_only: bool = False  # where nobody knows the rejected pixels
 
-    right: NDArray[np.bool_]
-    counted: NDArray[np.bool_] | None  # None for the whole map, whose area is known
-    may_be_right: NDArray[np.bool_]
-    may_be_wrong: NDArray[np.bool_]
+    def extremes(self, label: NDArray[np.int64]) -> tuple[Any, Any]:
+        """Return the references of unclear points that make the ratio smallest and largest."""
+        best = label if self.value is None else np.full_like(label, self.value)
+        if self.name == "producers_accuracy":
+            mapped = label == best
+            return np.where(mapped, 0, best), np.where(mapped, best, 0)
+        return np.zeros_like(label), best
 
+    def ratio(
+        self, label: NDArray[np.int64], reference: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which points are right, which are counted, and which may be right or wrong at all.
 
-Quantity = Callable[[Sample], _Ratio]
-
-
-def _right_of(value: int | None = None, *, tree: ClassTree | None) -> Quantity:
-    """Return the share of right pixels among those kept, or kept as a class or group.
-
-    A group of the class `tree` is right where the reference lies below it.
-    """
-
-    def quantity(points: Sample) -> _Ratio:
-        inside = points.label != REJECTED if value is None else points.label == value
-        right = points.label == points.reference
-        if tree is not None:
-            right |= tree.holds(points.label, points.reference)
-        return _Ratio(inside & right, inside, inside, inside)
-
-    return quantity
-
-
-def _producers(value: int) -> Quantity:
-    """Return the share of the pixels of a class that the map keeps as this class."""
-
-    def quantity(points: Sample) -> _Ratio:
-        mapped, real = points.label == value, points.reference == value
-        return _Ratio(mapped & real, real, mapped, ~mapped)
-
-    return quantity
-
-
-def _area(value: int, *, kept_only: bool) -> Quantity:
-    """Return the share of a class in the whole map."""
-
-    def quantity(points: Sample) -> _Ratio:
-        possible = (points.label != REJECTED) | (not kept_only)
-        real = possible & (points.reference == value)
-        return _Ratio(real, None, possible, possible)
-
-    return quantity
+        None are counted where it is the whole map, whose area is known. Where a pixel of the map
+        cannot be right, or wrong, whatever its reference, there is no doubt: a pixel that is mapped
+        as another class never adds to the right ones of this class.
+        """
+        mapped = label != REJECTED if self.value is None else label == self.value
+        if self.name == "users_accuracy":
+            right = label == reference
+            if self.tree is not None:
+                right |= self.tree.holds(label, reference)
+            return mapped & right, mapped, mapped, mapped
+        real = reference == self.value
+        if self.name == "producers_accuracy":
+            return mapped & real, real, mapped, ~mapped
+        possible = (label != REJECTED) | (not self.kept_only)
+        return possible & real, None, possible, possible
 
 
 @dataclass(frozen=True, eq=False)
@@ -421,41 +406,45 @@ class _Estimator:
         others = cls.of(points.select(~unclear), on_map, area, level) if unclear.any() else None
         return cls(points, *_strata(points, on_map), weight / weight.mean(), level, others)
 
-    def between(self, quantity: Quantity, worst: Any, best: Any) -> Estimate:
-        """Return a ratio; its interval holds all references, from worst to best, of the untold."""
+    def estimate(self, quantity: _Quantity) -> Estimate:
+        """Return a ratio; its interval holds whatever points that nobody could label may be."""
+        label, reference = self.points.label, self.points.reference
         if self.without_unclear is None:
-            return self.ratio(quantity(self.points))
-        unclear = self.points.reference == CANNOT_TELL
+            return self._ratio(*quantity.ratio(label, reference))
+        unclear = reference == CANNOT_TELL
         low, high = (
-            self.ratio(
-                quantity(
-                    replace(self.points, reference=np.where(unclear, guess, self.points.reference))
-                )
-            )
-            for guess in (worst, best)
+            self._ratio(*quantity.ratio(label, np.where(unclear, extreme, reference)))
+            for extreme in quantity.extremes(label)
         )
-        middle = self.without_unclear.between(quantity, worst, best)
+        middle = self.without_unclear.estimate(quantity)
         ends = np.fmin(low.lower, middle.lower), np.fmax(high.upper, middle.upper)
         return replace(middle, lower=float(ends[0]), upper=float(ends[1]))
 
-    def ratio(self, quantity: _Ratio) -> Estimate:
+    def _ratio(
+        self,
+        right: NDArray[np.bool_],
+        counted: NDArray[np.bool_] | None,
+        may_be_right: NDArray[np.bool_],
+        may_be_wrong: NDArray[np.bool_],
+    ) -> Estimate:
         """Return the share of the counted area that is right."""
-        right, whole = self.weight * quantity.right, quantity.counted is None
-        counted = self.weight * (True if quantity.counted is None else quantity.counted)
         area = self.sizes * self._mean_weight
-        above = self._totals(right)
-        below = area if whole else self._totals(counted)
+        above = self._totals(self.weight * right)
+        below = area if counted is None else self._totals(self.weight * counted)
         if not below.sum() > 0:
             return UNKNOWN
         share = float(above.sum() / below.sum())
-        error = float(np.sqrt(self._variance(right - share * counted)) / below.sum())
-        right_part = _Part.of(above, area, self, quantity.may_be_right)
-        wrong_part = _Part.of(below - above, area, self, quantity.may_be_wrong)
-        lower, upper = _ratio_limits(right_part, wrong_part)
+        residual = self.weight * right - share * self.weight * (
+            True if counted is None else counted
+        )
+        error = float(np.sqrt(self._variance(residual)) / below.sum())
+        lower, upper = _ratio_limits(
+            self._part(above, area, may_be_right), self._part(below - above, area, may_be_wrong)
+        )
         error = error if error > 1e-12 else 0.0  # less is rounding
         return Estimate(share, error, min(lower, share), max(upper, share))
 
-    def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
         return np.bincount(self.stratum, values, minlength=self.sizes.size).astype(np.float64)
 
     @cached_property
@@ -479,18 +468,22 @@ class _Estimator:
         spread = self._sums((residual - mean[self.stratum]) ** 2) / np.maximum(n - 1, 1)
         return float((size**2 * (1 - n / size) * spread / n).sum())
 
-    def there(self, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which strata have such a point."""
-        return self._sums(which.astype(np.float64)) > 0
-
-    def wilson(self, share: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return how far below and above the share of each stratum Wilson's limits are."""
+    def _part(
+        self,
+        total: NDArray[np.float64],
+        area: NDArray[np.float64],
+        possible: NDArray[np.bool_],
+    ) -> _Part:
+        """Return the area of something in each stratum with Wilson's limits, if it is possible."""
+        share = np.clip(total / area, 0.0, 1.0)
         z = norm.ppf(0.5 + self.confidence_level / 2)
         left = 1 - self._counts / self.sizes  # a stratum that is sampled whole leaves no doubt
         inverse = z**2 * left / self._counts
         middle = (share + inverse / 2) / (1 + inverse)
         half = np.sqrt(share * (1 - share) * inverse + inverse**2 / 4) / (1 + inverse)
-        return np.maximum(share - middle + half, 0), np.maximum(middle + half - share, 0)
+        doubt = area * (self._sums(possible) > 0)
+        below, above = share - middle + half, middle + half - share
+        return _Part(total, share, doubt * np.maximum(below, 0), doubt * np.maximum(above, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -501,19 +494,6 @@ class _Part:
     share: NDArray[np.float64]
     below: NDArray[np.float64]
     above: NDArray[np.float64]
-
-    @classmethod
-    def of(
-        cls,
-        total: NDArray[np.float64],
-        area: NDArray[np.float64],
-        estimator: _Estimator,
-        possible: NDArray[np.bool_],
-    ) -> _Part:
-        share = np.clip(total / area, 0.0, 1.0)
-        doubt = area * estimator.there(possible)
-        below, above = (doubt * distance for distance in estimator.wilson(share))
-        return cls(total, share, below, above)
 
 
 def _ratio_limits(right: _Part, wrong: _Part) -> tuple[float, float]:
@@ -550,23 +530,16 @@ def _by_class(
     kept_only: bool,
 ) -> xr.Dataset:
     """Return the table of the classes of map and reference; areas of kept pixels only, if asked."""
-    points, tree = estimator.points, ClassTree.from_attrs(on_map.attrs)
-    classes, inside = points.classes, on_map.values != NODATA
-    total = float(area[inside].sum())
-    columns: dict[str, list[tuple[float, ...]]] = {}
-    for value in classes.values:
-        mapped = points.label == value
-        missed, caught = np.where(mapped, 0, value), np.where(mapped, value, 0)
-        rows = {
-            "users_accuracy": estimator.between(_right_of(value, tree=tree), 0, value),
-            "producers_accuracy": UNKNOWN
-            if kept_only
-            else estimator.between(_producers(value), missed, caught),
-            "area": estimator.between(_area(value, kept_only=kept_only), 0, value),
-        }
-        for name, estimate in rows.items():
-            scale = total if name == "area" else 1.0
-            columns.setdefault(name, []).append(tuple(scale * x for x in astuple(estimate)))
+    tree, classes = ClassTree.from_attrs(on_map.attrs), estimator.points.classes
+    inside = on_map.values != NODATA
+    columns: dict[str, list[tuple[float, ...]]] = {name: [] for name in QUANTITIES}
+    for name, value in itertools.product(QUANTITIES, classes.values):
+        estimate = estimator.estimate(_Quantity(name, value, tree, kept_only))
+        if name == "producers_accuracy" and kept_only:
+            estimate = UNKNOWN
+        elif name == "area":
+            estimate = estimate.scaled(float(area[inside].sum()))
+        columns[name].append(astuple(estimate))
     labels = on_map.values[inside]
     counted = np.bincount(labels, area[inside], minlength=max(classes.values) + 1)
     table = xr.Dataset(
@@ -588,9 +561,3 @@ def _error_matrix(points: Sample) -> xr.DataArray:
     # a rejected point may have any class here: its column is another one
     label = np.where(rejected, labelled.reference, labelled.label)
     return confusion_matrix(labelled.reference, label, rejected=rejected, classes=points.classes)
-
-
-def _drawn(points: Sample) -> str:
-    if points.design is None:
-        return "a random sample, as the caller says"
-    return f"a {points.design.kind} sample drawn by hsreject, seed {points.design.seed}"

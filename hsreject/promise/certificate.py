@@ -15,11 +15,12 @@ import numpy as np
 import xarray as xr
 
 from hsreject import __version__
+from hsreject.class_tree import ClassTree
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, replacing
-from hsreject.promise.climb import boundaries, planned_looks
-from hsreject.promise.fixed_sequence import ROUNDING, Regions, least_points
-from hsreject.promise.frame import Levels, map_id, percent
+from hsreject.promise.climb import Terms
+from hsreject.promise.fixed_sequence import ROUNDING, Counts, least_points
+from hsreject.promise.frame import map_id, node_of, percent, ranking_of
 from hsreject.promise.sample import CLIMB, EACH, RANDOM
 from hsreject.rejection.hierarchical import answer_map
 from hsreject.rejection.rejector import rejection_maps
@@ -40,7 +41,6 @@ _FOLLOWING = (
     "statement", "applies_to", "threshold", "coverage", "n_kept", "n_errors", "upper_bound",
 )  # fmt: skip
 """What follows from a certificate's tests: written for people, and compared when it is read."""
-_NAMED = 0.9  # a class that lost more of its pixels than this is named
 
 
 @dataclass(frozen=True)
@@ -66,29 +66,30 @@ class TestedPoint:
 
 
 def points_of(
-    regions: Regions,
+    counts: Counts,
     thresholds: NDArray[np.float64],
+    terms: Terms,
     *,
     n_all: int,
-    max_error: float,
-    confidence_level: float,
+    n_hidden: int = 0,
     boundary: list[int] | None = None,
 ) -> tuple[TestedPoint, ...]:
     """Return the tests of regions, one after the other."""
-    n = regions.n_pixels.size
-    columns: list[Any] = [
-        thresholds.tolist(),
-        (regions.n_pixels / n_all).tolist(),
-        regions.n_kept.tolist(),
-        regions.n_errors.tolist(),
-        regions.p_values(max_error).tolist(),
-        regions.upper_bounds(confidence_level).tolist(),
-        regions.n_pixels.tolist(),
-        [None] * n if boundary is None else boundary,
-        [None] * n if regions.n_thinned is None else regions.n_thinned.tolist(),
-        [None] * n if regions.density is None else regions.density.tolist(),
-    ]
-    return tuple(TestedPoint(*values) for values in zip(*columns, strict=True))
+    columns = (
+        thresholds,
+        counts.n_pixels / n_all,
+        counts.n_kept,
+        counts.n_errors,
+        counts.p_values(terms.max_error, n_hidden),
+        counts.upper_bounds(1 - terms.delta),
+        counts.n_pixels,
+        boundary,
+        counts.n_thinned,
+        None if counts.n_thinned is None else counts.density,
+    )
+    none = [None] * thresholds.size
+    rows = (none if column is None else np.asarray(column).tolist() for column in columns)
+    return tuple(TestedPoint(*values) for values in zip(*rows, strict=True))
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,12 @@ class Certificate:
     lost_classes : tuple of str
         Classes of the map that lost more than nine tenths of their pixels.
     by_class : tuple of Certificate
-        Of a climb for each class: the promise of each, with its `class_value` and `class_name`.
+        Of a climb for each class: the promise of each, with its `class_value` and `class_name`. A
+        map that may answer coarser has those of its groups, too, which are about all pixels below.
     per_class : str
         "together" or "each": whether all these promises hold with the confidence level, or each.
+    n_promised : int
+        Pixels that the promises of classes and groups keep.
 
     See Also
     --------
@@ -170,6 +174,7 @@ class Certificate:
     lost_classes: tuple[str, ...] = ()
     by_class: tuple[Certificate, ...] = ()
     per_class: str = ""
+    n_promised: int = 0
     class_value: int = 0
     class_name: str = ""
 
@@ -193,7 +198,7 @@ class Certificate:
     def coverage(self) -> float:
         """Share of the pixels that is kept; 0 where nothing can be certified."""
         if self.by_class:
-            return sum(one.coverage * one.n_pixels for one in self.by_class) / self.n_pixels
+            return self.n_promised / self.n_pixels
         return 0.0 if self._promised is None else self._promised.coverage
 
     @property
@@ -222,43 +227,60 @@ class Certificate:
     @property
     def statement(self) -> str:
         """What is promised, for which pixels, from which sample: one sentence or two."""
-        error, level = percent(self.max_error), percent(self.confidence_level)
-        if self.by_class:
-            return self._statement_of_classes(error, level)
-        if self.threshold is None:
-            return " ".join(filter(None, [self._nothing(error), self._cost(), self._next_step()]))
-        which = "kept pixels" if not self.class_name else f"pixels kept as {self.class_name}"
-        looked = "looked at" if self.design == CLIMB else "kept"
-        counts = f"{self.n_kept} are {looked} and {self.n_errors} of those wrong"
-        promise = (
-            f"With {level} confidence at most {error} of the {which} are wrong: kept are "
-            f"{percent(self.coverage, 1)} of the {self.n_pixels} pixels that the sample was drawn "
-            f"from, and of {self.n_points} sampled pixels ({self.drawn}) {counts}."
-        )
         lost = ""
         if self.lost_classes:
             lost = f"Of {', '.join(self.lost_classes)} more than nine tenths are rejected."
-        return " ".join(filter(None, [promise, lost, self._cost(), self._next_step()]))
+        cost = ""
+        if self.n_cannot_tell:
+            cost = (
+                f"{self.n_cannot_tell} points that nobody could label count as wrong; had they "
+                f"been right, {percent(self.coverage_if_right, 1)} would be kept."
+            )
+        promise = self._promise() if self.coverage > 0 else self._nothing()
+        return " ".join(filter(None, [promise, lost, cost, self._next_step()]))
 
-    def _nothing(self, error: str) -> str:
-        wish = f"Nothing can be certified with this sample of {self.n_points} pixels"
+    def _promise(self) -> str:
+        error, level = percent(self.max_error), percent(self.confidence_level)
+        if self.by_class:
+            return self._promise_of_classes(error, level)
+        which = "kept pixels" if not self.class_name else f"pixels kept as {self.class_name}"
+        looked = "looked at" if self.design == CLIMB else "kept"
+        return (
+            f"With {level} confidence at most {error} of the {which} are wrong: kept are "
+            f"{percent(self.coverage, 1)} of the {self.n_pixels} pixels that the sample was drawn "
+            f"from, and of {self.n_points} sampled pixels ({self.drawn}) {self.n_kept} are "
+            f"{looked} and {self.n_errors} of those wrong."
+        )
+
+    def _promise_of_classes(self, error: str, level: str) -> str:
+        promised = [one for one in self.by_class if one.threshold is not None]
+        others = [one.class_name for one in self.by_class if one.threshold is None]
+        which = "each on its own" if self.per_class == EACH else "all together"
+        overlapping = sum(one.n_pixels for one in self.by_class) > self.n_pixels
+        named = "classes and groups" if overlapping else "classes"
+        listed = ", ".join(f"{one.class_name} {percent(one.coverage, 0)}" for one in promised)
+        cannot = f" Cannot be promised: {', '.join(others)}." if others else ""
+        return (
+            f"With {level} confidence, {which}, at most {error} of the pixels kept as each of "
+            f"these {named} are wrong, and so much of them is kept: {listed}; of all "
+            f"{self.n_pixels} pixels {percent(self.coverage, 1)}, after {self.n_points} labels "
+            f"({self.drawn}).{cannot}"
+        )
+
+    def _nothing(self) -> str:
+        error, classes = percent(self.max_error), " of any class" if self.by_class else ""
         if self.design == CLIMB and not self.finished:
-            return f"Nothing is certified yet with {self.n_points} labels."
+            return f"Nothing is certified yet{classes} with {self.n_points} labels."
+        wish = f"Nothing can be certified{classes} with this sample of {self.n_points} pixels"
         least = math.ceil(1.5 * least_points(self.max_error, self.confidence_level))
         if self.n_points < least:
             return f"{wish}: fewer than {least} do not prove {error}, even if all are right."
+        if not self.tests:
+            return f"{wish}."
         first = self.tests[0]
         return (
             f"{wish}: of the surest {percent(first.coverage, 0)} {first.n_errors} of "
             f"{first.n_kept} are wrong, too many for a promise of {error}."
-        )
-
-    def _cost(self) -> str:
-        if not self.n_cannot_tell:
-            return ""
-        return (
-            f"{self.n_cannot_tell} points that nobody could label count as wrong; had they been "
-            f"right, {percent(self.coverage_if_right, 1)} would be kept."
         )
 
     def _next_step(self) -> str:
@@ -267,7 +289,7 @@ class Certificate:
                 return "None of the next looks is likely to pass: this is probably the end."
             labels = "label is" if self.n_more == 1 else "labels are"
             return f"About {self.n_more} more {labels} likely to certify the next step."
-        if self.threshold is not None:
+        if self.coverage > 0:
             return ""
         if self.stacked:
             return "Label more points, allow a larger error, or improve the map."
@@ -284,22 +306,6 @@ class Certificate:
         if not ways:
             return f"Improve the map, or allow a larger error; then {how}."
         return f"To go on, {how}: {', or '.join(ways)}."
-
-    def _statement_of_classes(self, error: str, level: str) -> str:
-        kept = [one for one in self.by_class if one.threshold is not None]
-        others = [one.class_name for one in self.by_class if one.threshold is None]
-        none = f"Nothing is certified of any class with {self.n_points} labels."
-        if not kept:
-            return none
-        which = "each on its own" if self.per_class == EACH else "all together"
-        listed = ", ".join(f"{one.class_name} {percent(one.coverage, 0)}" for one in kept)
-        promise = (
-            f"With {level} confidence, {which}, at most {error} of the pixels kept as each of "
-            f"these classes are wrong, and so much of them is kept: {listed}; of all "
-            f"{self.n_pixels} pixels {percent(self.coverage, 1)}, after {self.n_points} labels "
-            f"({self.drawn})."
-        )
-        return f"{promise} Cannot be promised: {', '.join(others)}." if others else promise
 
     @property
     def applies_to(self) -> str:
@@ -329,8 +335,10 @@ class Certificate:
 
     def to_json(self) -> str:
         """Return the certificate as JSON; :meth:`from_json` is the inverse."""
-        entries = {name: getattr(self, name) for name in _FOLLOWING}
-        entries = json.loads(json.dumps(_without_nan(entries | asdict(self)), allow_nan=False))
+        entries = {name: getattr(self, name) for name in _FOLLOWING} | asdict(self)
+        if self.threshold is None:
+            entries["upper_bound"] = None  # JSON has no NaN
+        entries = json.loads(json.dumps(entries, allow_nan=False))
         head = {"format": _FORMAT, "hsreject": __version__, "digest": _digest(entries)}
         return json.dumps(head | entries, indent=2) + "\n"
 
@@ -440,64 +448,36 @@ class Certificate:
         Dataset
             `label`, `confidence`, `rejected` and `label_with_rejection` (y, x).
         """
-        threshold = -math.inf if self.by_class else self.applicable_threshold
+        threshold: Any = None if self.by_class else self.applicable_threshold
         on_map = as_map(label, name="label")
-        levels = Levels.of(confidence, on_map)
-        if levels is None:
-            confidences = as_map(confidence, name="confidence")
-            self.check_map(on_map, confidences)
-        else:
-            self.check_map(on_map, levels.confidence)
-            confidences = levels.confidence.isel({LEVEL: -1})
-        attrs = {"certificate": self.statement}
+        confidences, tree = ranking_of(confidence, on_map)
+        self.check_map(on_map, confidences)
+        coarsest = confidences if tree is None else confidences.isel({LEVEL: -1})
+        limits = threshold
         if self.by_class:
-            confidences = confidences.where(self._kept_by_class(on_map, confidences), -math.inf)
-            threshold = min(
-                (t.threshold for t in self.by_class if t.threshold is not None), default=0.0
-            )
-        maps = rejection_maps(on_map, confidences, threshold=threshold, attrs=attrs)
-        if levels is not None:
-            limit = self._class_thresholds(on_map) if self.by_class else threshold
-            answer = answer_map(on_map, levels.confidence, limit)
-            answer = answer.where(~maps["rejected"], answer.dtype.type(REJECTED))
-            maps = maps.assign({LABEL_WITH_REJECTION: answer})
-        named = maps[LABEL_WITH_REJECTION].assign_attrs({ZERO_MEANING: "rejected"})
-        return maps.assign({LABEL_WITH_REJECTION: named})
+            limits = self._limits(on_map, tree)
+            kept = (confidences.values >= limits).any(axis=0)
+            kept |= on_map.values == nodata_label(on_map.dtype)
+            coarsest = coarsest.where(on_map.copy(data=kept), -math.inf)
+            promised = [one.threshold for one in self.by_class if one.threshold is not None]
+            threshold = min(promised, default=0.0)
+        attrs = {"certificate": self.statement}
+        maps = rejection_maps(on_map, coarsest, threshold=threshold, attrs=attrs)
+        answer = maps[LABEL_WITH_REJECTION]
+        if tree is not None:
+            answer = answer_map(on_map, confidences, limits)
+            kept_pixels = ~maps["rejected"] & (on_map != REJECTED)
+            answer = answer.where(kept_pixels, answer.dtype.type(REJECTED))
+        return maps.assign({LABEL_WITH_REJECTION: answer.assign_attrs({ZERO_MEANING: "rejected"})})
 
-    def _kept_by_class(self, label: xr.DataArray, confidences: xr.DataArray) -> xr.DataArray:
-        """Return which pixels (y, x) reach the threshold of their class, or have no data."""
-        kept = confidences.values >= self._class_thresholds(label)
-        return label.copy(data=kept | (label.values == nodata_label(label.dtype)))
-
-    def _class_thresholds(self, label: xr.DataArray) -> NDArray[np.float64]:
-        """Return the threshold of the class of each pixel (y, x), infinity where it has none."""
-        thresholds = np.full(label.shape, np.inf)
+    def _limits(self, label: xr.DataArray, tree: ClassTree | None) -> NDArray[np.float64]:
+        """Return the threshold of the answer of each pixel at each level (level, y, x)."""
+        limits = np.full((1 if tree is None else tree.n_levels, *label.shape), np.inf)
         for one in self.by_class:
             if one.threshold is not None:
-                thresholds[label.values == one.class_value] = one.threshold
-        return thresholds
-
-
-def lost_classes(
-    label: NDArray[np.integer],
-    inside: NDArray[np.bool_],
-    kept: NDArray[np.bool_],
-    names: dict[int, str],
-) -> tuple[str, ...]:
-    """Return the names of classes that lost more than nine tenths of their pixels."""
-    values, counts = np.unique(label[inside], return_counts=True)
-    left = np.array([np.count_nonzero(kept & inside & (label == value)) for value in values])
-    gone = (left < (1 - _NAMED) * counts) & (values != REJECTED)
-    return tuple(names.get(int(value), f"class {value}") for value in values[gone])
-
-
-def _without_nan(entries: Any) -> Any:
-    """Return entries in which NaN is None, as JSON has no NaN."""
-    if isinstance(entries, dict):
-        return {name: _without_nan(value) for name, value in entries.items()}
-    if isinstance(entries, list | tuple):
-        return [_without_nan(value) for value in entries]
-    return None if isinstance(entries, float) and math.isnan(entries) else entries
+                level, below = node_of(one.class_value, tree)
+                limits[level][np.isin(label.values, below)] = one.threshold
+        return limits
 
 
 def _digest(entries: dict[str, Any]) -> str:
@@ -523,35 +503,24 @@ def _rebuilt(certificate: Certificate) -> Certificate:
         return replace(certificate, by_class=tuple(_rebuilt(one) for one in certificate.by_class))
     if not certificate.tests:
         return certificate
-    column = {
+    column: Any = {
         name: np.array([getattr(test, name) for test in certificate.tests])
-        for name in ("n_pixels", "n_kept", "n_errors", "threshold", "n_thinned", "density")
+        for name in ("n_pixels", "n_kept", "n_errors", "n_thinned", "density", "threshold")
     }
-    thinned = certificate.tests[0].n_thinned is not None
-    regions = Regions(
-        column["n_pixels"],
-        column["n_kept"],
-        column["n_errors"],
-        certificate.n_hidden,
-        column["n_thinned"] if thinned else None,
-        column["density"] if thinned else None,
-    )
+    threshold, boundary = column.pop("threshold"), None
+    if certificate.tests[0].n_thinned is None:
+        column |= {"n_thinned": None, "density": None}
+    terms = Terms(certificate.n_planned, certificate.max_error, 1 - certificate.confidence_level)
+    if certificate.design == CLIMB:
+        boundary = [
+            dict(terms.boundaries(test.n_pixels)).get(test.n_kept, -1) for test in certificate.tests
+        ]
     tests = points_of(
-        regions,
-        column["threshold"],
+        Counts(**column),
+        threshold,
+        terms,
         n_all=certificate.n_pixels + certificate.n_hidden,
-        max_error=certificate.max_error,
-        confidence_level=certificate.confidence_level,
-        boundary=_boundaries(certificate) if certificate.design == CLIMB else None,
+        n_hidden=certificate.n_hidden,
+        boundary=boundary,
     )
     return replace(certificate, tests=tests)
-
-
-def _boundaries(certificate: Certificate) -> list[int]:
-    """Return the boundaries of the looks that a climb made."""
-    delta = 1 - certificate.confidence_level
-    looks = planned_looks(certificate.n_planned, certificate.max_error, delta)
-    return [
-        dict(boundaries(test.n_pixels, looks, certificate.max_error, delta)).get(test.n_kept, -1)
-        for test in certificate.tests
-    ]

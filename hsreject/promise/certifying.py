@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +12,11 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import HsrejectWarning, InputError
-from hsreject.promise.certificate import Certificate, lost_classes, points_of
-from hsreject.promise.climb import best_start, labels_needed, smallest_error
+from hsreject.promise.certificate import Certificate, points_of
+from hsreject.promise.climb import Step, Terms, climb_start, labels_needed, smallest_error
 from hsreject.promise.design import MapClimb, climb_plan, map_climbs
-from hsreject.promise.fixed_sequence import (
-    COVERAGES,
-    Regions,
-    first_region,
-    n_passed,
-)
-from hsreject.promise.frame import NODATA, Frame, check_share, labels_of, map_id
-from hsreject.promise.planning import region_errors
+from hsreject.promise.fixed_sequence import COVERAGES, Counts, first_region, n_passed
+from hsreject.promise.frame import NODATA, Frame, Regions, check_share, labels_of, map_id
 from hsreject.promise.sample import CANNOT_TELL, CLIMB, RANDOM, STRATIFIED, Design, Sample
 from hsreject.promise.sample_file import WAY_OUT, check_complete, given_sample
 from hsreject.schema import REJECTED, class_table
@@ -49,9 +42,9 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     The map is finished. Coverages c_1 < ... < c_m are fixed beforehand, and the confidences of the
     whole map, without any label, give the threshold of each. Of a climb
     (``draw_sample(..., design="climb")``) they are climbed one by one, with exact boundaries for
-    the errors at every look (the climb); the promise holds whenever
-    one stops. Of a simple random sample they are tested in this order (Learn-then-Test with a fixed
-    sequence). Of the N_j pixels kept at c_j, n_j were sampled and k_j of those are wrong::
+    the errors at every look; the promise holds whenever one stops. Of a simple random sample they
+    are tested in this order (Learn-then-Test with a fixed sequence). Of the N_j pixels kept at c_j,
+    n_j were sampled and k_j of those are wrong::
 
         p_j = P[H(N_j, floor(alpha N_j) + 1, n_j) <= k_j]
 
@@ -65,7 +58,7 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     scene. Choosing the threshold whose errors on the sample are few enough breaks such a promise
     about every second time (``make bench ONLY=promise``). It is about all kept pixels, sampled ones
     included: where a good part of the map is sampled, few errors there leave more to the others. A
-    stratified sample is thinned to one density (`Regions`).
+    stratified sample is thinned to one density.
 
     Parameters
     ----------
@@ -142,176 +135,154 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     _check_none_excluded(points, frame)
     if points.design is not None and points.design.kind == CLIMB:
         return _certify_climb(points, frame, max_error, confidence_level)
-    asked = (
-        (0.05 if max_error is None else max_error),
-        (0.9 if confidence_level is None else confidence_level),
-    )
-    check_share("max_error", asked[0])
-    check_share("confidence_level", asked[1])
+    error = check_share("max_error", 0.05 if max_error is None else max_error)
+    level = check_share("confidence_level", 0.9 if confidence_level is None else confidence_level)
     points = _points(points, maps, frame, assume_random=assume_random)
     if confidence is None:
-        order, sizes = _by_coverage(maps, frame.inside)
-        layers, thresholds = [maps[position] for position in order], order.astype(np.float64)
-        identity = "".join(map_id(one) for one in maps)
+        sequence, errors = _sequence_of_maps(maps, frame, points), None
     else:
-        thresholds, sizes = frame.thresholds(coverages)
-        layers, identity = [frame.label], map_id(frame.label, frame.ranking)
-    test = _SequenceOfRegions(frame, points, layers, thresholds, sizes, asked)
-    facts: dict[str, Any] = {
-        "drawn": _drawn(points, assume_random=assume_random),
-        "map_id": identity,
-        "shape": frame.label.shape,
-        "stacked": confidence is None,
-    }
-    errors = None if confidence is None else region_errors(predicted, frame, thresholds)
-    return test.certificate(facts, errors)
+        regions = frame.regions(coverages)
+        sequence, errors = _sequence(regions, points), regions.predicted_errors(predicted)
+    looks = 1 if points.design is None else max(len(points.design.looks), 1)
+    terms = Terms(len(points), error, (1 - level) / looks)
+    certificate = _certify_at_once(sequence, points, frame, terms, errors)
+    identity = "".join(map_id(one, frame.confidence) for one in maps)
+    drawn = _drawn(points, assume_random=assume_random)
+    return replace(certificate, drawn=drawn, map_id=identity, stacked=confidence is None)
 
 
 # A sample that was drawn at once.
 
 
 @dataclass(frozen=True, eq=False)
-class _SequenceOfRegions:
-    """Regions of a map, and the points that tell how many of their pixels are wrong."""
+class _Sequence:
+    """Regions of a map in the order of their tests, and which points they keep."""
 
-    frame: Frame
-    points: Sample
-    layers: list[xr.DataArray]  # the map of each region, or the only one
     thresholds: NDArray[np.float64]
     sizes: NDArray[np.int64]
-    asked: tuple[float, float]  # max_error and confidence_level
-
-    @cached_property
-    def kept(self) -> NDArray[np.bool_]:
-        """Which points (region, point) are kept."""
-        labels = np.array([one.values[self.points.row, self.points.column] for one in self.layers])
-        if len(self.layers) > 1 or self.frame.confidence is None:
-            return np.asarray(labels != REJECTED)
-        confidences = self.frame.confidences.values[self.points.row, self.points.column]
-        return np.asarray((confidences >= self.thresholds[:, None]) & (labels != REJECTED))
-
-    def regions(self, *, unclear_right: bool = False) -> Regions:
-        """Return the counts of all regions."""
-        points = self.points
-        if self.frame.confidence is None:
-            labels = np.array([one.values[points.row, points.column] for one in self.layers])
-            wrong = labels != points.reference
-        else:
-            up_to = self.frame.wrong_up_to(points.row, points.column, points.reference)
-            wrong = self.thresholds[:, None] <= up_to
-        if unclear_right:
-            wrong &= points.reference > 0
-        kept, design = self.kept, points.design
-        hidden = 0 if design is None else max(self.frame.n_pixels - design.n_pixels, 0)
-        if design is None or design.kind != STRATIFIED:
-            return Regions(self.sizes, kept.sum(axis=1), (kept & wrong).sum(axis=1), hidden)
-        left, n_thinned, density = self._thinned()
-        counts = (kept & left).sum(axis=1), (kept & wrong & left).sum(axis=1)
-        return Regions(self.sizes, *counts, hidden, n_thinned, density)
-
-    def _thinned(self) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.float64]]:
-        """Return which points (region, point) are left of one density, how many, and that density.
-
-        That of the sparsest stratum which a region touches: of the others the first points, in the
-        order of the draw, are left.
-        """
-        points = self.points
-        strata, stratum = np.unique(points.stratum, return_inverse=True)
-        first = [np.flatnonzero(stratum == h)[0] for h in range(strata.size)]
-        n_pixels, label = points.stratum_pixels[first], points.label[first]
-        n_drawn = np.bincount(stratum)
-        rank = np.empty(len(points), dtype=np.int64)  # within its stratum, in the order of the draw
-        order = np.lexsort((points.id, stratum))
-        rank[order] = np.arange(len(points)) - np.repeat(np.cumsum(n_drawn) - n_drawn, n_drawn)
-        inside, confidences = self.frame.inside, self.frame.confidences.values
-        in_stratum = [inside & (self.frame.label.values == value) for value in label]
-        surest = [np.max(confidences, where=mask, initial=-np.inf) for mask in in_stratum]
-        touched = (np.array(surest) >= self.thresholds[:, None]) & (label != REJECTED)
-        share = np.where(touched, n_drawn / n_pixels, np.inf).min(axis=1, keepdims=True)
-        quota = np.where(touched, np.floor(share * n_pixels + 1e-9), 0).astype(np.int64)
-        density = np.where(touched, quota / n_pixels, np.inf).min(axis=1)
-        return rank < quota[:, stratum], quota.sum(axis=1), density
-
-    def expected(self, regions: Regions) -> NDArray[np.float64]:
-        """Return how many points each region is expected to hold."""
-        density = len(self.points) / self.frame.n_pixels
-        return np.asarray(
-            regions.n_pixels * (density if regions.density is None else regions.density)
-        )
-
-    def certificate(
-        self, facts: dict[str, Any], predicted: NDArray[np.float64] | None
-    ) -> Certificate:
-        """Return what the sequence certifies."""
-        max_error, level = self.asked
-        points, design = self.points, self.points.design
-        regions, n_all = self.regions(), self.frame.n_pixels
-        looks = 1 if design is None else max(len(design.looks), 1)
-        level_here = 1 - (1 - level) / looks
-        asked: dict[str, Any] = {"max_error": float(max_error), "confidence_level": level_here}
-        expected = self.expected(regions)
-        first = first_region(expected, error=predicted, sizes=self.sizes, **asked)
-        passed = n_passed(regions.select(slice(first, None)).p_values(max_error), level_here)
-        tested = slice(first, first + passed + 1)
-        tests = points_of(regions.select(tested), self.thresholds[tested], n_all=n_all, **asked)
-        certificate = Certificate(
-            tests=tests,
-            **asked,
-            n_points=len(points),
-            n_pixels=n_all - regions.n_hidden,
-            n_needed=None,
-            n_hidden=regions.n_hidden,
-            design=RANDOM if design is None else design.kind,
-            n_cannot_tell=int(np.count_nonzero(points.reference <= 0)),
-            **facts,
-        )
-        if certificate.n_cannot_tell:
-            if_right = (
-                self.regions(unclear_right=True).select(slice(first, None)).p_values(max_error)
-            )
-            n_if_right = n_passed(if_right, level_here)
-            if n_if_right:
-                certificate = replace(
-                    certificate, coverage_if_right=float(self.sizes[first + n_if_right - 1] / n_all)
-                )
-        if certificate.threshold is None:
-            return self._with_hints(certificate, regions, predicted)
-        return replace(certificate, lost_classes=self._lost(certificate.threshold))
-
-    def _with_hints(
-        self, certificate: Certificate, regions: Regions, predicted: NDArray[np.float64] | None
-    ) -> Certificate:
-        """Return the certificate of nothing with what a climb could do; a stack has no climb."""
-        if certificate.stacked:
-            return certificate
-        n, n_all = certificate.n_points, self.frame.n_pixels
-        asked: dict[str, Any] = {
-            "max_error": certificate.max_error,
-            "delta": 1 - certificate.confidence_level,
-        }
-        start = best_start(self.sizes, predicted, n_all=n_all, n=n, **asked)
-        rate = (regions.n_errors[start] + 0.5) / (regions.n_kept[start] + 1)
-        place = int(self.sizes[start]), float(rate)
-        return replace(
-            certificate,
-            n_needed=labels_needed(*place, n=n, most=n_all, **asked),
-            smallest_error=smallest_error(*place, n=n, **asked),
-        )
-
-    def _lost(self, threshold: float) -> tuple[str, ...]:
-        label = self.layers[-1].values  # the fullest map of a stack
-        if self.frame.confidence is None:
-            at = self.thresholds.tolist().index(threshold)
-            kept = self.layers[at].values != REJECTED
-        else:
-            kept = self.frame.confidences.values >= threshold
-        return _named(label, self.frame, kept)
+    kept: NDArray[np.bool_]  # (region, point)
+    wrong: NDArray[np.bool_]  # (region, point)
+    kept_pixels: Callable[[float], tuple[NDArray[Any], NDArray[np.bool_]]]
+    """Labels of the map that is promised at a threshold, and which pixels it keeps."""
 
 
-def _named(label: NDArray[np.integer], frame: Frame, kept: NDArray[np.bool_]) -> tuple[str, ...]:
-    table = class_table(frame.label)
-    names = dict(zip(table.values, table.names, strict=True))
-    return lost_classes(label, frame.inside, kept, names)
+def _sequence(regions: Regions, points: Sample) -> _Sequence:
+    frame, row, column = regions.frame, points.row, points.column
+    return _Sequence(
+        regions.thresholds,
+        regions.sizes,
+        regions.kept(row, column),
+        regions.wrong(row, column, points.reference),
+        lambda threshold: (frame.label.values, frame.levels[-1] >= threshold),
+    )
+
+
+def _sequence_of_maps(maps: list[xr.DataArray], frame: Frame, points: Sample) -> _Sequence:
+    """Return the maps that keep something by their coverage; thresholds are their positions."""
+    sizes = np.array([np.count_nonzero(frame.inside & (one.values != REJECTED)) for one in maps])
+    order = np.argsort(sizes, kind="stable")
+    order = order[sizes[order] > 0]
+    if not order.size:
+        raise InputError("No map of the stack keeps a pixel.")
+    labels = np.array([maps[position].values[points.row, points.column] for position in order])
+    return _Sequence(
+        order.astype(np.float64),
+        sizes[order],
+        labels != REJECTED,
+        labels != points.reference,
+        lambda place: (maps[order[-1]].values, maps[int(place)].values != REJECTED),
+    )
+
+
+def _certify_at_once(
+    sequence: _Sequence,
+    points: Sample,
+    frame: Frame,
+    terms: Terms,
+    errors: NDArray[np.float64] | None,
+) -> Certificate:
+    """Return what a fixed sequence of tests certifies, from a start that no label decides."""
+    kept, wrong, sizes = sequence.kept, sequence.wrong, sequence.sizes
+    design, n_all, level = points.design, frame.n_pixels, 1 - terms.delta
+    n_hidden = 0 if design is None else max(n_all - design.n_pixels, 0)
+    n_thinned, density = None, np.full(sizes.size, len(points) / n_all)
+    if design is not None and design.kind == STRATIFIED:
+        left, n_thinned, density = _thinned(points, frame, sequence.thresholds)
+        kept = kept & left
+    counts = Counts(sizes, kept.sum(axis=1), (kept & wrong).sum(axis=1), n_thinned, density)
+    first = first_region(
+        sizes * density, sizes, errors, max_error=terms.max_error, confidence_level=level
+    )
+    passed = n_passed(counts[first:].p_values(terms.max_error, n_hidden), level)
+    tested, thresholds = slice(first, first + passed + 1), sequence.thresholds
+    tests = points_of(counts[tested], thresholds[tested], terms, n_all=n_all, n_hidden=n_hidden)
+    certificate = Certificate(
+        max_error=terms.max_error,
+        confidence_level=level,
+        n_points=len(points),
+        n_pixels=n_all - n_hidden,
+        n_needed=None,
+        drawn="",
+        tests=tests,
+        map_id="",
+        shape=frame.shape,
+        design=RANDOM if design is None else design.kind,
+        n_hidden=n_hidden,
+        n_cannot_tell=int(np.count_nonzero(points.reference <= 0)),
+    )
+    if certificate.n_cannot_tell:
+        n_errors = (kept & wrong & (points.reference > 0)).sum(axis=1)
+        p_values = replace(counts, n_errors=n_errors)[first:].p_values(terms.max_error, n_hidden)
+        n_if_right = n_passed(p_values, level)
+        coverage = float(sizes[first + n_if_right - 1] / n_all) if n_if_right else 0.0
+        certificate = replace(certificate, coverage_if_right=coverage)
+    if certificate.threshold is not None:
+        lost = _lost_classes(frame, *sequence.kept_pixels(certificate.threshold))
+        return replace(certificate, lost_classes=lost)
+    if frame.confidence is None:  # there is no climb over a stack of maps
+        return certificate
+    start = climb_start(sizes, errors, terms, n_all=n_all)
+    rate = float((counts.n_errors[start] + 0.5) / (counts.n_kept[start] + 1))
+    return replace(
+        certificate,
+        n_needed=labels_needed(int(sizes[start]), rate, terms, most=n_all),
+        smallest_error=smallest_error(int(sizes[start]), rate, terms),
+    )
+
+
+def _thinned(
+    points: Sample, frame: Frame, thresholds: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.float64]]:
+    """Return which points (region, point) are left of one density, how many, and that density.
+
+    That of the sparsest stratum which a region touches: of the others the first points, in the
+    order of the draw, are left.
+    """
+    _, first, stratum, n_drawn = np.unique(
+        points.stratum, return_index=True, return_inverse=True, return_counts=True
+    )
+    n_pixels, label = points.stratum_pixels[first], points.label[first]
+    rank = np.empty(len(points), dtype=np.int64)  # within its stratum, in the order of the draw
+    order = np.lexsort((points.id, stratum))
+    rank[order] = np.arange(len(points)) - np.repeat(np.cumsum(n_drawn) - n_drawn, n_drawn)
+    in_stratum = [frame.inside & (frame.label.values == value) for value in label]
+    surest = [np.max(frame.levels[-1], where=mask, initial=-np.inf) for mask in in_stratum]
+    touched = (np.array(surest) >= thresholds[:, None]) & (label != REJECTED)
+    share = np.where(touched, n_drawn / n_pixels, np.inf).min(axis=1, keepdims=True)
+    quota = np.where(touched, np.floor(share * n_pixels + 1e-9), 0).astype(np.int64)
+    density = np.where(touched, quota / n_pixels, np.inf).min(axis=1)
+    return rank < quota[:, stratum], quota.sum(axis=1), density
+
+
+def _lost_classes(
+    frame: Frame, label: NDArray[np.integer], kept: NDArray[np.bool_]
+) -> tuple[str, ...]:
+    """Return the names of classes that lost more than nine tenths of their pixels."""
+    values, counts = np.unique(label[frame.inside], return_counts=True)
+    left = np.array([np.count_nonzero(kept & frame.inside & (label == value)) for value in values])
+    gone = (left < 0.1 * counts) & (values != REJECTED)
+    table = class_table(frame.label).completed(values[gone].tolist())
+    return tuple(map(table.name_of, values[gone].tolist()))
 
 
 # A climb.
@@ -332,84 +303,107 @@ def _certify_climb(
                 f"draw (got {given:g}). Leave it out, or draw a new sample."
             )
     climbs = map_climbs(plan, frame)
-    facts: dict[str, Any] = {
-        "max_error": plan.max_error,
-        "n_pixels": frame.n_pixels,
-        "n_needed": None,
-        "drawn": f"a climb drawn by hsreject, seed {plan.seed}",
-        "map_id": map_id(frame.label, frame.ranking),
-        "shape": frame.label.shape,
-        "design": CLIMB,
-        "per_class": plan.per_class,
-    }
-    parts = tuple(_climbed(one, sample, plan, frame, facts) for one in climbs)
+    unclear = sample.reference == CANNOT_TELL
+    if_right = replace(sample, reference=np.where(unclear, sample.label, sample.reference))
+    whole = Certificate(
+        max_error=plan.max_error,
+        confidence_level=plan.confidence_level,
+        n_points=int(np.count_nonzero(sample.labelled)),
+        n_pixels=frame.n_pixels,
+        n_needed=None,
+        drawn=f"a climb drawn by hsreject, seed {plan.seed}",
+        tests=(),
+        map_id=map_id(frame.label, frame.confidence),
+        shape=frame.shape,
+        design=CLIMB,
+        n_planned=plan.n_points,
+        finished=len(sample) >= plan.n_points and bool(sample.labelled.all()),
+        n_cannot_tell=int(np.count_nonzero(unclear)),
+        per_class=plan.per_class,
+    )
+    steps_if_right = [one.climb.walk(one.outcome(if_right)).reached for one in climbs]
+    parts = tuple(
+        _climbed(one, sample, whole, step) for one, step in zip(climbs, steps_if_right, strict=True)
+    )
     if not plan.per_class:
         (certificate,) = parts
         if certificate.threshold is None:
             return certificate
-        kept = frame.confidences.values >= certificate.threshold
-        return replace(certificate, lost_classes=_named(frame.label.values, frame, kept))
-    return Certificate(
-        tests=(),
+        lost = _lost_classes(frame, frame.label.values, frame.levels[-1] >= certificate.threshold)
+        return replace(certificate, lost_classes=lost)
+    n_if_right = 0
+    if unclear.any():
+        thresholds = [
+            None if step is None else float(one.regions.thresholds[step.region])
+            for one, step in zip(climbs, steps_if_right, strict=True)
+        ]
+        n_if_right = _n_kept(climbs, thresholds)
+    return replace(
+        whole,
         by_class=parts,
-        **facts,
-        confidence_level=plan.confidence_level,
-        n_points=int(np.count_nonzero(sample.labelled)),
-        n_planned=plan.n_points,
-        n_cannot_tell=int(np.count_nonzero(sample.reference == CANNOT_TELL)),
-        coverage_if_right=sum(one.coverage_if_right * one.n_pixels for one in parts)
-        / frame.n_pixels,
-        finished=all(one.finished for one in parts) or len(sample) >= plan.n_points,
+        n_promised=_n_kept(climbs, [one.threshold for one in parts]),
+        coverage_if_right=n_if_right / frame.n_pixels,
+        finished=all(one.finished for one in parts),
         n_more=min((one.n_more for one in parts if one.n_more is not None), default=None),
+        smallest_error=min(
+            (one.smallest_error for one in parts if one.smallest_error is not None), default=None
+        ),
     )
 
 
 def _climbed(
-    one: MapClimb, sample: Sample, plan: Design, frame: Frame, facts: dict[str, Any]
+    one: MapClimb, sample: Sample, whole: Certificate, step_if_right: Step | None
 ) -> Certificate:
-    """Return how far one climb has come."""
-    climb = one.climb
+    """Return how far one climb has come: what is said of the whole sample, for its pixels."""
+    climb, terms, regions = one.climb, one.climb.terms, one.regions
     outcome = one.outcome(sample)
     walk = climb.walk(outcome)
     steps = [step for step in walk.steps if step.n_looked]
-    at = [step.region for step in steps]
-    regions = Regions(
-        climb.sizes[at],
-        np.array([step.n_looked for step in steps], dtype=np.int64),
-        np.array([step.n_errors for step in steps], dtype=np.int64),
+    at = np.array([step.region for step in steps], dtype=np.int64)
+    n_looked, n_errors, boundary = (
+        np.array([getattr(step, name) for step in steps], dtype=np.int64)
+        for name in ("n_looked", "n_errors", "boundary")
     )
-    mine = np.ones(len(sample), dtype=bool) if one.value is None else sample.label == one.value
-    n_pixels = frame.n_pixels if one.value is None else int(climb.sizes[-1])
-    asked: dict[str, Any] = {"max_error": plan.max_error, "confidence_level": 1 - climb.delta}
-    tests = points_of(
-        regions,
-        one.thresholds[at],
-        n_all=n_pixels,
-        **asked,
-        boundary=[step.boundary for step in steps],
-    )
+    mine = regions.members(sample.label)
     unclear = mine & (sample.reference == CANNOT_TELL)
-    if_right = replace(sample, reference=np.where(unclear, sample.label, sample.reference))
-    reached = climb.walk(one.outcome(if_right)).reached if unclear.any() else None
-    spent = len(sample) >= plan.n_points and bool(sample.labelled.all())
-    ended = not walk.asked.size
-    certificate = Certificate(
-        tests=tests,
-        **(facts | asked | {"n_pixels": n_pixels}),
+    finished = whole.finished or not walk.asked.size
+    n_if_right = climb.sizes[step_if_right.region] if unclear.any() and step_if_right else 0
+    certificate = replace(
+        whole,
+        confidence_level=1 - terms.delta,
         n_points=int(np.count_nonzero(sample.labelled & mine)),
-        n_planned=climb.n,
-        finished=ended or spent,
-        n_more=None if ended or spent else climb.n_more(walk, outcome),
+        n_pixels=regions.n_all,
+        tests=points_of(
+            Counts(climb.sizes[at], n_looked, n_errors),
+            regions.thresholds[at],
+            terms,
+            n_all=regions.n_all,
+            boundary=boundary.tolist(),
+        ),
+        n_planned=terms.n,
+        finished=finished,
+        n_more=None if finished else climb.n_more(walk, outcome),
         n_cannot_tell=int(np.count_nonzero(unclear)),
-        coverage_if_right=0.0 if reached is None else float(climb.sizes[reached.region] / n_pixels),
-        class_value=one.value or 0,
-        class_name="" if one.value is None else class_table(frame.label).name_of(one.value),
+        coverage_if_right=float(n_if_right / regions.n_all),
+        class_value=regions.node or 0,
+        class_name="" if regions.node is None else regions.frame.nodes.name_of(regions.node),
     )
-    if certificate.threshold is None and certificate.finished:
-        place = int(climb.sizes[climb.start]), climb.start_rate(outcome)
-        hint = smallest_error(*place, n=climb.n, max_error=climb.max_error, delta=climb.delta)
+    if certificate.threshold is None and finished:
+        rate = climb.start_rate(outcome)
+        hint = smallest_error(int(climb.sizes[climb.start]), rate, terms)
         return replace(certificate, smallest_error=hint)
     return certificate
+
+
+def _n_kept(climbs: list[MapClimb], thresholds: list[float | None]) -> int:
+    """Return how many pixels are kept by at least one of the climbs, each at its threshold."""
+    kept = np.zeros(climbs[0].regions.frame.label.shape, dtype=bool)
+    for one, threshold in zip(climbs, thresholds, strict=True):
+        if threshold is not None:
+            regions, frame = one.regions, one.regions.frame
+            members = frame.inside & regions.members(frame.label.values)
+            kept |= members & (frame.levels[regions.level] >= threshold)
+    return int(np.count_nonzero(kept))
 
 
 # What is given.
@@ -428,18 +422,6 @@ def _maps(label: xr.DataArray | NDArray[Any], confidence: object) -> list[xr.Dat
     if any(((one.values == NODATA) != (maps[0].values == NODATA)).any() for one in maps):
         raise InputError("The maps of a stack must have data in the same pixels.")
     return maps
-
-
-def _by_coverage(
-    maps: list[xr.DataArray], inside: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the positions of the maps that keep something, by coverage, and how much they keep."""
-    sizes = np.array([np.count_nonzero(inside & (one.values != REJECTED)) for one in maps])
-    order = np.argsort(sizes, kind="stable")
-    order = order[sizes[order] > 0]
-    if not order.size:
-        raise InputError("No map of the stack keeps a pixel.")
-    return order, sizes[order]
 
 
 def _check_none_excluded(points: Sample, frame: Frame) -> None:

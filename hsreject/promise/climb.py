@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import bdtr, gammaln
 
-from hsreject.promise.fixed_sequence import ROUNDING, WRONG_BY, least_points, nearly_best, too_many
+from hsreject.promise.fixed_sequence import (
+    ROUNDING,
+    best_start,
+    least_points,
+    tolerated_error,
+    too_many,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,18 +40,36 @@ _LIKELY, _PROBABLE = 0.5, 0.75
 _FEWEST = 10  # points of a batch
 
 
-def planned_looks(n: int, max_error: float, delta: float) -> tuple[int, ...]:
-    """Return after how many pixels of a region one looks whether it passes.
+@dataclass(frozen=True)
+class Terms:
+    """What is to be promised, and with how many labels."""
 
-    16 geometric steps from what could pass at all, or n / 10, to 0.92 n; none if n is too small.
-    """
-    first = max(least_points(max_error, 1 - delta), n / 10)
-    last = LAST_LOOK * n
-    if last < first:
-        return ()
-    return tuple(
-        np.unique(np.ceil(np.geomspace(first, last, _N_LOOKS) - ROUNDING)).astype(int).tolist()
-    )
+    n: int  # labels that one is ready to make
+    max_error: float
+    delta: float  # 1 - confidence level
+
+    @cached_property
+    def looks(self) -> tuple[int, ...]:
+        """After how many pixels of a region one looks whether it passes.
+
+        16 geometric steps from what could pass at all, or n / 10, to 0.92 n; none if n is too
+        small.
+        """
+        first = max(least_points(self.max_error, 1 - self.delta), self.n / 10)
+        last = LAST_LOOK * self.n
+        if last < first:
+            return ()
+        steps = np.ceil(np.geomspace(first, last, _N_LOOKS) - ROUNDING)
+        return tuple(np.unique(steps).astype(int).tolist())
+
+    def boundaries(self, n_pixels: int) -> tuple[tuple[int, int], ...]:
+        """Return the looks of a region and the most errors with which each passes."""
+        return boundaries(n_pixels, self.looks, self.max_error, self.delta)
+
+    def pass_chance(self, n_pixels: int, rate: float) -> float:
+        """Return the chance to pass at the best look, a little less than that to pass at all."""
+        looks, boundary = np.array(self.boundaries(n_pixels), dtype=np.int64).reshape(-1, 2).T
+        return float(_chance(boundary, looks, rate).max(initial=0.0))
 
 
 @lru_cache(maxsize=4096)
@@ -124,7 +148,11 @@ class Step:
     n_looked: int  # pixels of the last look that was made; 0 before the first one
     n_errors: int  # among these
     boundary: int  # the most errors with which that look passes; -1 for none
-    passed: bool
+
+    @property
+    def passed(self) -> bool:
+        """Whether the region is certified."""
+        return self.n_errors <= self.boundary
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,20 +182,9 @@ class Climb:
     """
 
     sizes: NDArray[np.int64]  # pixels of each region, ascending
-    depth: NDArray[np.intp]  # of the first pixels in the random order: smallest region around each
+    depth: NDArray[np.intp]  # smallest region around each pixel, in the random order
     start: int  # the first region to look at
-    n: int  # labels that one is ready to make
-    max_error: float
-    delta: float
-
-    @cached_property
-    def looks(self) -> tuple[int, ...]:
-        """Planned looks of a region that is large enough for them."""
-        return planned_looks(self.n, self.max_error, self.delta)
-
-    def boundaries(self, region: int) -> tuple[tuple[int, int], ...]:
-        """Return the looks of a region and the most errors with which each passes."""
-        return boundaries(int(self.sizes[region]), self.looks, self.max_error, self.delta)
+    terms: Terms
 
     @cached_property
     def _places(self) -> dict[int, NDArray[np.intp]]:
@@ -176,7 +193,7 @@ class Climb:
     def places(self, region: int) -> NDArray[np.intp]:
         """Return the first pixels of a region in the random order, as many as are looked at."""
         if region not in self._places:
-            self._places[region] = np.flatnonzero(self.depth <= region)[: self.looks[-1]]
+            self._places[region] = np.flatnonzero(self.depth <= region)[: self.terms.looks[-1]]
         return self._places[region]
 
     def walk(self, outcome: NDArray[np.int8]) -> Walk:
@@ -185,13 +202,12 @@ class Climb:
         for region in range(self.start, self.sizes.size):
             places = self.places(region)
             n_open, n_wrong = _counted(outcome[places], region)
-            step = Step(region, 0, 0, -1, passed=False)
-            for look, boundary in self.boundaries(region):
+            step = Step(region, 0, 0, -1)
+            for look, boundary in self.terms.boundaries(int(self.sizes[region])):
                 if n_open[look]:
                     first = places[:look]
                     return Walk((*steps, step), first[outcome[first] == OPEN])
-                n_errors = int(n_wrong[look])
-                step = Step(region, look, n_errors, boundary, passed=n_errors <= boundary)
+                step = Step(region, look, int(n_wrong[look]), boundary)
                 if step.passed:
                     break
             steps.append(step)
@@ -210,9 +226,9 @@ class Climb:
         region = walk.steps[-1].region
         n_open, n_wrong = _counted(outcome[self.places(region)], region)
         n_labelled = n_open.size - 1 - n_open[-1]
-        looks, boundary = np.array(self.boundaries(region)).T
+        looks, boundary = np.array(self.terms.boundaries(int(self.sizes[region]))).T
         more, spare = n_open[looks], boundary - n_wrong[looks]
-        chance = _chance(spare, more, (n_wrong[-1] + 0.5) / (n_labelled + 1 / self.max_error))
+        chance = _chance(spare, more, (n_wrong[-1] + 0.5) / (n_labelled + 1 / self.terms.max_error))
         likely = np.flatnonzero((more > 0) & (chance >= _LIKELY))
         return int(more[likely[0]]) if likely.size else None
 
@@ -244,10 +260,21 @@ def _chance(most: NDArray[np.int64], n: NDArray[np.int64], rate: float) -> NDArr
     return np.where(most < 0, 0.0, bdtr(np.maximum(most, 0).astype(float), n, rate))
 
 
+def first_batch(climbs: Sequence[Climb], *, n: int) -> NDArray[np.intp]:
+    """Return the places of the first looks in the random order, at most n, the largest climb first.
+
+    All climbs are over the same pixels; what is labelled for one serves the others.
+    """
+    nothing = np.full(climbs[0].depth.size, OPEN, dtype=np.int8)
+    largest_first = sorted(climbs, key=lambda climb: -int(climb.sizes[-1]))
+    places = np.concatenate([climb.walk(nothing).asked for climb in largest_first])
+    return places[np.sort(np.unique(places, return_index=True)[1])][:n]
+
+
 def next_batch(
     climbs: Sequence[Climb], outcomes: Sequence[NDArray[np.int8]], *, n: int, n_left: int
-) -> list[tuple[int, NDArray[np.intp]]]:
-    """Return the next places to label: pairs of a climb's number and places in its random order.
+) -> NDArray[np.intp]:
+    """Return the places in the random order to label next, given what is known by each climb.
 
     Each step goes to the climb with the most pixels per label. Those of its next look come first;
     the others are those that would be asked for if all of them turn out right, so that one need not
@@ -256,33 +283,19 @@ def next_batch(
     """
     outcomes = [outcome.copy() for outcome in outcomes]
     walks = [climb.walk(outcome) for climb, outcome in zip(climbs, outcomes, strict=True)]
-    gains = [
-        climb.gain_per_label(walk, outcome)
-        for climb, walk, outcome in zip(climbs, walks, outcomes, strict=True)
-    ]
+    gains = list(map(Climb.gain_per_label, climbs, walks, outcomes))
     count = min(n, n_left, max(-(-n_left // 4), _FEWEST))
-    batch = []
+    batch = [np.empty(0, dtype=np.intp)]
     while count > 0 and max(gains) >= 0:
-        best = gains.index(max(gains))
-        climb, outcome, places = climbs[best], outcomes[best], walks[best].asked[:count]
-        batch.append((best, places))
+        places = walks[gains.index(max(gains))].asked[:count]
+        batch.append(places)
         count -= places.size
-        outcome[places] = RIGHT
-        walks[best] = climb.walk(outcome)
-        gains[best] = climb.gain_per_label(walks[best], outcome)
-    return batch
-
-
-def first_batch(climbs: Sequence[Climb], *, n: int) -> list[tuple[int, NDArray[np.intp]]]:
-    """Return the places of the first looks, at most n, the largest climb first."""
-    order = sorted(range(len(climbs)), key=lambda number: -int(climbs[number].sizes[-1]))
-    batch = []
-    for number in order:
-        nothing = np.full(climbs[number].depth.size, OPEN, dtype=np.int8)
-        places = climbs[number].walk(nothing).asked[:n]
-        n -= places.size
-        batch.append((number, places))
-    return batch
+        for number, (climb, outcome) in enumerate(zip(climbs, outcomes, strict=True)):
+            outcome[places] = RIGHT
+            if np.isin(places, walks[number].asked).any():
+                walks[number] = climb.walk(outcome)
+                gains[number] = climb.gain_per_label(walks[number], outcome)
+    return np.concatenate(batch)
 
 
 def labelled(
@@ -290,100 +303,74 @@ def labelled(
 ) -> list[NDArray[np.int8]]:
     """Return what is known when climbs have ended or used up n labels, given the whole truth."""
     outcomes = [np.full(truth.size, OPEN, dtype=np.int8) for truth in truths]
-    batch, n_left = first_batch(climbs, n=n), n
-    while batch:
-        for number, places in batch:
-            outcomes[number][places] = truths[number][places]
-            n_left -= places.size
-        batch = next_batch(climbs, outcomes, n=n_batch, n_left=n_left)
+    places, n_left = first_batch(climbs, n=n), n
+    while places.size:
+        for outcome, truth in zip(outcomes, truths, strict=True):
+            outcome[places] = truth[places]
+        n_left -= places.size
+        places = next_batch(climbs, outcomes, n=n_batch, n_left=n_left)
     return outcomes
 
 
-def labels_needed(
-    n_pixels: int, rate: float, *, n: int, most: int, max_error: float, delta: float
-) -> int | None:
-    """Return how many labels, more than n, would probably certify a region where `rate` are wrong.
+def labels_needed(n_pixels: int, rate: float, terms: Terms, *, most: int) -> int | None:
+    """Return how many labels, more than planned, would probably certify a region of some error.
 
     With a chance of 3/4, to two digits; None if `most` are not enough.
     """
-    size = float(max(n, least_points(max_error, 1 - delta)))
+    size = max(terms.n, least_points(terms.max_error, 1 - terms.delta))
     while (size := 1.1 * size) <= most:
         digits = int(10 ** max(math.floor(math.log10(size)) - 1, 0))
         wanted = min(digits * math.ceil(size / digits), most)
-        if _pass_chance(n_pixels, rate, wanted, max_error, delta) >= _PROBABLE:
+        if replace(terms, n=wanted).pass_chance(n_pixels, rate) >= _PROBABLE:
             return wanted
     return None
 
 
-def smallest_error(
-    n_pixels: int, rate: float, *, n: int, max_error: float, delta: float
-) -> float | None:
-    """Return the smallest larger percentage that n labels would probably certify of a region."""
-    for percentage in range(math.floor(100 * max_error + ROUNDING) + 1, 51):
-        if _pass_chance(n_pixels, rate, n, percentage / 100, delta) >= _PROBABLE:
+def smallest_error(n_pixels: int, rate: float, terms: Terms) -> float | None:
+    """Return the smallest larger percentage that the labels would probably certify of a region."""
+    for percentage in range(math.floor(100 * terms.max_error + ROUNDING) + 1, 51):
+        larger = replace(terms, max_error=percentage / 100)
+        if larger.pass_chance(n_pixels, rate) >= _PROBABLE:
             return percentage / 100
     return None
 
 
-def _pass_chance(n_pixels: int, rate: float, n: int, max_error: float, delta: float) -> float:
-    """Return the chance to pass at the best look, a little less than that to pass at all."""
-    passable = boundaries(n_pixels, planned_looks(n, max_error, delta), max_error, delta)
-    looks, boundary = np.array(passable, dtype=np.int64).reshape(-1, 2).T
-    return float(_chance(boundary, looks, rate).max(initial=0.0))
-
-
-def first_in_order(
+def first_places(
     depth: NDArray[np.intp], key: NDArray[np.uint64], n_regions: int, most: int
 ) -> NDArray[np.intp]:
-    """Return the pixels that can be among the first `most` of a region, in the order of their keys.
+    """Return the pixels that can be among the first `most` of a region in the order of their keys.
 
     `depth` is the smallest region around each pixel, `n_regions` for those outside of all.
     """
-    kept = []
+    rings = []
     for region in range(n_regions):
         ring = np.flatnonzero(depth == region)
         if ring.size > most:
             ring = ring[np.argpartition(key[ring], most)[:most]]
-        kept.append(ring)
-    pixels = np.concatenate(kept)
-    return pixels[np.lexsort((pixels, key[pixels]))]
+        rings.append(ring)
+    return np.concatenate(rings)
 
 
-def best_start(sizes: NDArray[np.int64], error: NDArray[np.float64] | None, *, n_all: int, n: int,
-               max_error: float, delta: float) -> int:  # fmt: skip
-    """Return the region to begin with; only the power of a climb depends on it, not its validity.
+def climb_start(
+    sizes: NDArray[np.int64], error: NDArray[np.float64] | None, terms: Terms, *, n_all: int
+) -> int:
+    """Return the region to begin with, given the share of wrong pixels predicted for each.
 
-    `error` is the share of wrong pixels predicted for each region. For every start, and for
-    predictions wrong by factors of 0.35 to 2.8, :func:`forecast` says how far the climb would come.
-    The highest start within 3 % of the best mean is taken; 10 % without a prediction.
+    That from which :func:`forecast` says that it comes far; where nothing is likely to pass the
+    one with the smallest error, and 10 % without a prediction.
     """
     if error is None:
         return min(int(np.searchsorted(sizes, _START_WITHOUT_PREDICTION * n_all)), sizes.size - 1)
-    gain = np.zeros(sizes.size)
-    for factor in WRONG_BY:
-        for start in range(sizes.size):
-            end = forecast(sizes, factor * error, start, n=n, max_error=max_error, delta=delta)
-            gain[start] += 0 if end is None else sizes[end]
-    return nearly_best(gain) if gain.any() else int(np.argmin(error))
+    start = best_start(sizes, error, lambda errors, start: forecast(sizes, errors, start, terms))
+    return int(np.argmin(error)) if start is None else start
 
 
 def forecast(
-    sizes: NDArray[np.int64],
-    error: NDArray[np.float64],
-    start: int,
-    *,
-    n: int,
-    max_error: float,
-    delta: float,
+    sizes: NDArray[np.int64], error: NDArray[np.float64], start: int, terms: Terms
 ) -> int | None:
-    """Return the last region that a climb with n labels would reach if `error` were true.
-
-    As if a look passed where the error is at most alpha - 1.5 sqrt(alpha (1 - alpha) / n_l).
-    """
-    looks = np.array(planned_looks(n, max_error, delta))
-    if not looks.size:
-        return None
-    tolerated = max_error - 1.5 * np.sqrt(max_error * (1 - max_error) / looks)
+    """Return the last region that a climb would reach if `error` were true and labels sufficed."""
+    looks = np.array(terms.looks)
+    tolerated = tolerated_error(terms.max_error, looks)
     rings = np.diff(sizes, prepend=0)
     share = np.zeros(sizes.size)  # of each ring that is labelled
     reached = None
@@ -393,7 +380,7 @@ def forecast(
             break
         needed = min(looks[passing[0]] / sizes[region], 1.0)
         share[: region + 1] = np.maximum(share[: region + 1], needed)
-        if share @ rings > n:
+        if share @ rings > terms.n:
             break
         reached = region
     return reached

@@ -12,25 +12,22 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.io.grid import Grid
 from hsreject.promise.climb import (
     LAST_LOOK,
     OPEN,
     RIGHT,
     Climb,
-    best_start,
+    Terms,
+    climb_start,
     first_batch,
-    first_in_order,
+    first_places,
     next_batch,
-    planned_looks,
 )
 from hsreject.promise.fixed_sequence import COVERAGES, least_points
-from hsreject.promise.frame import NODATA, Frame, check_share, map_id
-from hsreject.promise.planning import region_errors
+from hsreject.promise.frame import NODATA, Frame, Regions, check_share, map_id, percent
 from hsreject.promise.sample import CLIMB, EACH, RANDOM, STRATIFIED, TOGETHER, Design, Sample
 from hsreject.registry import check_choice, check_count
 from hsreject.sampling.draws import random_keys
-from hsreject.schema import REJECTED, class_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -167,7 +164,7 @@ def _drawn_at_once(plan: Design, frame: Frame) -> Sample:
     sizes = [np.count_nonzero(mask) for mask, _, _ in strata]
     counts = [count for _, count, _ in strata]
     sample = replace(
-        _points(plan, frame, row, column),
+        Sample.at(row, column, on_map, plan),
         stratum=np.repeat(names, counts),
         stratum_pixels=np.repeat(sizes, counts),
     )
@@ -175,25 +172,6 @@ def _drawn_at_once(plan: Design, frame: Frame) -> Sample:
         return sample
     shuffled = sample.select(np.argsort(random_keys(n, seed, _ORDER), kind="stable"))
     return replace(shuffled, id=sample.id)
-
-
-def _points(
-    plan: Design, frame: Frame, row: NDArray[np.int64], column: NDArray[np.int64], first: int = 1
-) -> Sample:
-    """Return unlabelled points, numbered from `first`, in one stratum."""
-    ones = np.ones(row.size, dtype=np.int64)
-    return Sample(
-        id=np.arange(first, first + row.size),
-        row=row,
-        column=column,
-        label=frame.label.values[row, column].astype(np.int64),
-        reference=0 * ones,
-        stratum=ones,
-        stratum_pixels=ones * frame.n_pixels,
-        design=plan,
-        classes=class_table(frame.label),
-        grid=Grid.of(frame.label),
-    )
 
 
 def _strata(
@@ -262,80 +240,76 @@ def _distinct(count: int, n: int, seed: int, stream: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class MapClimb:
-    """A climb over a map, or over one of its classes."""
+    """A climb over a map, or over one of its classes or groups."""
 
-    value: int | None  # of the class
-    thresholds: NDArray[np.float64]  # the smallest confidence of each region
-    pixels: NDArray[np.int64]  # flat places of the first pixels of the regions, in random order
+    regions: Regions
     climb: Climb
-    frame: Frame
+    pixels: NDArray[np.int64]  # flat places of the first pixels of all climbs, in random order
 
     def outcome(self, sample: Sample, *, assumed: int = OPEN) -> NDArray[np.int8]:
         """Return what is known of the pixels; points that wait for a label are as `assumed`."""
+        wrong = self.regions.wrong(sample.row, sample.column, sample.reference)
+        first_wrong = np.where(wrong.any(axis=0), wrong.argmax(axis=0), RIGHT)
+        known = np.where(sample.labelled, first_wrong, assumed).astype(np.int8)
         place = sample.row * sample.grid.width + sample.column
-        # thresholds descend: the first that is not above is that of the first wrong region
-        wrong_up_to = self.frame.wrong_up_to(sample.row, sample.column, sample.reference)
-        outcome = np.searchsorted(-self.thresholds, -wrong_up_to)
-        outcome = np.where(outcome < self.thresholds.size, outcome, RIGHT)
-        outcome = np.where(sample.labelled, outcome, assumed).astype(np.int8)
         order = np.argsort(place)
         at = order[np.minimum(np.searchsorted(place[order], self.pixels), place.size - 1)]
-        return np.where(place[at] == self.pixels, outcome[at], np.int8(OPEN))
+        return np.where(place[at] == self.pixels, known[at], np.int8(OPEN))
 
 
 def map_climbs(
     plan: Design, frame: Frame, predicted: xr.DataArray | NDArray[Any] | None = None
 ) -> list[MapClimb]:
-    """Return the climb of a plan, or those of its classes.
+    """Return the climb of a plan, or those of the classes and groups of the map.
 
     A plan without starts gets them: from the predicted error (y, x), if there is one.
     """
-    values: list[int | None] = [None]
-    if plan.per_class:
-        inside = frame.label.values[frame.inside]
-        values = [value for value in np.unique(inside).tolist() if value != REJECTED]
-    n, delta = _share_of_class(plan, len(values))
+    nodes = frame.nodes.values if plan.per_class else (None,)
+    terms = _terms(plan, len(nodes))
     flat = np.flatnonzero(frame.inside)
-    label, confidences = frame.label.values.flat[flat], frame.confidences.values.flat[flat]
     key = random_keys(flat.size, plan.seed, _CLIMB)
+    label = frame.label.values.flat[flat]
+    parts = []
+    for node in nodes:
+        regions = frame.regions(COVERAGES if node is None else CLASS_COVERAGES, node)
+        depth = regions.depth(frame.levels[regions.level].flat[flat], label)
+        parts.append((regions, depth))
+    first = np.unique(
+        np.concatenate(
+            [first_places(depth, key, one.sizes.size, terms.looks[-1]) for one, depth in parts]
+        )
+    )
+    first = first[np.argsort(key[first], kind="stable")]
     climbs = []
-    for position, value in enumerate(values):
-        steps = COVERAGES if value is None else CLASS_COVERAGES
-        thresholds, sizes = frame.thresholds(steps, value)
-        # thresholds descend: the first that is not above a confidence is that of its region
-        depth = np.searchsorted(-thresholds, -confidences.astype(np.float64), side="left")
-        depth[label == REJECTED if value is None else label != value] = thresholds.size
-        most = planned_looks(n, plan.max_error, delta)
-        pixels = first_in_order(depth, key, thresholds.size, most[-1])
+    for position, (regions, depth) in enumerate(parts):
         if plan.starts:
             start = plan.starts[position]
         else:
-            error = region_errors(predicted, frame, thresholds, value)
-            n_all = frame.n_pixels if value is None else int(sizes[-1])
-            start = best_start(
-                sizes, error, n_all=n_all, n=n, max_error=plan.max_error, delta=delta
-            )
-        climb = Climb(sizes, depth[pixels], start, n, plan.max_error, delta)
-        climbs.append(MapClimb(value, thresholds, flat[pixels], climb, frame))
+            error = regions.predicted_errors(predicted)
+            start = climb_start(regions.sizes, error, terms, n_all=regions.n_all)
+        climb = Climb(regions.sizes, depth[first], start, terms)
+        climbs.append(MapClimb(regions, climb, flat[first]))
     return climbs
 
 
-def _share_of_class(plan: Design, n_classes: int) -> tuple[int, float]:
-    """Return the labels that a climb plans with, and its part of 1 - confidence level."""
+def _terms(plan: Design, n_climbs: int) -> Terms:
+    """Return the labels that each climb plans with, and its part of 1 - confidence level."""
+    if plan.per_class:
+        check_choice("per_class", plan.per_class, (TOGETHER, EACH))
     delta = 1 - plan.confidence_level
     if plan.per_class == TOGETHER:
-        delta /= n_classes
+        delta /= n_climbs
     least = math.ceil(least_points(plan.max_error, 1 - delta) / LAST_LOOK)
-    if not plan.per_class:
-        if plan.n_points < least:
-            raise InputError(
-                f"n must be at least {least} for a promise of {100 * plan.max_error:g} % with "
-                f"{100 * plan.confidence_level:g} % confidence (got {plan.n_points}): fewer labels "
-                "prove nothing, even if all are right."
-            )
-        return plan.n_points, delta
-    check_choice("per_class", plan.per_class, (TOGETHER, EACH))
-    return max(-(-2 * plan.n_points // n_classes), least), delta
+    n = plan.n_points
+    if plan.per_class:
+        n = max(-(-2 * n // n_climbs), least)
+    if n < least:
+        raise InputError(
+            f"n must be at least {least} for a promise of {percent(plan.max_error)} with "
+            f"{percent(plan.confidence_level)} confidence (got {n}): fewer labels prove nothing, "
+            "even if all are right."
+        )
+    return Terms(n, plan.max_error, delta)
 
 
 def _first_batch(
@@ -344,16 +318,9 @@ def _first_batch(
     """Return the pixels of the first look of a climb; of several, the largest classes first."""
     climbs = map_climbs(plan, frame, predicted)
     plan = replace(plan, starts=tuple(one.climb.start for one in climbs))
-    batch = first_batch([one.climb for one in climbs], n=plan.n_points)
-    return _points(plan, frame, *_places(batch, climbs, frame))
-
-
-def _places(
-    batch: list[tuple[int, NDArray[np.intp]]], climbs: list[MapClimb], frame: Frame
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return row and column of the pixels of a batch."""
-    pixels = np.concatenate([climbs[number].pixels[places] for number, places in batch])
-    return np.divmod(pixels, frame.label.shape[1])
+    places = first_batch([one.climb for one in climbs], n=plan.n_points)
+    row, column = np.divmod(climbs[0].pixels[places], frame.label.shape[1])
+    return Sample.at(row, column, frame.label, plan)
 
 
 def more_points(
@@ -411,16 +378,17 @@ def more_points(
     plan = climb_plan(sample, frame)
     sample = sample.on_map(frame.label)
     climbs = map_climbs(plan, frame)
-    batch = next_batch(
+    places = next_batch(
         [one.climb for one in climbs],
         [one.outcome(sample, assumed=RIGHT) for one in climbs],
         n=n,
         n_left=plan.n_points - len(sample),
     )
-    if not batch:
+    if not places.size:
         return sample
-    place = _places(batch, climbs, frame)
-    return sample.joined(_points(plan, frame, *place, int(sample.id.max()) + 1))
+    row, column = np.divmod(climbs[0].pixels[places], frame.label.shape[1])
+    first = int(sample.id.max()) + 1
+    return sample.joined(Sample.at(row, column, frame.label, plan, first=first))
 
 
 def climb_plan(sample: Sample, frame: Frame) -> Design:

@@ -1,4 +1,4 @@
-"""The frame of a sample: the pixels of a map that may be drawn, and what a threshold keeps."""
+"""The frame of a sample: the pixels of a map that may be drawn, and what thresholds keep."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from hsreject.classes import ClassTable
 from hsreject.errors import InputError
 from hsreject.registry import check_number
 from hsreject.rejection.hierarchical import ANSWER_PROBABILITY, tree_of
+from hsreject.rejection.rejector import LABEL_PROBABILITY
 from hsreject.schema import (
     CATEGORY,
     CLASS_NAME,
@@ -32,6 +33,7 @@ from hsreject.schema import (
     check_label_type,
     check_no_mask,
     check_same_grid,
+    class_table,
     fill_value,
     nodata_label,
 )
@@ -45,78 +47,16 @@ _ROWS = 512  # of a map, read at once
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
-    """Confidences of a map that may answer coarser, and the class tree of its answers."""
-
-    confidence: xr.DataArray  # (level, y, x), the coarsest last
-    tree: ClassTree
-
-    @classmethod
-    def of(cls, confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> Levels | None:
-        """Return the levels that a caller gave; None for a map that answers with classes only.
-
-        In a file levels are bands, and the labels keep the groups.
-        """
-        if not isinstance(confidence, xr.DataArray):
-            return None
-        if CATEGORY in confidence.dims and GROUPS_ATTRIBUTE in on_map.attrs:
-            plain = confidence.drop_vars((CATEGORY, CLASS_NAME), errors="ignore").drop_attrs()
-            confidence = plain.rename({CATEGORY: LEVEL}).assign_attrs(tree_of(on_map).to_attrs())
-        if LEVEL not in confidence.dims:
-            return None
-        levels = check_dims(confidence, LEVEL_DIMS, name=LEVEL_CONFIDENCE)
-        check_same_grid(on_map, levels, names=("label", LEVEL_CONFIDENCE))
-        tree = tree_of(levels)
-        if tree.n_levels != levels.sizes[LEVEL]:
-            raise InputError(
-                f"{LEVEL_CONFIDENCE} has {levels.sizes[LEVEL]} levels, and the class tree that it "
-                f"carries has {tree.n_levels}. Pass that of HierarchicalRejector.rank."
-            )
-        return cls(levels, tree)
-
-    def wrong_up_to(
-        self,
-        label: NDArray[np.integer],
-        row: NDArray[np.int64],
-        column: NDArray[np.int64],
-        reference: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
-        """Return the confidence of the coarsest answer that is wrong, see `Frame.wrong_up_to`."""
-        tree, rows = self.tree, rows_of(self.tree.classes, label)
-        over = np.append(tree.over, np.full((tree.n_levels, 1), -1), axis=1)
-        code = np.append(tree.table.values, REJECTED)[over[:, rows]]
-        n_wrong = (~tree.holds(code, reference)).sum(axis=0)  # the finest answers, if any
-        confidences = self.confidence.values[:, row, column].astype(np.float64)
-        limits = np.concatenate(
-            [np.full((1, rows.size), -np.inf), confidences[:-1], [np.full(rows.size, np.inf)]]
-        )
-        return np.asarray(limits[n_wrong, np.arange(rows.size)])
-
-    def region_errors(
-        self, frame: Frame, thresholds: NDArray[np.float64], of_class: int | None
-    ) -> NDArray[np.float64] | None:
-        """Return the share of wrong answers per region, where confidences are probabilities."""
-        if self.confidence.attrs.get("long_name") != ANSWER_PROBABILITY:
-            return None
-        label = frame.label.values
-        inside = frame.inside & (label != REJECTED if of_class is None else label == of_class)
-        confidences = self.confidence.values[:, inside]
-        errors = []
-        for threshold in thresholds:
-            reaching = confidences[:, confidences[-1] >= threshold]
-            answer = np.min(reaching, axis=0, where=reaching >= threshold, initial=1.0)
-            errors.append(1 - answer.mean(dtype=np.float64))
-        return np.array(errors)
-
-
-@dataclass(frozen=True, eq=False)
 class Frame:
-    """A label map, the pixels of it that may be drawn and, for a ranking, its confidences."""
+    """A label map, the pixels of it that may be drawn and, for a ranking, its confidences.
+
+    A map that may answer coarser has a confidence per level of its class tree, the coarsest last.
+    """
 
     label: xr.DataArray  # of :func:`labels_of`
     inside: NDArray[np.bool_]  # has data and is not excluded
-    confidence: xr.DataArray | None = None
-    levels: Levels | None = None  # of a map that may answer coarser
+    confidence: xr.DataArray | None = None  # (y, x) or (level, y, x)
+    tree: ClassTree | None = None
 
     @classmethod
     def of(
@@ -132,9 +72,15 @@ class Frame:
             inside &= ~excluded_pixels(exclude, on_map)
         if confidence is None:
             return cls(on_map, inside)
-        levels = Levels.of(confidence, on_map)
-        confidences = _confidences(confidence if levels is None else levels.confidence[-1], on_map)
-        return cls(on_map, inside, confidences, levels)
+        confidences, tree = ranking_of(confidence, on_map)
+        labelled = (on_map.values != NODATA) & (on_map.values != REJECTED)
+        missing = int(np.count_nonzero(labelled & ~np.isfinite(confidences.values)))
+        if missing:
+            raise InputError(
+                f"confidence is NaN or infinite in {missing} pixels that have a label. Give these "
+                "pixels the label of no data, or a confidence."
+            )
+        return cls(on_map, inside, confidences, tree)
 
     @cached_property
     def n_pixels(self) -> int:
@@ -142,40 +88,37 @@ class Frame:
         return int(np.count_nonzero(self.inside))
 
     @property
-    def confidences(self) -> xr.DataArray:
-        """The confidences, or an error where there are none."""
-        if self.confidence is None:
-            raise InputError("Give the confidence of the labels: it ranks the pixels of the map.")
-        return self.confidence
-
-    @property
-    def ranking(self) -> xr.DataArray | None:
-        """The confidences that tell this map from another: of all levels, where there are some."""
-        return self.confidence if self.levels is None else self.levels.confidence
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the map."""
+        rows, columns = self.label.shape
+        return rows, columns
 
     @cached_property
     def ranking_id(self) -> str:
         """Tells labels, confidences and what is excluded from any other: a changed map is found."""
         masked = np.where(self.inside, self.label.values, np.uint16(NODATA))
-        return map_id(self.label.copy(data=masked), self.ranking)
+        return map_id(self.label.copy(data=masked), self.confidence)
 
-    def wrong_up_to(
-        self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return the largest threshold at which the answer of each pixel is wrong.
+    @cached_property
+    def levels(self) -> NDArray[np.floating[Any]]:
+        """The confidences (level, y, x), or an error where there are none."""
+        if self.confidence is None:
+            raise InputError("Give the confidence of the labels: it ranks the pixels of the map.")
+        return np.asarray(self.confidence.values.reshape(-1, *self.label.shape))
 
-        A label is right or wrong at all of them: minus or plus infinity. Coarser answers get right
-        from some threshold on.
-        """
-        label = self.label.values[row, column]
-        if self.levels is None:
-            return np.where(label == reference, -np.inf, np.inf)
-        return self.levels.wrong_up_to(label, row, column, reference)
+    @cached_property
+    def nodes(self) -> ClassTable:
+        """The classes that the map gives to pixels, and the groups over them."""
+        values = set(np.unique(self.label.values[self.inside]).tolist()) - {REJECTED}
+        if self.tree is None:
+            return class_table(self.label).completed(sorted(values)).subset(sorted(values))
+        table = self.tree.table
+        return table.subset(
+            node for node in table.values if values & set(node_of(node, self.tree)[1])
+        )
 
-    def thresholds(
-        self, coverages: Sequence[float], of_class: int | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return distinct thresholds, descending, and how many pixels each keeps.
+    def regions(self, coverages: Sequence[float], node: int | None = None) -> Regions:
+        """Return what thresholds of some coverages keep of the map, or of a class or group.
 
         That of a coverage keeps the pixel at its rank and all of the same confidence. Where pixels
         are rejected already, the largest coverage keeps the others. Coverages of a class are shares
@@ -186,16 +129,153 @@ class Frame:
             raise InputError(
                 "coverages must be shares above 0 and at most 1, such as 0.1, 0.2, 0.3."
             )
-        label = self.label.values
-        kept = label != REJECTED if of_class is None else label == of_class
-        ascending = np.sort(self.confidences.values[self.inside & kept])
+        if node is None:
+            level, members = -1, self.inside & (self.label.values != REJECTED)
+        else:
+            level, below = node_of(node, self.tree)
+            members = self.inside & np.isin(self.label.values, below)
+        ascending = np.sort(self.levels[level][members])
         if not ascending.size:
             raise InputError("label keeps no pixel: it is 0 (rejected) wherever there is data.")
-        n_all = self.n_pixels if of_class is None else ascending.size
+        n_all = self.n_pixels if node is None else ascending.size
         rank = np.clip(np.ceil(wanted * n_all - 1e-9).astype(np.int64), 1, ascending.size)
         thresholds = np.unique(ascending[ascending.size - rank])[::-1]
         sizes = ascending.size - np.searchsorted(ascending, thresholds)
-        return thresholds.astype(np.float64), sizes
+        return Regions(self, node, level, thresholds.astype(np.float64), sizes, n_all)
+
+
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """What falling thresholds keep of a map, or of one of its classes or groups.
+
+    Of the whole map, a pixel is kept where its coarsest answer reaches the threshold, and answered
+    with the finest that does. Of a class or group, where that very answer reaches it.
+    """
+
+    frame: Frame
+    node: int | None  # code of the class or group
+    level: int  # of the confidences that rank its pixels
+    thresholds: NDArray[np.float64]  # the smallest confidence of each region, descending
+    sizes: NDArray[np.int64]  # pixels of each region
+    n_all: int  # pixels that coverages are shares of
+
+    def members(self, label: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which labels belong to pixels that may be kept."""
+        if self.node is None:
+            return np.asarray(label != REJECTED)
+        return np.isin(label, node_of(self.node, self.frame.tree)[1])
+
+    def depth(
+        self, confidence: NDArray[np.floating[Any]], label: NDArray[np.integer]
+    ) -> NDArray[np.intp]:
+        """Return the first region around each pixel; the number of regions where none is."""
+        # thresholds descend: the first that is not above a confidence is that of its region
+        depth = np.searchsorted(-self.thresholds, -confidence.astype(np.float64), side="left")
+        return np.where(self.members(label), depth, self.thresholds.size)
+
+    def kept(self, row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which points (region, point) are kept."""
+        label = self.frame.label.values[row, column]
+        depth = self.depth(self.frame.levels[self.level][row, column], label)
+        return np.asarray(depth <= np.arange(self.sizes.size)[:, None])
+
+    def wrong(
+        self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return at which regions the answer of each point is wrong (region, point).
+
+        That of a label is wrong at all or none. Coarser answers are right down to some threshold,
+        below which they are too fine.
+        """
+        label, tree = self.frame.label.values[row, column], self.frame.tree
+        if self.node is not None:
+            wrong = ~np.isin(reference, node_of(self.node, tree)[1])
+            return np.broadcast_to(wrong, (self.sizes.size, label.size))
+        if tree is None:
+            return np.broadcast_to(label != reference, (self.sizes.size, label.size))
+        rows = rows_of(tree.classes, label)
+        over = np.append(tree.over, np.full((tree.n_levels, 1), -1), axis=1)
+        code = np.append(tree.table.values, REJECTED)[over[:, rows]]
+        n_wrong = (~tree.holds(code, reference)).sum(axis=0)  # the finest answers, if any
+        limits = np.full((tree.n_levels + 1, label.size), np.inf)
+        limits[0] = -np.inf
+        limits[1:-1] = self.frame.levels[:-1, row, column]
+        return np.asarray(self.thresholds[:, None] <= limits[n_wrong, np.arange(label.size)])
+
+    def predicted_errors(
+        self, predicted: xr.DataArray | NDArray[Any] | None
+    ) -> NDArray[np.float64] | None:
+        """Return the share of wrong pixels predicted for each region, or None without a prediction.
+
+        Where none is given, a confidence that is a probability of the answer says it itself.
+        """
+        frame, values = self.frame, None
+        members = frame.inside & self.members(frame.label.values)
+        confidence = frame.levels[self.level][members]
+        stated = "" if frame.confidence is None else frame.confidence.attrs.get("long_name")
+        if predicted is not None:
+            error = as_map(predicted, name="predicted")
+            check_same_grid(frame.label, error, names=("label", "predicted"))
+            values = error.values[members].astype(np.float64)
+            if not ((values >= 0) & (values <= 1)).all():
+                raise InputError(
+                    "predicted must hold the chance of each label to be wrong, from 0 to 1, "
+                    "wherever the map has one."
+                )
+        elif stated == ANSWER_PROBABILITY and self.node is None:
+            return np.array([1 - self._answer_probability(members, t) for t in self.thresholds])
+        elif stated in {LABEL_PROBABILITY, ANSWER_PROBABILITY}:
+            values = 1 - confidence.astype(np.float64)
+        if values is None:
+            return None
+        order = np.argsort(-confidence, kind="stable")
+        return np.asarray(np.cumsum(values[order])[self.sizes - 1] / self.sizes)
+
+    def _answer_probability(self, members: NDArray[np.bool_], threshold: float) -> float:
+        """Return the mean probability of the finest answers that reach a threshold."""
+        reaching = self.frame.levels[:, members & (self.frame.levels[-1] >= threshold)]
+        answer = np.min(reaching, axis=0, where=reaching >= threshold, initial=1.0)
+        return float(answer.mean(dtype=np.float64))
+
+
+def node_of(code: int, tree: ClassTree | None) -> tuple[int, list[int]]:
+    """Return the level of a class or group and the classes below it; a class is below itself."""
+    if tree is None:
+        return 0, [code]
+    row = tree.table.values.index(code)
+    return int(tree.levels[row]), np.array(tree.classes.values)[tree.below[row]].tolist()
+
+
+def ranking_of(
+    confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray
+) -> tuple[xr.DataArray, ClassTree | None]:
+    """Return checked confidences of a map, and the class tree if they are of its levels.
+
+    In a file levels are bands, and the labels keep the groups.
+    """
+    tree, dims = None, getattr(confidence, "dims", ())
+    if isinstance(confidence, xr.DataArray) and (
+        LEVEL in dims or (CATEGORY in dims and GROUPS_ATTRIBUTE in on_map.attrs)
+    ):
+        numbers = confidence
+        if LEVEL not in dims:
+            plain = confidence.drop_vars((CATEGORY, CLASS_NAME), errors="ignore").drop_attrs()
+            numbers = plain.rename({CATEGORY: LEVEL}).assign_attrs(tree_of(on_map).to_attrs())
+        numbers = check_dims(numbers, LEVEL_DIMS, name=LEVEL_CONFIDENCE)
+        tree = tree_of(numbers)
+        if tree.n_levels != numbers.sizes[LEVEL]:
+            raise InputError(
+                f"{LEVEL_CONFIDENCE} has {numbers.sizes[LEVEL]} levels, and the class tree that it "
+                f"carries has {tree.n_levels}. Pass that of HierarchicalRejector.rank."
+            )
+    else:
+        numbers = as_map(confidence, name="confidence")
+    check_same_grid(on_map, numbers, names=("label", "confidence"))
+    if numbers.dtype.kind not in "iuf":
+        raise InputError(f"confidence must hold numbers (got {numbers.dtype}).")
+    if numbers.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
+        numbers = numbers.astype(np.float64)
+    return numbers, tree
 
 
 def check_share(name: str, share: float) -> float:
@@ -273,21 +353,3 @@ def excluded_pixels(
     given = as_label_map(exclude, name="exclude")
     check_same_grid(on_map, given, names=("the map", "exclude"))
     return np.asarray(given.values != NO_REFERENCE)
-
-
-def _confidences(confidence: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> xr.DataArray:
-    """Return the confidences as floats, or say where one is missing."""
-    confidences = as_map(confidence, name="confidence")
-    check_same_grid(on_map, confidences, names=("label", "confidence"))
-    if confidences.dtype.kind not in "iuf":
-        raise InputError(f"confidence must hold numbers (got {confidences.dtype}).")
-    kept_types = {np.dtype(np.float32), np.dtype(np.float64)}
-    numbers = confidences if confidences.dtype in kept_types else confidences.astype(np.float64)
-    labelled = (on_map.values != NODATA) & (on_map.values != REJECTED)
-    missing = int(np.count_nonzero(labelled & ~np.isfinite(numbers.values)))
-    if missing:
-        raise InputError(
-            f"confidence is NaN or infinite in {missing} pixels that have a label. Give these "
-            "pixels the label of no data, or a confidence."
-        )
-    return numbers

@@ -11,46 +11,13 @@ from sklearn.isotonic import IsotonicRegression
 
 from hsreject.errors import InputError
 from hsreject.measures.curve import counts_of
-from hsreject.promise.climb import RIGHT, WRONG, Climb, best_start, labelled, planned_looks
+from hsreject.promise.climb import RIGHT, WRONG, Climb, Terms, climb_start, labelled
 from hsreject.promise.fixed_sequence import COVERAGES
 from hsreject.promise.frame import Frame, check_share
-from hsreject.rejection.rejector import LABEL_PROBABILITY
-from hsreject.schema import REJECTED, as_map, check_same_grid
+from hsreject.schema import as_map
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-def region_errors(
-    predicted: xr.DataArray | NDArray[Any] | None,
-    frame: Frame,
-    thresholds: NDArray[np.float64],
-    of_class: int | None = None,
-) -> NDArray[np.float64] | None:
-    """Return the share of wrong pixels predicted for each region, or None without a prediction.
-
-    Where none is given, a confidence that is a probability of the label says it itself.
-    """
-    confidences = frame.confidences
-    if predicted is None and frame.levels is not None:
-        return frame.levels.region_errors(frame, thresholds, of_class)
-    if predicted is None and confidences.attrs.get("long_name") == LABEL_PROBABILITY:
-        predicted = 1 - confidences
-    if predicted is None:
-        return None
-    error = as_map(predicted, name="predicted")
-    check_same_grid(frame.label, error, names=("label", "predicted"))
-    label = frame.label.values
-    kept = frame.inside & (label != REJECTED if of_class is None else label == of_class)
-    values, confidence = error.values[kept].astype(np.float64), confidences.values[kept]
-    if not ((values >= 0) & (values <= 1)).all():
-        raise InputError(
-            "predicted must hold the chance of each label to be wrong, from 0 to 1, wherever the "
-            "map has one."
-        )
-    order = np.argsort(-confidence, kind="stable")
-    sizes = np.searchsorted(-confidence[order], -thresholds, side="right")
-    return np.asarray(np.cumsum(values[order])[sizes - 1] / sizes)
 
 
 def predicted_error(
@@ -137,10 +104,9 @@ def predicted_curve(
     exclude: xr.DataArray | NDArray[Any] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return the coverages of a climb and the errors predicted for them; None without any."""
-    frame = Frame.of(label, confidence, exclude)
-    thresholds, sizes = frame.thresholds(COVERAGES)
-    errors = region_errors(predicted, frame, thresholds)
-    return None if errors is None else (sizes / frame.n_pixels, errors)
+    regions = Frame.of(label, confidence, exclude).regions(COVERAGES)
+    errors = regions.predicted_errors(predicted)
+    return None if errors is None else (regions.sizes / regions.n_all, errors)
 
 
 def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
@@ -196,52 +162,45 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     >>> bool((plan.sel(n=400) > plan.sel(n=100)).all())
     True
     """
-    frame = Frame.of(label, confidence, exclude)
-    thresholds, sizes = frame.thresholds(COVERAGES)
-    errors = region_errors(predicted, frame, thresholds)
+    regions = Frame.of(label, confidence, exclude).regions(COVERAGES)
+    errors, sizes = regions.predicted_errors(predicted), regions.sizes
     if errors is None:
         raise InputError(
             "There is no prediction to plan with. Give the chance of each label to be wrong "
             "(predicted=, --predicted), or a confidence that is a calibrated probability."
         )
-    wrong, rings = np.diff(errors * sizes, prepend=0), np.diff(sizes, prepend=0)
-    rates, rng = np.clip(wrong / rings, 0, 1), np.random.default_rng(seed)
+    rates = np.clip(np.diff(errors * sizes, prepend=0) / np.diff(sizes, prepend=0), 0, 1)
+    rng = np.random.default_rng(seed)
     delta = 1 - check_share("confidence_level", confidence_level)
-    coverage = np.zeros((len(max_error), len(n)))
-    for row, share in enumerate(max_error):
-        for column, count in enumerate(n):
-            if planned_looks(count, check_share("max_error", share), delta):
-                start = best_start(
-                    sizes, errors, n_all=frame.n_pixels, n=count, max_error=share, delta=delta
-                )
-                reached = [
-                    _climbed(sizes, rates, start, count, share, delta, rng) for _ in range(n_draws)
-                ]
-                coverage[row, column] = np.mean(reached) / frame.n_pixels
-    return xr.DataArray(
-        coverage,
+    coverage = xr.DataArray(
+        np.zeros((len(max_error), len(n))),
         dims=("max_error", "n"),
         coords={"max_error": list(max_error), "n": list(n)},
         name="expected_coverage",
     )
+    for row, share in enumerate(max_error):
+        for column, count in enumerate(n):
+            terms = Terms(count, check_share("max_error", share), delta)
+            if terms.looks:
+                start = climb_start(sizes, errors, terms, n_all=regions.n_all)
+                reached = [_climbed(sizes, rates, start, terms, rng) for _ in range(n_draws)]
+                coverage[row, column] = np.mean(reached) / regions.n_all
+    return coverage
 
 
 def _climbed(
     sizes: NDArray[np.int64],
     rates: NDArray[np.float64],
     start: int,
-    n: int,
-    max_error: float,
-    delta: float,
+    terms: Terms,
     rng: np.random.Generator,
 ) -> int:
     """Return how many pixels a climb certifies if errors fall at random at the rate of each ring.
 
     The first pixels of a ring in random order are drawn as ordered exponentials.
     """
-    most = planned_looks(n, max_error, delta)[-1]
     rings = np.diff(sizes, prepend=0)
-    counts = np.minimum(rings, most)
+    counts = np.minimum(rings, terms.looks[-1])
     depth = np.repeat(np.arange(sizes.size), counts)
     key = np.concatenate(
         [
@@ -252,7 +211,7 @@ def _climbed(
     wrong = rng.uniform(size=depth.size) < rates[depth]
     truth = np.where(wrong, WRONG, RIGHT).astype(np.int8)
     order = np.argsort(key)
-    climb = Climb(sizes, depth[order], start, n, max_error, delta)
-    (outcome,) = labelled([climb], [truth[order]], n=n)
+    climb = Climb(sizes, depth[order], start, terms)
+    (outcome,) = labelled([climb], [truth[order]], n=terms.n)
     reached = climb.walk(outcome).reached
     return 0 if reached is None else int(sizes[reached.region])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -28,9 +28,6 @@ from hsreject.schema import (
     SEED,
     nodata_label,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -62,14 +59,19 @@ def certified_place(
     from one to the next; None where nothing can be promised. The promise is about test pixels: the
     reference of a benchmark is not a random sample of its scene.
     """
-    label, order = _on_test_pixels(swept["label"], test), None
+    label, order = swept["label"], None
+    rejected = xr.zeros_like(label, dtype=bool)
     if UNKNOWN in swept:  # rejected whatever is promised
-        gone = swept[UNKNOWN].values & (label.values != nodata_label(label.dtype))
-        label = label.copy(data=np.where(gone, label.dtype.type(REJECTED), label.values))
+        rejected = rejected | swept[UNKNOWN]
     if OPERATING_POINT in label.dims:
-        label, order = _with_rejection(label, swept["rejected"])
+        # by what they keep of the whole scene: where test pixels do not tell two maps apart, their
+        # order must not come from their labels
+        order = np.argsort(-swept["rejected"].values.sum(axis=(1, 2)), kind="stable")
+        rejected = rejected | swept["rejected"]
+    label = label.where(~rejected, label.dtype.type(REJECTED))
+    label = label.where(test.values != NO_REFERENCE, nodata_label(label.dtype))
     certificate = certify(
-        label,
+        label if order is None else label.isel({OPERATING_POINT: order}),
         swept.get(LEVEL_CONFIDENCE, swept["confidence"]) if order is None else None,
         sample,
         max_error=promise.max_error,
@@ -117,25 +119,6 @@ def promise_figures(
     )
 
 
-def _on_test_pixels(label: xr.DataArray, test: xr.DataArray) -> xr.DataArray:
-    """Return label maps without data elsewhere."""
-    nodata = nodata_label(label.dtype)
-    return label.copy(data=np.where(test.values != NO_REFERENCE, label.values, nodata))
-
-
-def _with_rejection(
-    label: xr.DataArray, rejected: xr.DataArray
-) -> tuple[xr.DataArray, NDArray[np.intp]]:
-    """Return a stack of maps with rejection, by what they keep of the whole scene, and the order.
-
-    Where test pixels do not tell two maps apart, their order must not come from their labels.
-    """
-    order = np.argsort(-rejected.values.sum(axis=(1, 2)), kind="stable")
-    rejecting = rejected.values & (label.values != nodata_label(label.dtype))
-    stack = label.copy(data=np.where(rejecting, REJECTED, label.values).astype(label.dtype))
-    return stack.isel({OPERATING_POINT: order}), order
-
-
 def promise_words(certificate: Certificate, of_seeds: xr.Dataset) -> dict[str, str]:
     """Return what is promised of the delivered map of the first seed, and what came of it."""
     if certificate.threshold is None:
@@ -153,13 +136,7 @@ def promise_words(certificate: Certificate, of_seeds: xr.Dataset) -> dict[str, s
         n_made = int((of_seeds["coverage"] > 0).sum())
         n_held = n_made - int((~of_seeds["held"]).sum())
         evaluation += f" Of {n_made} promises with {n_seeds} seeds {n_held} held."
-    return {
-        "statement": f"With {percent(certificate.confidence_level)} confidence at most "
-        f"{percent(certificate.max_error)} of the test pixels that the map keeps are wrong: of "
-        f"{certificate.n_points} test pixels set apart for the promise {certificate.n_kept} are "
-        f"kept, and {certificate.n_errors} of those are wrong.",
-        "evaluation": evaluation,
-    }
+    return {"statement": certificate.statement, "evaluation": evaluation}
 
 
 def promise_text(words: Mapping[Any, Any]) -> str:

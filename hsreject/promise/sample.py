@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import re
 import sqlite3
-import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -15,23 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyogrio
 import shapely
 import xarray as xr
 from rasterio.warp import transform as transform_coordinates
 
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
-from hsreject.files import free_space, replacing
+from hsreject.files import replacing
 from hsreject.io.grid import Grid
+from hsreject.io.vector import write_layer
 from hsreject.promise.frame import NODATA
-from hsreject.schema import NO_REFERENCE, as_label_map, check_same_grid, class_table
+from hsreject.schema import NO_REFERENCE, as_label_map, class_table
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import NDArray
-    from rasterio.crs import CRS
 
 RANDOM, STRATIFIED, CLIMB = "random", "stratified", "climb"
 CHOSEN = "chosen"  # to train on, of :func:`hsreject.next_labels`: not a random sample
@@ -46,6 +43,18 @@ WGS84 = "EPSG:4326"
 _DRIVERS = {".gpkg": "GPKG", ".geojson": "GeoJSON", ".csv": "CSV"}
 _LAYER = "sample"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
+_SCHEMA_TABLES = """
+CREATE TABLE gpkg_data_columns (table_name TEXT NOT NULL, column_name TEXT NOT NULL, name TEXT,
+    title TEXT, description TEXT, mime_type TEXT, constraint_name TEXT,
+    PRIMARY KEY (table_name, column_name), UNIQUE (table_name, name));
+CREATE TABLE gpkg_data_column_constraints (constraint_name TEXT NOT NULL,
+    constraint_type TEXT NOT NULL, value TEXT, min NUMERIC, min_is_inclusive BOOLEAN,
+    max NUMERIC, max_is_inclusive BOOLEAN, description TEXT,
+    UNIQUE (constraint_name, constraint_type, value));
+CREATE TABLE IF NOT EXISTS gpkg_extensions (table_name TEXT, column_name TEXT,
+    extension_name TEXT NOT NULL, definition TEXT NOT NULL, scope TEXT NOT NULL,
+    UNIQUE (table_name, column_name, extension_name));
+"""
 Columns = dict[str, "NDArray[Any]"]
 
 
@@ -172,6 +181,32 @@ class Sample:
     classes: ClassTable
     grid: Grid
 
+    @classmethod
+    def at(
+        cls,
+        row: NDArray[np.int64],
+        column: NDArray[np.int64],
+        on_map: xr.DataArray,
+        design: Design | None = None,
+        *,
+        first: int = 1,
+    ) -> Sample:
+        """Return unlabelled points of a map of :func:`labels_of`, in one stratum."""
+        ones = np.ones(row.size, dtype=np.int64)
+        n_pixels = int(np.count_nonzero(on_map.values != NODATA))
+        return cls(
+            id=np.arange(first, first + row.size),
+            row=row,
+            column=column,
+            label=on_map.values[row, column].astype(np.int64),
+            reference=0 * ones,
+            stratum=ones,
+            stratum_pixels=ones * (n_pixels if design is None else design.n_pixels),
+            design=design,
+            classes=class_table(on_map),
+            grid=Grid.of(on_map),
+        )
+
     def __len__(self) -> int:
         return self.id.size
 
@@ -261,13 +296,11 @@ class Sample:
         columns |= notes or {}
         with replacing(path, overwrite=overwrite) as work:
             if driver == "CSV":
-                write_csv(
-                    work,
-                    columns,
-                    zip(*(values.tolist() for values in columns.values()), strict=True),
-                )
+                cells = (values.tolist() for values in columns.values())
+                write_csv(work, columns, zip(*cells, strict=True))
             else:
-                _write_points(work, columns, (x, y), self.grid.crs, driver)
+                points = shapely.to_wkb(shapely.points(x, y))
+                write_layer(work, points, columns, "Point", self.grid.crs, driver, layer=_LAYER)
             if driver == "GPKG":
                 _offer_classes(work, [*self.classes.names, NONE_OF_THESE_TEXT, CANNOT_TELL_TEXT])
         return path
@@ -276,28 +309,6 @@ class Sample:
 _COLUMNS = tuple(
     field.name for field in fields(Sample) if field.name not in {"design", "classes", "grid"}
 )
-
-
-def sample_of_array(reference: xr.DataArray | NDArray[Any], on_map: xr.DataArray) -> Sample:
-    """Return the pixels where an array of reference labels (y, x) on the grid of a map is not 0."""
-    on_grid = as_label_map(reference, name="sample")
-    check_same_grid(on_map, on_grid, names=("the map", "sample"))
-    row, column = np.nonzero(on_grid.values)
-    ones = np.ones(row.size, dtype=np.int64)
-    values = on_grid.values[row, column].astype(np.int64)
-    listed = ClassTable.from_attrs(on_grid.attrs) or ClassTable.plain([])
-    return Sample(
-        id=np.cumsum(ones),
-        row=row,
-        column=column,
-        label=on_map.values[row, column].astype(np.int64),
-        reference=values,
-        stratum=ones,
-        stratum_pixels=ones * int(np.count_nonzero(on_map.values != NODATA)),
-        design=None,
-        classes=_completed(class_table(on_map), values, names=listed),
-        grid=Grid.of(on_map),
-    )
 
 
 def _completed(classes: ClassTable, values: NDArray[np.int64], *, names: ClassTable) -> ClassTable:
@@ -367,62 +378,16 @@ def without_apostrophe(cell: str) -> str:
     return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
 
 
-def _write_points(
-    path: Path,
-    columns: Columns,
-    place: tuple[NDArray[Any], NDArray[Any]],
-    crs: CRS | None,
-    driver: str,
-) -> None:
-    options: dict[str, Any] = {"crs": None if crs is None else crs.to_wkt()}
-    if driver == "GeoJSON" and crs is not None:  # degrees, as the standard wants it
-        place = columns["longitude"], columns["latitude"]
-        options = {"crs": WGS84, "layer_options": {"COORDINATE_PRECISION": "9"}}
-    try:
-        with warnings.catch_warnings():  # images without a place have no reference system
-            warnings.filterwarnings("ignore", message="'crs' was not provided")
-            pyogrio.raw.write(
-                path,
-                geometry=shapely.to_wkb(shapely.points(*place)),
-                field_data=list(columns.values()),
-                fields=list(columns),
-                layer=_LAYER,
-                geometry_type="Point",
-                driver=driver,
-                **options,
-            )
-        if driver == "GeoJSON":  # GDAL closes a file that was cut by a full disk without a word
-            json.loads(path.read_bytes())
-    except (
-        pyogrio.errors.DataSourceError, pyogrio.errors.DataLayerError, RuntimeError, ValueError
-    ) as error:  # fmt: skip
-        raise FileError(f"Could not write {path} ({free_space(path.parent)}).") from error
-
-
 def _offer_classes(path: Path, names: list[str]) -> None:
     """Say in a GeoPackage which values the column `reference` may have.
 
     The tables of the GeoPackage extension "Schema" (OGC 12-128r18, annex F.9), from which QGIS
     makes a drop-down.
     """
-    extension = [
-        (table, "gpkg_schema", "http://www.geopackage.org/spec/#extension_schema", "read-write")
-        for table in ("gpkg_data_columns", "gpkg_data_column_constraints")
-    ]
+    extension = "http://www.geopackage.org/spec/#extension_schema"
     try:
         with closing(sqlite3.connect(path)) as file, file:
-            file.executescript(
-                "CREATE TABLE gpkg_data_columns (table_name TEXT NOT NULL, column_name TEXT NOT "
-                "NULL, name TEXT, title TEXT, description TEXT, mime_type TEXT, constraint_name "
-                "TEXT, PRIMARY KEY (table_name, column_name), UNIQUE (table_name, name));"
-                "CREATE TABLE gpkg_data_column_constraints (constraint_name TEXT NOT NULL, "
-                "constraint_type TEXT NOT NULL, value TEXT, min NUMERIC, min_is_inclusive BOOLEAN, "
-                "max NUMERIC, max_is_inclusive BOOLEAN, description TEXT, UNIQUE (constraint_name, "
-                "constraint_type, value));"
-                "CREATE TABLE IF NOT EXISTS gpkg_extensions (table_name TEXT, column_name TEXT, "
-                "extension_name TEXT NOT NULL, definition TEXT NOT NULL, scope TEXT NOT NULL, "
-                "UNIQUE (table_name, column_name, extension_name));"
-            )
+            file.executescript(_SCHEMA_TABLES)
             file.execute(
                 "INSERT INTO gpkg_data_columns (table_name, column_name, constraint_name) "
                 "VALUES (?, 'reference', 'classes')",
@@ -433,6 +398,9 @@ def _offer_classes(path: Path, names: list[str]) -> None:
                 " description) VALUES ('classes', 'enum', ?, ?)",
                 [(name, name) for name in names],
             )
-            file.executemany("INSERT INTO gpkg_extensions VALUES (?, NULL, ?, ?, ?)", extension)
+            file.executemany(
+                "INSERT INTO gpkg_extensions VALUES (?, NULL, 'gpkg_schema', ?, 'read-write')",
+                [(f"gpkg_data_column{end}", extension) for end in ("s", "_constraints")],
+            )
     except sqlite3.Error as error:
         raise FileError(f"Could not write {path}: {error}.") from error

@@ -6,6 +6,7 @@ import csv
 import re
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,11 +31,10 @@ from hsreject.promise.sample import (
     Columns,
     Design,
     Sample,
-    sample_of_array,
     without_apostrophe,
 )
 from hsreject.registry import nearest
-from hsreject.schema import NO_REFERENCE, class_table
+from hsreject.schema import NO_REFERENCE, as_label_map, check_same_grid, class_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,19 +106,13 @@ def open_sample(
     _check_places(file, row, column, grid)
     values = _column(columns, attribute, file)
     reference, classes = _classes_of(values, class_table(on_map))
-    stratum, pixels = _strata(columns, design, row.size, file)
-    return Sample(
-        id=_numbers(columns["id"], file, "id") if "id" in columns else np.arange(1, row.size + 1),
-        row=row,
-        column=column,
-        label=on_map.values[row, column].astype(np.int64),
-        reference=reference,
-        stratum=stratum,
-        stratum_pixels=pixels,
-        design=design,
-        classes=classes,
-        grid=grid,
-    )
+    sample = replace(Sample.at(row, column, on_map, design), reference=reference, classes=classes)
+    if "id" in columns:
+        sample = replace(sample, id=_numbers(columns["id"], file, "id"))
+    if design is None or design.kind != STRATIFIED:
+        return sample
+    stratum, pixels = _strata(columns, design, file)
+    return replace(sample, stratum=stratum, stratum_pixels=pixels)
 
 
 def given_sample(
@@ -134,7 +128,10 @@ def given_sample(
     if isinstance(sample, str | PathLike):
         sample = open_sample(sample, on_map)
     if not isinstance(sample, Sample):
-        return sample_of_array(sample, on_map)
+        on_grid = as_label_map(sample, name="sample")
+        check_same_grid(on_map, on_grid, names=("the map", "sample"))
+        row, column = np.nonzero(on_grid.values)
+        return Sample.at(row, column, on_map).with_reference(on_grid)
     if sample.design is not None and sample.design.kind == CHOSEN:
         raise InputError(
             "These points were chosen to train on ('hsreject next'): they are not a random sample "
@@ -333,12 +330,9 @@ def _design(values: NDArray[Any] | None, path: Path) -> Design | None:
 
 
 def _strata(
-    columns: Columns, design: Design | None, n_points: int, path: Path
+    columns: Columns, design: Design, path: Path
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the stratum of each point and how many pixels that has."""
-    if design is None or design.kind != STRATIFIED:
-        pixels = 0 if design is None else design.n_pixels
-        return np.ones(n_points, dtype=np.int64), np.full(n_points, pixels, dtype=np.int64)
     stratum, pixels_of = (
         _numbers(_column(columns, name, path), path, name) for name in ("stratum", "pixels")
     )

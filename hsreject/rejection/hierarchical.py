@@ -290,11 +290,13 @@ def answer_map(
 ) -> xr.DataArray:
     """Return the codes of the answers (y, x) at a threshold, 0 where nothing reaches it.
 
-    `label` and `confidence` (level, y, x) are those of a ranking. The threshold may be a map
-    (y, x). The map that is returned carries the table of all nodes, and the groups.
+    `label` and `confidence` (level, y, x) are those of a ranking. Each pixel, and each of its
+    levels, may have its own threshold. The map that is returned carries the table of all nodes, and
+    the groups.
     """
     tree = tree_of(confidence)
-    codes = _codes(label, tree, (confidence.values < threshold).sum(axis=0))
+    level = np.logical_and.accumulate(confidence.values < threshold).sum(axis=0)
+    codes = _codes(label, tree, level)
     attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": nodata_label(codes.dtype)}
     return label.copy(data=codes).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -14,6 +13,7 @@ from hsreject.classes import ClassTable
 from hsreject.io.grid import Grid
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
+from hsreject.promise.sample import write_csv
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.schema import CATEGORY, CLASS_NAME, OPERATING_POINT, REJECTED
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 GOALS = (0.8, 0.85, 0.9, 0.95, 0.99)
 """Accuracies that people ask for."""
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a table program would compute
 
 
 def hectares(evaluation: Evaluation, pixels: xr.DataArray) -> float | None:
@@ -161,20 +159,10 @@ def write_tables(evaluation: Evaluation, folder: Path) -> None:
     write_by_class(area_table(evaluation), folder / "areas.csv")
     counts = evaluation.confusion.values.tolist()
     matrix = ((name, *row) for name, row in zip(names, counts, strict=True))
-    _write_csv(folder / "confusion.csv", ("reference", *names, "rejected"), matrix)
+    write_csv(folder / "confusion.csv", ("reference", *names, "rejected"), matrix)
 
 
 def write_by_class(table: xr.Dataset, path: Path) -> None:
     """Write a table over `category`, one line per class."""
     columns = (table[name].values.tolist() for name in (CLASS_NAME, CATEGORY, *table))
-    _write_csv(path, ("class", "value", *map(str, table)), zip(*columns, strict=True))
-
-
-def _write_csv(path: Path, headings: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write a table; names that a table program would take for formulas stay text."""
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        for row in (headings, *rows):
-            csv.writer(stream).writerow(
-                f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
-                for cell in row
-            )
+    write_csv(path, ("class", "value", *map(str, table)), zip(*columns, strict=True))

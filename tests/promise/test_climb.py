@@ -13,7 +13,7 @@ from scipy.stats import hypergeom
 
 import hsreject as hr
 from hsreject.errors import InputError
-from hsreject.promise.climb import OPEN, RIGHT, WRONG, boundaries, labelled, planned_looks
+from hsreject.promise.climb import OPEN, RIGHT, WRONG, Terms, boundaries, labelled
 from hsreject.promise.design import map_climbs
 from hsreject.promise.frame import Frame
 from tests.promise.scenes import climbed, kept_error, placed, ranked_map
@@ -53,10 +53,10 @@ def test_boundaries_are_exact_and_cannot_be_larger(n_pixels, max_error, delta, l
 
 
 def test_looks_are_geometric_from_what_could_pass_to_nearly_all_labels() -> None:
-    looks = planned_looks(400, 0.05, 0.1)
+    looks = Terms(400, 0.05, 0.1).looks
     assert (looks[0], looks[-1], len(looks)) == (45, 368, 16)
-    assert planned_looks(2000, 0.05, 0.1)[0] == 200
-    assert planned_looks(48, 0.05, 0.1) == ()
+    assert Terms(2000, 0.05, 0.1).looks[0] == 200
+    assert Terms(48, 0.05, 0.1).looks == ()
 
 
 def test_chances_of_large_regions_agree_with_scipy() -> None:

@@ -13,14 +13,13 @@ from hsreject.cli.promise.promise_options import (
     AssumeRandom,
     Attribute,
     Column,
+    Confidence,
     Exclude,
     Nodata,
     Predicted,
     SampleFile,
-    open_confidence,
-    open_excluded,
+    open_given,
     open_label_map,
-    open_predicted,
 )
 
 if TYPE_CHECKING:
@@ -35,9 +34,7 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         list[Path],
         typer.Option(help="The label map; or, repeated, maps with rejection of growing coverage."),
     ],
-    confidence: Annotated[
-        Path | None, typer.Option(help="Confidence of the labels, larger is surer: raster.")
-    ] = None,
+    confidence: Confidence = None,
     sample: SampleFile,
     max_error: Annotated[
         float | None,
@@ -84,32 +81,30 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.schema import OPERATING_POINT
 
     check_folder(out, overwrite=overwrite)
-    maps = [open_label_map(path, nodata) for path in labels]
-    if (confidence is None) == (len(maps) == 1):
+    if (confidence is None) == (len(labels) == 1):
         raise InputError("Give one map of labels and its --confidence, or several maps and none.")
-    confidences = open_confidence(confidence)
-    error = open_predicted(predicted, maps[0], confidences)
-    points = open_sample(sample, maps[0], attribute=column)
-    training = open_excluded(exclude, maps[0], attribute)
+    given = open_given(labels[0], nodata, confidence, exclude, attribute, predicted)
+    maps = [given.label, *(open_label_map(path, nodata) for path in labels[1:])]
+    points = open_sample(sample, given.label, attribute=column)
     certificate = certify(
-        maps[0]
-        if confidences is not None
+        given.label
+        if confidence is not None
         else xr.concat(maps, OPERATING_POINT, combine_attrs="override"),
-        confidences,
+        given.confidence,
         points,
         max_error=max_error,
         confidence_level=confidence_level,
-        exclude=training,
-        predicted=error,
+        exclude=given.excluded,
+        predicted=given.predicted,
         assume_random=assume_random,
     )
-    larger = points
-    if more and confidences is not None:
-        larger = more_points(maps[0], confidences, points, more, exclude=training)
-    curve = None
-    if confidences is not None:
-        curve = predicted_curve(maps[0], confidences, error, exclude=training)
-    files = _write_certificate(certificate, maps, confidences, curve, out, overwrite=overwrite)
+    larger, curve = points, None
+    if given.confidence is not None:
+        ranked = given.label, given.confidence
+        curve = predicted_curve(*ranked, given.predicted, exclude=given.excluded)
+        if more:
+            larger = more_points(*ranked, points, more, exclude=given.excluded)
+    files = _write_certificate(certificate, maps, given.confidence, curve, out, overwrite=overwrite)
     console = Console(highlight=False)
     print_lines(console, certificate.statement)
     if certificate.by_class:
@@ -127,7 +122,11 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
             console, f"added {len(larger) - len(points)} points to {sample}: label them and go on"
         )
     elif more:
-        print_lines(console, "no more points: the climb has ended, or its labels are used up")
+        n_open = int((~points.labelled).sum())
+        why = "the climb has ended, or its labels are used up"
+        if n_open:
+            why = f"{n_open} that are there wait for a label"
+        print_lines(console, f"no more points: {why}")
 
 
 def _write_certificate(

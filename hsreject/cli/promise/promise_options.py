@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Nodata = Annotated[int | None, typer.Option(help="One more label that means no data, such as 0.")]
+Confidence = Annotated[
+    Path | None, typer.Option(help="Confidence of the labels, larger is surer: raster.")
+]
 Exclude = Annotated[
     Path | None,
     typer.Option(
@@ -62,34 +65,44 @@ def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
     return label
 
 
-def open_confidence(path: Path | None) -> xr.DataArray | None:
-    """Open the confidences of a map, if they are given: one band, or one per level of groups."""
+class Given(NamedTuple):
+    """A map and what is known of it before any label."""
+
+    label: xr.DataArray
+    confidence: xr.DataArray | None  # one band, or one per level of groups
+    excluded: xr.DataArray | None  # what is never sampled, on the grid of the map
+    predicted: xr.DataArray | None  # the chance of each label to be wrong
+
+
+def open_given(
+    label: Path,
+    nodata: int | None,
+    confidence: Path | None,
+    exclude: Path | None,
+    attribute: str | None,
+    predicted: Path | None,
+) -> Given:
+    """Open a map and what is given beside it."""
+    from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band, open_map
     from hsreject.schema import LEVEL_CONFIDENCE
 
-    if path is not None and path.name.startswith(LEVEL_CONFIDENCE):
-        return open_map(path)
-    return None if path is None else open_band(path)
+    on_map, confidences = open_label_map(label, nodata), None
+    if confidence is not None:
+        by_level = confidence.name.startswith(LEVEL_CONFIDENCE)
+        confidences = open_map(confidence) if by_level else open_band(confidence)
+    excluded = None if exclude is None else open_labels(exclude, like=on_map, attribute=attribute)
+    error = None
+    if predicted is not None and confidences is not None:
+        error = _open_predicted(predicted, on_map, confidences)
+    return Given(on_map, confidences, excluded, error)
 
 
-def open_excluded(
-    path: Path | None, on_map: xr.DataArray, attribute: str | None
-) -> xr.DataArray | None:
-    """Open what is never sampled, on the grid of a map, if it is given."""
-    from hsreject.io.labels import open_labels
-
-    return None if path is None else open_labels(path, like=on_map, attribute=attribute)
-
-
-def open_predicted(
-    path: Path | None, label: xr.DataArray, confidence: xr.DataArray | None
-) -> xr.DataArray | None:
+def _open_predicted(path: Path, label: xr.DataArray, confidence: xr.DataArray) -> xr.DataArray:
     """Return the chance of each label to be wrong, as held-out pixels of a run or model say it.
 
     Those of a run are its test pixels or, where it has none, those of its cross-validation.
     """
-    if path is None or confidence is None:
-        return None
     from hsreject.errors import InputError
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,18 +11,14 @@ from rich.console import Console
 from hsreject.cli.console import ReplaceFile, check_there, print_lines, result_table
 from hsreject.cli.promise.promise_options import (
     Attribute,
+    Confidence,
     Exclude,
+    Given,
     Nodata,
     Predicted,
     ShowLabel,
-    open_confidence,
-    open_excluded,
-    open_label_map,
-    open_predicted,
+    open_given,
 )
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 def sample_command(  # noqa: PLR0913 (one argument per option)
@@ -36,9 +32,7 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The file to make: .gpkg, .geojson or .csv.")
     ] = None,
-    confidence: Annotated[
-        Path | None, typer.Option(help="Confidence of the labels: raster, for --for-promise.")
-    ] = None,
+    confidence: Confidence = None,
     for_promise: Annotated[
         float | None,
         typer.Option(help="Draw where it counts for a promise of this error, such as 0.05."),
@@ -78,29 +72,26 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         raise InputError("A promise ranks the pixels of the map: give their --confidence, too.")
     if out is not None:
         check_target(out, overwrite=overwrite)
-    on_map = open_label_map(label, nodata)
-    training = open_excluded(exclude, on_map, attribute)
-    confidences = open_confidence(confidence)
-    error = open_predicted(predicted, on_map, confidences)
+    given = open_given(label, nodata, confidence, exclude, attribute, predicted)
     console = Console(highlight=False)
-    if plan and confidences is not None:
-        _show_plan(console, on_map, confidences, error, training, confidence_level)
+    if plan:
+        _show_plan(console, given, confidence_level)
         return
     if n is None or out is None:
         raise InputError("Give the number of points (--n) and the file to make (--out).")
     climb = for_promise is not None
     sample = draw_sample(
-        on_map,
+        given.label,
         n,
         design="climb" if climb else design,
-        exclude=training,
+        exclude=given.excluded,
         seed=seed,
         looks=_whole_numbers(looks),
-        confidence=confidences,
+        confidence=given.confidence,
         max_error=0.05 if for_promise is None else for_promise,
         confidence_level=confidence_level,
         per_class=per_class,
-        predicted=error,
+        predicted=given.predicted,
     )
     sample.write(out, show_label=show_label, overwrite=overwrite)
     batch = f" (of {n} labels planned)" if climb else ""
@@ -120,20 +111,18 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         print_lines(console, f"or:   {certify_it}--sample {out} --out ...")
 
 
-def _show_plan(
-    console: Console,
-    on_map: xr.DataArray,
-    confidences: xr.DataArray,
-    error: xr.DataArray | None,
-    training: xr.DataArray | None,
-    confidence_level: float,
-) -> None:
+def _show_plan(console: Console, given: Given, confidence_level: float) -> None:
     """Print what coverage to expect for some numbers of labels and errors."""
     from hsreject.promise.frame import percent
     from hsreject.promise.planning import expected_coverage
 
+    assert given.confidence is not None  # noqa: S101 (asked for before)
     expected = expected_coverage(
-        on_map, confidences, error, confidence_level=confidence_level, exclude=training
+        given.label,
+        given.confidence,
+        given.predicted,
+        confidence_level=confidence_level,
+        exclude=given.excluded,
     )
     rows = [
         (percent(share), *(percent(value, 0) for value in row))
