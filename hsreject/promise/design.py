@@ -88,8 +88,8 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
     max_error, confidence_level : float in (0, 1)
         For a climb: what is to be promised.
     per_class : {"together", "each"}, optional
-        For a climb: one for each class of the map. "together": all promises hold with the
-        confidence level; "each": every single one does.
+        For a climb: one for each class of the map and, if it may answer coarser, for each group.
+        "together": all promises hold with the confidence level; "each": every single one does.
     predicted : DataArray or array, dims (y, x), optional
         For a climb: how probable it is that a label is wrong, in [0, 1]; see
         :func:`hsreject.predicted_error`. A confidence that is a probability of the label says it
