@@ -158,6 +158,7 @@ class ClassTable:
         >>> ClassTable.from_names(["soil"], values=[2]).completed([2, 5]).names
         ('soil', 'class 5')
         """
+        # plain rows are made for all, so that new colors continue the palette after the old ones
         missing = sorted({int(value) for value in values} - set(self.values))
         every = ClassTable.plain([*self.values, *missing])
         return ClassTable(

@@ -314,6 +314,8 @@ def _check_same_places(
             f"be numbers (got {ours.dtype} and {theirs.dtype}). Convert them, or leave them out "
             f"with .drop_vars('{dim}')."
         )
+    # Coordinates of one grid differ by rounding when read from files. A hundredth of a pixel is
+    # far above that, and far below any shift that would change a map.
     apart = np.abs(np.subtract(ours, theirs, dtype=np.float64)).max(initial=0)
     step = np.abs(np.diff(ours.astype(np.float64, copy=False))).min(initial=np.inf)
     if np.isfinite(step) and apart > 0.01 * step:

@@ -60,6 +60,7 @@ class Threads:
         """
         n_parts = 1 if self._pool is None else min(PARTS_OF_A_THREAD * self.n_threads, count)
         n_parts = max(n_parts, 1, -(-count // most) if most else 1)
+        # a queue instead of equal shares: whoever is done takes the next part, the caller included
         edges = [count * part // n_parts for part in range(n_parts + 1)]
         parts = deque(pairwise(edges))
         n_others = min(self.n_threads, n_parts) - 1

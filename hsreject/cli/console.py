@@ -185,6 +185,8 @@ def _shown(console: Console) -> Iterator[ProgressCallback]:
         yield _Bars(progress)
 
 
+# Stages nest: a run reports "context", and while that is open its solver reports "loading kernels".
+# Only the outermost stage gets a line; whatever reports inside is shown as a step of it.
 class _Lines(ABC):
     """One line per stage; steps that report while a stage is open belong to its line."""
 

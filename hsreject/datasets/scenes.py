@@ -104,6 +104,7 @@ def _fetch(file: RemoteFile, folder: Path, progress: ProgressCallback) -> Path:
     except OSError as error:
         raise FileError(f"Cannot make the folder {folder}: {reason(error)}.") from error
     check_target(path, overwrite=False)
+    # pooch checks the digest before it moves the file to its place: what is there is complete
     failure = _download(file, folder, progress)
     if failure:
         raise FileError(

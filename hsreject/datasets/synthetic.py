@@ -76,6 +76,7 @@ def synthetic_scene(
     fields /= fields.std(axis=(1, 2), keepdims=True)
     truth = fields.argmax(axis=0)
     values = _spectra_of(truth, n_classes, n_bands, noise, random)
+    # where the two largest fields are close, two patches meet: nobody would label such a pixel
     ordered = np.sort(fields, axis=0)
     labels = np.where(ordered[-1] - ordered[-2] > 0.15, truth + 1, 0).astype(np.uint8)
     if hole:
@@ -94,10 +95,12 @@ def _spectra_of(
 ) -> NDArray[np.float32]:
     spectra = gaussian_filter1d(random.standard_normal((n_classes, n_bands)), n_bands / 10, axis=1)
     spectra /= spectra.std(axis=0).mean()
+    # a pixel sees its neighbours, too: blurred memberships are the shares of a mixed pixel
     members = (truth == np.arange(n_classes)[:, None, None]).astype(np.float64)
     mixture = gaussian_filter(members, (0, 0.7, 0.7))
     signal = np.tensordot(spectra.T, mixture, axes=1)
     speckle = gaussian_filter1d(random.standard_normal(signal.shape), n_bands / 20, axis=0)
+    # more bands average more noise away: the root keeps `noise` equally hard for every count
     speckle *= noise * np.sqrt(n_bands) / 2 / speckle.std()
     return np.asarray(0.3 + 0.05 * (signal + speckle), dtype=np.float32)
 

@@ -199,7 +199,9 @@ def _choose(cube: xr.DataArray, wanted: Sequence[float]) -> tuple[int, int, int]
     distance = np.abs(centers - np.reshape(wanted, (3, 1)))
     if (np.nan_to_num(distance, nan=np.inf).min(axis=1) <= _NEAR_ENOUGH).all():
         ranked = [good[np.argsort(row, kind="stable")] for row in distance]
-    else:  # long waves as red, as the eye has it
+    else:
+        # No such wavelengths: bands from the long, middle and short part of the range, long ones as
+        # red, as the eye has it. A rolled list goes on to the neighbors of an empty band.
         good = good[np.argsort(centers, kind="stable")]
         ranked = [np.roll(good, -round(share * (good.size - 1))) for share in (0.75, 0.45, 0.15)]
     red, green, blue = (_first_with_data(cube, candidates) for candidates in ranked)
@@ -220,6 +222,7 @@ def _stretch(shown: NDArray[np.generic], percentiles: tuple[float, float]) -> ND
     valid = np.asarray(np.isfinite(values).all(axis=-1))
     if not valid.any():
         raise InputError("No pixel has data in all three bands: choose others with `bands`.")
+    # percentiles, not extremes: a few glints would leave everything else black
     low, high = np.percentile(values[valid], percentiles, axis=0)
     span = np.where(high > low, high - low, 1.0)
     scaled = np.where(high > low, (values[valid] - low) / span, 0.5)

@@ -287,6 +287,8 @@ def _table(labels: xr.DataArray, classes: ClassTable | None) -> ClassTable:
 
 def _paint_labels(labels: xr.DataArray, classes: ClassTable, zero: Category) -> Painted:
     """Paint a label map in the colors of its table; `zero` says what label 0 is."""
+    # From labels to codes of categories: a label outside the table has one code, no data another,
+    # so that each of them is painted and listed in the legend as what it is.
     values = labels.values.astype(np.int64)
     codes = np.where(np.isin(values, [zero.code, *classes.values]), values, _OTHER)
     codes[values == nodata_label(labels.dtype)] = _NODATA

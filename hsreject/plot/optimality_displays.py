@@ -203,6 +203,8 @@ class OperatingSetDisplay:
             np.minimum(self.borders[measure].sel({BORDER: border}).values, top)
             for border in BORDERS
         )
+        # five borders, from the worst to the best that a rejector could do at r: outside of them
+        # nothing can lie, between the outer two pairs the verdict needs no cost
         ax.fill_between(r, highest, top, color=_OUT_OF_REACH, linewidth=0)
         ax.fill_between(r, 0, lowest, color=_OUT_OF_REACH, linewidth=0)
         ax.fill_between(r, best, highest, color=BETTER, alpha=0.55, linewidth=0)
