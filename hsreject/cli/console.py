@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from hsreject.errors import FileError
+from hsreject.errors import FileError, InputError
 from hsreject.files import hidden_folder, made_folder
 from hsreject.io.remote import RemotePath, as_path
 from hsreject.progress import ProgressCallback
@@ -91,6 +91,15 @@ ReplaceFile = Annotated[
 ]
 
 _LONGEST_NAME = 32  # columns of a terminal; what is longer breaks between its words
+
+
+def goal_table(goal: list[str] | None) -> dict[str, object] | None:
+    """Return what --goal asks for, as a configuration has it; None if it is not given."""
+    from hsreject.pipeline.config import named_value
+
+    if goal and len(goal) > 1:
+        raise InputError(f"Give exactly one --goal (got {' and '.join(goal)}).")
+    return dict([named_value(goal[0], "--goal accuracy=0.95")]) if goal else None
 
 
 def with_plugins(document: dict[str, Any], plugins: list[str] | None) -> dict[str, Any]:

@@ -11,7 +11,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import BandAxis, ReplaceFile, check_there, print_lines, progress_on
+from hsreject.cli.console import (
+    BandAxis,
+    ReplaceFile,
+    check_there,
+    goal_table,
+    print_lines,
+    progress_on,
+)
 from hsreject.errors import HsrejectError, InputError
 from hsreject.progress import no_progress
 
@@ -80,10 +87,8 @@ def init_command(  # noqa: PLR0913 (all but two are options)
     check_target(target, overwrite=overwrite)
 
     from hsreject.measures.choosing import Goal
-    from hsreject.pipeline.config import named_value
     from hsreject.pipeline.drafting import draft_configuration
 
-    goals = (named_value(text, "--goal accuracy=0.95") for text in goal or ("accuracy=0.95",))
     with _advice_as_options(labels), progress_on(Console(stderr=True)) as progress:
         draft = draft_configuration(
             scene,
@@ -97,7 +102,7 @@ def init_command(  # noqa: PLR0913 (all but two are options)
             align=align,  # type: ignore[arg-type]  # open_labels checks it
             names=_parsed_names(names),
             sampling=sampling,
-            goal=Goal.from_table(dict(goals)),
+            goal=Goal.from_table(goal_table(goal or ["accuracy=0.95"])),
             progress=progress if Console().is_terminal else no_progress,
         )
     with replacing(target, overwrite=overwrite) as work:

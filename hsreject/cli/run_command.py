@@ -14,6 +14,7 @@ from hsreject.cli.console import (
     Settings,
     cache_inside,
     check_there,
+    goal_table,
     print_lines,
     progress_on,
     result_table,
@@ -72,13 +73,13 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     Started again, it continues from the stages that are finished and unchanged. 'hsreject config
     list' shows what a configuration may name.
     """
-    from hsreject.pipeline.config import named_value, read_document
+    from hsreject.pipeline.config import read_document
 
     document = read_document(config)  # before the long imports, to report a mistake at once
     check_there(add)
     if add is not None:
         document = {**document, "add": {"path": str(add), "new_classes": new_class or []}}
-    goals = dict(named_value(text, "--goal accuracy=0.95") for text in goal or ())
+    goals = goal_table(goal)
 
     from hsreject.pipeline.run import run
     from hsreject.pipeline.run_report import curve_table, run_words
@@ -90,7 +91,7 @@ def run_command(  # noqa: PLR0913 (one argument per option)
         tree = run(
             with_plugins(document, plugin),
             out=folder,
-            goal=goals or None,
+            goal=goals,
             settings=settings or (),
             flat=flat,
             probabilities=probabilities,

@@ -40,7 +40,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(files, capsys) -> None
         (("scene.npy", "labels.npy", "--out", "old.toml"), "--overwrite"),
         (("scene.npy", "labels.npy", "--goal", "accuracy=95"), "0.95"),
         (
-            ("scene.npy", "labels.npy", "--goal", "accuracy=0.9", "--goal", "fraction=0.1"),
+            ("scene.npy", "labels.npy", "--goal", "accuracy=0.9", "--goal", "accuracy=0.8"),
             "exactly",
         ),
         (("scene.npy", "labels.npy", "--sampling", "polygon"), "polygons"),
