@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 _LEAST = 0.1  # weight of a chain among the chains at t = 0, to be tried any further
 
 # What a map in windows takes, as measured: CPU per pixel, and memory per pixel of a window.
-_SECONDS_PER_PIXEL = 125e-6
-_BYTES_PER_PIXEL, _BYTES_PER_CLASS = 900, 130
+_SECONDS_PER_PIXEL = 110e-6
+_BYTES_PER_PIXEL, _BYTES_PER_CLASS = 2000, 80
 _PIXELS_OF_WINDOW = 640**2  # with the halo of walkers
 
 _Features = Mapping[tuple[str, float], Any]  # by chain and time: arrays (band, y, x)

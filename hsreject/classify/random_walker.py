@@ -110,7 +110,7 @@ def walkers(
         data = np.concatenate([*stacked, seeds.astype(np.float32)])
     else:
         chunks = (-1, *stacked[0].chunks[1:])
-        data = da.concatenate([*stacked, da.from_array(seeds.astype(np.float32), chunks=chunks)])
+        data = da.concatenate([*stacked, da.from_array(seeds, chunks=chunks)])
     return on_windows(data, kernel, halo=HALO, n_outputs=len(seeds) * n_classes)
 
 
@@ -219,14 +219,14 @@ class RandomWalker(SceneModel):
 
     def _learn(
         self, cube: xr.DataArray, labels: xr.DataArray, progress: ProgressCallback
-    ) -> tuple[xr.DataArray, NDArray[np.intp]]:
+    ) -> tuple[xr.DataArray, NDArray[np.int16]]:
         """Return the guides (band, y, x) and the seeds (1, y, x) of a scene."""
         self._check_options()
         _, guides = fit_chain(self.chain, in_windows(cube), self.n_guides)
         _, values, positions = located_samples(guides, labels)
         self.classes_, codes = np.unique(values, return_inverse=True)
         self.n_training_pixels_ = len(values)
-        seeds = np.zeros((1, *labels.shape), dtype=np.intp)
+        seeds = np.zeros((1, *labels.shape), dtype=np.int16)
         seeds[0].flat[positions] = codes + 1
         progress("walkers", 0, 1)
         return guides, seeds

@@ -92,9 +92,9 @@ class Training:
             return np.ones(len(self.codes), dtype=bool)
         return np.asarray(self.folds[kind] != number)
 
-    def seeds(self, *, without: int | None = None) -> NDArray[np.intp]:
+    def seeds(self, *, without: int | None = None) -> NDArray[np.int16]:
         """Return 1 + the number of the class at each training pixel (1, y, x), 0 elsewhere."""
-        seeds = np.zeros((1, *self.shape), dtype=np.intp)
+        seeds = np.zeros((1, *self.shape), dtype=np.int16)
         used = self.outside("random", without)
         seeds[0].flat[self.positions[used]] = self.codes[used] + 1
         return seeds

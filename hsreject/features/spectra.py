@@ -67,13 +67,6 @@ class Scale(SampleTransformer):
     x becomes (x - m) / s, with mean m and standard deviation s (divisor n - 1) of each band over
     all pixels that have data. A band that is constant becomes 0.
 
-    Parameters
-    ----------
-    with_mean : bool, default True
-        Whether to subtract the mean.
-    with_deviation : bool, default True
-        Whether to divide by the standard deviation.
-
     Attributes
     ----------
     mean_, scale_ : ndarray (n_features,)
@@ -94,19 +87,13 @@ class Scale(SampleTransformer):
            [ 1.,  0.]])
     """
 
-    def __init__(self, *, with_mean: bool = True, with_deviation: bool = True) -> None:
-        self.with_mean = with_mean
-        self.with_deviation = with_deviation
-
     def _learn(self, moments: Callable[[], Moments]) -> None:
         statistics = moments()
         deviation = np.sqrt(statistics.variance)
         # the deviation of a constant band is the rounding error of its mean, or 0
         constant = deviation <= 1e-12 * np.abs(statistics.mean)
-        self.mean_ = statistics.mean if self.with_mean else np.zeros_like(deviation)
+        self.mean_ = statistics.mean
         self.scale_ = np.where(constant, 1.0, deviation)
-        if not self.with_deviation:
-            self.scale_ = np.ones_like(deviation)
 
     def _transform_samples(self, samples: NDArray[Any]) -> NDArray[Any]:
         scaled: NDArray[Any] = (samples - self.mean_) / self.scale_

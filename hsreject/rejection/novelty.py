@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.features.chains import CHAINS, fit_chain
-from hsreject.features.diffusion import Diffuse
+from hsreject.features.diffusion import Diffuse, in_windows, windows_of
 from hsreject.features.pixels import located_samples, map_pixels
 from hsreject.registry import check_count
 from hsreject.rejection.evidence import P_VALUE
@@ -84,8 +84,8 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     What p does not promise: it is cautious on average, not for every class. On six scenes 1 to 4 %
     of the pixels of known classes had p below 0.05 (6 % on another scene), but in the worst class
     up to 26 % had p below 0.1: rare and mixed pixels of a class that varies are taken for unknown.
-    With digitised labels it is very cautious: of two to five polygons per class, under 1 % of the
-    known pixels had p below 0.05, but also only 1 to 15 % of a class that was left out.
+    With digitised labels it is very cautious: with two to five polygons per class at most 1 % of
+    the known pixels had p below 0.05, but also only 1 to 15 % of a class that was left out.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def fit_p_value(self, cube: xr.DataArray, labels: xr.DataArray) -> xr.DataArray:
         """Return the p-value of every pixel of the scene that holds the labels.
 
-        All six spaces count, and the whole scene is held in memory. What can be carried to another
-        scene is learned with it.
+        All six spaces count. A scene of more than half a million pixels is worked on in windows, as
+        by :class:`hsreject.Diffuse`. What can be carried to another scene is learned with it.
 
         Parameters
         ----------
@@ -154,8 +154,8 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         DataArray of float32 (y, x)
             Named `p_value`, in (0, 1], NaN where there is no data.
         """
-        cube = cube.compute()
-        scores = self._look(cube, labels, times=TIMES)
+        cube = in_windows(cube) if windows_of(*cube.shape[1:]) > 1 else cube.compute()
+        scores = self._look(cube, labels, times=TIMES).compute()
         self.medians_ = self._medians(cube)
         return scores.copy(data=p_value_of(scores.values, n_tests=1)).rename(P_VALUE)
 
