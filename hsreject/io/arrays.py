@@ -1,7 +1,7 @@
 """Arrays in files, not read yet: one lazy array behind every reader.
 
 A reader says where things are: :class:`Layer` objects, which read blocks, and what their values
-mean. :class:`Pixels` makes true values (band, y, x) of them, and :func:`lazy` a dask array of that.
+mean. :class:`Pixels` makes true values (band, y, x) of them, and :func:`read_or_lazy` an array.
 """
 
 from __future__ import annotations

@@ -58,7 +58,6 @@ def write_dataset(
     --------
     >>> import numpy as np
     >>> import xarray as xr
-    >>> from hsreject import open_tree, write_tree
     >>> from hsreject import open_dataset, write_dataset
     >>> import tempfile
     >>> labels = xr.DataArray(np.array([[1, 255]], dtype="uint8"), dims=("y", "x"), name="label")

@@ -29,7 +29,7 @@ from hsreject.io.arrays import (
     stored_arrays,
 )
 from hsreject.io.rasters import envi
-from hsreject.io.rasters.raster import HDF5, read_raster_scene, trusting_vrt
+from hsreject.io.rasters.raster import CLASSIC_NETCDF, HDF5, read_raster_scene, trusting_vrt
 from hsreject.io.remote import RemotePath, existing_scene, is_store
 from hsreject.io.wavelengths import BandInfo, nanometres
 from hsreject.schema import BAND, CUBE_DIMS, FWHM, GOOD_BAND, MAP_DIMS, WAVELENGTH, good_bands
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _VECTOR_SUFFIXES = {".gpkg", ".shp", ".geojson", ".json", ".fgb", ".gml", ".kml", ".csv"}
 _HDF5_SUFFIXES = {".nc", ".nc4", ".h5", ".he5", ".hdf", ".hdf5"}
-_CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _PRODUCT_NAME = re.compile(r"SPECTRAL_IMAGE|METADATA\.XML$", re.IGNORECASE)
 _WAVELENGTH_NAME = re.compile(r"wave_?lengths?|wave|wl|lambda|centers?", re.IGNORECASE)
 
@@ -190,7 +189,7 @@ def _is_product(path: Path) -> bool:
     if starts_with(path, HDF5):  # so may the pixels of an ENVI file: its header knows better
         header = envi.header_of(path)
         return path.suffix.lower() in _HDF5_SUFFIXES or not (header and envi.belongs(path, header))
-    if path.suffix.lower() in _HDF5_SUFFIXES and starts_with(path, *_CLASSIC_NETCDF):
+    if path.suffix.lower() in _HDF5_SUFFIXES and starts_with(path, *CLASSIC_NETCDF):
         return True
     if not _PRODUCT_NAME.search(path.name):
         return False

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
-_CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
+CLASSIC_NETCDF = (b"CDF\1", b"CDF\2", b"CDF\5")
 _MOST_BANDS = 10_000  # rasterio reads them in quadratic time; an infrared sounder has 8,461
 _SCALE_FACTOR = "reflectance scale factor"
 _CACHE = 128  # MB of unpacked blocks that GDAL keeps
@@ -149,7 +149,7 @@ def _unknown_file(path: Path, header: Path | None) -> FileError:
     for mark, name in _PACKED.items():
         if starts_with(path, mark):
             return FileError(f"{path} is packed ({name}). Unpack it and open what was in it.")
-    if starts_with(path, HDF5, *_CLASSIC_NETCDF):
+    if starts_with(path, HDF5, *CLASSIC_NETCDF):
         return FileError(
             f"{path} is an HDF5 or NetCDF file of another kind than expected here. Open it with "
             "open_dataset if hsreject wrote it, else with xarray, with the dims band, y and x."
