@@ -235,6 +235,12 @@ class ClassTree:
         """Number of levels below the root."""
         return int(self.levels.max()) + 1
 
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """What the levels are called, and "rejected" last."""
+        larger = [f"group of level {level}" for level in range(2, self.n_levels)]
+        return ("class", "group", *larger, "rejected")
+
     @cached_property
     def over(self) -> NDArray[np.intp]:
         """The node (row of `table`) over each class (column) at each level (row)."""
@@ -272,11 +278,6 @@ class ClassTree:
         return np.asarray(
             relation[rows_of(self.table, code), rows_of(self.classes, label)], dtype=bool
         )
-
-    def flat(self, code: NDArray[Any]) -> NDArray[Any]:
-        """Return a map of answers in which groups are 0, rejected: for readers that know none."""
-        groups = self.table.values[len(self.classes) :]
-        return np.where(np.isin(code, groups), code.dtype.type(0), code)
 
     def subset(self, values: Iterable[int]) -> ClassTree | None:
         """Return the tree of some of the classes; None where no group is left.

@@ -120,6 +120,14 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         str | None, typer.Option(help="Which array of a .mat file is the scene, if it has several.")
     ] = None,
     band_axis: BandAxis = None,
+    flat: Annotated[
+        bool,
+        typer.Option("--flat", help="Of a model with groups: reject what is not one class."),
+    ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Write the probabilities of all classes, too."),
+    ] = False,
     zarr: Annotated[
         bool, typer.Option("--zarr", help="Write all maps into one Zarr store, too: maps.zarr.")
     ] = False,
@@ -129,7 +137,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     """Map a scene with a trained model, rejecting the pixels that it is least sure of.
 
     Give one of --fraction, --threshold, --accuracy, --rejection-cost and --certificate. Pixels like
-    no training pixel are rejected beside that, as unknown. On another scene than the training scene
+    no training pixel are rejected beside that, as unknown. A model that was trained with [groups]
+    answers with a group where the class is unclear. On another scene than the training scene
     nobody knows which threshold an accuracy or a cost asks for: give a --sample of it, or say
     --assume-alike. Scenes larger than memory are mapped in blocks. Of several scenes, those that
     are finished are skipped, and one that fails does not stop the others: the exit code is then 1.
@@ -156,6 +165,8 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         "band_axis": band_axis,
         "match_bands": match_bands,
         "foreign": foreign,
+        "flat": flat,
+        "probabilities": probabilities,
         "memory": memory,
         "block_size": block_size,
     }
@@ -193,16 +204,17 @@ def _write_page(
     cube = None
     if result.maps["label"].size <= MOST_PIXELS:
         cube = open_scene(scene, chunks="auto", variable=variable, band_axis=band_axis)
-    rejection = result.summary.rejection
+    summary, rejection = result.summary, result.summary.rejection
+    notes = (summary.levels_in_words, summary.unknown_in_words, rejection.assumption)
     try:
         write_explorer(
             result.maps,
             page,
             scene=cube,
             title=scene.name,
-            fraction=result.summary.rejected_fraction,
+            fraction=summary.rejected_fraction,
             certified=rejection.threshold if rejection.asked == "certificate" else None,
-            note=f"{result.summary.unknown_in_words} {rejection.assumption}".strip(),
+            note=" ".join(filter(None, notes)),
         )
     except HsrejectError as error:  # the maps are there all the same
         return f", without {PAGE}: {error}"
@@ -212,12 +224,20 @@ def _write_page(
 
 def show_summary(summary: MapSummary, console: Console) -> None:
     """Print how much of each class is kept, and why the rest was rejected."""
+
+    def area(n_pixels: int) -> str:
+        hectares = summary.hectares(n_pixels)
+        return "" if hectares is None else f"{hectares:.1f}"
+
     rows = []
     for share in summary.classes:
-        hectares = summary.hectares(share.n_kept)
-        rejected = f"{100 * share.n_rejected / share.n_pixels:.1f} %" if share.n_pixels else ""
-        kept = "" if hectares is None else f"{hectares:.1f}"
-        rows.append((share.name, str(share.n_kept), str(share.n_rejected), rejected, kept))
+        gone = f"{100 * share.n_rejected / share.n_pixels:.1f} %" if share.n_pixels else ""
+        counts = (str(share.n_kept), str(share.n_rejected), gone, area(share.n_kept))
+        rows.append((share.name, *counts))
+    rows += [
+        (f"{group.name} (group)", str(group.n_kept), "", "", area(group.n_kept))
+        for group in summary.groups
+    ]
     headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
     console.print(result_table(console, headings, rows))
     if summary.n_continued:
@@ -231,5 +251,6 @@ def show_summary(summary: MapSummary, console: Console) -> None:
         soft_wrap=True,
         markup=False,
     )
-    for line in filter(None, (summary.unknown_in_words, rejection.assumption)):
+    lines = (summary.levels_in_words, summary.unknown_in_words, rejection.assumption)
+    for line in filter(None, lines):
         console.print(line, soft_wrap=True, markup=False)

@@ -67,7 +67,7 @@ def train_command(
     write_model_item(
         model.parent,
         model.name,
-        trained.classes,
+        trained.tree or trained.classes,
         trained.classifier.band_requirements_.count,
         source,
         architecture=type(trained.classifier).__name__,
@@ -83,27 +83,26 @@ def train_command(
 
 def show_points(model: MapModel, console: Console) -> None:
     """Print the operating points that people ask for first."""
-    from hsreject.measures.choosing import cheapest_operating_point, choose_point
+    from hsreject.mapping.map_model import KEPT_AS_CLASS
+    from hsreject.measures.choosing import Goal, choose_point
 
     points = model.operating_points
-    points_by_name = {"nothing rejected": choose_point(points, fraction=0.0)}
-    points_by_name |= {
-        f"--fraction {share}": choose_point(points, fraction=share) for share in (0.1, 0.2)
+    places = {"nothing rejected": choose_point(points, fraction=0.0).index}
+    for share in (0.1, 0.2):
+        places[f"--fraction {share}"] = choose_point(points, fraction=share).index
+    for cost in (0.2, 0.3, 0.4):
+        goal = Goal(rejection_cost=cost)
+        places[f"--rejection-cost {cost}"] = model.rejector.chosen_point(points, goal)
+    columns = {
+        "rejected": "rejected_fraction",
+        **({"kept as class": KEPT_AS_CLASS} if KEPT_AS_CLASS in points else {}),
+        "accuracy kept": "nonrejected_accuracy",
     }
-    points_by_name |= {
-        f"--rejection-cost {cost}": cheapest_operating_point(points, cost)
-        for cost in (0.2, 0.3, 0.4)
-    }
-    rows = [
-        (
-            name,
-            f"{100 * point.rejected_fraction:.1f} %",
-            f"{100 * point.nonrejected_accuracy:.1f} %",
-            f"{point.threshold:.4f}",
-        )
-        for name, point in points_by_name.items()
-    ]
-    headings = ("test pixels", "rejected", "accuracy kept", "threshold")
+    rows = []
+    for name, place in places.items():
+        shares = [f"{100 * points[column].values[place]:.1f} %" for column in columns.values()]
+        rows.append((name, *shares, f"{points['threshold'].values[place]:.4f}"))
+    headings = ("test pixels", *columns, "threshold")
     console.print(result_table(console, headings, rows, title=model.title))
     console.print(
         "Thresholds for a cost were chosen on these pixels: their accuracy is optimistic. On "

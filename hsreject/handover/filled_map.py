@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from hsreject.io.maps import Raster, write_maps
 from hsreject.io.rasters.geotiff import CategoryTable
 from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
 from hsreject.rejection.rejector import FLAGS as FLAG_CLASSES
-from hsreject.rejection.rejector import REJECTED_FLAG, UNKNOWN_FLAG
+from hsreject.rejection.rejector import GROUP_FLAG, REJECTED_FLAG, UNKNOWN_FLAG
 from hsreject.schema import (
     CALIBRATED,
     CATEGORY,
@@ -42,7 +43,7 @@ FILLED = "map_filled.tif"
 
 PROBABILITY = "label_probability"
 NO_DATA = 0  # beside the codes of :func:`hsreject.rejection.rejector.flag_map`
-FLAGS = ("no data", "kept", "rejected", "novel")
+FLAGS = ("no data", "kept", "rejected", "novel", "group")
 """What the values of `flag` mean."""
 
 
@@ -53,6 +54,8 @@ def filled_map(
     probability: xr.DataArray | None = None,
     label_probability: xr.DataArray | None = None,
     unknown: xr.DataArray | NDArray[Any] | None = None,
+    group: xr.DataArray | NDArray[Any] | None = None,
+    second: xr.DataArray | None = None,
 ) -> xr.Dataset:
     """Return a map without holes: every pixel has a class, and a flag says which are rejected.
 
@@ -68,13 +71,17 @@ def filled_map(
         How probable the label is; by default from `probability`, if that is calibrated.
     unknown : DataArray or array of bool, dims (y, x), optional
         Pixels that are unlike all training pixels.
+    group : DataArray or array of bool, dims (y, x), optional
+        Pixels of which only a group of classes is clear (:class:`hsreject.HierarchicalRejector`).
+    second : DataArray of int (y, x), optional
+        The second choice; by default from `probability`.
 
     Returns
     -------
     Dataset (y, x)
         `label`; `flag` (0 no data, 1 kept, 2 rejected, 3 novel: rejected as unlike all training
-        pixels); with probabilities `second`, the most probable of the other classes, and, where it
-        is known, `label_probability`.
+        pixels, 4 kept as a group of classes); with probabilities `second`, the most probable of the
+        other classes, and, where it is known, `label_probability`.
 
     See Also
     --------
@@ -94,17 +101,23 @@ def filled_map(
     has_data = best != nodata_label(best.dtype)
     if fill is not None:
         has_data &= best != fill
-    masks = {"rejected": rejected, "unknown": unknown}
-    on_map = {name: as_map(one, name=name) for name, one in masks.items() if one is not None}
-    for name, one in on_map.items():
-        check_same_grid(best, one, names=("label", name))
-    flag = has_data.astype(np.uint8).where(~on_map["rejected"].astype(bool), REJECTED_FLAG)
-    if "unknown" in on_map:
-        flag = flag.where(~on_map["unknown"].astype(bool), UNKNOWN_FLAG)
+    masks = {  # the later hold
+        "group": (group, GROUP_FLAG),
+        "rejected": (rejected, REJECTED_FLAG),
+        "unknown": (unknown, UNKNOWN_FLAG),
+    }
+    flag = has_data.astype(np.uint8)
+    for name, (mask, code) in masks.items():
+        if mask is not None:
+            on_map = as_map(mask, name=name)
+            check_same_grid(best, on_map, names=("label", name))
+            flag = flag.where(~on_map.astype(bool), code)
     flag = flag.where(has_data, NO_DATA).astype(np.uint8)
     maps = {"label": best, "flag": flag.assign_attrs(flag_meanings=", ".join(FLAGS))}
     if probability is not None:
         maps |= _choices(best, has_data, probability)
+    if second is not None:
+        maps["second"] = second
     if label_probability is not None:
         maps[PROBABILITY] = label_probability.where(has_data)
     return xr.Dataset({name: one.rename(name) for name, one in maps.items()})
@@ -118,11 +131,6 @@ def _choices(
     if field.sizes[CATEGORY] < 2:
         raise InputError("A second choice needs probabilities of at least two classes.")
     values = field[CATEGORY].values
-    missing = nodata_label(best.dtype)
-
-    def second(label: NDArray[Any], p: NDArray[Any]) -> NDArray[Any]:
-        others = np.where((label[..., None] == values) | np.isnan(p), -1.0, p)
-        return np.asarray(values[others.argmax(axis=-1)], dtype=label.dtype)
 
     def of_label(label: NDArray[Any], p: NDArray[Any]) -> NDArray[Any]:
         chance = np.where(label[..., None] == values, p, 0).max(axis=-1)
@@ -140,12 +148,24 @@ def _choices(
         )
         return best.copy(data=choice.transpose(*MAP_DIMS).data)
 
-    maps = {"second": per_pixel(second, best.dtype).where(has_data, missing).astype(best.dtype)}
-    maps["second"].attrs = best.attrs
+    second = per_pixel(partial(second_choice, values=values), best.dtype)
+    maps = {"second": second.where(has_data, best.dtype.type(nodata_label(best.dtype)))}
     if field.attrs.get(CALIBRATED):
         chance = per_pixel(of_label, np.float32).where(has_data)
         maps[PROBABILITY] = chance.drop_attrs(deep=False)
     return maps
+
+
+def second_choice(
+    label: NDArray[Any], probability: NDArray[Any], values: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the most probable class beside the label; `probability` is (..., category).
+
+    Where the label is that of no data, so is the second choice.
+    """
+    others = np.where((label[..., None] == values) | np.isnan(probability), -1.0, probability)
+    second = values[others.argmax(axis=-1)]
+    return np.asarray(np.where(label == nodata_label(label.dtype), label, second), label.dtype)
 
 
 def filled_raster(maps: xr.Dataset) -> Raster:

@@ -14,6 +14,7 @@ import xarray as xr
 from rasterio.warp import transform_bounds
 
 from hsreject import __version__
+from hsreject.class_tree import ClassTree
 from hsreject.classes import ClassTable
 from hsreject.files import replacing
 from hsreject.io.grid import Grid, quiet_without_place
@@ -95,7 +96,7 @@ def write_map_item(
         out.
     """
     grid = Grid.of(label)
-    classes = class_table(label)
+    classes = ClassTree.from_attrs(label.attrs) or class_table(label)
     assets: dict[str, dict[str, Any]] = {}
     for name, path in files.items():
         if not (folder / path).is_file():
@@ -123,7 +124,7 @@ def write_map_item(
     _write(folder, map_id(label), OF_MAPS, properties, assets, bbox)
 
 
-def _bands(path: Path, classes: ClassTable) -> list[dict[str, Any]]:
+def _bands(path: Path, classes: ClassTable | ClassTree) -> list[dict[str, Any]]:
     """Return the bands of a raster of whole numbers as STAC has them, with what values mean."""
     with quiet_without_place(), rasterio.open(path) as file:
         names = [name or "label" for name in file.descriptions]
@@ -140,7 +141,7 @@ def _bands(path: Path, classes: ClassTable) -> list[dict[str, Any]]:
 def write_model_item(
     folder: Path,
     model: str,
-    classes: ClassTable,
+    classes: ClassTable | ClassTree,
     n_bands: int,
     source: Provenance,
     *,
@@ -185,16 +186,19 @@ def write_model_item(
     _write(folder, model, OF_MODELS, properties, {"model": asset}, None, name)
 
 
-def classes_of(classes: ClassTable, *, zero: str) -> list[dict[str, Any]]:
-    """Return a class table as the classification extension has it."""
-    entries = [(0, zero, "#000000")]
-    entries += zip(classes.values, classes.names, classes.colors, strict=True)
+def classes_of(classes: ClassTable | ClassTree, *, zero: str) -> list[dict[str, Any]]:
+    """Return classes as the classification extension has them; a group lists its members."""
+    tree = classes if isinstance(classes, ClassTree) else None
+    table = classes if isinstance(classes, ClassTable) else classes.table
+    members = {} if tree is None else {group.name: group.members for group in tree.groups}
+    entries = [(0, zero, "#000000"), *zip(table.values, table.names, table.colors, strict=True)]
     return [
         {
             "value": value,
             "name": re.sub(r"[^0-9A-Za-z_-]+", "_", name) or f"class_{value}",
             "title": name,
             "color_hint": color[1:].upper(),
+            **({"description": f"One of {', '.join(members[name])}"} if name in members else {}),
         }
         for value, name, color in entries
     ]

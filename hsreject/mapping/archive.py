@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from dask.base import tokenize
 
@@ -190,9 +189,11 @@ def _numbers(summary: MapSummary) -> dict[str, str]:
     if summary.n_unknown is not None:
         cells["unknown_share"] = f"{summary.n_unknown / summary.n_pixels:.6f}"
     unit = "pixels" if summary.pixel_hectares is None else "hectares"
-    for share in summary.classes:
-        area: Any = summary.hectares(share.n_kept)
-        cells[f"{unit} {share.name}"] = str(share.n_kept) if area is None else f"{area:.2f}"
+    kept = {share.name: share.n_kept for share in summary.classes}
+    kept |= {group.name: group.n_kept for group in summary.groups}
+    for name, n_pixels in kept.items():
+        area = summary.hectares(n_pixels)
+        cells[f"{unit} {name}"] = str(n_pixels) if area is None else f"{area:.2f}"
     return cells
 
 

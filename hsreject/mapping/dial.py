@@ -7,24 +7,22 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.mapping.map_summary import Rejection
 from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
-from hsreject.measures.curve import rejection_curve
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.frame import labels_of
 from hsreject.promise.sample_file import given_sample
-from hsreject.rejection.calibration import calibrated_index
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import REJECTION_COST
+from hsreject.schema import LEVEL_CONFIDENCE, MAP_DIMS, REJECTION_COST, X, Y
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from hsreject.mapping.foreign import Similarity
     from hsreject.mapping.map_model import MapModel
     from hsreject.progress import ProgressCallback
+    from hsreject.rejection import RankedRejector
 
 CERTIFICATE = "certificate"
 
@@ -112,7 +110,7 @@ class Dial:
         }[goal.kind]
         assumption = ""
         if self.sample is not None:
-            value, n_points = self._threshold_of_sample(ranking)
+            value, n_points = self._threshold_of_sample(ranking, model.rejector)
             where = f"{n_points} sampled pixels of this scene"
         else:
             value = model.threshold_for(goal)
@@ -126,11 +124,14 @@ class Dial:
     def _certified(self, ranking: xr.Dataset) -> Rejection:
         certificate = self.certificate
         assert certificate is not None  # noqa: S101 (nothing else asks for a largest error)
-        certificate.check_map(ranking["label"], ranking["confidence"])
+        confidence = ranking.get(LEVEL_CONFIDENCE, ranking["confidence"])
+        certificate.check_map(ranking["label"], confidence)
         source = f"certified. {certificate.statement}"
         return Rejection(CERTIFICATE, self.goal.value, certificate.applicable_threshold, source)
 
-    def _threshold_of_sample(self, ranking: xr.Dataset) -> tuple[float, int]:
+    def _threshold_of_sample(
+        self, ranking: xr.Dataset, rejector: RankedRejector
+    ) -> tuple[float, int]:
         """Return what the goal asks for on a simple random sample of the scene, and its size."""
         points = given_sample(self.sample, labels_of(ranking["label"]), assume_random=False)
         if np.ptp(points.inclusion_probability) > 0:
@@ -142,7 +143,9 @@ class Dial:
         points = points.select(points.labelled & (points.label > 0))
         if not len(points):
             raise InputError("No point of the sample has a class. Label them first.")
-        confidence = ranking["confidence"].values[points.row, points.column]
-        curve = rejection_curve(points.label == points.reference, confidence)
-        index = calibrated_index(curve, self.goal)
+        rows, columns = (xr.DataArray(place, dims=X) for place in (points.row, points.column))
+        looked_at = ranking.drop_vars(MAP_DIMS, errors="ignore").isel({Y: rows, X: columns})
+        as_map = looked_at.expand_dims(Y).transpose(..., *MAP_DIMS).compute()  # of one row
+        curve = rejector.points(as_map, points.reference[None])
+        index = rejector.chosen_point(curve, self.goal)
         return float(curve["threshold"].values[index]), len(points)

@@ -12,19 +12,22 @@ from numpy.typing import NDArray
 
 from hsreject.errors import InputError
 from hsreject.mapping.foreign import needed_bands
-from hsreject.measures.curve import rejection_curve
 from hsreject.measures.point import COUNTS
 from hsreject.progress import ProgressCallback, no_progress
-from hsreject.rejection.calibration import calibrated_index
+from hsreject.rejection.hierarchical import HierarchicalRejector
 from hsreject.rejection.novelty import below_all_others
-from hsreject.schema import OPERATING_POINT, reference_pixels, total_halo
+from hsreject.schema import LEVEL, LEVEL_CONFIDENCE, OPERATING_POINT, total_halo
 
 if TYPE_CHECKING:
+    from hsreject.class_tree import ClassTree
     from hsreject.classes import ClassTable
     from hsreject.classify.scene_model import SceneModel
     from hsreject.mapping.foreign import TrainingScene
     from hsreject.measures.choosing import Goal
     from hsreject.rejection import Novelty, RankedRejector
+
+KEPT_AT_LEVEL, KEPT_AS_CLASS = "kept_at_level", "kept_as_class"
+"""Columns of operating points with groups: the share of pixels with an answer of each level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +39,8 @@ class MapModel:
     classifier : SceneModel
         A classifier of scenes, fitted.
     rejector : RankedRejector
-        Gives label and confidence of every pixel; it holds the context, if there is one.
+        Gives label and confidence of every pixel; it holds the context and the groups of classes,
+        if there are any.
     calibration : mapping of str to array (operating_point,)
         The operating points of the rejector on the test pixels of the training scene, which the
         classifier has not seen: the variables of :func:`hsreject.rejection_curve`. Empty if there
@@ -69,6 +73,18 @@ class MapModel:
     def classes(self) -> ClassTable:
         """The classes that it knows."""
         return self.classifier.class_table_
+
+    @property
+    def tree(self) -> ClassTree | None:
+        """The groups of classes that its maps may answer with; None without."""
+        if not isinstance(self.rejector, HierarchicalRejector):
+            return None
+        return self.rejector.tree(self.classes)
+
+    @property
+    def n_levels(self) -> int:
+        """How many levels its answers have: 1 where they are classes alone."""
+        return 1 if self.tree is None else self.tree.n_levels
 
     @property
     def halo(self) -> int | None:
@@ -107,7 +123,7 @@ class MapModel:
                 "training pixels."
             )
         points = self.operating_points
-        return float(points["threshold"].values[calibrated_index(points, goal)])
+        return float(points["threshold"].values[self.rejector.chosen_point(points, goal)])
 
     def tested(
         self,
@@ -122,14 +138,18 @@ class MapModel:
         Confidences are those of a map of that scene: of unknown pixels they lie below all others.
         """
         ranking = self.rejector.rank(maps, progress=progress)
-        used, correct = reference_pixels(ranking["label"], test)
-        confidence = ranking["confidence"].values
         if self.rejector.needs_p_value:
             p_value = self.novelty.p_value(needed_bands(cube, self.classifier), shift=(0, 0))
-            confidence = below_all_others(confidence, p_value.values, lowest=self.lowest_confidence)
-        curve = rejection_curve(correct, confidence[used])
-        columns = {str(name): values.values for name, values in curve.data_vars.items()}
+            for name in {"confidence", LEVEL_CONFIDENCE} & set(ranking):
+                values = ranking[name].values
+                lowered = below_all_others(values, p_value.values, lowest=self.lowest_confidence)
+                ranking[name] = ranking[name].copy(data=lowered)
+        curve = self.rejector.points(ranking, test)
+        if KEPT_AT_LEVEL in curve:  # of which the first, the classes, are all that is asked for
+            curve[KEPT_AS_CLASS] = curve[KEPT_AT_LEVEL].isel({LEVEL: 0})
         calibration = {
-            name: np.asarray(column, dtype=np.float64) for name, column in columns.items()
+            str(name): np.asarray(column.values, dtype=np.float64)
+            for name, column in curve.data_vars.items()
+            if column.dims == (OPERATING_POINT,)
         }
         return replace(self, calibration=calibration)

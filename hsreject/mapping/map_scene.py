@@ -14,7 +14,7 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.files import add_to_result, check_folder, check_space, complete_folder
-from hsreject.handover.filled_map import FILLED, filled_map, filled_raster
+from hsreject.handover.filled_map import FILLED, filled_map, filled_raster, open_filled_map
 from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.grid import Grid
 from hsreject.io.maps import Raster, open_map, write_maps
@@ -25,21 +25,26 @@ from hsreject.mapping.dial import Dial
 from hsreject.mapping.finished_blocks import finished_blocks
 from hsreject.mapping.foreign import Similarity, window_chunks
 from hsreject.mapping.map_model import MapModel
-from hsreject.mapping.map_summary import MapSummary, Rejection, class_shares
+from hsreject.mapping.map_summary import MapSummary, Rejection, shares_of
 from hsreject.mapping.model_file import load_model
-from hsreject.mapping.ranking import CONFIDENCE, rank_scene
+from hsreject.mapping.ranking import rank_scene, ranking_dtype
 from hsreject.mapping.schedulers import explained_loss_of_workers, local_threads
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_choice
-from hsreject.rejection.rejector import UNKNOWN_FLAG, flag_map, rejection_maps
+from hsreject.rejection.hierarchical import flat_map, levels_as_field
+from hsreject.rejection.rejector import GROUP_FLAG, UNKNOWN_FLAG, flag_map
 from hsreject.schema import (
+    CATEGORY,
+    CLASS_NAME,
     CUBE_DIMS,
+    LABEL_WITH_REJECTION,
+    LEVEL,
+    LEVEL_CONFIDENCE,
     MAP_DIMS,
     REJECTED,
     REJECTION_COST,
     check_dims,
-    label_dtype,
     nodata_label,
 )
 
@@ -52,7 +57,11 @@ if TYPE_CHECKING:
 READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 SUMMARY_FILE = "summary.toml"
 STORE = "maps.zarr"
+LEVELS_FILE = f"{LEVEL_CONFIDENCE}.tif"
+PROBABILITIES_FILE = "probabilities.tif"
 FILES = ("label", "confidence", "label_with_rejection", "flag")
+FIELDS = (LEVEL_CONFIDENCE, "probability")
+"""Maps of several bands, where there are groups and where probabilities are asked for."""
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
 
@@ -63,9 +72,10 @@ class SceneMap:
     Attributes
     ----------
     maps : Dataset
-        `label`, `label_with_rejection`, `confidence`, `rejected` and `flag` (y, x), and `unknown`
-        where novelty counts; read from the written files when they are needed, if there are any,
-        else in memory.
+        `label`, `label_with_rejection`, `confidence`, `rejected` and `flag` (y, x), `unknown`
+        where novelty counts, `second` (the second choice), `level_confidence` (level, y, x) where
+        answers may be groups, and `probability` (category, y, x) where it was asked for; read from
+        the written files when they are needed, if there are any, else in memory.
     summary : MapSummary
         The rejection and the classes in numbers.
     """
@@ -90,6 +100,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     band_axis: int | None = None,
     match_bands: str = "exact",
     foreign: str = "refuse",
+    flat: bool = False,
+    probabilities: bool = False,
     memory: str | float = "2GB",
     block_size: int | None = None,
     n_workers: int | None = None,
@@ -121,9 +133,11 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Of :func:`hsreject.train`.
     out : path, optional
         A folder for `label.tif`, `label_with_rejection.tif`, `confidence.tif` and `flag.tif` (why a
-        pixel has no label: 1 kept, 2 rejected, 3 unknown), with what :func:`hsreject.write_map`
-        puts beside them, and `summary.toml`. They appear together when all are complete. Finished
-        blocks are kept in it meanwhile: if the work is stopped, the same call goes on from them.
+        pixel has no label: 1 kept, 2 rejected, 3 unknown, 4 a group), with what
+        :func:`hsreject.write_map` puts beside them, `map_filled.tif` (:func:`hsreject.filled_map`)
+        and `summary.toml`; of a model with groups also `level_confidence.tif`, on which
+        :func:`hsreject.certify` works. They appear together when all are complete. Finished blocks
+        are kept in it meanwhile: if the work is stopped, the same call goes on from them.
     fraction : float in [0, 1]
         Share of the pixels to reject of those that have data and are not unknown; the nearest that
         a threshold reaches is taken.
@@ -153,6 +167,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         training pixels, or where all values are a hundredth of those; "allow" maps every scene.
         Where pixels are novel on average, or the experts of a pool agree on few labels, there is a
         warning (:class:`hsreject.errors.DriftWarning`).
+    flat : bool
+        Of a model with groups: reject what is no class, so that `label_with_rejection` has classes
+        only, for readers that know no groups.
+    probabilities : bool
+        Keep the probabilities of the classes as the classifier sees them: `probability`, and one
+        file of a band per class, `probabilities.tif`.
     memory : str or float
         Bound of the resident memory of this process, Python and all its threads included, like
         "2GB"; on a cluster, of each worker with one thread.
@@ -200,21 +220,14 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     source = _Source(scene, variable, band_axis)
     cube = source.opened("auto")
     dial.check_shape(cube.shape[1:])  # before the work, as far as one can tell
-    blocks = _cut(cube, trained, memory=memory, side=block_size, n_workers=n_workers)
+    record = ranking_dtype(trained, probabilities=probabilities)
+    blocks = _cut(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
+    job = _Job(cube, trained, dial, blocks, record, match_bands, _name(scene), _name(model), flat)
     with local_threads(blocks.n_workers) as here, explained_loss_of_workers():
-        job = _prepare(
-            source,
-            trained,
-            dial,
-            blocks,
-            match_bands=match_bands,
-            foreign=foreign,
-            in_memory=here,
-            model_name=_name(model),
-        )
+        job = _prepare(job, source, foreign=foreign, in_memory=here)
         if out is None:
             return _finish(job, _rank(job, None, progress), progress)
-        options = (variable, band_axis, match_bands, blocks.side, blocks.halo)
+        options = (variable, band_axis, match_bands, blocks.side, blocks.halo, record.descr)
         with (
             finished_blocks(out, model, scene, options) as folder_of_blocks,
             complete_folder(Path(out).absolute(), overwrite=overwrite) as folder,
@@ -248,16 +261,18 @@ class _Source:
 
 @dataclass(frozen=True, eq=False)
 class _Job:
-    """A scene that is ready to be mapped, and all that its map depends on."""
+    """A scene to be mapped, and all that its map depends on."""
 
     cube: xr.DataArray
     model: MapModel
     dial: Dial
     blocks: Blocks
+    record: np.dtype[Any]  # of a pixel, before anything is rejected
     match_bands: str
-    similarity: Similarity | None
     scene_name: str
     model_name: str
+    flat: bool  # whether groups are rejected
+    similarity: Similarity | None = None  # to the training scene, where the model remembers that
     n_finished: int = 0  # blocks, when the work went on after it had been stopped
 
     @property
@@ -273,20 +288,10 @@ class _Job:
         return -np.inf if self.shift is None else self.model.lowest_confidence
 
 
-def _prepare(
-    source: _Source,
-    model: MapModel,
-    dial: Dial,
-    blocks: Blocks,
-    *,
-    match_bands: str,
-    foreign: str,
-    in_memory: bool,
-    model_name: str,
-) -> _Job:
+def _prepare(job: _Job, source: _Source, *, foreign: str, in_memory: bool) -> _Job:
     """Look at some pixels of a scene and decide whether it may be mapped as it is asked for."""
+    blocks, model = job.blocks, job.model
     cube = source.opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
-    scene_name = _name(source.scene)
     small = in_memory and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
     in_tiles = len(blocks.pieces[1]) > 1  # of which one look at a few pixels unpacks many
     if small and in_tiles and not isinstance(source.scene, xr.DataArray):  # read its file once
@@ -296,11 +301,11 @@ def _prepare(
     if model.training_scene is not None:
         windows = source.opened(window_chunks((cube.shape[1], cube.shape[2])))
         similarity = model.training_scene.compare(
-            windows, model.classifier, match_bands=match_bands
+            windows, model.classifier, match_bands=job.match_bands
         )
         similarity.check(foreign)
-    dial.check_backed(model, similarity)
-    return _Job(cube, model, dial, blocks, match_bands, similarity, scene_name, model_name)
+    job.dial.check_backed(model, similarity)
+    return replace(job, cube=cube, similarity=similarity)
 
 
 def open_map_model(path: str | PathLike[str]) -> MapModel:
@@ -316,6 +321,7 @@ def open_map_model(path: str | PathLike[str]) -> MapModel:
 def _cut(
     cube: xr.DataArray,
     model: MapModel,
+    record: np.dtype[Any],
     *,
     memory: str | float,
     side: int | None,
@@ -327,7 +333,7 @@ def _cut(
     grain = tuple(stored[dim] for dim in MAP_DIMS) if set(MAP_DIMS) <= set(stored) else None
     n_classes = len(model.classes.values)
     bytes_waiting = 4 * (n_classes + model.rejector.needs_p_value)
-    per_pixel = BYTES_PER_PIXEL + n_classes * model.rejector.bytes_per_class
+    per_pixel = BYTES_PER_PIXEL + record.itemsize + n_classes * model.rejector.bytes_per_class
     if model.halo is None:  # the image itself is kept, and a copy while it is put together
         per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
     return cut_scene(
@@ -351,8 +357,9 @@ def _check_space(out: Path, job: _Job, folder_of_blocks: Path) -> None:
     That is label and confidence in blocks, and all maps as plain files and in the end.
     """
     _, n_rows, n_columns = job.cube.shape
-    label = label_dtype(max(job.model.classes.values)).itemsize
-    block, maps = label + CONFIDENCE.itemsize, 2 * label + CONFIDENCE.itemsize + 1
+    block = job.record.itemsize
+    filled = 3 * job.record["label"].itemsize
+    maps = block + job.record["label"].itemsize + 1 + filled
     finished = sum(path.stat().st_size for path in folder_of_blocks.glob("*.npy"))
     check_space(out, n_rows * n_columns * (block + 2 * maps) - finished)
 
@@ -361,13 +368,14 @@ def _check_space(out: Path, job: _Job, folder_of_blocks: Path) -> None:
 
 
 def _rank(job: _Job, folder_of_blocks: Path | None, progress: ProgressCallback) -> xr.Dataset:
-    """Return `label` and `confidence` (y, x), in memory where they are small."""
+    """Return labels and confidences, in memory where they are small."""
     ranking = rank_scene(
         job.cube,
         job.model,
         job.blocks,
         match_bands=job.match_bands,
         shift=job.shift,
+        record=job.record,
         folder=folder_of_blocks,
         progress=progress,
     )
@@ -386,9 +394,12 @@ def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> Scene
             ranking, job.model, job.similarity, lowest=job.lowest, progress=progress
         )
         maps = _rejected(job, ranking, rejection)
+        rejection = replace(rejection, threshold=maps.attrs["threshold"])
+        classes, groups = shares_of(maps)
         summary = MapSummary(
             rejection,
-            class_shares(maps),
+            classes,
+            groups=groups,
             n_without_data=maps["label"].size - maps.attrs["n_pixels"],
             pixel_hectares=Grid.of(maps["label"]).pixel_hectares,
             side=job.blocks.side,
@@ -406,20 +417,20 @@ def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> Scene
 
 def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
     """Return the reject maps at a threshold, if there is anything to map."""
-    maps = rejection_maps(
-        ranking["label"],
-        ranking["confidence"],
-        threshold=rejection.threshold,
-        attrs={rejection.asked: rejection.value, "threshold_source": rejection.source},
-    )
+    if job.shift is not None:
+        ranking = ranking.assign(unknown=ranking["confidence"] < job.lowest)
+    attrs = {rejection.asked: rejection.value, "threshold_source": rejection.source}
+    maps = job.model.rejector.maps_at(ranking, rejection.threshold, attrs=attrs)
     if not maps.attrs["n_pixels"]:
         raise InputError(
             "No pixel of the scene has data in every band that the model needs, so there is "
             "nothing to map. Check its nodata value, and mark bands without data as bad."
         )
-    if job.shift is not None:
-        maps["unknown"] = (ranking["confidence"] < job.lowest) & maps["rejected"]
+    if job.flat and job.model.tree is not None:
+        answer = flat_map(maps[LABEL_WITH_REJECTION])
+        maps = maps.assign({LABEL_WITH_REJECTION: answer, "rejected": answer == REJECTED})
     maps["flag"] = flag_map(maps)
+    maps = maps.assign({name: ranking[name] for name in ("second", *FIELDS) if name in ranking})
     if rejection.assumption:
         maps.attrs["assumption"] = rejection.assumption
         for name in FILES:
@@ -433,14 +444,23 @@ def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
     goal = f"{summary.rejection.asked} = {summary.rejection.value:g}"
     said = summary.rejection.assumption or f"threshold {summary.rejection.source}"
     source = Provenance(Path(summary.scene).name, Path(summary.model).name, goal, said)
-    label = maps["label_with_rejection"]
-    filled = filled_map(maps["label"], maps["rejected"], unknown=maps.get("unknown"))
+    filled = filled_map(
+        maps["label"],
+        maps["rejected"],
+        unknown=maps.get("unknown"),
+        group=maps["flag"] == GROUP_FLAG if summary.groups else None,
+        second=maps["second"],
+    )
+    targets: dict[str | PathLike[str], xr.DataArray | Raster] = {
+        folder / f"{name}.tif": maps[name] for name in FILES
+    }
+    targets[folder / FILLED] = filled_raster(filled)
+    if LEVEL_CONFIDENCE in maps:
+        targets[folder / LEVELS_FILE] = levels_as_field(maps[LEVEL_CONFIDENCE])
+    if "probability" in maps:
+        targets[folder / PROBABILITIES_FILE] = maps["probability"]
     with dask.config.set(scheduler="threads"):
-        targets: dict[str | PathLike[str], xr.DataArray | Raster] = {
-            folder / f"{name}.tif": maps[name] for name in FILES
-        }
-        targets[folder / FILLED] = filled_raster(filled)
-        write_maps(targets, tags=source.tags(label), progress=progress)
+        write_maps(targets, tags=source.tags(maps[LABEL_WITH_REJECTION]), progress=progress)
     (folder / SUMMARY_FILE).write_text(summary.to_toml(), encoding="utf-8")
     files = {"map": "label_with_rejection.tif", "filled": FILLED, "summary": SUMMARY_FILE}
     written = open_map(folder / "label_with_rejection.tif", chunks="auto")
@@ -460,9 +480,17 @@ def write_store(result: SceneMap, folder: Path) -> None:
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     """Return the maps as they are on disk, lazily."""
     opened = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in FILES}
-    opened["rejected"] = (opened["label_with_rejection"] == REJECTED).drop_attrs()
+    opened["rejected"] = (opened[LABEL_WITH_REJECTION] == REJECTED).drop_attrs()
     if "unknown" in maps:
         opened["unknown"] = (opened["flag"] == UNKNOWN_FLAG).drop_attrs()
+    opened["second"] = open_filled_map(folder / FILLED, chunks="auto")["second"]
+    if LEVEL_CONFIDENCE in maps:
+        levels = open_map(folder / LEVELS_FILE, chunks="auto").drop_vars((CATEGORY, CLASS_NAME))
+        attrs = maps[LEVEL_CONFIDENCE].attrs
+        opened[LEVEL_CONFIDENCE] = levels.rename({CATEGORY: LEVEL}).drop_attrs().assign_attrs(attrs)
+    if "probability" in maps:
+        field = open_map(folder / PROBABILITIES_FILE, chunks="auto")
+        opened["probability"] = maps["probability"].copy(data=field.data)
     return xr.Dataset(opened, attrs=maps.attrs)
 
 

@@ -10,12 +10,14 @@ import numpy as np
 import tomli_w
 
 from hsreject import __version__
+from hsreject.class_tree import ClassTree, rows_of
 from hsreject.rejection.novelty import UNKNOWN_BELOW
 from hsreject.rejection.rejector import UNKNOWN_FLAG
 from hsreject.schema import class_table
 
 if TYPE_CHECKING:
     import xarray as xr
+    from numpy.typing import NDArray
 
     from hsreject.mapping.foreign import Similarity
 
@@ -28,11 +30,22 @@ class ClassShare:
     name: str
     n_kept: int
     n_rejected: int
+    n_as_group: int = 0  # answered with a group that holds the class
 
     @property
     def n_pixels(self) -> int:
-        """Pixels with this label, rejected or not."""
-        return self.n_kept + self.n_rejected
+        """Pixels with this label, whatever the answer."""
+        return self.n_kept + self.n_rejected + self.n_as_group
+
+
+@dataclass(frozen=True)
+class GroupShare:
+    """How many pixels were answered with a group of classes."""
+
+    value: int
+    name: str
+    level: str  # "group", "group of level 2" and so on
+    n_kept: int
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,7 @@ class MapSummary:
     model: str  # the same
     similarity: Similarity | None = None  # to the training scene; None where the model has none
     n_unknown: int | None = None  # rejected pixels like no training pixel; None without novelty
+    groups: tuple[GroupShare, ...] = ()  # where a map may answer coarser
 
     @property
     def n_pixels(self) -> int:
@@ -80,6 +94,26 @@ class MapSummary:
     def rejected_fraction(self) -> float:
         """The share of the pixels with data that is rejected."""
         return self.n_rejected / self.n_pixels if self.n_pixels else 0.0
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """How many pixels are known as a class, as a group of each level, or rejected."""
+        levels = {"class": sum(share.n_kept for share in self.classes)}
+        for group in self.groups:
+            levels[group.level] = levels.get(group.level, 0) + group.n_kept
+        return dict(sorted(levels.items())) | {"rejected": self.n_rejected}
+
+    @property
+    def levels_in_words(self) -> str:
+        """How much is known at which level, in a line; nothing without groups."""
+        if not self.groups:
+            return ""
+        *parts, rejected = (
+            f"{100 * number / self.n_pixels:.1f} % as {level}"
+            for level, number in self.levels.items()
+        )
+        gone = rejected.replace(" as ", " ")
+        return f"known: {', '.join(parts)}; {gone}"
 
     @property
     def unknown_in_words(self) -> str:
@@ -115,6 +149,9 @@ class MapSummary:
             "blocks": {"number": self.n_blocks, "side": self.side, "halo": self.halo},
             "classes": [self._row(share) for share in self.classes],
         }
+        if self.groups:
+            document["levels"] = self.levels
+            document["groups"] = [self._group_row(group) for group in self.groups]
         return tomli_w.dumps(document)
 
     def _unknown(self, n_unknown: int) -> dict[str, Any]:
@@ -143,21 +180,49 @@ class MapSummary:
             "name": share.name,
             "pixels_kept": share.n_kept,
             "pixels_rejected": share.n_rejected,
+            "pixels_as_group": share.n_as_group if self.groups else None,
             "hectares_kept": self.hectares(share.n_kept),
             "hectares_rejected": self.hectares(share.n_rejected),
         }
         return {key: value for key, value in row.items() if value is not None}
 
+    def _group_row(self, group: GroupShare) -> dict[str, Any]:
+        row = {
+            "value": group.value,
+            "name": group.name,
+            "level": group.level,
+            "pixels_kept": group.n_kept,
+            "hectares_kept": self.hectares(group.n_kept),
+        }
+        return {key: value for key, value in row.items() if value is not None}
 
-def class_shares(maps: xr.Dataset) -> tuple[ClassShare, ...]:
-    """Return how many pixels of each class a reject map keeps and rejects, block by block."""
-    table = class_table(maps["label"])
-    label = da.asanyarray(maps["label"].data)
-    rejected = da.asanyarray(maps["rejected"].data)
-    n_values = int(np.iinfo(label.dtype).max) + 1
-    mixed = (label.astype(np.int64) + n_values * rejected).ravel()  # both in one number
-    counts = da.bincount(mixed, minlength=2 * n_values).compute()
-    return tuple(
-        ClassShare(value, name, int(counts[value]), int(counts[n_values + value]))
-        for value, name in zip(table.values, table.names, strict=True)
+
+def shares_of(maps: xr.Dataset) -> tuple[tuple[ClassShare, ...], tuple[GroupShare, ...]]:
+    """Return how many pixels of each class a map keeps and rejects, and of each group it answers.
+
+    Counted block by block: the rows of label and answer in their tables make one number.
+    """
+    label, answer = maps["label"], maps["label_with_rejection"]
+    classes, nodes = class_table(label), class_table(answer)
+    n_answers = len(nodes) + 1  # the last is none: rejected, or without data
+
+    def pairs(label: NDArray[Any], answer: NDArray[Any]) -> NDArray[np.intp]:
+        return rows_of(classes, label) * n_answers + rows_of(nodes, answer)
+
+    both = da.map_blocks(
+        pairs, *(da.asanyarray(one.data) for one in (label, answer)), dtype=np.intp
     )
+    counts = da.bincount(both.ravel(), minlength=(len(classes) + 1) * n_answers).compute()
+    table = counts.reshape(-1, n_answers)[:-1]
+    kept, rejected = table.diagonal(), table[:, -1]  # classes come first among the nodes
+    as_group = table.sum(axis=1) - kept - rejected
+    columns = (kept.tolist(), rejected.tolist(), as_group.tolist())
+    shares = map(ClassShare, classes.values, classes.names, *columns)
+    tree = ClassTree.from_attrs(answer.attrs)
+    if tree is None:
+        return tuple(shares), ()
+    n = len(classes)
+    levels = [tree.level_names[level] for level in tree.levels[n:]]
+    per_group = table.sum(axis=0)[n:-1].tolist()
+    groups = map(GroupShare, nodes.values[n:], nodes.names[n:], levels, per_group)
+    return tuple(shares), tuple(groups)

@@ -22,6 +22,7 @@ from sklearn.tree._tree import Tree
 from skops.io.exceptions import UnsupportedTypeException
 
 from hsreject import __version__
+from hsreject.class_tree import ClassTree, Group
 from hsreject.classes import ClassTable
 from hsreject.classify.candidates import TwoExperts
 from hsreject.classify.classifiers import CLASSIFIERS
@@ -164,6 +165,8 @@ def load_model(path: str | PathLike[str], *, trusted: Sequence[str] = ()) -> Sce
                 "Train again."
             )
     try:
+        if isinstance(model, MapModel):
+            model.tree  # noqa: B018 (raises where groups are not those of the classes)
         _try_out(model.classifier if isinstance(model, MapModel) else model)
     except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything
         raise FileError(
@@ -264,7 +267,7 @@ def _own_types() -> list[str]:
     parts = [part for registry in registries for part in registry.values()]
     frame = (
         *(MapModel, SceneClassifier, Pool, TwoExperts, BandRequirements, ClassTable, SegSALSA),
-        *(TrainingScene, Novelty, Space),
+        *(TrainingScene, Novelty, Space, ClassTree, Group),
     )
     return [
         f"{part.__module__}.{part.__qualname__}"

@@ -1,4 +1,4 @@
-"""Label and confidence of a scene, block by block: all that every rejection follows from."""
+"""Labels and confidences of a scene, block by block: all that every rejection follows from."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.features.diffusion import with_halo
+from hsreject.handover.filled_map import second_choice
 from hsreject.mapping.blocks import Blocks
 from hsreject.mapping.finished_blocks import stored_blocks
 from hsreject.mapping.foreign import needed_bands
@@ -24,9 +25,13 @@ from hsreject.schema import (
     CATEGORY,
     CUBE_DIMS,
     FIELD_DIMS,
+    LEVEL,
+    LEVEL_CONFIDENCE,
+    LEVEL_DIMS,
     MAP_DIMS,
     WAVELENGTH,
     attach_classes,
+    class_table,
     label_dtype,
     nodata_label,
     valid_pixels,
@@ -35,11 +40,26 @@ from hsreject.schema import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hsreject.classes import ClassTable
     from hsreject.classify.scene_model import SceneModel
     from hsreject.rejection import RankedRejector
 
 
-CONFIDENCE = np.dtype(np.float32)
+def ranking_dtype(model: MapModel, *, probabilities: bool = False) -> np.dtype[Any]:
+    """Return what is known of a pixel before anything is rejected, as one record.
+
+    `confidence` has a number for each level of answers, the coarsest last: one without groups.
+    """
+    n_classes = len(model.classes.values)
+    label = label_dtype(max(model.classes.values))
+    fields: list[Any] = [
+        ("label", label),
+        ("second", label),
+        ("confidence", np.float32, (model.n_levels,)),
+    ]
+    if probabilities:
+        fields.append(("probability", np.float32, (n_classes,)))
+    return np.dtype(fields)
 
 
 def rank_scene(
@@ -49,13 +69,16 @@ def rank_scene(
     *,
     match_bands: str,
     shift: Sequence[float] | None,
+    record: np.dtype[Any],
     folder: Path | None,
     progress: ProgressCallback,
 ) -> xr.Dataset:
-    """Return `label` and `confidence` (y, x) of a scene.
+    """Return `label`, `confidence` and `second` (y, x) of a scene, the last the second choice.
 
-    Finished blocks are kept in `folder` and taken from there; without one they are in memory. With
-    the `shift` of the scene, novelty counts: unknown pixels have confidences below all others.
+    Where answers may be coarser there is `level_confidence` (level, y, x), and where the `record`
+    of a pixel holds them, the probabilities of the classes. Finished blocks are kept in `folder`
+    and taken from there; without one they are in memory. With the `shift` of the scene, novelty
+    counts: unknown pixels have confidences below all others.
     """
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
@@ -65,23 +88,23 @@ def rank_scene(
     if shift is not None:
         p_value = model.novelty.p_value(needed_bands(matched, model.classifier), shift=shift)
     image = model.classifier.band_requirements_.ordered(cube) if match_bands == "exact" else matched
+    rank = partial(  # not the whole model: every task is sent to its worker by itself
+        _ranked,
+        model.rejector,
+        lowest=model.lowest_confidence,
+        dtype=record,
+    )
     if model.halo is None:  # one block, whose priors see the image itself
         with counting_tasks("mapping", progress):
             evidence = Evidence(probability.compute(), image=image.compute())
-            p_value = None if p_value is None else p_value.compute()
-        label, confidence = model.rejector.label_and_confidence(evidence, progress)
-        if p_value is not None:
-            lowest = model.lowest_confidence
-            data = below_all_others(confidence.values, p_value.values, lowest=lowest)
-            confidence = confidence.copy(data=data)
-        return xr.Dataset({"label": label, "confidence": confidence.astype(CONFIDENCE)})
-    ranked = _rank_blocks(probability, p_value, model.rejector.guide(image), model, blocks)
-    with counting_tasks("mapping", progress):
-        ranked = ranked.persist() if folder is None else stored_blocks(ranked, folder)
-    label = _on_grid(probability, ranked["label"])
-    label.attrs["_FillValue"] = nodata_label(label.dtype)
-    confidence = _on_grid(probability, ranked["confidence"])
-    return xr.Dataset({"label": attach_classes(label, model.classes), "confidence": confidence})
+            novelty = None if p_value is None else p_value.values
+        ranked: Any = rank(evidence, novelty, progress=progress)
+    else:
+        guide = model.rejector.guide(image)
+        ranked = _rank_blocks(probability, p_value, guide, rank, blocks)
+        with counting_tasks("mapping", progress):
+            ranked = ranked.persist() if folder is None else stored_blocks(ranked, folder)
+    return _on_grid(ranked, probability, model)
 
 
 def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) -> xr.DataArray:
@@ -101,14 +124,10 @@ def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) 
         n_outputs=len(categories),
         dtype=np.float32,
     )
-    return xr.DataArray(
-        probability,
-        dims=FIELD_DIMS,
-        coords={
-            **{name: c for name, c in matched.coords.items() if BAND not in c.dims},
-            CATEGORY: list(categories),
-        },
-    )
+    place = {name: coord for name, coord in matched.coords.items() if BAND not in coord.dims}
+    coords = {**place, CATEGORY: list(categories)}
+    field = xr.DataArray(probability, dims=FIELD_DIMS, coords=coords)
+    return attach_classes(field, classifier.class_table_)
 
 
 def _classify_piece(
@@ -125,10 +144,10 @@ def _rank_blocks(
     probability: xr.DataArray,
     p_value: xr.DataArray | None,
     guide: xr.DataArray | None,
-    model: MapModel,
+    rank: partial[NDArray[Any]],
     blocks: Blocks,
 ) -> Any:
-    """Return label and confidence (y, x) of every pixel as one lazy array of records.
+    """Return the records of all pixels (y, x) as one lazy array.
 
     The probabilities of the whole scene are one lazy array, so every pixel is read and classified
     once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
@@ -137,52 +156,69 @@ def _rank_blocks(
     novelty = None if p_value is None else p_value.expand_dims(BAND)
     fields = [field.data for field in (probability, novelty, guide) if field is not None]
     layers = da.concatenate([field.astype(probability.dtype) for field in fields])
-    kind = np.dtype([("label", label_dtype(max(model.classes.values))), ("confidence", CONFIDENCE)])
-    rank = partial(  # not the whole model: every task is sent to its worker by itself
-        _rank_block,
-        rejector=model.rejector,
-        categories=model.classes.values,
-        lowest=None if p_value is None else model.lowest_confidence,
-        dtype=kind,
-    )
+    dtype = rank.keywords["dtype"]
     return da.map_overlap(
-        rank,
+        partial(
+            _rank_block,
+            rank=rank,
+            classes=class_table(probability),
+            has_novelty=novelty is not None,
+        ),
         layers.rechunk((-1, *blocks.sizes)),
         depth=(0, *blocks.depth),
         boundary="none",  # at the border of the scene there is nothing
         drop_axis=0,
-        dtype=kind,
-        meta=np.empty((0, 0), kind),
+        dtype=dtype,
+        meta=np.empty((0, 0), dtype),
     )
 
 
 def _rank_block(
     layers: NDArray[np.floating[Any]],
     *,
-    rejector: RankedRejector,
-    categories: Sequence[int],
-    lowest: float | None,
-    dtype: np.dtype[Any],
+    rank: partial[NDArray[Any]],
+    classes: ClassTable,
+    has_novelty: bool,
 ) -> NDArray[Any]:
-    """Return label and confidence (y, x) of a block.
+    """Return the records (y, x) of a block.
 
     Its layers are probabilities, p-values where novelty counts, and what guides priors.
     """
-    ranked = np.empty(layers.shape[1:], dtype)
-    n_classes = len(categories)
-    probability = xr.DataArray(
-        layers[:n_classes], dims=FIELD_DIMS, coords={CATEGORY: list(categories)}
-    )
-    if not valid_pixels(probability).any():
-        ranked["label"], ranked["confidence"] = nodata_label(dtype["label"]), np.nan
+    values, p_value, guide = np.split(layers, [len(classes), len(classes) + has_novelty])
+    field = xr.DataArray(values, dims=FIELD_DIMS, coords={CATEGORY: list(classes.values)})
+    evidence = Evidence(attach_classes(field, classes))
+    return rank(evidence, p_value[0] if has_novelty else None, guide)
+
+
+def _ranked(
+    rejector: RankedRejector,
+    evidence: Evidence,
+    p_value: NDArray[Any] | None,
+    guide: NDArray[Any] | None = None,
+    *,
+    lowest: float,
+    dtype: np.dtype[Any],
+    progress: ProgressCallback = no_progress,
+) -> NDArray[Any]:
+    """Return the records (y, x) of a scene, or of a block with its part of the guide."""
+    probability = np.moveaxis(evidence.probability.values, 0, -1)
+    ranked = np.empty(probability.shape[:-1], dtype)
+    if "probability" in (dtype.names or ()):
+        ranked["probability"] = probability
+    if not np.isfinite(probability).all(axis=-1).any():
+        ranked["label"] = ranked["second"] = nodata_label(dtype["label"])
+        ranked["confidence"] = np.nan
         return ranked
-    inside = rejector.in_block(layers[n_classes if lowest is None else n_classes + 1 :])
-    label, confidence = inside.label_and_confidence(Evidence(probability), no_progress)
-    ranked["label"], ranked["confidence"] = label.values, confidence.values
-    if lowest is not None:
-        ranked["confidence"] = below_all_others(
-            ranked["confidence"], layers[n_classes], lowest=lowest
-        )
+    if guide is not None:
+        rejector = rejector.in_block(guide)
+    label, confidence = rejector.label_and_confidence(evidence, progress)
+    values = np.asarray(confidence.values)
+    if p_value is not None:
+        values = below_all_others(values, p_value, lowest=lowest)
+    categories = evidence.probability[CATEGORY].values
+    ranked["label"] = label.values
+    ranked["second"] = second_choice(label.values, probability, categories)
+    ranked["confidence"] = np.moveaxis(values.reshape(-1, *ranked.shape), 0, -1)
     return ranked
 
 
@@ -195,7 +231,26 @@ def with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray
     return matched
 
 
-def _on_grid(field: xr.DataArray, data: Any) -> xr.DataArray:
-    """Return a map on the grid of a field (category, y, x)."""
-    coords = {name: coord for name, coord in field.coords.items() if CATEGORY not in coord.dims}
-    return xr.DataArray(data, dims=MAP_DIMS, coords=coords)
+def _on_grid(ranked: Any, probability: xr.DataArray, model: MapModel) -> xr.Dataset:
+    """Return the maps of records (y, x), on the grid of the probabilities."""
+    place = {name: one for name, one in probability.coords.items() if CATEGORY not in one.dims}
+    tree = model.tree
+    attrs = model.classes.to_attrs() if tree is None else tree.to_attrs()
+    label_attrs = {
+        **attrs,
+        **model.classes.to_attrs(),
+        "_FillValue": nodata_label(ranked.dtype["label"]),
+    }
+    maps: dict[str, Any] = {
+        "label": (MAP_DIMS, ranked["label"], label_attrs),
+        "second": (MAP_DIMS, ranked["second"], label_attrs),
+        "confidence": (MAP_DIMS, ranked["confidence"][..., -1]),
+    }
+    if tree is not None:
+        levels = xr.Variable((*MAP_DIMS, LEVEL), ranked["confidence"], attrs)
+        maps[LEVEL_CONFIDENCE] = levels.transpose(*LEVEL_DIMS)
+    ranking = xr.Dataset(maps, coords=place)
+    if "probability" in ranked.dtype.names:
+        field = xr.Variable((*MAP_DIMS, CATEGORY), ranked["probability"])
+        ranking["probability"] = probability.copy(data=field.transpose(*FIELD_DIMS).data)
+    return ranking

@@ -100,7 +100,7 @@ class Judgement:
     def statement(self) -> str:
         """What the delivered map is worth, in a few sentences."""
         if self.evaluation is not None:
-            return statement(self.evaluation)
+            return " ".join(filter(None, (statement(self.evaluation), self._levels())))
         kept = percent(1 - self.delivered.delivery.rejected_share)
         return f"{self.walk.left_out} The map keeps {kept} of the scene."
 
@@ -114,7 +114,7 @@ class Judgement:
     def notes(self) -> tuple[str, ...]:
         """How the numbers came about: the split, the goal, and which half said what."""
         meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
-        of_map = (self._about_goal(), self._about_levels(), self._about_unknown())
+        of_map = (self._about_goal(), self._about_unknown())
         return tuple(filter(None, (*of_map, meaning, self._judge()[1], self._no_promise())))
 
     def _judge(self) -> tuple[str, str]:
@@ -190,7 +190,7 @@ class Judgement:
             "it counts as unknown, and is rejected whatever the goal."
         )
 
-    def _about_levels(self) -> str:
+    def _levels(self) -> str:
         """Say how much is a class and how much a group, where the map may answer coarser."""
         answer = self.delivered.delivery.maps[LABEL_WITH_REJECTION]
         shares = level_shares(answer, judged_pixels(self.walk.split))
@@ -202,8 +202,8 @@ class Judgement:
             for name, part in zip(of_all["level_name"].values[:-1], of_all.values, strict=False)
         ]
         return (
-            f"The map keeps {', '.join(parts)} of the test pixels. A group is right where the true "
-            "class lies below it; a rejected pixel counts by its coarsest group."
+            f"Kept are {', '.join(parts)} of the test pixels: a group counts as right where the "
+            "true class lies below it, and a rejected pixel by its coarsest group."
         )
 
     def _out_of_reach(self) -> str:

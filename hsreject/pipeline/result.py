@@ -15,7 +15,7 @@ import tomli_w
 import xarray as xr
 
 from hsreject import __version__
-from hsreject.class_tree import GROUPS_ATTRIBUTE, ClassTree
+from hsreject.class_tree import GROUPS_ATTRIBUTE
 from hsreject.errors import FileError, HsrejectError
 from hsreject.files import (
     MANIFEST,
@@ -36,8 +36,8 @@ from hsreject.pipeline.run_report import run_report
 from hsreject.plot.image_displays import INFRARED, FalseColorDisplay
 from hsreject.progress import ProgressCallback
 from hsreject.promise.run_promise import promise_words
+from hsreject.rejection.hierarchical import flat_map, levels_as_field
 from hsreject.rejection.rejector import UNKNOWN
-from hsreject.report.levels_section import as_field
 from hsreject.report.tables import write_by_class, write_tables
 from hsreject.schema import (
     BAND,
@@ -327,7 +327,8 @@ def write_outputs(
         for name in first.walk.plan.rejectors:
             if LEVEL_CONFIDENCE in first.walk.systems[name].swept:
                 levels = first.walk.systems[name].swept[LEVEL_CONFIDENCE]
-                write_map(as_field(levels), work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif")
+                path = work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif"
+                write_map(levels_as_field(levels), path)
         progress("writing", 1, 3)
         write_tree(tree, work / "result.nc")
         for name, text in _texts(tree).items():
@@ -349,14 +350,12 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> xr.DataArray:
     of_delivered = maps.sel({REJECTOR: delivered.attrs["rejector"]}, drop=True)
     answer = delivered[LABEL_WITH_REJECTION]
     answer = answer.assign_coords(of_delivered["label"].coords)  # the place is kept once
-    groups = ClassTree.from_attrs(answer.attrs)
-    if flat and groups is not None:
-        answer = answer.copy(data=groups.flat(answer.values))
-        answer.attrs |= groups.classes.to_attrs()
-        del answer.attrs[GROUPS_ATTRIBUTE]
+    if flat and GROUPS_ATTRIBUTE in answer.attrs:
+        answer = flat_map(answer)
     filled = filled_map(
         of_delivered["label"],
-        of_delivered[LABEL_WITH_REJECTION] != of_delivered["label"],  # no class: rejected, a group
+        of_delivered["rejected"],
+        group=of_delivered[LABEL_WITH_REJECTION] != of_delivered["label"],  # or rejected
         probability=maps.get("hidden_field", maps["probability"]),
         label_probability=maps.get("label_probability"),
         unknown=of_delivered.get(UNKNOWN),

@@ -16,10 +16,11 @@ from hsreject.io.grid import Grid
 from hsreject.pipeline.judgement import judged_pixels
 from hsreject.plot.image_displays import FalseColorDisplay
 from hsreject.plot.map_displays import ClassMapDisplay
+from hsreject.rejection.rejector import UNKNOWN
 from hsreject.report import figures, findings
 from hsreject.report.explorer import write_explorer
 from hsreject.report.figures import Pictures
-from hsreject.report.levels_section import level_planes, level_sections
+from hsreject.report.levels_section import level_sections
 from hsreject.report.page import Fact, Headline, Picture, Section, Swatch, Table, write_page
 from hsreject.report.promise_section import promise_sections
 from hsreject.sampling.polygons import is_digitised, polygon_numbers
@@ -176,11 +177,11 @@ def _write_explorer(
     systems = {}
     for name in sorted(first.walk.plan.rejectors, key=lambda name: name != main):
         swept = first.walk.systems[name].swept
-        if LEVEL_CONFIDENCE in swept:
-            swept = level_planes(swept, threshold)
         varies = OPERATING_POINT in swept["label"].dims
-        swept = swept[["label", "rejected" if varies else "confidence"]]
-        systems[name] = swept.assign(shared).drop_vars(POLYGON, errors="ignore")
+        shown = ["label", "rejected" if varies else "confidence"]
+        shown += [more for more in (LEVEL_CONFIDENCE, UNKNOWN) if more in swept and not varies]
+        swept = swept[shown].assign(shared).drop_vars(POLYGON, errors="ignore")
+        systems[name] = swept.assign_attrs(threshold=threshold)
     try:
         return write_explorer(
             systems,

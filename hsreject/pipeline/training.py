@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from os import PathLike
 from typing import Any, cast
 
@@ -45,8 +44,9 @@ def train(
         Changes such as ``"context.weight=4"``.
     rejector : str, optional
         Which of the configuration's rejectors gives label and confidence. By default the one whose
-        map a run delivers. Joint rejection has no threshold that could be carried to another scene:
-        where there is nothing else, it is sequential rejection in the same context.
+        map a run delivers: with groups of classes, the one that may answer with them. Joint
+        rejection has no threshold that could be carried to another scene: where there is nothing
+        else, it is sequential rejection in the same context.
     progress : callable
         Called with (stage, done, total).
 
@@ -70,6 +70,8 @@ def train(
     with reporting_reads(progress):
         cube, labels = plan.load()
     training, test = plan.sampling(labels, seed=plan.seed)
+    groups = plan.document.get("groups")
+    plan = plan.of_classes(class_table(labels), training)
     if plan.tuning is not None and plan.tuning.of_model:
         plan = plan.changed(best_settings(tune(plan, cube, training, progress=progress)))
     if plan.context is not None:  # says now, not when a map is made, that it cannot be
@@ -88,7 +90,7 @@ def train(
         ranking,
         training_scene=training_scene,
         title=plan.title,
-        configuration=config_text(plan.document),
+        configuration=config_text({**plan.document, "groups": groups}),
     )
     if (test != NO_REFERENCE).any():
         maps = xr.Dataset({"probability": probability.compute(), "image": cube})
@@ -98,13 +100,6 @@ def train(
 
 def _chosen_rejector(plan: Plan, name: str | None) -> RankedRejector:
     """Return the rejector of a plan that a map model uses, or say why it cannot."""
-    if name is not None and name in plan.rejectors and plan.rejectors[name].answers_coarser:
-        raise ConfigError(
-            f"The rejector '{name}' answers with groups of classes, which models for other scenes "
-            "do not carry yet. Choose a sequential or a pixelwise one."
-        )
-    parts = plan.rejectors.items()
-    plan = replace(plan, rejectors={key: part for key, part in parts if not part.answers_coarser})
     if name is None:
         result: Rejector = plan.ranking
     elif name not in plan.rejectors:

@@ -29,11 +29,15 @@ from hsreject.rejection.rejector import (
 from hsreject.rejection.sequential import SequentialRejector
 from hsreject.schema import (
     CALIBRATED,
+    CATEGORY,
     LABEL_WITH_REJECTION,
+    LEVEL,
     LEVEL_CONFIDENCE,
     LEVEL_DIMS,
+    MAP_DIMS,
     REJECTED,
     REJECTION_COST,
+    attach_classes,
     category_labels,
     class_table,
     label_dtype,
@@ -236,9 +240,16 @@ def finest_threshold(ranking: xr.Dataset, threshold: float) -> float:
     """Return the lowest threshold that rejects the same pixels: its answers are the finest."""
     if not np.isfinite(threshold):
         return threshold
-    levels, coarsest = ranking[LEVEL_CONFIDENCE].values, ranking["confidence"].values
-    rejected_up_to = np.max(coarsest, where=coarsest < threshold, initial=-np.inf)
-    return float(np.min(levels, where=levels > rejected_up_to, initial=np.inf))
+    levels, coarsest = ranking[LEVEL_CONFIDENCE], ranking["confidence"]
+    rejected_up_to = coarsest.where(coarsest < threshold).max().fillna(-np.inf).item()
+    return float(levels.where(levels > rejected_up_to).min().fillna(np.inf).item())
+
+
+def levels_as_field(levels: xr.DataArray) -> xr.DataArray:
+    """Return confidences (level, y, x) as a field that files take: one band per level."""
+    names = ClassTable.from_names(tree_of(levels).level_names[:-1])
+    field = levels.drop_attrs(deep=False).rename({LEVEL: CATEGORY})
+    return attach_classes(field.assign_coords({CATEGORY: list(names.values)}), names)
 
 
 def path_sums(
@@ -292,27 +303,55 @@ def answer_map(
 
     `label` and `confidence` (level, y, x) are those of a ranking. Each pixel, and each of its
     levels, may have its own threshold. The map that is returned carries the table of all nodes, and
-    the groups.
+    the groups; it is lazy where labels and confidences are.
     """
     tree = tree_of(confidence)
-    level = np.logical_and.accumulate(confidence.values < threshold).sum(axis=0)
-    codes = _codes(label, tree, level)
-    attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": nodata_label(codes.dtype)}
-    return label.copy(data=codes).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
+    dtype = label_dtype(max(tree.table.values))
+
+    def answers(label: NDArray[Any], levels: NDArray[Any], limit: NDArray[Any]) -> NDArray[Any]:
+        below = np.logical_and.accumulate(levels < limit, axis=-1)
+        return _codes(label, tree, below.sum(axis=-1))
+
+    # as precise as the confidences, as where these are compared with a plain number
+    limits = np.asarray(threshold, dtype=confidence.dtype)
+    limits = limits.reshape(-1, *limits.shape[-2:])  # one for all levels, or one for each
+    limit = xr.Variable(("limit", *MAP_DIMS[: limits.ndim - 1]), limits)
+    answer: xr.DataArray = xr.apply_ufunc(
+        answers,
+        label.variable,
+        confidence.variable,
+        limit,
+        input_core_dims=[[], [LEVEL], ["limit"]],
+        dask="parallelized",
+        output_dtypes=[dtype],
+        dask_gufunc_kwargs={"allow_rechunk": True},
+    )
+    attrs = {**label.attrs, **tree.to_attrs(), "_FillValue": nodata_label(dtype)}
+    return label.copy(data=answer.data).assign_attrs(attrs).rename(LABEL_WITH_REJECTION)
+
+
+def flat_map(answer: xr.DataArray) -> xr.DataArray:
+    """Return a map of answers in which groups are rejected: for readers that know none."""
+    tree = tree_of(answer)
+    groups = tree.table.values[len(tree.classes) :]
+    flat = answer.where(~answer.isin(groups), answer.dtype.type(REJECTED))
+    flat.attrs = {**answer.attrs, **tree.classes.to_attrs()}
+    del flat.attrs[GROUPS_ATTRIBUTE]
+    return flat
 
 
 def coarsest_answers(label: xr.DataArray, tree: ClassTree) -> NDArray[Any]:
     """Return the code of the coarsest node over each label (y, x); of no data that of no data."""
-    return _codes(label, tree, tree.n_levels - 1)
+    return _codes(label.values, tree, tree.n_levels - 1)
 
 
-def _codes(label: xr.DataArray, tree: ClassTree, level: int | NDArray[Any]) -> NDArray[Any]:
+def _codes(label: NDArray[Any], tree: ClassTree, level: int | NDArray[Any]) -> NDArray[Any]:
     """Return the code of the node over each label at a level; beyond the coarsest: rejected."""
     dtype = label_dtype(max(tree.table.values))
     codes = np.full((tree.n_levels + 1, len(tree.classes) + 1), REJECTED, dtype=dtype)
     codes[:-1, :-1] = np.array(tree.table.values)[tree.over]
     codes[:, -1] = nodata_label(dtype)  # of labels that the tree lacks
-    return np.asarray(codes[level, rows_of(tree.classes, label.values)])
+    return np.asarray(codes[level, rows_of(tree.classes, label)])
 
 
 def credited_label(maps: xr.Dataset, reference: xr.DataArray) -> xr.DataArray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from hsreject.class_tree import GROUPS_ATTRIBUTE
 from hsreject.classes import ClassTable
 from hsreject.context.priors import VectorTV
 from hsreject.context.segsalsa import SegSALSA
@@ -301,13 +302,14 @@ def rejection_maps(
     return maps.assign({UNKNOWN: unknown}).assign_attrs(unknown_fraction=share)
 
 
-KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG = 1, 2, 3
-"""Why a pixel has a label or none: kept, rejected for its confidence, like no training pixel."""
+KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG, GROUP_FLAG = 1, 2, 3, 4
+"""Why a pixel has a label or none: kept, rejected for its confidence, like no training pixel, or
+answered with a group of classes."""
 
 FLAGS = ClassTable.from_names(
-    ("kept", "rejected", "unknown"),
-    values=(KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG),
-    colors=("#4d9221", "#bdbdbd", "#762a83"),
+    ("kept", "rejected", "unknown", "group"),
+    values=(KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG, GROUP_FLAG),
+    colors=("#4d9221", "#bdbdbd", "#762a83", "#b8e186"),
 )
 
 
@@ -316,10 +318,16 @@ def flag_map(maps: xr.Dataset) -> xr.DataArray:
     flag = maps["rejected"].astype(np.uint8) + np.uint8(KEPT_FLAG)
     if "unknown" in maps:
         flag = flag.where(~maps["unknown"], np.uint8(UNKNOWN_FLAG))
+    answer, table = maps["label_with_rejection"], FLAGS
+    if GROUPS_ATTRIBUTE in answer.attrs:
+        is_class = maps["rejected"] | (answer == maps["label"])
+        flag = flag.where(is_class, np.uint8(GROUP_FLAG))
+    else:
+        table = FLAGS.subset((KEPT_FLAG, REJECTED_FLAG, UNKNOWN_FLAG))
     missing = nodata_label(flag.dtype)
     flag = flag.where(maps["label"] != nodata_label(maps["label"].dtype), np.uint8(missing))
     flag = flag.assign_attrs(long_name="why a pixel has a label or none", _FillValue=missing)
-    return attach_classes(flag.rename("flag"), FLAGS)
+    return attach_classes(flag.rename("flag"), table)
 
 
 _COLUMNS = {

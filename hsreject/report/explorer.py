@@ -20,9 +20,11 @@ from hsreject.measures.choosing import Goal
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.report.explorer_payload import Contents, script_json
 from hsreject.report.explorer_systems import MapStack, map_stack
+from hsreject.report.levels_section import level_planes
 from hsreject.report.page import read_source, render
 from hsreject.schema import (
     CUBE_DIMS,
+    LEVEL_CONFIDENCE,
     MAP_DIMS,
     NO_REFERENCE,
     OPERATING_POINT,
@@ -78,8 +80,9 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
         data. Several systems, which the page shows side by side, are a mapping or lie along the
         dimension `rejector`, as in the result of :func:`hsreject.run`. A system whose labels change
         with the rejected fraction, such as joint rejection, has `label` and `rejected`
-        (operating_point, y, x) instead. A variable `group` (y, x) says which reference pixels err
-        together, as `groups` of :func:`hsreject.evaluate`.
+        (operating_point, y, x) instead; one that may answer with groups of classes has
+        `level_confidence` (level, y, x) beside both. A variable `group` (y, x) says which reference
+        pixels err together, as `groups` of :func:`hsreject.evaluate`.
     path : path
         The file to make; ``.html`` is usual.
     reference : map (y, x) of int, optional
@@ -143,6 +146,10 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     if spacing > 1:  # of a lazy map the rest need not be in memory
         systems = {name: _thinned(one, spacing) for name, one in systems.items()}
         cube = None if cube is None else _thinned(cube, spacing)
+    systems = {
+        name: level_planes(one) if LEVEL_CONFIDENCE in one else one for name, one in systems.items()
+    }
+    grid = grid.assign_attrs(systems[first]["label"].attrs)  # with groups
     stacks = {name: map_stack(one, name=name, nodata=nodata) for name, one in systems.items()}
     for name in others:
         check_same_grid(systems[first]["label"], systems[name]["label"], names=(first, name))

@@ -6,7 +6,6 @@ import numpy as np
 import xarray as xr
 
 from hsreject.class_tree import ClassTree, rows_of
-from hsreject.classes import ClassTable
 from hsreject.rejection.hierarchical import (
     answer_map,
     coarsest_answers,
@@ -18,28 +17,12 @@ from hsreject.rejection.thresholds import threshold_for_fraction
 from hsreject.report.findings import percent
 from hsreject.report.page import Section, Table
 from hsreject.schema import (
-    CATEGORY,
-    LEVEL,
     LEVEL_CONFIDENCE,
     OPERATING_POINT,
-    attach_classes,
     nodata_label,
 )
 
 _N_PLANES = 21  # of a page
-
-
-def level_names(tree: ClassTree) -> tuple[str, ...]:
-    """Return what the levels of a tree are called, and "rejected" last."""
-    larger = [f"group of level {level}" for level in range(2, tree.n_levels)]
-    return ("class", "group", *larger, "rejected")
-
-
-def as_field(levels: xr.DataArray) -> xr.DataArray:
-    """Return confidences (level, y, x) as a field that files take: one band per level."""
-    names = ClassTable.from_names(level_names(tree_of(levels))[:-1])
-    field = levels.drop_attrs(deep=False).rename({LEVEL: CATEGORY})
-    return attach_classes(field.assign_coords({CATEGORY: list(names.values)}), names)
 
 
 def level_shares(answer: xr.DataArray, reference: xr.DataArray) -> xr.Dataset | None:
@@ -63,16 +46,17 @@ def level_shares(answer: xr.DataArray, reference: xr.DataArray) -> xr.Dataset | 
         accuracy.append(right[mine & kept].mean() if (mine & kept).any() else np.nan)
     return xr.Dataset(
         {"share": (("category", "level"), share), "right": ("category", accuracy)},
-        coords={"category": [*values, 0], "level_name": ("level", list(level_names(tree)))},
+        coords={"category": [*values, 0], "level_name": ("level", list(tree.level_names))},
     )
 
 
-def level_planes(ranking: xr.Dataset, delivered: float) -> xr.Dataset:
+def level_planes(ranking: xr.Dataset) -> xr.Dataset:
     """Return the answers of a ranking at some thresholds, `label` and `rejected`, for a page.
 
-    Thresholds are those of every twentieth of the scene, and that of the delivered map. Rejected
-    pixels have their coarsest answer.
+    Thresholds are those of every twentieth of the scene, and that of the delivered map, which is
+    the attribute `threshold`, if there is one. Rejected pixels have their coarsest answer.
     """
+    ranking = ranking.load()
     label, levels, confidence = ranking["label"], ranking[LEVEL_CONFIDENCE], ranking["confidence"]
     shares = np.linspace(0, 1, _N_PLANES)
     places = {
@@ -81,7 +65,7 @@ def level_planes(ranking: xr.Dataset, delivered: float) -> xr.Dataset:
     }
     coarsest = coarsest_answers(label, tree_of(levels))
     planes, rejected = [], []
-    for threshold in sorted({*places, delivered}):
+    for threshold in sorted({*places, ranking.attrs.get("threshold", np.inf)}):
         answer = answer_map(label, levels, threshold)
         gone = confidence.values < threshold
         if UNKNOWN in ranking:
@@ -109,7 +93,7 @@ def level_sections(answer: xr.DataArray, reference: xr.DataArray) -> list[Sectio
         )
         for value in shares["category"].values.tolist()
     ]
-    headings = ("true class", *(f"as {name}" for name in level_names(tree)), "right of the kept")
+    headings = ("true class", *(f"as {name}" for name in tree.level_names), "right of the kept")
     groups = "; ".join(f"{group.name}: {', '.join(group.members)}" for group in tree.groups)
     text = (
         "Where the class is unclear the map answers with a group of classes, and rejects what is "

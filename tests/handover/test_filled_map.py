@@ -45,7 +45,7 @@ def test_the_file_has_named_bands_and_comes_back(maps, tmp_path) -> None:
     with rasterio.open(path) as file:
         assert file.descriptions == ("label", "flag", "second", "probability_percent")
         assert file.dtypes == ("uint8",) * 4
-        assert file.tags()["flag"] == "0 no data, 1 kept, 2 rejected, 3 novel"
+        assert file.tags()["flag"] == "0 no data, 1 kept, 2 rejected, 3 novel, 4 group"
         assert rasterio.enums.ColorInterp.alpha not in file.colorinterp
     for band, name in enumerate(("", "_flag", "_second", "_probability_percent"), start=1):
         style = ET.parse(tmp_path / f"map_filled{name}.qml").find("pipe/rasterrenderer")

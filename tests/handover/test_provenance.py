@@ -196,8 +196,8 @@ def test_a_run_a_model_and_a_map_say_where_they_come_from(tmp_path, monkeypatch)
                 "--foreign", "allow") == 0  # fmt: skip
     jsonschema.validate(opened(tmp_path / "maps/item.json"), MAP)
     with rasterio.open("maps/map_filled.tif") as file:
-        assert file.descriptions == ("label", "flag")
+        assert file.descriptions == ("label", "flag", "second")
         assert file.tags()["HSREJECT_MADE_BY"] == "model.skops"
-        label, flag = file.read()
+        label, flag = file.read((1, 2))
     kept = hr.open_map("maps/label_with_rejection.tif").values
     np.testing.assert_array_equal(np.where(flag == 1, label, np.where(flag == 0, 255, 0)), kept)

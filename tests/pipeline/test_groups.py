@@ -4,6 +4,7 @@ import base64
 import csv
 import json
 import re
+import tomllib
 import zlib
 
 import numpy as np
@@ -176,8 +177,8 @@ def test_bad_groups_are_refused_before_the_work(changes, word, tmp_path) -> None
     assert not (tmp_path / "run").exists()
 
 
-def test_models_for_other_scenes_answer_with_classes() -> None:
+def test_models_carry_the_groups_unless_another_rejector_is_named() -> None:
     model = hr.train(CONFIG)
-    assert not model.rejector.answers_coarser
-    with pytest.raises(HsrejectError, match="groups of classes"):
-        hr.train(CONFIG, rejector="hierarchical")
+    assert model.tree.table.names[-2:] == ("ab", "abc")
+    assert tomllib.loads(model.configuration)["groups"] == CONFIG["groups"]
+    assert hr.train(CONFIG, rejector="pixelwise").tree is None
