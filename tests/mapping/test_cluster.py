@@ -153,7 +153,7 @@ def test_ctrl_c_ends_in_one_sentence(job, address: str, tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors
-    assert "goes on" in errors.splitlines()[-1]
+    assert "continues" in errors.splitlines()[-1]
 
 
 def test_workers_without_memory_are_told_of(job, tmp_path, capsys) -> None:
