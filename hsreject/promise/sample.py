@@ -191,7 +191,7 @@ class Sample:
         *,
         first: int = 1,
     ) -> Sample:
-        """Return unlabelled points of a map of :func:`labels_of`, in one stratum."""
+        """Return unlabelled points of a map as `labels_of` returns it, in one stratum."""
         ones = np.ones(row.size, dtype=np.int64)
         n_pixels = int(np.count_nonzero(on_map.values != NODATA))
         return cls(
