@@ -99,6 +99,11 @@ def goal_table(goal: list[str] | None) -> dict[str, object] | None:
 
     if goal and len(goal) > 1:
         raise InputError(f"Give exactly one --goal (got {' and '.join(goal)}).")
+    if goal and "=" not in goal[0]:
+        raise InputError(
+            "--goal wants a kind and its value: accuracy=0.95, max_error=0.05, rejection_cost=0.3 "
+            f"or fraction=0.1 (got '{goal[0]}')."
+        )
     return dict([named_value(goal[0], "--goal accuracy=0.95")]) if goal else None
 
 

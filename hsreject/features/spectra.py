@@ -230,7 +230,7 @@ class BandRequirements:
                 "on had none. Give a scene with the same bands and match_bands='exact'."
             )
         good = cube.isel({schema.BAND: np.flatnonzero(schema.good_bands(cube))})
-        needed, available = self.wavelength[self.needed], _known_wavelengths(good)
+        needed, available = self.wavelength[self.needed], _finite_wavelengths(good)
         _check_coverage(needed, available, wavelength_tol)
         weights = np.zeros((self.count, available.size))
         weights[self.needed] = _resampling(needed, available, how)
@@ -297,22 +297,24 @@ class BandRequirements:
 
 
 def _resampling(
-    wanted: NDArray[np.float64], found: NDArray[np.float64], how: str
+    wanted: NDArray[np.float64], available: NDArray[np.float64], how: str
 ) -> NDArray[np.float64]:
-    """Return the weights (wanted band, found band) of the two found bands around each wanted one.
+    """Return the weights (wanted band, available band) of the two bands around each wanted one.
 
-    The found bands may come in any order, as those of overlapping spectrometers do.
+    The available bands may come in any order, as those of overlapping spectrometers do.
     """
-    order = np.argsort(found, kind="stable")
-    ordered = found[order]
-    right = np.clip(np.searchsorted(ordered, wanted), min(1, found.size - 1), found.size - 1)
+    order = np.argsort(available, kind="stable")
+    ordered = available[order]
+    right = np.clip(
+        np.searchsorted(ordered, wanted), min(1, available.size - 1), available.size - 1
+    )
     left = np.maximum(right - 1, 0)
     width = ordered[right] - ordered[left]
     share = np.divide(wanted - ordered[left], width, out=np.zeros(wanted.size), where=width > 0)
     share = np.clip(share, 0.0, 1.0)
     if how == "nearest":
         share = np.round(share)
-    weights = np.zeros((wanted.size, found.size))
+    weights = np.zeros((wanted.size, available.size))
     rows = np.arange(wanted.size)
     weights[rows, order[left]] += 1.0 - share
     weights[rows, order[right]] += share
@@ -320,26 +322,26 @@ def _resampling(
 
 
 def _check_coverage(
-    wanted: NDArray[np.float64], found: NDArray[np.float64], tol: float | None
+    wanted: NDArray[np.float64], available: NDArray[np.float64], tol: float | None
 ) -> None:
     if tol is None:
         tol = float(np.median(np.diff(np.sort(wanted)))) if wanted.size > 1 else 0.0
-    apart = np.abs(wanted[:, None] - found).min(axis=1)
+    apart = np.abs(wanted[:, None] - available).min(axis=1)
     missing = wanted[~(apart <= tol)]
     if missing.size:
         raise InputError(
             f"The scene has no band within {tol:g} nm of {missing.size} of the {wanted.size} "
             f"wanted wavelengths, from {missing.min():.1f} to {missing.max():.1f} nm (its own go "
-            f"from {found.min():.1f} to {found.max():.1f} nm). Raise wavelength_tol, or train on "
-            "the bands both scenes have."
+            f"from {available.min():.1f} to {available.max():.1f} nm). Raise wavelength_tol, or "
+            "train on the bands both scenes have."
         )
 
 
-def _check_same_wavelengths(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> None:
-    apart = np.abs(found - wanted)
-    differing = np.flatnonzero(~_same(wanted, found))
+def _check_same_wavelengths(wanted: NDArray[np.float64], available: NDArray[np.float64]) -> None:
+    apart = np.abs(available - wanted)
+    differing = np.flatnonzero(~_same(wanted, available))
     if differing.size:
-        first = [f"{wanted[band]:.1f} nm (scene: {found[band]:.1f})" for band in differing[:3]]
+        first = [f"{wanted[band]:.1f} nm (scene: {available[band]:.1f})" for band in differing[:3]]
         more = f" and {differing.size - 3} more" if differing.size > 3 else ""
         raise InputError(
             f"The wavelengths of the scene are not those that the model was trained on: "
@@ -348,11 +350,11 @@ def _check_same_wavelengths(wanted: NDArray[np.float64], found: NDArray[np.float
         )
 
 
-def _same(wanted: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.asarray(np.abs(found - wanted) <= _SAME_WAVELENGTH)
+def _same(wanted: NDArray[np.float64], available: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(available - wanted) <= _SAME_WAVELENGTH)
 
 
-def _known_wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
+def _finite_wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:
     """Return the wavelengths of good bands, all of them finite."""
     wavelength = _wavelengths(cube)
     if wavelength is None:

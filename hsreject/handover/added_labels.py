@@ -36,7 +36,7 @@ def added_labels(
             "one it promises nothing. Keep it for 'hsreject certify' and 'hsreject assess', and "
             "ask for points to train on with 'hsreject next'."
         )
-    known = class_table(labels)
+    classes = class_table(labels)
     names = {value: points.classes.name_of(value) for value in points.classes.values}
     answered = np.array(
         [value > NO_REFERENCE and names[value] != NONE_OF_THESE_TEXT for value in points.reference]
@@ -47,14 +47,14 @@ def added_labels(
             "'reference', for example on the page of 'hsreject label'."
         )
     points = points.select(answered)
-    strange = sorted({names[value] for value in points.reference.tolist()} - set(known.names))
+    strange = sorted({names[value] for value in points.reference.tolist()} - set(classes.names))
     if refused := [name for name in strange if name not in new_classes]:
         raise InputError(
             f"{path} has {', '.join(map(repr, refused))}, which the labels of the run do not have "
-            f"(they have {', '.join(known.names)}).{nearest(refused[0], list(known.names))} "
+            f"(they have {', '.join(classes.names)}).{nearest(refused[0], list(classes.names))} "
             f"Correct the name, or make it a class: --new-class '{refused[0]}'."
         )
-    used = {*known.values, *points.reference.tolist()}
+    used = {*classes.values, *points.reference.tolist()}
     entries = zip(points.classes.values, points.classes.names, points.classes.colors, strict=True)
     table = ClassTable(*zip(*(entry for entry in entries if entry[0] in used), strict=True))
     added = np.zeros(labels.shape, dtype=labels.dtype)

@@ -152,8 +152,8 @@ def polygonize(
     --------
     >>> import numpy as np
     >>> from hsreject import polygonize
-    >>> found = polygonize(np.array([[1, 1, 1], [1, 0, 1], [1, 1, 2]]), minimum_area=2)
-    >>> found.value.tolist(), found.area.tolist(), found.rejected_share.round(2).tolist()
+    >>> polygons = polygonize(np.array([[1, 1, 1], [1, 0, 1], [1, 1, 2]]), minimum_area=2)
+    >>> polygons.value.tolist(), polygons.area.tolist(), polygons.rejected_share.round(2).tolist()
     ([1], [9.0], [0.11])
     """
     on_map = as_map(label, name="label")
@@ -162,28 +162,28 @@ def polygonize(
     if minimum_area is not None:
         area = Area.of(minimum_area)
         roots = joined(regions, area, across=True)
-    kept = np.unique(roots[regions.value[roots] != NODATA])
-    if kept.size > MOST:
+    kept_regions = np.unique(roots[regions.value[roots] != NODATA])
+    if kept_regions.size > MOST:
         raise InputError(
-            f"The map has {kept.size:,} regions, more polygons than a GIS program can use "
+            f"The map has {kept_regions.size:,} regions, more polygons than a GIS program can use "
             f"({MOST:,}). Let small ones join their neighbours: --minimum-area 0.25ha or 12px "
             "(minimum_area=...)."
         )
     number = np.full(len(regions), -1, dtype=np.int32)
-    number[kept] = np.arange(kept.size)
+    number[kept_regions] = np.arange(kept_regions.size)
     polygon = number[roots]  # of each region; -1 without data
     grid = Grid.of(on_map)
-    geometry = _geometries(regions, polygon, kept.size, grid, progress)
+    geometry = _geometries(regions, polygon, kept_regions.size, grid, progress)
     inside = polygon >= 0
     place, area_of = polygon[inside], regions.area[inside]
-    total = sums(place, area_of, kept.size)
-    rejected = sums(place, area_of * (regions.value[inside] == REJECTED), kept.size)
+    total = sums(place, area_of, kept_regions.size)
+    rejected = sums(place, area_of * (regions.value[inside] == REJECTED), kept_regions.size)
     with np.errstate(invalid="ignore"):  # 0 / 0 without confidences
-        mean = sums(place, regions.confidence_sum[inside], kept.size)
-        mean /= sums(place, regions.n_confidences[inside], kept.size)
-    least = np.full(kept.size, np.nan)
+        mean = sums(place, regions.confidence_sum[inside], kept_regions.size)
+        mean /= sums(place, regions.n_confidences[inside], kept_regions.size)
+    least = np.full(kept_regions.size, np.nan)
     np.fmin.at(least, place, regions.least_confidence[inside])
-    values = regions.value[kept].astype(np.int64)
+    values = regions.value[kept_regions].astype(np.int64)
     classes = regions.classes(on_map.attrs)
     name_of = {REJECTED: str(on_map.attrs.get(ZERO_MEANING, "rejected"))}
     name_of |= dict(zip(classes.values, classes.names, strict=True))

@@ -36,10 +36,10 @@ class Area:
     @classmethod
     def of(cls, given: str | float) -> Area:
         """Return the area that a text states, such as "0.25ha", "400 m2", "12px" or "12"."""
-        found = _MEASURE.fullmatch(str(given))
-        unit = (found[2] or "px").lower() if found else ""
+        match = _MEASURE.fullmatch(str(given))
+        unit = (match[2] or "px").lower() if match else ""
         try:
-            size = float(found[1]) if found else -1.0
+            size = float(match[1]) if match else -1.0
         except ValueError:  # such as 1.2.3
             size = -1.0
         if size <= 0 or unit not in {"px", *_HECTARES}:

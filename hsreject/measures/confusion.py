@@ -151,10 +151,10 @@ def kept_agreement(matrix: xr.DataArray) -> Agreement:
     """
     matrix = matrix.transpose(schema.REFERENCE, schema.DECISION)
     counts = matrix.values
-    kept = matrix.sel({schema.DECISION: matrix[schema.REFERENCE].values}).values
-    n = kept.sum()
-    per_reference, per_decision = kept.sum(axis=1), kept.sum(axis=0)
-    accurate = np.diagonal(kept)
+    kept_counts = matrix.sel({schema.DECISION: matrix[schema.REFERENCE].values}).values
+    n = kept_counts.sum()
+    per_reference, per_decision = kept_counts.sum(axis=1), kept_counts.sum(axis=0)
+    accurate = np.diagonal(kept_counts)
     occurs = per_reference > 0
     observed = share(accurate.sum(), n)
     by_chance = float(share(per_reference, n) @ share(per_decision, n))

@@ -186,12 +186,12 @@ def _curve(
         return total
 
     is_right = right.astype(np.int64)
-    kept = n_samples - first_kept[-1]
+    n_kept = n_samples - first_kept[-1]
     accurate_kept = kept_sum(is_right)
     # of the samples whose coarsest answer is below the threshold, how many of those are right
     accurate_rejected = np.append(0, np.cumsum(is_right[-1][order[-1]]))[first_kept[-1]]
     counts = Counts(
-        accurate_kept, kept - accurate_kept, accurate_rejected, first_kept[-1] - accurate_rejected
+        accurate_kept, n_kept - accurate_kept, accurate_rejected, first_kept[-1] - accurate_rejected
     )
     at_level = np.diff(n_samples - first_kept, axis=0, prepend=0)
     bits = kept_sum(tree.information[node])
@@ -200,9 +200,9 @@ def _curve(
             kept_sum(is_right * (tree.levels[node] > 0)), "accurate samples kept as a group"
         ),
         "mean_depth": (
-            share(kept_sum(tree.depth[node]), kept), "steps from the root to what is kept"
+            share(kept_sum(tree.depth[node]), n_kept), "steps from the root to what is kept"
         ),
-        "mean_information": (share(bits, kept), "bits that an answer that is kept tells"),
+        "mean_information": (share(bits, n_kept), "bits that an answer that is kept tells"),
         "information": (bits / n_samples, "bits per sample, rejected ones included"),
     }  # fmt: skip
     dim = schema.OPERATING_POINT

@@ -138,13 +138,13 @@ def relative_optimality_pairs(curve: xr.Dataset, *, n_points: int | None = None)
         inputs.check_single_curve(curve, needed_by="relative_optimality_pairs with n_points")
         index = nearest_points(curve["rejected_fraction"].values, n_points)
     counts = counts_of(curve.isel({schema.OPERATING_POINT: index}))
-    kept, rejected, n = counts.accurate_kept, counts.rejected, counts.n
+    accurate, rejected, n = counts.accurate_kept, counts.rejected, counts.n
     if (n != n[0]).any():  # points of different samples: compare shares
-        kept, rejected = kept / n, rejected / n
+        accurate, rejected = accurate / n, rejected / n
     fraction = curve["rejected_fraction"].values[index]
     beta = np.empty((index.size, index.size))
-    for row, own_kept, own_rejected in zip(beta, kept, rejected, strict=True):
-        row[:] = _beta(own_kept - kept, own_rejected - rejected)
+    for row, own_accurate, own_rejected in zip(beta, accurate, rejected, strict=True):
+        row[:] = _beta(own_accurate - accurate, own_rejected - rejected)
     return xr.DataArray(
         beta,
         dims=(schema.OPERATING_POINT, schema.REFERENCE_POINT),
@@ -238,18 +238,18 @@ def operating_set(
     if rejected_fraction is None:
         rejected_fraction = np.union1d(np.linspace(0, 1, 201), reference.rejected_fraction)
     fraction = inputs.fraction_values(rejected_fraction)
-    kept = _borders(reference, fraction)
-    accurate_rejected = _clean(reference.overall_accuracy - kept)
+    accurate_kept = _borders(reference, fraction)
+    accurate_rejected = _clean(reference.overall_accuracy - accurate_kept)
     shares = Counts(
-        accurate_kept=kept,
-        misclassified_kept=_clean(1 - fraction - kept),
+        accurate_kept=accurate_kept,
+        misclassified_kept=_clean(1 - fraction - accurate_kept),
         accurate_rejected=accurate_rejected,
         misclassified_rejected=_clean(fraction - accurate_rejected),
     )
     dims = (schema.BORDER, schema.REJECTED_FRACTION)
     return xr.Dataset(
         {
-            name: (dims, np.where(np.isnan(kept), np.nan, values))
+            name: (dims, np.where(np.isnan(accurate_kept), np.nan, values))
             for name, values in measures_of(shares).items()
         },
         coords={schema.BORDER: list(BORDERS), schema.REJECTED_FRACTION: fraction},
@@ -258,13 +258,13 @@ def operating_set(
 
 def _borders(reference: OperatingPoint, fraction: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the accurate kept share of each border, in the order of `BORDERS`."""
-    overall, kept = reference.overall_accuracy, reference.accurate_kept / reference.n
+    overall, accurate = reference.overall_accuracy, reference.accurate_kept / reference.n
     step = fraction - reference.rejected_fraction
     lowest = np.maximum(0.0, overall - fraction)
     highest = np.minimum(overall, 1 - fraction)
-    best = np.clip(kept - np.minimum(step, 0), lowest, highest)
-    worst = np.clip(kept - np.maximum(step, 0), lowest, highest)
-    middle = kept - step / 2
+    best = np.clip(accurate - np.minimum(step, 0), lowest, highest)
+    worst = np.clip(accurate - np.maximum(step, 0), lowest, highest)
+    middle = accurate - step / 2
     reached = (middle > lowest - 1e-12) & (middle < highest + 1e-12)
     middle = np.where(reached, np.clip(middle, lowest, highest), np.nan)
     return np.stack([lowest, worst, middle, best, highest])

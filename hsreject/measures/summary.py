@@ -56,8 +56,8 @@ def aurc(curve: xr.Dataset) -> float:
     >>> round(aurc(curve), 4)  # (0 + 1/2 + 1/3) / 3
     0.2778
     """
-    kept, errors, weighted = _kept_and_errors(curve)
-    return _mean_risk(kept, errors, weighted=weighted)
+    n_kept, errors, weighted = _kept_and_errors(curve)
+    return _mean_risk(n_kept, errors, weighted=weighted)
 
 
 def excess_aurc(curve: xr.Dataset) -> float:
@@ -81,11 +81,11 @@ def excess_aurc(curve: xr.Dataset) -> float:
     >>> round(excess_aurc(rejection_curve([True, False, True], [0.9, 0.5, 0.1])), 4)  # 1/6
     0.1667
     """
-    kept, errors, weighted = _kept_and_errors(curve)
-    best_kept = np.array([0, kept[-1] - errors[-1], kept[-1]])
+    n_kept, errors, weighted = _kept_and_errors(curve)
+    best_kept = np.array([0, n_kept[-1] - errors[-1], n_kept[-1]])
     best_errors = np.array([0, 0, errors[-1]])
     best = _mean_risk(best_kept, best_errors, weighted=weighted)
-    return _mean_risk(kept, errors, weighted=weighted) - best
+    return _mean_risk(n_kept, errors, weighted=weighted) - best
 
 
 def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray:
@@ -156,17 +156,17 @@ def _kept_and_errors(curve: xr.Dataset) -> tuple[NDArray[Any], NDArray[Any], boo
     return counts.kept[::-1], counts.misclassified_kept[::-1], bool(curve.attrs.get("weighted", 0))
 
 
-def _mean_risk(kept: NDArray[Any], errors: NDArray[Any], *, weighted: bool) -> float:
-    """Return the module's sum over all ties; `kept` and `errors` count up to the end of each."""
-    new = np.diff(kept) > 0
-    before, errors_before = kept[:-1][new], errors[:-1][new]
-    size, new_errors = np.diff(kept)[new], np.diff(errors)[new]
+def _mean_risk(n_kept: NDArray[Any], errors: NDArray[Any], *, weighted: bool) -> float:
+    """Return the module's sum over all ties; `n_kept` and `errors` count up to the end of each."""
+    new = np.diff(n_kept) > 0
+    before, errors_before = n_kept[:-1][new], errors[:-1][new]
+    size, new_errors = np.diff(n_kept)[new], np.diff(errors)[new]
     slope = errors_before - new_errors * (before / size)
     if weighted:
         growth = _log_ratio(before, size)
     else:  # H(k + g) - H(k)
         growth = digamma(before + size + 1) - digamma(before + 1)
-    return float((new_errors + slope * growth).sum() / kept[-1])
+    return float((new_errors + slope * growth).sum() / n_kept[-1])
 
 
 def _log_ratio(start: NDArray[Any], size: NDArray[Any]) -> NDArray[np.float64]:

@@ -276,9 +276,9 @@ class JointProblem:
 
     def _read(self, path: Path) -> JointSolution:
         """Return a kept solution, or raise where the file cannot be one of this problem."""
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            category, confidence = kept["category"], kept["confidence"]
-            numbers = [float(kept[name]) for name in ("objective", "rejected_mass")]
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            category, confidence = archive["category"], archive["confidence"]
+            numbers = [float(archive[name]) for name in ("objective", "rejected_mass")]
         if (
             not category.shape == confidence.shape == self.has_data.shape
             or (category.dtype, confidence.dtype) != (np.int32, np.float32)

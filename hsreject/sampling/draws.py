@@ -364,30 +364,30 @@ def split_by_masks(
 
 def _split(
     templates: tuple[Labels, Labels],
-    chosen: tuple[NDArray[Any], NDArray[Any]],
+    parts: tuple[NDArray[Any], NDArray[Any]],
     everything: NDArray[Any],
     *,
     how: str,
     meaning: str,
     tested: bool = True,
 ) -> tuple[Labels, Labels]:
-    """Return the chosen labels in the type of their templates, and report empty classes."""
+    """Return both parts of a split in the type of their templates, and report empty classes."""
     present = _classes_present(everything)
     if not present:
         raise InputError("There is no labelled pixel to sample: every label is 0.")
     empty = {
         name: sorted(set(present) - set(_classes_present(part)))
-        for name, part in zip((WITHOUT_TRAINING, WITHOUT_TEST), chosen, strict=True)
+        for name, part in zip((WITHOUT_TRAINING, WITHOUT_TEST), parts, strict=True)
         if tested or name == WITHOUT_TRAINING
     }
     _warn_of_empty_classes(empty, templates[0], everything)
     if not isinstance(templates[0], xr.DataArray):
-        return cast("tuple[Labels, Labels]", chosen)
+        return cast("tuple[Labels, Labels]", parts)
     named = {name: values for name, values in empty.items() if values}
     attrs: dict[str, Any] = {"sampling": how, MEANING: meaning, **named}
     labelled = tuple(
         check_labels(cast("xr.DataArray", template)).copy(data=part).assign_attrs(attrs)
-        for template, part in zip(templates, chosen, strict=True)
+        for template, part in zip(templates, parts, strict=True)
     )
     return cast("tuple[Labels, Labels]", labelled)
 

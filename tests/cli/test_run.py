@@ -147,11 +147,13 @@ def test_a_goal_on_the_command_line_replaces_that_of_the_file(own_scene, tmp_pat
     assert tomllib.loads((out / "config.toml").read_text())["goal"] == {"accuracy": 0.9}
     for goal, word in {
         "accuracy=95": "Write 95 % as 0.95",
-        "accuracy": "accuracy=0.95",
+        "accuracy": "rejection_cost=0.3",
         "precision=0.9": "Unknown key 'precision'",
     }.items():
         assert call("run", config, "--goal", goal, *fast) == 2
-        assert word in capsys.readouterr().err.splitlines()[-1]
+        message = capsys.readouterr().err.splitlines()[-1]
+        assert word in message
+        assert "section.key" not in message  # the words of --set
     assert call("run", tmp_path / "scene.tif") == 2
     assert "did you mean init?" in capsys.readouterr().err
 
