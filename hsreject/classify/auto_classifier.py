@@ -353,6 +353,10 @@ class AutoClassifier(SceneModel):
             return
         training = _training_of(chains)
         with one_blas_thread():
+            # Left out at random, a training pixel has others of its field beside it, which flatters
+            # candidates that look around. On another scene there are none: so these are judged by
+            # folds of place. The map is the mean of their pool and of the one that sees single
+            # pixels.
             self.carried_pools_ = [
                 self._weighed(held_out_scores(chains, profiles, kind), training)
                 for profiles, kind in ((("pixels",), "random"), (CARRIED, "place"))
@@ -425,6 +429,8 @@ class AutoClassifier(SceneModel):
         progress: ProgressCallback,
     ) -> Any:
         """Return the mean of pools (category, y, x) from features and walkers of a scene."""
+        # All inputs become bands of one scene, which is passed over once. An expert is asked once
+        # per pixel, however many candidates of however many pools listen to it.
         keys = _inputs(pools)
         arrays = [seen[key] for key in keys] + list(walked.values())
         ends = np.cumsum([len(one) for one in arrays])[:-1]

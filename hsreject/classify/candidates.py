@@ -112,6 +112,8 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
         means = self.means_ = np.stack([group.mean(axis=0) for group in groups])
         spreads = [_shrunken_covariance(group) for group in groups if len(group) > 1]
         covariance = np.mean(spreads, axis=0) if spreads else np.eye(X.shape[1])
+        # With S the mean covariance the score of class k is x' S^-1 m_k - m_k' S^-1 m_k / 2. There
+        # is no log of a prior, because training pixels do not tell how common classes are.
         self.coef_ = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
         self.intercept_ = -0.5 * np.einsum("kj,jk->k", means, self.coef_)
         return self
@@ -122,6 +124,10 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
         They are Fisher's: in units of the deviation within classes, their means differ most. There
         are fewer than `most` if the means of the classes span fewer.
         """
+        # With M the centred means (class, feature), M S^-1 M' is only as large as there are classes
+        # and has the nonzero eigenvalues of Fisher's problem S^-1 M'M. S^-1 M' takes its
+        # eigenvectors to directions, and the root of the eigenvalue scales them to unit deviation
+        # within classes.
         coef = self.coef_ - self.coef_.mean(axis=1, keepdims=True)
         spread, axes = np.linalg.eigh((self.means_ - self.means_.mean(axis=0)) @ coef)
         best = np.argsort(spread)[::-1][:most]
@@ -179,6 +185,7 @@ class Chain:
         self.walked = np.full((len(training.codes), n_classes), 1 / n_classes)
         if not n_folds:
             return
+        # all folds in one call: the graphs, which do not depend on labels, are built once
         seeds = np.concatenate([training.seeds(without=number) for number in range(n_folds)])
         (ends,) = _at(training, walkers(layers_of([self.scene[:N_GUIDES]]), seeds, n_classes))
         for number, part in enumerate(np.split(ends, n_folds, axis=1)):

@@ -107,6 +107,7 @@ class MultinomialProblem:
 
     def probability_and_loss(self, scores: FloatArray) -> tuple[FloatArray, float]:
         """Return the class probabilities (sample, category) and the loss, without the penalty."""
+        # The largest score becomes 0: exp cannot overflow, and the total is at least 1.
         shifted = scores - scores.max(axis=1, keepdims=True)
         own = np.einsum("ik,ik->i", shifted, self.target)
         np.exp(shifted, out=shifted)
@@ -195,6 +196,7 @@ def _meet_intercepts(
     mix = float(np.max(-missing / (class_weight - missing)))
     if mix <= _ROUNDING:
         return probability, gradient
+    # mix is above 0 here, and so large that `common` is negative by rounding at most
     total = problem.weight.sum()
     common = np.maximum(class_weight + (1 - mix) / mix * missing, 0.0) / total
     dual = (1 - mix) * probability + mix * common

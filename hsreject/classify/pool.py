@@ -145,8 +145,11 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             n_groups = np.bincount(codes[np.unique(groups, return_index=True)[1]])
             doubt = np.where(n_groups[codes] == 1, _DOUBT_OF_ONE_GROUP, 0.0)
         weight = 1 / np.bincount(groups)[groups]
+        # First the temperatures, then the weights: a candidate is judged by what it knows, not by
+        # how loudly it says so.
         best = [best_of_temperatures(z, codes, self.temperatures, weight) for z in scores.values()]
         self.temperatures_ = np.array([temperature for temperature, _ in best])
+        # weights are 1 / size, so a sum over a group is its mean
         brier = np.array([np.bincount(groups, weight * score) for _, score in best], dtype=float)
         self.scores_ = brier.mean(axis=1)
         weights = pseudo_bma(-brier, n_bootstraps=self.n_bootstraps, seed=self.seed)
@@ -209,6 +212,8 @@ def pseudo_bma(scores: FloatArray, *, n_bootstraps: int, seed: int) -> NDArray[n
     # exponential numbers over their sum are a draw of Dirichlet(1, ..., 1)
     share = np.random.default_rng(seed).standard_exponential((n_samples, n_bootstraps))
     share /= share.sum(axis=0)
+    # Shares sum to 1; times n they weigh scores like a resample of n samples. A candidate that is
+    # clearly the best in every resample takes nearly all, and candidates that take turns share.
     weights: NDArray[np.float64] = softmax(n_samples * (scores @ share), axis=0).mean(axis=1)
     return weights
 

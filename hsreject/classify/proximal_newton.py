@@ -163,6 +163,8 @@ def _working_set(
     """
     n_features, n_classes = coef.shape
     nonzero = coef != 0
+    # Over all classes this adds about 64 weights, half as many as are nonzero, or two per class,
+    # whichever is most: the quadratic problem stays small, and the set can still grow quickly.
     count = max(2, 64 // n_classes, int(nonzero.sum()) // (2 * n_classes))
     violation = np.where(nonzero, 0.0, np.abs(gradient) - penalty)
     least = 0.0
@@ -228,6 +230,9 @@ def _second_derivatives(
     coupling[np.arange(len(column)), column] = scaled.sum(axis=1)
     own = -(rooted @ rooted.T)
     np.fill_diagonal(own, variance.sum(axis=1))
+    # The matrix is singular along (1, ..., 1). A constant matrix, whose eigenvalue there is the
+    # mean of the diagonal, fills that direction, in which nothing pulls, and leaves all others
+    # alone.
     own += own.trace() / n_classes**2  # a constant added to all intercepts changes nothing
     np.fill_diagonal(own, own.diagonal() * (1 + 1e-12))
     return curvature, coupling, own
@@ -249,6 +254,9 @@ def _advance(problem: MultinomialProblem, now: _Iterate, direction: _Direction) 
     coef = now.coef[place]
     absolute = float(np.abs(coef).sum())
     growth = float(np.abs(coef + direction.coef).sum()) - absolute
+    # What the objective would change by if the loss were linear, negative on a way down. A step is
+    # accepted when it brings a small part of that (Armijo's rule, with the penalty as in Tseng and
+    # Yun, Math. Program. 117, 2009).
     promised = direction.slope + now.penalty * growth
     size = 1 + np.abs(now.scores).max(axis=1)
     rounding = float(np.finfo(np.float64).eps * (problem.weight @ size))
@@ -309,6 +317,8 @@ def _descend(
     for _ in range(n_passes):
         largest = 0.0
         for j in range(len(coef)):
+            # No curvature: a constant feature, or probabilities of 0 and 1 on all samples. The
+            # coordinate stays where it is, and nothing divides by 0.
             diagonal = curvature[j, j]
             if diagonal <= 0.0 or not (everywhere or coef[j] != 0.0):
                 continue
@@ -342,6 +352,7 @@ def _solve_on_support(
     always does. With fewer coordinates left, the system is solved again.
     """
     while coef.any():
+        # Every round but the last sets a coordinate to exactly 0 and none back, so the loop ends.
         support = np.flatnonzero(coef)
         inner, now = curvature[np.ix_(support, support)], coef[support]
         wanted = slope[support] + penalty * np.sign(now)
@@ -370,6 +381,9 @@ def _stop_at_zero(
     clipped[crossing] = -now[crossing]
     if wanted @ clipped + clipped @ inner @ clipped / 2 < 0:
         return clipped
+    # Up to the first zero no sign changes, so the penalty is linear there and the objective is the
+    # quadratic whose minimum is the full move: every part of the way towards it goes down. The
+    # first zero is set, not computed, because rounding would miss it.
     share = -now[crossing] / move[crossing]
     shortened: FloatArray = share.min() * move
     first = crossing[share.argmin()]

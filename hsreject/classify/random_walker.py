@@ -64,6 +64,8 @@ def walk(
         precision = np.float32 if leak >= _LEAST_SINGLE else np.float64
         matrix = (laplacian + leak * sparse.eye_array(free.size)).astype(precision).tocsr()[free]
         field[free] = linear_solver(matrix[:, free])(-(matrix[:, seeds] @ field[seeds]))
+    # The matrix has no positive entry beside its diagonal and dominates by it (an M-matrix), so
+    # exact values lie in [0, 1] and sum to at most 1: only rounding is cut off here.
     np.maximum(field, 0, out=field)
     # walkers that met no seed are shared equally by all classes
     field += np.maximum(1 - field.sum(axis=1, keepdims=True), 0) / n_classes
@@ -80,6 +82,7 @@ def walkers(
     plus the number of the class. The result (set * category, y, x) is NaN where there is no data,
     and lazy when the guides are.
     """
+    # layers may share a set of guides: it is stacked, and cut into windows, once
     guides = list({id(one): one for _, sets in layers for one in sets}.values())
     steps = [mean_squared_step(one) for one in guides]
     ends = np.cumsum([len(one) for one in guides])
@@ -96,6 +99,7 @@ def walkers(
                 contrast=contrast,
                 mean_steps=[steps[place] for place in places],
             )
+            # pixels of a graph begin at 0; what is NaN at the end was in no graph
             total[:, :, graph.pixels] = np.nan_to_num(total[:, :, graph.pixels])
             with one_blas_thread():
                 for one, target in zip(total, targets, strict=True):

@@ -238,6 +238,9 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
 
     def _cross_validated_temperature(self, samples: TrainingSamples) -> float:
         """Return the best temperature for samples that were held out in turn."""
+        # Samples that a fit has seen look too certain, and would ask for too low a temperature.
+        # Basis functions are chosen anew in each fold, so that held-out samples have no part in
+        # them.
         fold = samples.folds(N_FOLDS)
         scores = np.zeros((len(fold), len(samples.classes)))
         for number in range(fold.max() + 1):

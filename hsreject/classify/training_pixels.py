@@ -161,6 +161,7 @@ def _folds_by_place(
         if len(members) > 1:
             centred = places[members] - places[members].mean(axis=0)
             axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+            # rounded: ties must be ties on every platform, and then keep the order of the pixels
             order = np.argsort(np.round(centred @ axis, 9), kind="stable")
             fold[members[order]] = np.arange(len(members)) * n_folds // len(members)
     return fold
@@ -174,6 +175,8 @@ def evenly(groups: NDArray[np.intp], most: int) -> NDArray[np.intp]:
     if len(groups) <= most:
         return np.arange(len(groups))
     counts = np.bincount(groups)
+    # totals[c - 1] samples are left if no group gives more than c. That never falls with c, so the
+    # largest cap that fits is found by bisection; one of each group is taken in any case.
     totals = [np.minimum(counts, cap).sum() for cap in range(1, counts.max() + 1)]
     share = max(int(np.searchsorted(totals, most, side="right")), 1)
     members = (np.flatnonzero(groups == number) for number in np.flatnonzero(counts))

@@ -77,6 +77,8 @@ class ADMM(Solver):
 
             relaxed = rho * field + (1 - rho) * site + site_multiplier
             site = site_prox(relaxed, problem.probability, 1 / penalty, threads)
+            # `relaxed` holds the old multiplier already, so what the prox leaves over is the new
+            # one. Times the penalty it is a subgradient at the copy: a dual for the certificate.
             site_multiplier = relaxed - site
             for j, term in enumerate(terms):
                 relaxed = rho * term.forward(field) + (1 - rho) * copies[j] + multipliers[j]

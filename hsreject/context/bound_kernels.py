@@ -170,6 +170,8 @@ def cut(work: Float64Array) -> None:
         u = work[U + j]
         p = work[P_LOWEST + j]
         q = work[Q_LOWEST + j]
+        # The slope of log u + q - p u is 1 / u - p. Where p u < 1 it still rises, so the maximum
+        # lies to the right of u, and this line is the one to the left of the maximum.
         is_left = p * u < 1.0
         p_left = p if is_left else work[P_LEFT + j]
         q_left = q if is_left else work[Q_LEFT + j]
@@ -181,6 +183,8 @@ def cut(work: Float64Array) -> None:
         work[Q_RIGHT + j] = q_right
         # log u + line is largest at 1 / p; both lines together there or where they cross
         top_left, top_right = 1.0 / p_left, 1.0 / p_right
+        # The flat left line is the lower one before the crossing, the steep right one after it. So
+        # the maximum is the crossing, unless one of the two has its own maximum on its side of it.
         crossing = (q_right - q_left) / (p_right - p_left)
         moved = min(max(crossing, top_right), top_left)
         moved = top_right if q_left == HUGE else moved

@@ -299,6 +299,8 @@ class _Trial:
             raise self.fault("prox", f"must return the shape {self.shape} (got {primal.shape}).")
         dual = (point - primal) / step
         value = term.value(primal)
+        # A wrong factor shows along the ray through U, a wrong shape next to it, a wrong minimum
+        # far away. All are compared with the tangent at U, which a convex g never falls below.
         near = (primal + 1e-3 * self.coefficients() for _ in range(20))
         far = (self.coefficients() for _ in range(20))
         for other in (0 * point, point, 0.9 * primal, 1.1 * primal, *near, *far):
@@ -381,6 +383,8 @@ class _Trial:
                 )
             if not _close(rounded, getattr(self.term, method)(first, *others), rounding=SINGLE):
                 raise self.fault(method, "is not the same in float32 as in float64.")
+        # The conjugate may err upwards, which only widens the gap. Erring downwards would certify
+        # an optimum that is not one.
         dual = 1.01 * self.term.prox_conjugate(slope * point, slope)  # of a norm: outside its ball
         given, least = single.conjugate(dual.astype(np.float32)), self.term.conjugate(dual)
         if given < least and not np.isclose(given, least, rtol=SINGLE, atol=SINGLE * slope):
@@ -446,6 +450,8 @@ class _Trial:
                         "factor of ten."
                     )
             results += [double, single]
+        # Every certificate encloses the same optimum in [objective - gap, objective], so no lower
+        # end may lie above an upper end.
         optimum = max(result.objective - result.gap for result in results)
         least = min(result.objective for result in results)
         if optimum > least * (1 + TOL) + TOL:

@@ -91,6 +91,9 @@ class PreconditionedADMM(Solver):
                     return journal.solution(field)
 
     def _steps(self, problem: Problem, relaxation: float) -> Steps:
+        # Condat proves convergence for tau sigma |H|^2 <= 1. H stacks the operators of all terms,
+        # and its squared norm is at most the sum of theirs. Without any edge that is 0: the duals
+        # stay 0 whatever sigma is.
         tau = self.step / problem.strength
         squared_norm = sum(term.squared_norm for term in problem.terms)
         sigma = 1 / (tau * squared_norm) if squared_norm > 0 else 1.0
@@ -168,6 +171,7 @@ class GeneralIteration(Iteration):
 
     def step(self, steps: Steps, threads: Threads) -> None:
         """Update Z and Y in place."""
+        # two sets in turn: the guess of a pixel is from the iteration before last (see step_chunk)
         self.multipliers, self.other_multipliers = self.other_multipliers, self.multipliers
         self._pull(threads)
         threads.share(len(self.field), partial(self._site_step, steps))

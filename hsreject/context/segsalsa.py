@@ -227,6 +227,8 @@ class SegSALSA:
 
     def in_block(self, layers: NDArray[np.floating[Any]]) -> SegSALSA:
         """Return this context for one block, with its part (layer, y, x) of the guide."""
+        # The layers of all priors are one stack, in their order; a prior that needs none gets an
+        # empty part, because its end repeats that of the one before.
         ends = np.cumsum([prior.n_guide_layers for prior in self.priors])
         parts = zip(self.priors, np.split(layers, ends[:-1]), strict=True)
         return replace(self, prior=tuple(prior.in_block(part) for prior, part in parts))

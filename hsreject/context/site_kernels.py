@@ -251,6 +251,8 @@ def sum_over_active(tile: FloatArray, work: FloatArray) -> None:
             for member in range(GROUP):
                 nu = group[2 * member * CHUNK + j]
                 p = group[(2 * member + 1) * CHUNK + j]
+                # The classes that fill up the last group have p = 0 and a nu below the lowest theta
+                # there is, so they are never active and add nothing.
                 is_active = fma(c, p, nu) > theta
                 p_if_active = p if is_active else ZERO
                 count += ONE if is_active else ZERO
@@ -278,6 +280,10 @@ def solve_for_active(tau: Number, tolerance: Number, work: FloatArray) -> None:
         inverse = ONE / work[SUM_1 + j]
         a = work[SUM_P_NU + j] - sum_p * (sum_nu - ONE) * inverse
         b = max(ZERO, tau * (work[SUM_P_P + j] - sum_p * sum_p * inverse))
+        # b is not negative, by Cauchy-Schwarz, so one root is not negative; only rounding needs the
+        # maximum above. Without an active class the inverse is infinite, and with a = b = 0 the
+        # root is 0 / 0: s is then NaN, which is not above 0, so both start again from all classes.
+        # Every lane takes the same instructions.
         larger = np.abs(a) + np.sqrt(a * a + FOUR * b)
         if_positive = HALF * larger
         if_negative = TWO * b / larger
@@ -343,6 +349,8 @@ def bracketed_multipliers(
     low = tau * high / (1.0 + tau + nu_max - tile[2 * largest * CHUNK + j])
     theta = 0.0
     for _ in range(MAX_HALVINGS):
+        # The ends may lie powers of ten apart, so it is log s that is halved. A middle that is not
+        # strictly between the ends means that the digits are used up.
         s = math.sqrt(low * high)
         if not low < s < high:
             break

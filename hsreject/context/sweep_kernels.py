@@ -99,11 +99,17 @@ def sweep_bands(
             continue
         above = borders[band, 0]
         for row in range(first, last + 1):
+            # Zbar of the outer rows of a band outlives the sweep: JOINING reads the last row of
+            # this band together with the first row of the next. Bands have several rows unless the
+            # scene has one.
             here = zbar[row % 2]
             if row == last:
                 here = borders[band, 1]
             elif row == first:
                 here = borders[band, 0]
+            # The order matters: the site step of this row still reads the old Y of the row above,
+            # which may move only then. At the first row that Y belongs to the band above, and
+            # nobody moves it before JOINING, so bands do not race.
             step_row(arrays, steps, scratch, row, here)
             if row > first:
                 dual_row(dual[row - 1], above, here, edge_weight[row - 1], radius, steps, room)
@@ -118,6 +124,7 @@ def step_row(
     field, dual, site = arrays.field[row], arrays.dual, scratch.site
     tau = field.dtype.type(steps.primal)
     n_columns = field.shape[1]
+    # nothing lies above row 0: any dual will do, because its weight is 0 (see load_weights)
     above = dual[row - 1 if row > 0 else row, 1]
     for start in range(0, n_columns, CHUNK):
         stop = min(start + CHUNK, n_columns)
@@ -218,6 +225,8 @@ def dual_row(
         scale[end] = fma(u, u, fma(t, t, scale[end]))
     for i in range(len(scale)):
         norm = np.sqrt(scale[i])
+        # A norm of 0 makes an infinity or NaN of this, which is never taken: 0 is not above the
+        # radius. A choice between two numbers vectorises, a branch would not.
         shrink = ball / norm
         scale[i] = relaxation * (shrink if norm > ball else ONE)
     for k in range(dual.shape[1]):

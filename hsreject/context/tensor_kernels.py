@@ -71,6 +71,9 @@ def move_tensor_dual(
     side = patches.side
     reach = side // 2
     for row in range(first_row - reach, last_row + reach):
+        # After this row the ring holds the rows from row - side + 1 to row: what the patches of the
+        # center row - reach see, and nothing else. Rows beyond the border are cleared, because an
+        # older row still stands in their place.
         rows = scratch.rows[(row + side) % side]
         if 0 <= row < field.shape[0]:
             difference_row(field, patches.edge_weight[row], row, reach, rows)
@@ -100,6 +103,8 @@ def difference_row(
     for k in range(field.shape[1]):
         z, z_below = field[row, k], below[k]
         z_right = z[1:]
+        # The margins, and of `right` the last column, are never written and stay 0: no edge is
+        # there.
         right, down = out[0, k, reach:], out[1, k, reach:]
         for i in range(len(z_right)):
             right[i] = right_weight[i] * (z_right[i] - z[i])
@@ -134,6 +139,8 @@ def tensor_dual_row(
             for s in range(n_patch):
                 # patch pixel s lies s // side - side // 2 rows below its center
                 seen = rows[(row + s // side - side // 2 + side) % side]
+                # rows of differences begin side // 2 columns before the scene, so the shift of s %
+                # side - side // 2 columns becomes s % side
                 start = first + s % side
                 c = patches.coupling[row, s, first:last]
                 for k in range(n_classes):
@@ -203,6 +210,9 @@ def projections(tensor: FloatArray, ball: Ball, relaxation: float) -> None:
             larger = smaller = np.sqrt(across + down)
         f1 = relaxation * (ball.radius / larger if larger > ball.radius else 1.0)
         f2 = relaxation * (ball.radius / smaller if smaller > ball.radius else 1.0)
+        # No eigenvector is needed: v1 v1' = (I + M / apart) / 2 with M = [[across - down, 2 mixed],
+        # [2 mixed, down - across]]. Where apart is 0 the singular values agree, so f1 = f2 and any
+        # v1 will do.
         turn = 0.5 * (f1 - f2) / apart if apart > 0 else 0.0
         tensor[ACROSS + j] = 0.5 * (f1 + f2) + turn * (across - down)
         tensor[MIXED + j] = turn * 2.0 * mixed
@@ -234,6 +244,8 @@ def gather_row(dual: FloatArray, patches: Patches, row: int, out: FloatArray) ->
     n_rows, n_patch, n_directions, n_classes, n_columns = dual.shape
     clear(out)
     for s in range(n_patch):
+        # The adjoint of looking around: a difference asks which centers see it, at the opposite
+        # offset.
         center = row - (s // side - reach)
         if not 0 <= center < n_rows:
             continue

@@ -286,6 +286,8 @@ def _noise_adjusted_components(
 
     Pixel minus neighbour has twice the covariance of the noise.
     """
+    # Bands are scaled to unit noise first, so that what counts as no noise does not depend on the
+    # units of a band. A band without noise is scaled by 0 and drops out below.
     noise = differences.covariance / 2.0
     deviation = np.sqrt(np.diagonal(noise))
     scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)

@@ -81,6 +81,7 @@ class EdgeGraph:
         if mean_steps is None:
             mean_steps = [float(squared.mean()) if squared.size else 0.0 for squared in steps]
         alike = [
+            # a scene without any difference: all neighbours are alike
             np.exp(-contrast * squared / (mean if mean > 0 else 1.0))
             for squared, mean in zip(steps, mean_steps, strict=True)
         ]
@@ -91,6 +92,7 @@ class EdgeGraph:
 def mean_squared_step(guides: xr.DataArray) -> float:
     """Return the mean of |f_i - f_j|^2 over four-neighbours of guides (band, y, x) with data."""
     _, *moments = cube_moments(guides, (0, 1), (1, 0))
+    # moments are of differences: squares about 0 are those about the mean, plus n mean^2
     total = sum(float(one.scatter.trace() + one.count * one.mean @ one.mean) for one in moments)
     return total / max(sum(one.count for one in moments), 1)
 
@@ -137,6 +139,8 @@ def linear_solver(matrix: sparse.csr_array) -> Solver:
 
     Solutions have the precision of M; in single precision its factor takes 0.7 to 0.9 kB per node.
     """
+    # Nodes come in dissection order already, and a positive definite matrix needs no pivots: the
+    # elimination is kept to that order, so that the factor fills up no more than planned.
     factor = splu(
         matrix.tocsc(),
         permc_spec="NATURAL",

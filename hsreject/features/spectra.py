@@ -262,6 +262,8 @@ class BandRequirements:
         nearest = apart.argmin(axis=1)
         if not _same(needed, available[nearest]).all() or np.unique(nearest).size < nearest.size:
             return cube
+        # places of other bands hold a needed one, so that positions stay those of the training
+        # scene
         places = np.full(self.count, nearest[0])
         places[self.needed] = nearest
         return cube.isel({schema.BAND: places})
@@ -310,6 +312,8 @@ def _resampling(
     )
     left = np.maximum(right - 1, 0)
     width = ordered[right] - ordered[left]
+    # A share outside [0, 1] would extrapolate: the first and last band then stand for what lies
+    # beyond. A width of 0 (a single band, or two at one wavelength) leaves the left one.
     share = np.divide(wanted - ordered[left], width, out=np.zeros(wanted.size), where=width > 0)
     share = np.clip(share, 0.0, 1.0)
     if how == "nearest":

@@ -218,6 +218,9 @@ class _Region:
     def add_point(self) -> bool:
         """Ask about the cell farthest from the border and from earlier points, if one is free."""
         step = self.step
+        # Earlier points become holes: the distance to what is outside then keeps away from them as
+        # from the border, and points spread over the region. The padding closes the region at its
+        # box.
         deep = np.pad(_cells(self.inside, step), 1)
         for row, column in self.points:
             deep[row // step + 1, column // step + 1] = False
@@ -260,6 +263,8 @@ def _centres(regions: Regions, doubts: _Doubts, n: int) -> list[tuple[_Region, i
     weight = np.zeros(len(regions))
     mean_doubt = regions.confidence_sum[askable] / regions.n_confidences[askable]
     weight[askable] = regions.n_pixels[askable] * mean_doubt
+    # Greedy: savings only shrink as points are added, so the best next point is always the best of
+    # the rest. Footprints are made only of regions that are asked about.
     worth, opened, centres = weight.copy(), dict[int, _Region](), list[tuple[_Region, int]]()
     while len(centres) < n and worth.any():
         i = int(worth.argmax())

@@ -123,6 +123,7 @@ class Regions:
     def run_lengths(self, runs: slice) -> NDArray[np.int64]:
         """Return how many pixels some runs have, from the beginning of a row to the end of one."""
         column = self.column[runs].astype(np.int64)
+        # every row begins with a run at column 0, so a following 0 says that the row has ended
         following = np.append(column[1:], 0)
         return np.where(following > 0, following, self.width) - column
 
@@ -140,6 +141,8 @@ class Regions:
         first, last = self.column[runs], np.append(self.column, 0)[runs + 1]
         last = np.where(runs + 1 < self.row_start[row + 1], last, self.width)
         box = slice(int(row[0]), int(row[-1]) + 1), slice(int(first.min()), int(last.max()))
+        # +1 where a run begins and -1 after its end: sums along a row are 1 inside. The column
+        # beyond the box takes the ends of runs that reach its edge.
         steps = np.zeros((box[0].stop - box[0].start, box[1].stop - box[1].start + 1), np.int8)
         steps[row - row[0], first - box[1].start] += 1
         steps[row - row[0], last - box[1].start] -= 1
@@ -152,6 +155,7 @@ class Regions:
         """
         arguments = (self.row_start, self.column, self.region, self.width)
         ignored = self.value == NODATA
+        # the first call counts, the second writes: exact room costs a pass, a guess costs memory
         nothing = np.empty((0, 2), dtype=np.int32)
         pairs = np.empty((_borders(*arguments, small, ignored, nothing), 2), dtype=np.int32)
         _borders(*arguments, small, ignored, pairs)
@@ -245,12 +249,15 @@ def _connect(
                 while parent[second] != second:
                     parent[second] = parent[parent[second]]
                     second = parent[second]
+                # The lower root wins. So a parent always comes before its children, on which
+                # `_number` relies, and regions are numbered in reading order.
                 if first < second:
                     parent[second] = first
                 else:
                     parent[first] = second
             end_above = column[above + 1] if above + 1 < row_start[row] else width
             end_here = column[here + 1] if here + 1 < row_start[row + 1] else width
+            # the run that ends first touches nothing further on; at a common end both are done
             above += end_above <= end_here
             here += end_here <= end_above
 

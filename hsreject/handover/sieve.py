@@ -161,6 +161,8 @@ def _rounds(
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Let small regions join their largest neighbours until nothing changes."""
     while True:
+        # From here on only roots occur in pairs, so the sizes of regions that have joined are not
+        # read again. All of a round choose by the sizes before it: no join depends on another.
         pairs = root[pairs]
         pairs = pairs[pairs[:, 0] != pairs[:, 1]]
         source, target = np.concatenate([pairs, pairs[:, ::-1]]).T

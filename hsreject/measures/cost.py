@@ -175,6 +175,9 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
     if (n != n[0]).any():  # points of different samples: compare shares
         rejected, errors = rejected / n, errors / n
     corners = lower_hull(rejected, errors)
+    # Two neighbours cost the same where rho is minus the slope between them. Slopes rise along a
+    # convex hull, so the breaks fall, and a corner wins from the break after it to the one before.
+    # Corners have distinct r, so no step is 0.
     breaks = -np.diff(errors[corners]) / np.diff(rejected[corners])
     lowest = np.clip(np.append(breaks, 0.0), 0, 1)
     highest = np.clip(np.concatenate([[1.0], breaks]), 0, 1)

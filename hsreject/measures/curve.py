@@ -180,6 +180,7 @@ def nearest_points(fraction: NDArray[np.float64], n_points: int) -> NDArray[np.i
     """Return the points of an ascending `fraction` nearest to equally spaced fractions."""
     check_count("n_points", n_points, least=2)  # the two ends
     wanted = np.linspace(fraction[0], fraction[-1], n_points)
+    # the ends are wanted exactly, so they are always among the points
     above = np.minimum(np.searchsorted(fraction, wanted), fraction.size - 1)
     below = np.maximum(above - 1, 0)
     nearer_below = wanted - fraction[below] <= fraction[above] - wanted

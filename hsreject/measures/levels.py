@@ -153,6 +153,7 @@ def propose_groups(
     apart = squareform(1 - (rates + rates.T) / 2, checks=False)
     links = linkage(apart, method="average")
     number = fcluster(links, 1 - least, criterion="distance")
+    # all classes in one group would say no more than rejection: undo the last join
     if number.max() == 1:
         number = fcluster(links, 2, criterion="maxclust")
     sets = [np.flatnonzero(number == one) for one in np.unique(number)]
@@ -193,6 +194,7 @@ def _curve(
     counts = Counts(
         accurate_kept, n_kept - accurate_kept, accurate_rejected, first_kept[-1] - accurate_rejected
     )
+    # reached at a level but at no finer one: the sets of samples grow from level to level
     at_level = np.diff(n_samples - first_kept, axis=0, prepend=0)
     bits = kept_sum(tree.information[node])
     columns = {

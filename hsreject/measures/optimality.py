@@ -174,6 +174,9 @@ def _relative_optimality(*points: Any) -> Any:
 def _beta(gain: Any, step: Any) -> Any:
     """Return beta of a change in accurate kept and in rejected samples, both in one unit."""
     with np.errstate(divide="ignore", invalid="ignore"):
+        # If both reject equally many, the one that keeps more accurate samples is better whatever
+        # the cost: beta is then plus or minus infinity. Only 0 / 0, no difference at all, is put in
+        # by hand.
         beta = (2 * gain + step) / np.abs(step)
     return np.where((step == 0) & (gain == 0), 0.0, beta)
 

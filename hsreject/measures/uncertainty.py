@@ -209,6 +209,9 @@ class Clumps:
         n, n_blocks, accuracy = correct.size, sizes.size, correct.mean()
         if n_blocks == 1:
             return cls(place, 1.0, np.nan)
+        # The effect is the variance of the accuracy among blocks over that of as many independent
+        # samples. Kish has 1 + rho (mean_size - 1) for it, which is solved for rho. Where all
+        # blocks hold one sample rho does not matter, as it is multiplied by 0 wherever it is used.
         mean_size = (sizes**2).sum() / n
         correlation = 1.0
         if 0 < accuracy < 1:
@@ -232,6 +235,8 @@ class Clumps:
 
         A sample adds twice the number of surer ones in its block, plus one.
         """
+        # k^2 is the sum of the first k odd numbers. So each sample gets its odd number once, and a
+        # sum over the kept ones gives all squares, for every threshold by one cumulative sum.
         order = np.lexsort((-confidence, self.block))
         first = np.append(0, np.cumsum(np.bincount(self.block)))[:-1]
         added = np.empty(order.size, dtype=np.int64)

@@ -241,6 +241,8 @@ def finest_threshold(ranking: xr.Dataset, threshold: float) -> float:
     if not np.isfinite(threshold):
         return threshold
     levels, coarsest = ranking[LEVEL_CONFIDENCE], ranking["confidence"]
+    # Thresholds above the most confident rejected pixel and up to this one reject the same pixels.
+    # Answers change only at confidences, so the least confidence in that range gives the finest.
     rejected_up_to = coarsest.where(coarsest < threshold).max().fillna(-np.inf).item()
     return float(levels.where(levels > rejected_up_to).min().fillna(np.inf).item())
 
@@ -281,6 +283,8 @@ def path_sums(
         parts = [np.unique(places[-1][coarser == node]) for node in nodes]
         levels.append([sum(levels[-1][part] for part in some) for some in parts])
         places.append(place)
+    # Only one node of a level can have more than one half, and it lies below the one of the next
+    # coarser level. Going down, the finest of them has the last word on where the label lies.
     for sums, place in zip(levels[:0:-1], places[:0:-1], strict=True):  # from coarse to fine
         for node, total in enumerate(sums):
             strays = (total > 0.5) & (place[position] != node)
@@ -309,6 +313,8 @@ def answer_map(
     dtype = label_dtype(max(tree.table.values))
 
     def answers(label: NDArray[Any], levels: NDArray[Any], limit: NDArray[Any]) -> NDArray[Any]:
+        # how many levels come before the first that reaches its limit; where limits differ by
+        # level, a coarser one may fail its own again, which must not count
         below = np.logical_and.accumulate(levels < limit, axis=-1)
         return _codes(label, tree, below.sum(axis=-1))
 

@@ -222,8 +222,10 @@ class JointProblem:
             n_rejection_classes=len(probability) - self.n_classes,
             progress=progress,
         )
+        # Values of G must be comparable from q to q, but the solver sees likelihoods that sum to 1:
         # the likelihoods of a pixel are s [p, odds of failure, ...] with s = (1 - q) / sum
         failure, total = self._failure_and_sum(q)
+        # so each data term contains -log s, and the mean of log s takes it away
         log_scale = self._mean_log_ratio(1 - failure, total)
         return JointSolution.of_field(
             result.hidden_field,
@@ -251,6 +253,7 @@ class JointProblem:
         """Return q with its odds divided by the weight of known pixels, and sum([(1 - q) p, q])."""
         failure = np.asarray(q, dtype=np.float64)
         if self._weight is not None and q > 0:
+            # the weight is above 1/2 (`known_weight`), so nothing is divided by 0
             failure = q / (q + (1 - q) * self._weight)
         classes = np.asarray(1.0 if self._prior is None else self._likelihood.sum(axis=0))
         return failure, np.asarray((1 - failure) * classes + self.rejection_classes * failure)

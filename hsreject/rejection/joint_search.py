@@ -118,6 +118,8 @@ def search_fraction(
     """
     solves = SolveProgress(progress, "joint search", MOST_SOLVES)
     problem.solve(0.0, progress=solves.of_solve())
+    # A solve depends on its q alone, so whatever was solved before counts as a probe. q = 0 and the
+    # end of the scale, where everything is rejected, are always among them: there is a bracket.
     solutions = problem.solved.items()
     probes = [problem.everything, *(probe_of(q, one, problem.asked_of) for q, one in solutions)]
     brackets: list[Bracket] = []
@@ -182,12 +184,15 @@ def next_try(bracket: Bracket, wanted: float, *, n_in_vain: int) -> float:
             aim += STEEPNESS * min(_log_odds(wanted), 0.0)
     if not math.isfinite(aim):  # nothing is known of the objective: halve, or step far down
         aim = (left + right) / 2 if math.isfinite(left) else right - 1 - abs(right)
+    # Guesses may creep towards one end of the bracket for ever. After three tries in vain the share
+    # is one half: a finite bracket is then bisected, whatever the curve does.
     share = AWAY_FROM_ENDS[min(n_in_vain, len(AWAY_FROM_ENDS) - 1)]
     return _probability(_inside(aim, left, right, share))
 
 
 def _inside(log_odds: float, left: float, right: float, share: float) -> float:
     """Return log-odds that keep a share of the bracket away from its ends."""
+    # from q = 0 a bracket is infinitely wide: what lies above the aim then counts as its width
     width = right - (left if math.isfinite(left) else log_odds)
     margin = max(NARROWEST / 2, share * width)
     return min(max(log_odds, left + margin), right - margin)
@@ -244,6 +249,7 @@ def sweep_fractions(
             min(BATCH, n_points - len(solutions)),
             resolution=1 / within.sum(),
         )
+        # points of a narrow bracket may round to its ends; a batch without a new one ends the sweep
         batch = [q for q in batch if q not in solutions]
     solves.finish()
     return [JointPoint(q, solutions[q]) for q in sorted(solutions)]
@@ -260,6 +266,8 @@ def next_batch(probes: list[Probe], size: int, *, resolution: float) -> list[flo
     changes = np.array([bracket.change for bracket in brackets])
     counts = np.zeros(len(brackets), dtype=int)
     for _ in range(size):
+        # n points divide the change of a bracket by n + 1 at best; the largest step left gets the
+        # next
         steps = changes / (counts + 1)
         if not steps.max(initial=0) >= resolution:
             break
@@ -281,6 +289,7 @@ def _between(bracket: Bracket, count: int) -> list[float]:
     left, right = low.log_odds, high.log_odds
     centre = crossing(bracket)
     if (low.fraction, high.fraction) == (0, 1) and math.isfinite(centre):
+        # q = 0 is infinitely far away: take as much room to the left of the centre as to its right
         left = left if math.isfinite(left) else 2 * centre - right
         return _around(_inside(centre, left, right, AWAY_FROM_ENDS[0]), left, right, count)
     if not math.isfinite(left):

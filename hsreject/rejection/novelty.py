@@ -310,6 +310,7 @@ class Space:
 def _weighed(spaces: Mapping[Name, Space]) -> dict[Name, Space]:
     """Return the spaces with their weights; those of next to none have none."""
     auroc = np.array([space.auroc for space in spaces.values()])
+    # relative to the best space, whose weight before division is 1: no overflow, no sum of 0
     weights = np.exp((auroc - auroc.max()) / _TEMPERATURE)
     weights[weights < _LEAST_WEIGHT] = 0
     shares = (weights / weights.sum()).tolist()
@@ -343,6 +344,8 @@ def lowered_by_novelty(
     if not (novel.any() and ordered.size):
         return confidence
     last = max(ordered.size - 1, 1)
+    # Equal confidences share the mean of their ranks. Beyond a doubt of 1 there is no rank left:
+    # such pixels lie between `lowest` and the least confidence, the lower the more doubt there is.
     ends = (np.searchsorted(ordered, confidence[novel], side) for side in ("left", "right"))
     doubt = (1 - (sum(ends) - 1) / 2 / last) * (NOVEL_BELOW / p_value[novel]) ** _STEEPNESS
     inside = np.interp((1 - doubt) * last, np.arange(ordered.size), ordered)

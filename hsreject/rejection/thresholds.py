@@ -118,6 +118,9 @@ def _lazy_place(
     number = ~da.isnan(values)
     n_pixels, low, high = passed_over(number.sum(), *extremes(number))
     rank = _rank(fraction, int(n_pixels))
+    # Invariant: n_below confidences are smaller than `low`, and n_inside lie in [low, high], that
+    # of the rank among them. Both ends are confidences, the one in the first bin and the other in
+    # the last, so every pass narrows the range.
     n_below, n_inside = 0, int(n_pixels)
     while n_inside > FEW and low < high:
         edges = np.linspace(low, high, N_BINS + 1)

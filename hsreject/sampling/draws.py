@@ -300,6 +300,7 @@ def _drawn(values: NDArray[Any], wanted: Callable[[int], int], seed: int) -> NDA
     mask = np.zeros(values.size, dtype=bool)
     for value in _classes_present(values):
         positions = np.flatnonzero(values == value)
+        # a stream per class: what is drawn of one does not change when another gains pixels
         order = np.argsort(random_keys(positions.size, seed, value), kind="stable")
         mask[positions[order[: wanted(positions.size)]]] = True
     return mask.reshape(values.shape)
@@ -336,6 +337,9 @@ def _choose_blocks(
     order = np.argsort(random_keys(n_blocks, seed), kind="stable")
     is_training = np.zeros(n_blocks, dtype=bool)
     inside = np.zeros(len(counts), dtype=np.intp)
+    # A class that lies in few blocks has few to choose from, so it goes first; common ones get part
+    # of what they want by the way. `most` counts for all classes at every step, so that none loses
+    # more than half of its pixels to training, whoever takes the block.
     for row in np.argsort(np.count_nonzero(counts, axis=1), kind="stable"):
         for block in order[counts[row, order] > 0]:
             if inside[row] >= wanted[row]:

@@ -61,6 +61,7 @@ def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
         return numbers
     numbers, count = np.zeros(values.shape, dtype=np.int32), 0
     for inside in _masks_by_class(values):
+        # grown by a pixel on either side, parts meet across gaps of two
         near = ndimage.binary_dilation(inside, _EIGHT_NEIGHBORS)
         regions, n_regions = ndimage.label(near, _EIGHT_NEIGHBORS)
         numbers[inside] = regions[inside] + count
@@ -90,6 +91,8 @@ def touching_share(labels: NDArray[Any] | xr.DataArray) -> float:
     """
     values = reference_labels(labels).astype(np.int64)
     used = values != NO_REFERENCE
+    # Pixels without a label must decide nothing: as 0 they are never the largest, and as the
+    # largest class of all never the smallest unless that class is the only one around.
     largest = ndimage.maximum_filter(values, size=3, mode="nearest")
     smallest = ndimage.minimum_filter(np.where(used, values, values.max()), size=3, mode="nearest")
     return float((largest != smallest)[used].mean())
@@ -242,6 +245,8 @@ def _spread(
         polygon = numbers[inside]
         keys = random_keys(len(polygon), seed, int(values[inside][0]), 1)
         order = np.lexsort((keys, polygon))  # polygon after polygon, in random order within each
+        # The turn of a pixel is how many of its polygon come before it. By turns, every polygon
+        # gives its first pixel before any gives a second.
         first = np.searchsorted(polygon[order], polygon[order])
         turn = np.empty(len(order), dtype=np.intp)
         turn[order] = np.arange(len(order)) - first
@@ -409,6 +414,7 @@ def polygon_folds(
             place = halves(positions[members]).astype(np.intp)
         else:
             continue
+        # each class starts at another fold: classes of two polygons do not all fill the first two
         fold[members] = (place + offset) % n_folds
     return fold
 

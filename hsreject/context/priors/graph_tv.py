@@ -197,6 +197,8 @@ class GraphTVTerm(Term):
         self, dual: Array, field: Array, *, step: float, relaxation: float, threads: Threads
     ) -> None:
         """Move Y, whose means are 0, in place towards shrink (Y + step (I - M) Z)."""
+        # The means of Y are 0, so (I - M) Y = Y: only the field needs its means taken away, not the
+        # dual, which is as many times larger as there are partitions.
         moved = relaxation * self._shrink(step)
         keep, towards = (
             dual.dtype.type(number) for number in (1 - relaxation + moved, moved * step)
@@ -264,12 +266,14 @@ class Segments:
                 f"(got {labels.shape}). Cut or resample it to the scene first."
             )
         _, label = np.unique(labels[valid], return_inverse=True)
+        # one number per pair of region and label: a label on both sides of a gap names two segments
         pairs = grid.regions[valid] * np.int64(label.max(initial=0) + 1) + label
         index = np.empty(valid.shape, np.intp)
         _, index[valid] = np.unique(pairs, return_inverse=True)
         n_invalid = valid.size - label.size
         index[~valid] = index[valid].max(initial=-1) + 1 + np.arange(n_invalid)
         size = np.bincount(index.ravel())
+        # Sorted by segment, the pixels of a segment are a row of the sparse matrix as it is stored.
         members = np.argsort(index, axis=None, kind="stable").astype(np.int32)
         ends = np.cumsum(size, dtype=np.int32)
         average = csr_array((np.repeat(1 / size, size), members, np.append(0, ends)))

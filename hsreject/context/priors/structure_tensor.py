@@ -213,6 +213,8 @@ class StructureTensorTerm(Term):
 
     def value_of_field(self, field: Array, threads: Threads) -> float:
         """Return g(H Z): the tensors of single pixels, smoothed by the window."""
+        # A tensor is quadratic in the Jacobian, so that of a patch is the sum of the tensors of its
+        # pixels, times the squared coupling. The Jacobians, a patch times as large, are never made.
         single = structure_tensor(self.differences.forward(field)[:, np.newaxis])
         seen = padded(single.transpose(1, 0, 2), self.side)
         tensor = np.zeros_like(single)
@@ -230,6 +232,8 @@ class StructureTensorTerm(Term):
         angle = np.zeros(self.grid.valid.shape)
         if self.nuclear:
             angle = principal_angle(structure_tensor(coefficients))
+        # With J = U S V', the columns of J V = U S are orthogonal: scaling them scales the singular
+        # values, and V' turns them back. The tiny number keeps a Jacobian of 0 from 0 / 0.
         turned = rotate_columns(coefficients, angle)
         factors = factor(self._norms(turned) + np.finfo(np.float64).tiny)
         scaled = turned * factors.astype(turned.dtype)[:, np.newaxis, :, np.newaxis]

@@ -292,6 +292,7 @@ class VectorTVIteration(Iteration):
 
     def step(self, steps: Steps, threads: Threads) -> None:
         """Update Z and Y in place."""
+        # two sets in turn: the guess of a pixel is from the iteration before last (see step_chunk)
         before_last, self.other_multipliers = self.other_multipliers, self.arrays.multipliers
         self.arrays = self.arrays._replace(multipliers=before_last)
         threads.share(self.n_bands, partial(self._sweep, steps, SWEEPING))
