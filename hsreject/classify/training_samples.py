@@ -212,6 +212,9 @@ def choose_centers(
     column_norms = weight @ kernel**2
     centers = np.empty(count, dtype=np.intp)
     for step in range(count):
+        # With R what is unexplained of the kernel, a centre j takes R_j R_j' / R_jj away from it
+        # and lowers the weighted trace by sum_i w_i R_ij^2 / R_jj. Samples that are explained
+        # already (R_jj of 0) gain nothing and are not divided by.
         gain = np.where(diagonal > 1e-9, column_norms / np.maximum(diagonal, 1e-9), -np.inf)
         best = int(gain.argmax())
         if gain[best] == -np.inf:
@@ -220,6 +223,7 @@ def choose_centers(
         earlier = factor[:, :step]
         column = (kernel[best] - earlier @ earlier[best]) / np.sqrt(diagonal[best])
         pull = weight * column
+        # (R_ij - c_i c_j)^2, c the new column, multiplied out: the sums follow without writing R
         shared = kernel @ pull - earlier @ (pull @ earlier)
         column_norms += column * ((pull @ column) * column - 2 * shared)
         factor[:, step] = column

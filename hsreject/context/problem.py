@@ -154,6 +154,7 @@ def likelihood(
     for k, plane in enumerate(probability):  # plane by plane: no second copy of a large scene
         arranged[:, k] = plane if class_prior is None else plane / prior[k]
     if not valid.all():
+        # their data term is then -log(1'z) = 0 for every z, and no NaN enters the kernels
         np.copyto(arranged, 1, where=~valid[:, np.newaxis])
     if class_prior is not None:
         scale = np.where(valid, arranged.sum(axis=1, dtype=np.float64), 1.0)

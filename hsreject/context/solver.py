@@ -189,6 +189,8 @@ class Journal:
             run = math.log(last.n_iterations / before.n_iterations)
             rise = math.log(max(last.gap, target) / max(before.gap, target))
             slope = min(rise / run, -0.5)
+        # A line through two certificates may be far off, on a plateau for example: so it is never
+        # flatter than -0.5, and the next certificate at most at twice as many iterations.
         ratio = math.pow(last.gap / target, -1.0 / slope)
         wanted = math.ceil(last.n_iterations * min(ratio, 2.0))
         return max(wanted, last.n_iterations + 2, math.ceil(1.03 * last.n_iterations))

@@ -132,5 +132,6 @@ def _smooth_block(values: NDArray[Any], *, sigma: float, dtype: np.dtype[Any]) -
     smoothed = np.full(values.shape, np.nan, dtype=dtype)
     for band, plane in enumerate(values):
         weighted = gaussian(np.where(valid, plane, 0).astype(np.float64))
+        # a valid pixel counts itself, so its total is above 0
         smoothed[band, valid] = weighted[valid] / total[valid]
     return smoothed

@@ -282,6 +282,7 @@ def _trace(
     for start_row in range(n_rows):
         for run in range(row_start[start_row], row_start[start_row + 1]):
             number = polygon[run]
+            # two runs side by side may belong to one polygon, after a sieve: no ring passes there
             goes_on = run > row_start[start_row] and polygon[run - 1] == number
             if number < 0 or goes_on or seen[run]:
                 continue
@@ -290,6 +291,8 @@ def _trace(
                 row += _STEP[ahead][0]
                 col += _STEP[ahead][1]
                 if ahead == 0:
+                    # on the way up, the pixel at the right hand begins a run: its left edge is of
+                    # this ring
                     seen[_run_at(row_start, column, row, col)] = True
                 r, c = row + _AHEAD_LEFT[ahead][0], col + _AHEAD_LEFT[ahead][1]
                 left = 0 <= r < n_rows and 0 <= c < width

@@ -295,5 +295,7 @@ def _by_width(values: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]:
 
 def _by_count(values: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]:
     _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
+    # Equal values go together, into the bin that holds the middle of their ranks; that is below 1,
+    # so the last bin is the last. Bins are as equal in count as ties allow.
     middle = (np.cumsum(counts) - counts / 2) / values.size
     return np.asarray((middle * n_bins).astype(np.intp)[position])
