@@ -11,6 +11,7 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from hsreject.class_tree import ClassTree
+from hsreject.handover.confidence_classes import confidence_classes
 from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, choose_point
 from hsreject.measures.summary import accuracy_at, aurc
 from hsreject.measures.uncertainty import square_blocks
@@ -95,6 +96,12 @@ class Judgement:
         """How much of the scene each label of the delivered map covers, kept and rejected."""
         maps = self.delivered.delivery.maps
         return label_areas(maps["label"], maps["rejected"], class_table(maps["label"]))
+
+    @cached_property
+    def confidence_classes(self) -> xr.DataArray | None:
+        """Thirds of the delivered map by confidence; None where no confidence makes the map."""
+        system = self.delivered
+        return confidence_classes(system.delivery.maps) if system.has_threshold else None
 
     @property
     def statement(self) -> str:

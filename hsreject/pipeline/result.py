@@ -38,9 +38,10 @@ from hsreject.progress import ProgressCallback
 from hsreject.promise.run_promise import promise_words
 from hsreject.rejection.hierarchical import flat_map, levels_as_field
 from hsreject.rejection.rejector import UNKNOWN
-from hsreject.report.tables import write_by_class, write_tables
+from hsreject.report.tables import confidence_table, write_by_class, write_tables
 from hsreject.schema import (
     BAND,
+    CONFIDENCE_CLASS,
     LABEL_WITH_REJECTION,
     LEVEL_CONFIDENCE,
     OPERATING_POINT,
@@ -108,6 +109,9 @@ def result_tree(
         ),
         "/versions": xr.Dataset(attrs=_versions()),
     }
+    if first.confidence_classes is not None:
+        table = confidence_table(first.confidence_classes, first.evaluation)
+        groups["/confidence_classes"] = table
     if first.evaluation is not None:
         groups["/points"] = _operating_points(first)
     if delivery.certificate is not None:
@@ -177,13 +181,11 @@ def _delivered(first: Judgement, choice: str, n_seeds: int) -> xr.Dataset:
             "left_out_standard_error": walk.left_out.standard_error,
         }
     numbers = {name: number for name, number in numbers.items() if name not in _OF_SYSTEMS}
+    maps = {LABEL_WITH_REJECTION: delivery.maps[LABEL_WITH_REJECTION]}
+    if first.confidence_classes is not None:
+        maps[CONFIDENCE_CLASS] = first.confidence_classes
     return xr.Dataset(
-        {
-            LABEL_WITH_REJECTION: delivery.maps[LABEL_WITH_REJECTION].drop_vars(
-                REJECTOR, errors="ignore"
-            )
-        }
-        | numbers,
+        {name: one.drop_vars(REJECTOR, errors="ignore") for name, one in maps.items()} | numbers,
         attrs={
             "rejector": rejector,
             "goal": goal.kind,
@@ -360,10 +362,11 @@ def _write_maps(tree: xr.DataTree, folder: Path, *, flat: bool) -> xr.DataArray:
         label_probability=maps.get("label_probability"),
         unknown=of_delivered.get(UNKNOWN),
     )
-    write_maps(
-        {folder / MAP: answer, folder / FILLED: filled_raster(filled)},
-        tags=_source(tree).tags(answer),
-    )
+    tags = _source(tree).tags(answer)
+    write_maps({folder / MAP: answer, folder / FILLED: filled_raster(filled)}, tags=tags)
+    if CONFIDENCE_CLASS in delivered:
+        level = delivered[CONFIDENCE_CLASS].assign_coords(answer.coords)
+        write_maps({folder / "confidence_classes.tif": level}, tags=tags)
     for variable in ("reference", "train", "test", "calibration", "label_probability"):
         if variable in maps:
             write_map(maps[variable], folder / f"{variable}.tif")
@@ -405,6 +408,9 @@ def _texts(tree: xr.DataTree) -> dict[str, str]:
         judged = judged.rename({name: f"map_{name}" for name in judged})
         summary = tree.children["summary"].to_dataset(inherit=False).assign(judged)
         texts["summary.csv"] = summary.to_dataframe().to_csv()
+    if "confidence_classes" in tree:
+        table = tree.children["confidence_classes"].to_dataset(inherit=False).to_dataframe()
+        texts["confidence_classes.csv"] = table.to_csv()
     if "promise" in tree:
         texts["certificate.json"] = tree.children["promise"].attrs["certificate"]
     if "tuning" in tree:

@@ -73,6 +73,9 @@ def run(
 
         - `delivered`: the one map that the report is about, `label_with_rejection` (y, x), with its
           numbers; the attributes say which rejector and goal, the `statement` and the `warnings`.
+          `confidence_class` (y, x) says which third of the map by confidence a pixel belongs to.
+        - `confidence_classes`: how large each of these is and, where test pixels judge the map, how
+          accurate with nothing rejected. Absent where no confidence makes the map.
         - `summary`: figures of the curve of each system on all test pixels, by (seed, system).
         - `judged`: figures of each system's map, by (seed, system), on the test pixels that chose
           nothing, with 95 % intervals; `gain` is how much more accurate the delivered map is.

@@ -128,6 +128,9 @@ def run_report(tree: xr.DataTree, first: Judgement, folder: Path, cube: xr.DataA
             files=_FILES,
             link=link,
         )
+        thirds = []
+        if "confidence_classes" in tree:
+            thirds = [findings.shown_confidence_classes(_table_of(tree, "confidence_classes"))]
         other_maps = [
             _false_color(maps, pictures),
             *(_picture_of(maps, pictures, name, f"The map of {name}") for name in others),
@@ -142,6 +145,7 @@ def run_report(tree: xr.DataTree, first: Judgement, folder: Path, cube: xr.DataA
                 pictures,
                 isolated=isolated,
                 with_goals=bool(delivered["goal_reached"]),  # else the headline has them
+                more=thirds,
             ),
         ]
         details = [

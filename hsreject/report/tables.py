@@ -10,12 +10,13 @@ import numpy as np
 import xarray as xr
 
 from hsreject.classes import ClassTable
+from hsreject.handover.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.io.grid import Grid
 from hsreject.measures.choosing import choose_point
 from hsreject.measures.point import OperatingPoint, share
 from hsreject.promise.sample import write_csv
 from hsreject.rejection.rejector import UNKNOWN
-from hsreject.schema import CATEGORY, CLASS_NAME, OPERATING_POINT, REJECTED
+from hsreject.schema import CATEGORY, CLASS_NAME, CONFIDENCE_CLASS, OPERATING_POINT, REJECTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,6 +104,33 @@ def _by_class(classes: ClassTable, rows: list[dict[str, float]]) -> xr.Dataset:
     return xr.Dataset(
         {name: (CATEGORY, [row[name] for row in rows]) for name in rows[0]},
         coords={CATEGORY: list(classes.values), CLASS_NAME: (CATEGORY, list(classes.names))},
+    )
+
+
+def confidence_table(level: xr.DataArray, evaluation: Evaluation | None) -> xr.Dataset:
+    """Return how large each confidence class of a map (y, x) is, and how accurate.
+
+    Returns
+    -------
+    Dataset over `confidence_class` (names, from low to high)
+        `pixels` and `share_of_scene`; with an evaluation also `reference_pixels`, those that are
+        measured on, and `accuracy`, the share of them that is right with nothing rejected, with
+        `_lower` and `_upper` of its 95 % interval.
+    """
+    n_pixels = np.isin(level.values, CONFIDENCE_CLASSES.values).sum()
+    rows = []
+    for value in CONFIDENCE_CLASSES.values:
+        n_members = int((level.values == value).sum())
+        row: dict[str, float] = {"pixels": n_members, "share_of_scene": n_members / n_pixels}
+        if evaluation is not None:
+            correct, member = evaluation.samples.correct, evaluation.samples.at(level) == value
+            low, high = evaluation.clumps.interval(correct, member)
+            row |= {"reference_pixels": int(member.sum()), "accuracy": _share(correct, member)}
+            row |= {"accuracy_lower": low, "accuracy_upper": high}
+        rows.append(row)
+    return xr.Dataset(
+        {name: (CONFIDENCE_CLASS, [row[name] for row in rows]) for name in rows[0]},
+        coords={CONFIDENCE_CLASS: list(CONFIDENCE_CLASSES.names)},
     )
 
 

@@ -67,6 +67,46 @@ def test_an_accuracy_is_chosen_on_one_half_and_judged_on_the_other(finished) -> 
     assert "other half" in notes
 
 
+def test_confidence_classes_are_thirds_and_their_accuracy_is_that_of_the_judging_half(
+    finished,
+) -> None:
+    result, folder = finished
+    files = {}
+    for name in ("confidence_classes", "confidence_sequential", "label_sequential"):
+        with rasterio.open(folder / "maps" / f"{name}.tif") as file:
+            files[name] = file.read(1)
+            assert file.crs.to_epsg() == 32633
+    level, confidence, label = files.values()
+    unknown = result["unknown"].sel(rejector="sequential").values.astype(bool)
+    has_data = label != 255
+    np.testing.assert_array_equal(level != 255, has_data)
+    assert (level[unknown] == 1).all()
+    known = has_data & ~unknown
+    for value in (1, 2):  # no pixel of a class is surer than one of the next
+        assert (
+            confidence[known & (level == value)].max() < confidence[known & (level > value)].min()
+        )
+    table = pd.read_csv(folder / "confidence_classes.csv")
+    assert list(table["confidence_class"]) == ["low", "medium", "high"]
+    np.testing.assert_allclose(table["share_of_scene"], 1 / 3, atol=0.01)  # few ties
+    judging = np.where(result["calibration"].values > 0, 0, result["test"].values)
+    page = (folder / "report.html").read_text("utf-8")
+    for value, row in enumerate(table.itertuples(), start=1):
+        used = (judging > 0) & (level == value)
+        accuracy = (label == judging)[used].mean()
+        assert (row.pixels, row.reference_pixels) == ((level == value).sum(), used.sum())
+        assert row.accuracy == pytest.approx(accuracy)
+        assert row.accuracy_lower < accuracy < row.accuracy_upper
+        assert f"{100 * row.accuracy:.1f} ({100 * row.accuracy_lower:.1f} to" in page
+    assert table["accuracy"].is_monotonic_increasing
+    stored = hr.open_tree(folder / "result.nc")
+    np.testing.assert_array_equal(stored["delivered/confidence_class"], level)
+    np.testing.assert_allclose(stored["confidence_classes/accuracy"], table["accuracy"])
+    style = (folder / "maps" / "confidence_classes.qml").read_text("utf-8")
+    assert all(f'label="{name}"' in style for name in ("low", "medium", "high"))
+    assert hr.open_labels(folder / "maps" / "confidence_classes.tif").class_names
+
+
 def test_the_least_rejection_that_reaches_the_accuracy_is_taken(finished) -> None:
     result, _ = finished
     maps = result.to_dataset().sel(rejector="sequential")
@@ -204,6 +244,9 @@ def test_where_all_polygons_train_leaving_them_out_tells_the_accuracy(tmp_path) 
     areas = pd.read_csv(tmp_path / "out" / "areas.csv")
     counts = [(delivered == value).sum() for value in areas["value"]]
     np.testing.assert_array_equal(areas["kept_pixels"], counts)
+    thirds = pd.read_csv(tmp_path / "out" / "confidence_classes.csv")
+    assert list(thirds) == ["confidence_class", "pixels", "share_of_scene"]  # nothing judges
+    assert (tmp_path / "out" / "maps" / "confidence_classes.tif").exists()
     single = labels.where(hr.schema.class_table(labels).values[0] == labels, 0)
     for value in hr.schema.class_table(labels).values[1:]:
         numbers = polygon_numbers(labels.where(labels == value, 0).astype(labels.dtype))

@@ -167,6 +167,14 @@ def test_tables_and_pictures_are_there(finished) -> None:
     assert 'href="explorer.html"' in page
 
 
+def test_a_map_that_no_confidence_makes_has_no_confidence_classes(tmp_path) -> None:
+    small = {**SMALL, "rejectors": [{"name": "joint", "n_points": 2}], "baselines": []}
+    result = hr.run(small, out=tmp_path / "out")
+    assert "confidence_classes" not in result
+    assert "confidence_class" not in result["delivered"]
+    assert not list((tmp_path / "out").rglob("confidence_classes*"))
+
+
 def test_rejected_pixels_of_a_picture_are_faded_and_hatched(finished) -> None:
     result, folder = finished
     one = result.to_dataset().sel(rejector="sequential")
