@@ -14,6 +14,7 @@ from hsreject.errors import FileError, InputError
 from hsreject.files import existing, reading
 from hsreject.io.grid import Grid
 from hsreject.io.labels import stated_classes
+from hsreject.io.lookup import on_the_map
 from hsreject.io.maps import Raster, write_maps
 from hsreject.io.rasters.geotiff import CategoryTable
 from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
@@ -171,8 +172,11 @@ def second_choice(
 def filled_raster(maps: xr.Dataset) -> Raster:
     """Return a filled map as a file of whole numbers holds it, one band for each part of it.
 
-    The probability is in percent; its last value, like that of the classes, is no data.
+    The probability is in percent; its last value, like that of the classes, is no data. A map in
+    the geometry of a sensor is brought onto the ground, as :func:`hsreject.write_map` does.
     """
+    flag = maps["flag"].assign_attrs(_FillValue=NO_DATA)
+    maps = xr.Dataset({name: on_the_map(one) for name, one in {**maps, "flag": flag}.items()})
     label = maps["label"]
     categories = CategoryTable.of(label.assign_attrs({ZERO_MEANING: NO_REFERENCE_MEANING}))
     nodata, bands = categories.nodata, {"label": categories.encode(label), "flag": maps["flag"]}

@@ -418,7 +418,10 @@ def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> Scene
 def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
     """Return the reject maps at a threshold, if there is anything to map."""
     if job.shift is not None:
-        ranking = ranking.assign(unknown=ranking["confidence"] < job.lowest)
+        # Every threshold rejects unknown pixels but that of a certificate, which may keep some: its
+        # promise is about the pixels that it keeps, no more and no fewer.
+        lowest = min(job.lowest, rejection.threshold)
+        ranking = ranking.assign(unknown=ranking["confidence"] < lowest)
     attrs = {rejection.asked: rejection.value, "threshold_source": rejection.source}
     maps = job.model.rejector.maps_at(ranking, rejection.threshold, attrs=attrs)
     if not maps.attrs["n_pixels"]:

@@ -182,9 +182,11 @@ def test_flags_tell_the_unknown_from_the_unsure(rejector) -> None:
     found = rejector.reject(with_p_value(SCENE, p_value), fraction=0.2)
     flag = flag_map(found)
     missing = np.isnan(SCENE.probability.values[0])
-    expected = np.select([missing, p_value < 0.05, found.rejected.values], [255, 3, 2], 1)
-    np.testing.assert_array_equal(flag.values, expected)
-    assert schema.class_table(flag).names == ("kept", "rejected", "unknown")
+    coarse = (found.label_with_rejection != found.label).values
+    masks = [missing, p_value < 0.05, found.rejected.values, coarse]
+    np.testing.assert_array_equal(flag.values, np.select(masks, [255, 3, 2, 4], 1))
+    names = ("kept", "rejected", "unknown", *(("group",) if rejector.answers_coarser else ()))
+    assert schema.class_table(flag).names == names
 
 
 def test_p_values_that_cannot_be_are_refused(rejector) -> None:

@@ -224,6 +224,11 @@ def test_a_scene_is_mapped_onto_the_ground(
     for name, missing in (("label", 255), ("label_with_rejection", 255), ("confidence", np.nan)):
         check_map(tmp_path / "out" / f"{name}.tif", in_memory.maps[name].values, missing)
         assert made.maps[name].shape == ROW.shape
+    with rasterio.open(tmp_path / "out" / "map_filled.tif") as filled:
+        label, flag = filled.read([1, 2])
+        assert filled.transform == made.maps["label"].rio.transform()
+    np.testing.assert_array_equal(label, made.maps["label"])
+    np.testing.assert_array_equal(flag == 0, made.maps["label"] == 255)
 
 
 def test_a_file_without_a_table_stays_in_sensor_geometry(tmp_path: Path) -> None:
