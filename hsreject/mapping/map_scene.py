@@ -168,8 +168,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Where pixels are novel on average, or the experts of a pool agree on few labels, there is a
         warning (:class:`hsreject.errors.DriftWarning`).
     flat : bool
-        Of a model with groups: reject what is no class, so that `label_with_rejection` has classes
-        only, for readers that know no groups.
+        Of a model with groups: reject what is not one class, so that `label_with_rejection` has
+        classes only, for readers that know no groups; `confidence` is that of the class then.
     probabilities : bool
         Keep the probabilities of the classes as the classifier sees them: `probability`, and one
         file of a band per class, `probabilities.tif`.
@@ -220,6 +220,11 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     source = _Source(scene, variable, band_axis)
     cube = source.opened("auto")
     dial.check_shape(cube.shape[1:])  # before the work, as far as one can tell
+    if flat and dial.certificate is not None and trained.tree is not None:
+        raise InputError(
+            "A certificate is about the map with its groups, and a flat map keeps fewer pixels. "
+            "Leave out --flat (in Python flat=True), or certify the flat map by itself."
+        )
     record = ranking_dtype(trained, probabilities=probabilities)
     blocks = _cut(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
     job = _Job(cube, trained, dial, blocks, record, match_bands, _name(scene), _name(model), flat)
@@ -430,8 +435,13 @@ def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Datase
             "nothing to map. Check its nodata value, and mark bands without data as bad."
         )
     if job.flat and job.model.tree is not None:
+        # a class is kept where the class itself reaches the threshold: its confidence decides
+        confidence = ranking[LEVEL_CONFIDENCE].isel({LEVEL: 0}, drop=True)
+        confidence = confidence.drop_attrs(deep=False).assign_attrs(maps["confidence"].attrs)
         answer = flat_map(maps[LABEL_WITH_REJECTION])
-        maps = maps.assign({LABEL_WITH_REJECTION: answer, "rejected": answer == REJECTED})
+        maps = maps.assign(confidence=confidence, rejected=answer == REJECTED)
+        maps = maps.assign({LABEL_WITH_REJECTION: answer})
+        ranking = ranking.drop_vars(LEVEL_CONFIDENCE)
     maps["flag"] = flag_map(maps)
     maps = maps.assign({name: ranking[name] for name in ("second", *FIELDS) if name in ranking})
     if rejection.assumption:

@@ -23,7 +23,7 @@ from hsreject.files import replacing
 from hsreject.io.grid import Grid
 from hsreject.io.vector import write_layer
 from hsreject.promise.frame import NODATA
-from hsreject.schema import NO_REFERENCE, as_label_map, class_table
+from hsreject.schema import MAP_DIMS, NO_REFERENCE, as_label_map, attach_classes, class_table
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -404,3 +404,27 @@ def _offer_classes(path: Path, names: list[str]) -> None:
             )
     except sqlite3.Error as error:
         raise FileError(f"Could not write {path}: {error}.") from error
+
+
+def offered_map(path: Path, scene: xr.DataArray) -> xr.DataArray:
+    """Return a map without labels on the grid of a scene, with the classes that a file offers.
+
+    Blind labelling needs no more of the map: places, and the names in the GeoPackage of a sample.
+    """
+    query = (
+        "SELECT value FROM gpkg_data_column_constraints WHERE constraint_name = 'classes' "
+        "ORDER BY rowid"
+    )
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+            offered = [value for (value,) in file.execute(query)]
+    except sqlite3.Error:  # another format, or a GeoPackage that somebody else has written
+        offered = []
+    names = [name for name in offered if name not in {NONE_OF_THESE_TEXT, CANNOT_TELL_TEXT}]
+    if not names:
+        raise FileError(
+            f"{path} does not say which classes there are, as a GeoPackage of 'hsreject sample' "
+            "does. Give the map that the points were drawn from with --labels."
+        )
+    blank = xr.DataArray(np.zeros(scene.shape[1:], dtype=np.uint8), dims=MAP_DIMS)
+    return Grid.of(scene).attach(attach_classes(blank, ClassTable.from_names(names)))

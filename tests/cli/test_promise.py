@@ -265,3 +265,22 @@ def test_a_map_is_made_again_with_its_certificate_and_no_other(capsys, tmp_path)
         assert not list((tmp_path / "no").glob("*.tif"))  # finished blocks stay, for another wish
     assert call(*arguments, *with_certificate, "--fraction", 0.1, "--out", tmp_path / "no") == 2
     assert "exactly one" in capsys.readouterr().err
+
+
+def test_a_geopackage_of_points_is_enough_to_label(capsys, files) -> None:
+    on_map = hr.open_map(files / "label.tif").astype("float32").drop_attrs(deep=False)
+    on_map.expand_dims(band=[1, 2, 3]).rio.to_raster(files / "scene.tif")
+    pages = []
+    for end in ("gpkg", "csv"):
+        call("sample", files / "label.tif", "--n", 20, "--out", files / f"points.{end}")
+    points = ("label", files / "points.gpkg", "--scene", files / "scene.tif")
+    for labels in ((), ("--labels", files / "label.tif")):
+        assert call(*points, *labels, "--out", files / "page.html", "--overwrite") == 0
+        pages.append((files / "page.html").read_text(encoding="utf-8"))
+    assert pages[0] == pages[1]
+    capsys.readouterr()
+    unnamed = ("label", files / "points.csv", *points[2:])
+    for wrong in (unnamed, (*points, "--show-label")):
+        assert call(*wrong, "--out", files / "no.html") == 2
+        assert "--labels" in capsys.readouterr().err
+    assert not (files / "no.html").exists()

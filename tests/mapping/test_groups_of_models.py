@@ -9,7 +9,7 @@ import tomli_w
 import xarray as xr
 
 import hsreject as hr
-from hsreject.errors import FileError
+from hsreject.errors import FileError, InputError
 from hsreject.rejection.rejector import FLAGS, GROUP_FLAG
 from tests.cli.calling import call
 from tests.cli.test_map import write_scene
@@ -103,6 +103,9 @@ def test_a_flat_map_rejects_what_is_no_class(model, scene, made) -> None:
     assert hr.schema.class_table(flat.maps.label_with_rejection).names == model.classes.names
     assert not flat.summary.groups
     assert flat.summary.n_rejected == (expected == 0).sum()
+    threshold = flat.summary.rejection.threshold
+    np.testing.assert_array_equal(flat.maps.rejected, flat.maps.confidence < threshold)
+    assert "level_confidence" not in flat.maps
 
 
 def test_a_certificate_of_the_levels_sets_the_map(model, scene, made) -> None:
@@ -116,6 +119,8 @@ def test_a_certificate_of_the_levels_sets_the_map(model, scene, made) -> None:
     maps = hr.map_scene(scene, model, certificate=certificate, **options).maps
     expected = certificate.apply(label, levels).label_with_rejection
     np.testing.assert_array_equal(maps.label_with_rejection, expected)
+    with pytest.raises(InputError, match=r"certificate.*flat"):
+        hr.map_scene(scene, model, certificate=certificate, flat=True, **options)
     by_sample = hr.map_scene(scene, model, accuracy=0.9, sample=sample, **options).maps
     answer = by_sample.label_with_rejection.values[sample.row, sample.column]
     right = model.tree.holds(answer, truth.values[sample.row, sample.column])

@@ -20,7 +20,13 @@ def label_command(
     sample: Annotated[Path, typer.Argument(metavar="POINTS", help="File of 'hsreject sample'.")],
     *,
     scene: Annotated[Path, typer.Option(help="Scene to show the points on.")],
-    labels: Annotated[Path, typer.Option(help="The label map that the points were drawn from.")],
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="The label map that the points were drawn from; by default the scene's grid and "
+            "the classes that a GeoPackage offers."
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to make: .html.")],
     medians: Annotated[
         Path | None, typer.Option(help="Labels of training pixels: show class medians, too.")
@@ -34,15 +40,19 @@ def label_command(
     It saves a CSV file that 'hsreject certify' and 'hsreject assess' read, and goes on from one.
     """
     check_there(sample, scene, labels, medians)
+    from hsreject.errors import InputError
     from hsreject.files import check_target
     from hsreject.io.labels import open_labels
     from hsreject.io.scene import open_scene
     from hsreject.promise.label_page import write_label_page
+    from hsreject.promise.sample import offered_map
     from hsreject.promise.sample_file import open_sample
 
     check_target(out, overwrite=overwrite)
-    on_map = open_label_map(labels, nodata)
     cube = open_scene(scene)
+    if labels is None and (show_label or medians is not None):
+        raise InputError("--show-label and --medians need the map of the points: give --labels.")
+    on_map = offered_map(sample, cube) if labels is None else open_label_map(labels, nodata)
     training = None if medians is None else open_labels(medians, like=on_map)
     points = open_sample(sample, on_map)
     write_label_page(
