@@ -5,7 +5,17 @@ Every public name is imported on first use, so that ``import hsreject`` is quick
 is, and here it says which module a name comes from.
 """
 
-import lazy_loader
-
 __version__ = "0.3.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    """Read the stub when a public name is first asked for, and hand over to what it says."""
+    import lazy_loader  # noqa: PLC0415  (not above: the command line should be up at once)
+
+    attribute, names, everything = lazy_loader.attach_stub(__name__, __file__)
+    globals().update(__getattr__=attribute, __dir__=names, __all__=everything)
+    return everything if name == "__all__" else attribute(name)
+
+
+def __dir__() -> list[str]:
+    return list(__getattr__("__all__"))

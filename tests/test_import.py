@@ -46,10 +46,23 @@ from hsreject.__main__ import main
 main()
 """
 
+BUILDING = """
+import os, signal, sys
+import hsreject.cli
+from hsreject.__main__ import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+hsreject.cli.app = lambda: os.kill(os.getpid(), int(sys.argv[1]))  # before typer listens
+main()
+"""
+
 
 @pytest.mark.posix
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_the_command_line_loads_is_silent(number: signal.Signals) -> None:
-    command = [sys.executable, "-c", RECEIVING, str(int(number))]
+@pytest.mark.parametrize("moment", [RECEIVING, BUILDING], ids=["import", "commands"])
+def test_a_signal_while_the_command_line_loads_is_silent(
+    moment: str, number: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", moment, str(int(number))]
     done = subprocess.run(command, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", b"")

@@ -100,12 +100,14 @@ def main() -> None:
         except HsrejectError as error:
             sys.stderr.write(f"hsreject: {error}\n")
             sys.exit(BAD_INPUT)
-        except SystemExit as ended:
-            if ended.code == STOPPED:  # at once: Python would wait for the tasks of its threads
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(TERMINATED if terminated.is_set() else STOPPED)
-            raise
+        except (KeyboardInterrupt, SystemExit) as ended:
+            # typer turns an interrupt into STOPPED, except while it is still building its commands
+            if isinstance(ended, SystemExit) and ended.code != STOPPED:
+                raise
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # at once: Python would wait for the tasks of its threads
+            os._exit(TERMINATED if terminated.is_set() else STOPPED)
         except OSError as error:  # where no command expects one, such as a full /tmp
             if error.errno not in _SYSTEM_ERRORS:
                 raise
