@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from os import PathLike
 
 import numpy as np
@@ -62,19 +62,14 @@ def added_labels(
     return attach_classes(labels.copy(data=added), table)
 
 
-def with_added(sampling: Callable[..., Pair], added: xr.DataArray) -> Callable[..., Pair]:
-    """Return a sampling that trains on further pixels, too, and never tests on them."""
-
-    def sample(labels: xr.DataArray, *, seed: int) -> Pair:
-        train, test = sampling(labels, seed=seed)
-        there = added.values != NO_REFERENCE
-        table = class_table(added)
-        train = attach_classes(train.copy(data=np.where(there, added.values, train.values)), table)
-        test = attach_classes(test.copy(data=np.where(there, NO_REFERENCE, test.values)), table)
-        if POLYGON in train.coords:  # each point is a polygon of its own
-            numbers = train[POLYGON].values.copy()
-            numbers[there] = numbers.max() + 1 + np.arange(int(there.sum()))
-            train = train.assign_coords({POLYGON: (train[POLYGON].dims, numbers)})
-        return train, test
-
-    return sample
+def with_added(train: xr.DataArray, test: xr.DataArray, added: xr.DataArray) -> Pair:
+    """Return a split that trains on further pixels, too, and never tests on them."""
+    there = added.values != NO_REFERENCE
+    parts = (np.where(there, added.values, train.values), np.where(there, 0, test.values))
+    train, test = (attach_classes(train.copy(data=part), class_table(added)) for part in parts)
+    if POLYGON in train.coords:  # each point is a polygon of its own
+        numbers = train[POLYGON].values.copy()
+        numbers[there] = numbers.max() + 1 + np.arange(int(there.sum()))
+        polygon = {POLYGON: (train[POLYGON].dims, numbers)}
+        train, test = train.assign_coords(polygon), test.assign_coords(polygon)
+    return train, test

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import rasterio
 import xarray as xr
+from rasterio.transform import array_bounds
 from rasterio.warp import transform_bounds
 
 from hsreject import __version__
 from hsreject.class_tree import ClassTree
 from hsreject.classes import ClassTable
 from hsreject.files import replacing
+from hsreject.handover.confidence_classes import CONFIDENCE_CLASSES
 from hsreject.io.grid import Grid, quiet_without_place
 from hsreject.promise.frame import map_id
 from hsreject.rejection.rejector import FLAGS
-from hsreject.schema import NO_REFERENCE_MEANING, class_table
+from hsreject.schema import CONFIDENCE_CLASS, NO_REFERENCE_MEANING, class_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,13 +114,13 @@ def write_map_item(
     bbox = None
     place: dict[str, Any] = {"proj:shape": [grid.height, grid.width]}
     if grid.crs is not None:
-        west, north = grid.transform.c, grid.transform.f
-        east = west + grid.transform.a * grid.width + grid.transform.b * grid.height
-        south = north + grid.transform.d * grid.width + grid.transform.e * grid.height
+        west, south, east, north = array_bounds(grid.height, grid.width, grid.transform)
         corners = (min(west, east), min(north, south), max(west, east), max(north, south))
         bbox = list(transform_bounds(grid.crs, "EPSG:4326", *corners))
         code = grid.crs.to_epsg()
         place["proj:code"] = None if code is None else f"EPSG:{code}"
+        if code is None:
+            place["proj:wkt2"] = grid.crs.to_wkt(version="WKT2_2019")
         place["proj:transform"] = list(grid.transform)[:6]
     properties = {**source.properties(), **place}
     _write(folder, map_id(label), OF_MAPS, properties, assets, bbox)
@@ -132,6 +134,7 @@ def _bands(path: Path, classes: ClassTable | ClassTree) -> list[dict[str, Any]]:
     zero = NO_REFERENCE_MEANING if len(names) > 1 else "rejected"  # a filled map rejects nothing
     meanings: dict[str, dict[str, Any]] = {
         "flag": {"classification:classes": classes_of(FLAGS, zero="no data")},
+        CONFIDENCE_CLASS: {"classification:classes": classes_of(CONFIDENCE_CLASSES)},
         "probability_percent": {"unit": "%"},
     }
     labels = {"classification:classes": classes_of(classes, zero=zero)}
@@ -153,7 +156,7 @@ def write_model_item(
     dims = ["height", "width"]
     properties = {
         **source.properties(),
-        "mlm:name": model,
+        "mlm:name": f"hsreject_{_word(model)}",
         "mlm:architecture": architecture,
         "mlm:tasks": tasks,
         "mlm:framework": "scikit-learn",
@@ -186,22 +189,28 @@ def write_model_item(
     _write(folder, model, OF_MODELS, properties, {"model": asset}, None, name)
 
 
-def classes_of(classes: ClassTable | ClassTree, *, zero: str) -> list[dict[str, Any]]:
+def classes_of(classes: ClassTable | ClassTree, *, zero: str | None = None) -> list[dict[str, Any]]:
     """Return classes as the classification extension has them; a group lists its members."""
     tree = classes if isinstance(classes, ClassTree) else None
     table = classes if isinstance(classes, ClassTable) else classes.table
     members = {} if tree is None else {group.name: group.members for group in tree.groups}
-    entries = [(0, zero, "#000000"), *zip(table.values, table.names, table.colors, strict=True)]
+    entries = [] if zero is None else [(0, zero, "#000000")]
+    entries += zip(table.values, table.names, table.colors, strict=True)
     return [
         {
             "value": value,
-            "name": re.sub(r"[^0-9A-Za-z_-]+", "_", name) or f"class_{value}",
+            "name": _word(name) or f"class_{value}",
             "title": name,
             "color_hint": color[1:].upper(),
             **({"description": f"One of {', '.join(members[name])}"} if name in members else {}),
         }
         for value, name, color in entries
     ]
+
+
+def _word(text: str) -> str:
+    """Return a name of letters, digits, - and _, which the extensions ask for."""
+    return re.sub(r"[^0-9A-Za-z_-]+", "_", text).strip("_-")
 
 
 def _write(

@@ -313,7 +313,7 @@ def _with_answers(
         return cube, attach_classes(labels, class_table(added(labels)))
 
     def sample(labels: xr.DataArray, *, seed: int) -> Pair:
-        return with_added(sampling, added(labels))(labels, seed=seed)
+        return with_added(*sampling(labels, seed=seed), added(labels))
 
     return load, sample
 

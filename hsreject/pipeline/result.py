@@ -391,6 +391,7 @@ def _write_item(tree: xr.DataTree, label: xr.DataArray, folder: Path) -> None:
     files = {
         "map": f"maps/{MAP}",
         "filled": f"maps/{FILLED}",
+        "confidence_classes": "maps/confidence_classes.tif",
         "report": "report.html",
         "certificate": "certificate.json",
         "configuration": CONFIG,

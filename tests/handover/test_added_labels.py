@@ -50,6 +50,27 @@ def test_answers_train_and_never_test(tmp_path) -> None:
     assert added.sum() <= 2
 
 
+def test_answers_join_labels_that_were_digitised_as_polygons(tmp_path) -> None:
+    cube, labels = hr.synthetic_scene(rows=32, columns=32, n_bands=8)
+    cube.rio.to_raster(tmp_path / "scene.tif")
+    polygons = hr.polygonize(labels.where(labels > 0, 255).assign_attrs(labels.attrs))
+    polygons.write(tmp_path / "polygons.gpkg")
+    files = {
+        "name": "files",
+        "path": str(tmp_path / "scene.tif"),
+        "labels": str(tmp_path / "polygons.gpkg"),
+        "attribute": "name",
+    }
+    path = answered(tmp_path, ["cover 2", "cover 3"])
+    plan = {**config(str(path)), "scene": files, "sampling": {"name": "polygons", "fraction": 1}}
+    result = hr.run(plan)
+    with path.open(newline="") as stream:
+        places = [(int(row["row"]), int(row["column"])) for row in csv.DictReader(stream)]
+    assert [int(result["train"].values[place]) for place in places] == [2, 3]
+    numbers = [int(result["train"]["polygon"].values[place]) for place in places]
+    assert len({*numbers}) == 2
+
+
 def test_a_new_class_is_one_after_it_was_named(tmp_path) -> None:
     path = answered(tmp_path, ["asphalt"] * 4)
     with pytest.raises(InputError, match="--new-class 'asphalt'"):
