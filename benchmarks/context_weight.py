@@ -17,8 +17,7 @@ from sklearn.base import clone
 from benchmarks.results import Answer, Task, figures_of, scenes
 from hsreject.errors import HsrejectWarning
 from hsreject.pipeline.plan import make_plan
-from hsreject.pipeline.tuning import best_settings, tune
-from hsreject.progress import no_progress
+from hsreject.pipeline.tuning import tune
 
 FIXED = (0.0, 1.0)
 """The weights that the chosen one is compared with."""
@@ -29,13 +28,11 @@ def measure(task: Task) -> dict[str, list[float]]:
     plan = make_plan({"scene": (task.cube, task.test), "context": "auto"})
     model = clone(plan.model)
     probability = model.fit_predict_proba(task.cube, task.train).compute()
-    candidates = tune(plan, task.cube, task.train, fitted=model, progress=no_progress)
-    (setting,) = best_settings(candidates)
-    chosen = float(setting.partition("=")[2])
+    chosen = float(tune(plan, task.cube, task.train, fitted=model)["weight"][0])
     maps = xr.Dataset({"probability": probability, "image": task.cube})
     rows = {}
     for weight in {*FIXED, chosen}:
-        ranked = plan.changed([f"context.weight={weight}"]).ranking.rank(maps)
+        ranked = plan.with_weight(weight).ranking.rank(maps)
         answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
         rows[f"{weight:g}"] = figures_of(answer, task.test)[:2]
     return {"weight": [chosen], "chosen": rows[f"{chosen:g}"], **rows}

@@ -37,7 +37,6 @@ from hsreject.schema import (
 
 if TYPE_CHECKING:
     from hsreject.promise.certificate import Certificate
-    from hsreject.promise.run_promise import Promise
 
 FEWEST_KEPT = 30
 """Calibration pixels that a map must keep at least: of fewer an accuracy says too little."""
@@ -96,7 +95,7 @@ def deliver(
     *,
     test: xr.DataArray,
     calibration: xr.DataArray | None,
-    promise: Promise | None = None,
+    certified: bool = False,
     seen: xr.Dataset | None = None,
     coarse_cost: float = 0.0,
 ) -> Delivery:
@@ -111,24 +110,25 @@ def deliver(
         at least 30 of them; where it is out of reach, the most that can be reached is taken.
     test, calibration : DataArray (y, x)
         Labels of the test pixels, and of the half that chooses.
-    promise : Promise, optional
-        Tried first, and taken where it can be kept; it is about the test pixels.
+    certified : bool
+        Whether a largest error is promised where it can be: test pixels are a random sample of what
+        the promise is about.
     seen : Dataset, optional
         What calibration pixels see instead of `swept`: `label` and `confidence` (y, x) of maps that
         were made without them.
     coarse_cost : float
         What a right answer costs that is a group, as a share of a rejection.
     """
+    if goal.kind == FRACTION:
+        return Delivery(*_at(swept, _place_of_fraction(swept, goal.value)), None, reached=True)
+    assert calibration is not None  # noqa: S101 (such a goal has some)
     certificate = None
-    if promise is not None and calibration is not None:
-        certificate, place = certified_place(promise, swept, test, calibration)
+    if certified and goal.kind == MAX_ERROR:
+        certificate, place = certified_place(goal.value, swept, test, calibration)
         if place is not None:
             point = _point_at(swept, place, calibration)
             return Delivery(*_at(swept, place), point, reached=True, certificate=certificate)
-    if goal.kind == FRACTION:
-        return Delivery(*_at(swept, _place_of_fraction(swept, goal.value)), None, reached=True)
     asked = Goal(accuracy=1 - goal.value) if goal.kind == MAX_ERROR else goal
-    assert calibration is not None  # noqa: S101 (such a goal has some)
     source = swept if seen is None else seen
     place, reached = _place_of_goal(source, asked, calibration, coarse_cost)
     reached &= goal.kind != MAX_ERROR  # without a promise it is not what was asked for

@@ -344,7 +344,7 @@ _TEMPLATE = """\
 # Written by 'hsreject init', to run as it is. Paths are those from the folder in which hsreject is
 # started. 'hsreject config list' names all parts, 'hsreject config show auto' explains one.
 {title}
-# The same seed draws the same training pixels. n_seeds = 10 runs ten of them: mean and spread.
+# The same seed draws the same training pixels.
 seed = 0
 
 [goal]

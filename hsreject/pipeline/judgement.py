@@ -54,15 +54,12 @@ class Judgement:
 
     walk: Walk
     evaluation: Evaluation | None  # of the delivered map
-    tables: Mapping[str, xr.Dataset]  # summary and judged (system,), promise, tuning
+    tables: Mapping[str, xr.Dataset]  # summary and judged (system,), promise
 
     @classmethod
     def of(cls, walk: Walk) -> Judgement:
         """Evaluate every map of a walk once."""
-        tables = {}
-        if walk.tuned is not None:
-            settings = str(walk.tuned.data["settings"].values[0])
-            tables["tuning"] = xr.Dataset({"settings_of_seed": settings})
+        tables: dict[str, xr.Dataset] = {}
         if walk.left_out is not None:
             return cls(walk, None, tables)
         name, test = walk.plan.delivered, walk.split["test"]
@@ -122,7 +119,17 @@ class Judgement:
         """How the numbers came about: the split, the goal, and which half said what."""
         meaning = str(self.walk.split["train"].attrs.get(MEANING, ""))
         of_map = (self._about_goal(), self._about_unknown())
-        return tuple(filter(None, (*of_map, meaning, self._judge()[1], self._no_promise())))
+        others = (self._judge()[1], self._no_promise(), self.choice)
+        return tuple(filter(None, (*of_map, meaning, *others)))
+
+    @property
+    def choice(self) -> str:
+        """Which weight of the context was chosen, in a sentence; empty where nothing was."""
+        if self.walk.tuned is None:
+            return ""
+        weight = float(self.walk.tuned.data["weight"][0])
+        meaning = "" if weight else " A weight of 0 is no context: rejection is pixelwise then."
+        return f"Chosen by cross-validation: context.weight = {weight:g}.{meaning}"
 
     def _judge(self) -> tuple[str, str]:
         """Return what a map that knows the place alone says of this one: a warning, or a note.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from os import PathLike
@@ -23,17 +23,15 @@ from hsreject.errors import ConfigError
 from hsreject.features import FEATURES
 from hsreject.handover.added_labels import added_labels, with_added
 from hsreject.mapping.plugins import load_plugins
-from hsreject.measures.choosing import MAX_ERROR, Goal
-from hsreject.pipeline.config import with_settings
+from hsreject.measures.choosing import Goal
 from hsreject.pipeline.parts import BASELINES, SAMPLERS, SCENES, Pair, Sections
-from hsreject.pipeline.tuning import TUNED_SECTIONS, Tuning
-from hsreject.promise.run_promise import Promise
 from hsreject.registry import (
     Registry,
     bind_part,
     build_part,
     check_count,
     check_keys,
+    check_number,
     in_section,
 )
 from hsreject.rejection import (
@@ -56,7 +54,6 @@ SECTIONS = {
     "plugins": 'files or installed packages whose parts may be named, such as ["my_prior.py"]',
     "title": "what the report calls the run",
     "seed": "draws the training pixels; 0 by default",
-    "n_seeds": "how many seeds, from that one on; 1 by default",
     "goal": "one of accuracy, max_error, rejection_cost, fraction; fraction = 0.1 by default",
     "fraction": "the same as [goal] fraction: the share of the scene that is rejected",
     "scene": "the scene and its labels; needed",
@@ -64,17 +61,14 @@ SECTIONS = {
     "add": 'answers to "hsreject next", further training pixels: path = "points.csv"',
     "features": "what the classifier sees, a list; the bands by default, auto makes its own",
     "classifier": "auto by default; smlr for a list of features",
-    "context": 'how neighbouring pixels help each other: none by default, or "auto"',
+    "context": 'how neighbours help each other: none by default, or "auto"; weight may be a list',
     "rejectors": "a list; by default pixelwise, sequential in a context, hierarchical with groups",
     "groups": 'classes that may be answered together: corn = ["early", "late"]; none by default',
     "baselines": 'what to compare with: ["svm", "paper"], and always "coordinates"',
-    "promise": "confidence_level = 0.9 of a max_error; with max_error, tried before the goal",
-    "tuning": 'chosen by cross-validation: n_folds = 5 and grid = {"context.weight" = [1, 2]}',
 }
 """The keys of a configuration, and what they are."""
 
 AUTO = "auto"
-WEIGHT = "context.weight"
 AUTO_WEIGHTS = (0.0, 0.5, 1.0, 2.0)
 """What is tried where the weight of the context is left to the training pixels."""
 
@@ -94,17 +88,12 @@ class Plan:
     rejectors: Mapping[str, Rejector]  # by the name that tables and files use
     baselines: Mapping[str, Plan]
     goal: Goal  # what decides how much of the map is rejected
-    promise: Promise | None  # tried first: where it can be kept, it decides instead
     seed: int
-    n_seeds: int
-    tuning: Tuning | None
+    weights: tuple[float, ...]  # of the context, of which cross-validation chooses; none if fixed
 
-    def changed(self, settings: Iterable[str]) -> Plan:
-        """Return this plan with other features, classifier or context; the rest stays as it is."""
-        tuned = {name: self.document[name] for name in TUNED_SECTIONS if name in self.document}
-        if "context" in tuned:
-            tuned["context"] = _as_table(tuned["context"])
-        document = {**self.document, **with_settings(tuned, settings)}
+    def with_weight(self, weight: float) -> Plan:
+        """Return this plan with a weight of the context; the rest stays as it is."""
+        document = _with_weight(self.document, weight)
         return replace(self, document=document, **_varied_parts(document))
 
     @property
@@ -118,8 +107,7 @@ class Plan:
             document = {**self.document, "classifier": {**table, "spatial": False}}
         else:
             document = {**self.document, "classifier": clone(table).set_params(spatial=False)}
-        parts = _varied_parts(document)
-        return replace(self, document=document, baselines={}, promise=None, **parts)
+        return replace(self, document=document, baselines={}, **_varied_parts(document))
 
     @property
     def delivered(self) -> str:
@@ -183,11 +171,9 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     title = document.get("title", "Land cover with rejection")
     if not isinstance(title, str):
         raise ConfigError(f"title must be text (got {title!r}).")
-    seed, n_seeds = document.get("seed", 0), document.get("n_seeds", 1)
+    seed = document.get("seed", 0)
     with in_section(""):
         check_count("seed", seed, least=0)
-        check_count("n_seeds", n_seeds, least=1)
-    goal, promise = _goal(document)
     scene = _scene(document["scene"])
     sampling = bind_part(SAMPLERS, document.get("sampling", "per_class"), section="sampling")
     if "add" in document:
@@ -198,11 +184,9 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
         scene=scene,
         sampling=sampling,
         baselines={},
-        goal=goal,
-        promise=promise,
+        goal=_goal(document),
         seed=int(seed),
-        n_seeds=int(n_seeds),
-        tuning=_tuning(document),
+        weights=_weights(document),
         **_varied_parts(document),
     )
     names = [*_list(document.get("baselines", ()), "baselines")]
@@ -216,8 +200,8 @@ def make_plan(document: Mapping[str, Any]) -> Plan:
     return replace(plan, baselines=baselines)
 
 
-def _goal(document: Sections) -> tuple[Goal, Promise | None]:
-    """Return what decides how much is rejected, and what is promised if it can be."""
+def _goal(document: Sections) -> Goal:
+    """Return what decides how much is rejected."""
     goals = {
         name: document[name] for name in ("goal", "fraction") if document.get(name) is not None
     }
@@ -225,31 +209,42 @@ def _goal(document: Sections) -> tuple[Goal, Promise | None]:
         raise ConfigError(
             "A run has one goal, and fraction is one: give [goal] or fraction, not both."
         )
-    table = document.get("promise")
-    promise = None if table is None else Promise.from_table(table)
-    if not goals:
-        return Goal(fraction=0.1) if promise is None else Goal(max_error=promise.max_error), promise
-    ((name, value),) = goals.items()
-    goal = value if isinstance(value, Goal) else None
-    goal = goal or Goal.from_table({name: value} if name == "fraction" else value)
-    if goal.kind != MAX_ERROR:
-        return goal, promise
-    level = {} if promise is None else {"confidence_level": promise.confidence_level}
-    if promise is not None and "max_error" in dict(table or {}) and promise.max_error != goal.value:
-        raise ConfigError("[goal] and [promise] have different max_error: give it in one of them.")
-    return goal, Promise(goal.value, **level)
+    goal = goals.get("goal", {"fraction": goals.get("fraction", 0.1)})
+    return goal if isinstance(goal, Goal) else Goal.from_table(goal)
 
 
 def _baseline(plan: Plan, sections: Sections) -> Plan:
     """Return a plan that differs only in what the sections of a baseline say."""
-    return replace(plan, document=sections, tuning=None, promise=None, **_varied_parts(sections))
+    return replace(plan, document=sections, weights=(), **_varied_parts(sections))
+
+
+def _weights(document: Sections) -> tuple[float, ...]:
+    """Return the weights of the context that are tried: a list, or those of an automatic one."""
+    context = _as_table(document.get("context"))
+    if not isinstance(context, Mapping):
+        return ()
+    weights = context.get("weight", AUTO_WEIGHTS if context.get("prior") == AUTO else None)
+    if not isinstance(weights, list | tuple):
+        return ()
+    with in_section("context"):
+        for weight in weights:
+            check_number("weight", weight, least=0)
+    return tuple(weights)
+
+
+def _with_weight(document: Sections, weight: float) -> Sections:
+    context = _table(_as_table(document["context"]), "context")
+    return {**document, "context": {**context, "weight": weight}}
 
 
 def _varied_parts(document: Sections) -> dict[str, Any]:
-    """Return the parts that tuning may change: model, context, and the rejectors that hold it.
+    """Return the parts in which baselines differ: model, context, and the rejectors that hold it.
 
     A context whose weight is 0 is none: its rejectors go, too, and the last becomes pixelwise.
+    Until its weight is chosen, a context has the largest that is tried.
     """
+    if weights := _weights(document):
+        document = _with_weight(document, max(weights))
     context = _context(document.get("context"))
     groups = document.get("groups")
     usual = ["pixelwise"]
@@ -270,17 +265,6 @@ def _varied_parts(document: Sections) -> dict[str, Any]:
         "context": context,
         "rejectors": rejectors,
     }
-
-
-def _tuning(document: Sections) -> Tuning | None:
-    """Return what is chosen by cross-validation; an automatic context adds its weight."""
-    section = document.get("tuning")
-    tuning = None if section is None else Tuning.from_table(section)
-    context = _as_table(document.get("context"))
-    if not isinstance(context, Mapping) or context.get("prior") != AUTO or "weight" in context:
-        return tuning
-    weights = {WEIGHT: AUTO_WEIGHTS}
-    return Tuning(weights) if tuning is None else replace(tuning, grid={**weights, **tuning.grid})
 
 
 def _scene(given: object) -> Callable[[], Pair]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -70,26 +70,27 @@ _REPORTED = ("numpy", "scipy", "scikit-learn", "xarray", "numba", "rasterio", "s
 
 def result_tree(
     plan: Plan,
-    first: Judgement,
-    tables: Sequence[Mapping[str, xr.Dataset]],
+    judgement: Judgement,
     labels: xr.DataArray,
     stages: Stages,
     hashes: Mapping[str, str],
 ) -> xr.DataTree:
-    """Return the maps and operating points of the first seed, and the tables of all.
+    """Return the maps, operating points and tables of a run.
 
     The attributes hold the configuration, the seed and hashes of the inputs.
     """
     colors = FalseColorDisplay.from_cube(stages.cube, wavelengths=INFRARED).bands
-    walk, delivery = first.walk, first.delivered.delivery
+    walk, delivery = judgement.walk, judgement.delivered.delivery
     pool, evidence = _parted(walk.evidence)
-    seeds = _tables_of_seeds(plan, tables)
-    choice = _chosen_in_words(seeds.get("/tuning"))
+    tables = {
+        f"/{name}": one.expand_dims({SEED: [plan.seed]}) for name, one in judgement.tables.items()
+    }
+    choice = judgement.choice
     maps = evidence.assign(walk.split).assign(
         {
             "reference": labels,
             "false_color": stages.cube.isel({BAND: list(colors)}).drop_attrs(deep=False),
-            **_maps_of_rejectors(first),
+            **_maps_of_rejectors(judgement),
         }
     )
     groups = {
@@ -100,25 +101,24 @@ def result_tree(
             fraction=delivery.rejected_share,
             **hashes,
         ),
-        "/delivered": _delivered(first, choice, plan.n_seeds),
-        **seeds,
+        "/delivered": _delivered(judgement),
+        **tables,
         "/pool": pool,
+        "/tuning": xr.Dataset() if walk.tuned is None else walk.tuned.data.drop_attrs(deep=False),
         "/stages": xr.Dataset(
             {"seconds": ("stage", list(stages.seconds.values()))},
             coords={"stage": list(stages.seconds)},
         ),
         "/versions": xr.Dataset(attrs=_versions()),
     }
-    if first.confidence_classes is not None:
-        table = confidence_table(first.confidence_classes, first.evaluation)
+    if judgement.confidence_classes is not None:
+        table = confidence_table(judgement.confidence_classes, judgement.evaluation)
         groups["/confidence_classes"] = table
-    if first.evaluation is not None:
-        groups["/points"] = _operating_points(first)
+    if judgement.evaluation is not None:
+        groups["/points"] = _operating_points(judgement)
     if delivery.certificate is not None:
-        words = promise_words(delivery.certificate, groups["/promise"])
+        words = promise_words(delivery.certificate, judgement.tables["promise"])
         groups["/promise"].attrs = {"certificate": delivery.certificate.to_json(), **words}
-    if walk.tuned is not None:
-        groups["/tuning"] = groups["/tuning"].assign(walk.tuned.data.drop_attrs(deep=False))
     return xr.DataTree.from_dict({name: one for name, one in groups.items() if one.attrs or one})
 
 
@@ -132,10 +132,10 @@ def _parted(evidence: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
     return pool.rename(plain), rest.drop_attrs(deep=False)
 
 
-def _maps_of_rejectors(first: Judgement) -> dict[str, xr.DataArray]:
+def _maps_of_rejectors(judgement: Judgement) -> dict[str, xr.DataArray]:
     """Return the maps (rejector, y, x) of all rejectors, each at its operating point."""
-    names = list(first.walk.plan.rejectors)
-    systems = [first.walk.systems[name] for name in names]
+    names = list(judgement.walk.plan.rejectors)
+    systems = [judgement.walk.systems[name] for name in names]
     along = xr.Variable(REJECTOR, names)
     pieces = [system.delivery.maps.drop_attrs(deep=False) for system in systems]
     stack = xr.concat(pieces, dim=along, combine_attrs="drop_conflicts")
@@ -150,30 +150,13 @@ def _maps_of_rejectors(first: Judgement) -> dict[str, xr.DataArray]:
     }
 
 
-def _chosen_in_words(tuning: xr.Dataset | None) -> str:
-    """Return what the tuning has chosen, in a sentence; empty where nothing was tuned."""
-    if tuning is None:
-        return ""
-    texts = dict(zip(tuning[SEED].values, map(str, tuning["settings_of_seed"].values), strict=True))
-    words = f"Chosen by cross-validation: {next(iter(texts.values()))}"
-    if len(set(texts.values())) > 1:
-        each = ", ".join(f"{seed}: {text}" for seed, text in texts.items())
-        words = f"Chosen by cross-validation, by seed: {each}"
-    if any("context.weight=0.0" in text for text in texts.values()):
-        words += ". A weight of 0 is no context: rejection is pixelwise then"
-    return f"{words}."
-
-
-def _delivered(first: Judgement, choice: str, n_seeds: int) -> xr.Dataset:
+def _delivered(judgement: Judgement) -> xr.Dataset:
     """Return the delivered map, its numbers, and what is said of it."""
-    walk, delivery = first.walk, first.delivered.delivery
-    notes = [*first.notes, choice]
-    if n_seeds > 1:
-        notes.append(f"The map is that of seed {walk.plan.seed}; tables show all seeds.")
+    walk, delivery = judgement.walk, judgement.delivered.delivery
     rejector, goal = walk.plan.delivered, walk.plan.goal
     numbers = {"threshold": delivery.threshold, "rejected_share_of_scene": delivery.rejected_share}
-    if first.evaluation is not None:
-        row = first.tables["judged"].sel({SYSTEM: rejector}, drop=True)
+    if judgement.evaluation is not None:
+        row = judgement.tables["judged"].sel({SYSTEM: rejector}, drop=True)
         numbers |= {str(column): row[column].item() for column in row}
     elif walk.left_out is not None:
         numbers |= {
@@ -182,8 +165,8 @@ def _delivered(first: Judgement, choice: str, n_seeds: int) -> xr.Dataset:
         }
     numbers = {name: number for name, number in numbers.items() if name not in _OF_SYSTEMS}
     maps = {LABEL_WITH_REJECTION: delivery.maps[LABEL_WITH_REJECTION]}
-    if first.confidence_classes is not None:
-        maps[CONFIDENCE_CLASS] = first.confidence_classes
+    if judgement.confidence_classes is not None:
+        maps[CONFIDENCE_CLASS] = judgement.confidence_classes
     return xr.Dataset(
         {name: one.drop_vars(REJECTOR, errors="ignore") for name, one in maps.items()} | numbers,
         attrs={
@@ -191,37 +174,20 @@ def _delivered(first: Judgement, choice: str, n_seeds: int) -> xr.Dataset:
             "goal": goal.kind,
             "goal_value": goal.value,
             "goal_reached": int(delivery.reached),
-            "statement": first.statement,
-            "warnings": list(first.warnings) or "",
-            "notes": list(filter(None, notes)) or "",
+            "statement": judgement.statement,
+            "warnings": list(judgement.warnings) or "",
+            "notes": list(judgement.notes) or "",
         },
     )
 
 
-def _tables_of_seeds(
-    plan: Plan, tables: Sequence[Mapping[str, xr.Dataset]]
-) -> dict[str, xr.Dataset]:
-    """Return the tables of all seeds, along `seed`; a system that a seed lacks has NaN there."""
-    groups = {}
-    seeds = [plan.seed + place for place in range(len(tables))]
-    for name in dict.fromkeys(name for one in tables for name in one):
-        parts = [(seed, one[name]) for seed, one in zip(seeds, tables, strict=True) if name in one]
-        along = xr.Variable(SEED, [seed for seed, _ in parts])
-        table = xr.concat([one for _, one in parts], dim=along, join="outer")
-        if SYSTEM in table.dims:  # in the order in which they come
-            rows = dict.fromkeys(str(row) for _, one in parts for row in one[SYSTEM].values)
-            table = table.sel({SYSTEM: list(rows)})
-        groups[f"/{name}"] = table
-    return groups
-
-
-def _operating_points(first: Judgement) -> xr.Dataset:
+def _operating_points(judgement: Judgement) -> xr.Dataset:
     """Return the operating points of all systems in one table; what a system lacks is NaN.
 
     `overall_accuracy` is that of a point's labels with nothing rejected.
     """
     pieces = []
-    for name, system in first.walk.systems.items():
+    for name, system in judgement.walk.systems.items():
         points = system.points.drop_attrs().reset_coords(drop=True)
         names = [name] * points.sizes[OPERATING_POINT]
         pieces.append(points.assign_coords({SYSTEM_OF_POINT: (OPERATING_POINT, names)}))
@@ -313,7 +279,7 @@ def _check_own(folder: Path, document: Mapping[str, Any]) -> None:
 def write_outputs(
     folder: Path,
     tree: xr.DataTree,
-    first: Judgement,
+    judgement: Judgement,
     cube: xr.DataArray,
     *,
     flat: bool,
@@ -326,21 +292,21 @@ def write_outputs(
         label = _write_maps(tree, work / "maps", flat=flat)
         if probabilities:
             write_map(tree.to_dataset()["probability"], work / "maps" / "probabilities.tif")
-        for name in first.walk.plan.rejectors:
-            if LEVEL_CONFIDENCE in first.walk.systems[name].swept:
-                levels = first.walk.systems[name].swept[LEVEL_CONFIDENCE]
+        for name in judgement.walk.plan.rejectors:
+            if LEVEL_CONFIDENCE in judgement.walk.systems[name].swept:
+                levels = judgement.walk.systems[name].swept[LEVEL_CONFIDENCE]
                 path = work / "maps" / f"{LEVEL_CONFIDENCE}_{name}.tif"
                 write_map(levels_as_field(levels), path)
         progress("writing", 1, 3)
         write_tree(tree, work / "result.nc")
         for name, text in _texts(tree).items():
             (work / name).write_text(text, encoding="utf-8")
-        if first.evaluation is None:
-            write_by_class(first.areas, work / "areas.csv")
+        if judgement.evaluation is None:
+            write_by_class(judgement.areas, work / "areas.csv")
         else:
-            write_tables(first.evaluation, work)
+            write_tables(judgement.evaluation, work)
         progress("writing", 2, 3)
-        run_report(tree, first, work, cube)
+        run_report(tree, judgement, work, cube)
         _write_item(tree, label, work)
     progress("writing", 3, 3)
 
@@ -415,6 +381,5 @@ def _texts(tree: xr.DataTree) -> dict[str, str]:
     if "promise" in tree:
         texts["certificate.json"] = tree.children["promise"].attrs["certificate"]
     if "tuning" in tree:
-        candidates = tree.children["tuning"].to_dataset(inherit=False).drop_dims(SEED)
-        texts[TUNING] = candidates.to_dataframe().to_csv()
+        texts[TUNING] = tree.children["tuning"].to_dataset(inherit=False).to_dataframe().to_csv()
     return texts

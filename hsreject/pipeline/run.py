@@ -64,7 +64,7 @@ def run(
     Returns
     -------
     DataTree
-        The maps of the first seed: `reference`, `train`, `test` (y, x), and `calibration`, the half
+        The maps: `reference`, `train`, `test` (y, x), and `calibration`, the half
         of the test pixels that chose; `probability` and `hidden_field` (category, y, x); `label`,
         `confidence`, `rejected` and `label_with_rejection` (rejector, y, x), each at the operating
         point that the goal asks for; `false_color`, three bands of the scene (band, y, x). Where
@@ -76,12 +76,14 @@ def run(
           `confidence_class` (y, x) says which third of the map by confidence a pixel belongs to.
         - `confidence_classes`: how large each of these is and, where test pixels judge the map, how
           accurate with nothing rejected. Absent where no confidence makes the map.
-        - `summary`: figures of the curve of each system on all test pixels, by (seed, system).
+        - `summary`: figures of the curve of each system on all test pixels, by (seed, system):
+          the tables of several runs are joined along `seed`.
         - `judged`: figures of each system's map, by (seed, system), on the test pixels that chose
           nothing, with 95 % intervals; `gain` is how much more accurate the delivered map is.
-        - `points`: the operating points of the first seed on all test pixels.
-        - `promise`: what was certified, by seed, and what came of it.
-        - `pool` and `tuning`: what the classifier and the tuning tried; `stages`: their seconds.
+        - `points`: the operating points of all systems on all test pixels.
+        - `promise`: what was certified, and what came of it.
+        - `pool` and `tuning`: what the classifier tried, and which weights of the context;
+          `stages`: their seconds.
         - `versions`: of hsreject and of what its numbers depend on, as attributes.
 
         A group is a table by itself with ``result["summary"].to_dataset(inherit=False)``; without
@@ -115,16 +117,17 @@ def run(
         hashes = {"scene_hash": tokenize(cube), "labels_hash": tokenize(labels)}
         kept_in = None if folder is None else folder / STAGES
         stages = Stages(cube, tokenize(hashes), kept_in, progress)
-        first = Judgement.of(Walk.of(plan, labels, stages, plan.seed))
-        tables = [first.tables]
-        tables += (  # maps of the other seeds are not shown
-            Judgement.of(Walk.of(plan, labels, stages, seed)).tables
-            for seed in range(plan.seed + 1, plan.seed + plan.n_seeds)
-        )
-        tree = result_tree(plan, first, tables, labels, stages, hashes)
+        judgement = Judgement.of(Walk.of(plan, labels, stages))
+        tree = result_tree(plan, judgement, labels, stages, hashes)
         if folder is not None:
             write_outputs(
-                folder, tree, first, cube, flat=flat, probabilities=probabilities, progress=progress
+                folder,
+                tree,
+                judgement,
+                cube,
+                flat=flat,
+                probabilities=probabilities,
+                progress=progress,
             )
     return tree
 
@@ -139,7 +142,7 @@ def planned(
         config if isinstance(config, Mapping) else read_document(config), settings
     )
     if goal is not None:
-        others = ("goal", "fraction", "promise")
+        others = ("goal", "fraction")
         document = {name: part for name, part in document.items() if name not in others}
         document["goal"] = goal
     return make_plan(document)

@@ -54,10 +54,10 @@ _CHOICES = (
         ("chain", "profile", "brier_score", "temperature", "weight"),
     ),
     (
-        "Parameters that were tried",
+        "Weights of the context that were tried",
         "Cross-validation on the training pixels alone; the first row was taken.",
         "tuning",
-        ("settings", "brier_score", "temperature", "accuracy"),
+        ("weight", "brier_score", "temperature", "accuracy"),
     ),
 )
 """Tables of what was chosen from: title, text, group, columns."""

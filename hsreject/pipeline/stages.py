@@ -1,4 +1,4 @@
-"""The stages of a run, and the walk through them with one seed.
+"""The stages of a run, and the walk through them.
 
 Each stage takes the stage before, gives a Dataset, and is kept when finished.
 
@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, product
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +23,7 @@ from dask.base import tokenize
 from sklearn.base import clone
 
 from hsreject import __version__
+from hsreject.classify.pool import at_temperature
 from hsreject.classify.scene_model import SceneModel
 from hsreject.confidence import label_map
 from hsreject.context.segsalsa import SegSALSA
@@ -35,7 +35,7 @@ from hsreject.measures.choosing import FRACTION, Goal
 from hsreject.measures.summary import expected_calibration_error
 from hsreject.pipeline.delivery import Delivery, calibration_half, deliver
 from hsreject.pipeline.plan import CARRIED_ROW, PLACE_ALONE, Plan
-from hsreject.pipeline.tuning import TUNED_SECTIONS, best_settings, label_probability, settled, tune
+from hsreject.pipeline.tuning import settled, tune
 from hsreject.progress import ProgressCallback
 from hsreject.rejection import Novelty, Rejector
 from hsreject.rejection.evidence import P_VALUE, TOKEN
@@ -85,11 +85,11 @@ class Stages:
     key: str  # token of the scene and its labels
     folder: Path | None  # where finished stages are kept; None keeps none
     progress: ProgressCallback
-    seconds: dict[str, float] = field(default_factory=dict)  # of each stage, with all seeds
+    seconds: dict[str, float] = field(default_factory=dict)  # of each stage
 
-    def split(self, plan: Plan, labels: xr.DataArray, seed: int) -> Stage:
+    def split(self, plan: Plan, labels: xr.DataArray) -> Stage:
         """Return `train` and `test`, the labels of the pixels to learn from and to evaluate on."""
-        train, test = plan.sampling(labels, seed=seed)
+        train, test = plan.sampling(labels, seed=plan.seed)
         if not (test != NO_REFERENCE).any() and LEFT_OUT not in train.attrs:
             raise InputError(
                 "The sampling leaves no test pixel, so nothing can be evaluated. "
@@ -98,16 +98,12 @@ class Stages:
         data = xr.Dataset({"train": train, "test": test})
         return Stage(data, tokenize(__version__, self.key, data))
 
-    def tune(self, plan: Plan, split: Stage, *, name: str, fitted: Any = None) -> Stage:
-        """Return the candidates of the tuning with their scores, best first."""
-        tuning = plan.tuning
-        assert tuning is not None  # noqa: S101 (the caller has looked)
-        settings = [chain(*parts) for parts in product(*map(tuning.settings, TUNED_SECTIONS))]
-        candidates = [(plan.model, plan.context) for plan in map(plan.changed, settings)]
-        work = partial(
-            tune, plan, self.cube, split.data["train"], fitted=fitted, progress=self.progress
-        )
-        return self._kept(name, _key(split, tuning, candidates), work)
+    def tune(self, plan: Plan, split: Stage, *, name: str, fitted: Any) -> Stage:
+        """Return the weights of the context that were tried with their scores, best first."""
+        contexts = [plan.with_weight(weight).context for weight in plan.weights]
+        train = split.data["train"]
+        work = partial(tune, plan, self.cube, train, fitted=fitted, progress=self.progress)
+        return self._kept(name, _key(split, clone(plan.model), contexts), work)
 
     def classify(
         self, model: SceneModel, split: Stage, *, name: str, whole: Stage | None = None
@@ -163,7 +159,9 @@ class Stages:
             )
             maps = {"hidden_field": hidden, "context_label": label_map(hidden)}
             if temperature is not None:
-                maps["label_probability"] = label_probability(hidden, temperature)
+                honest = at_temperature(hidden.values, temperature, axis=0).max(axis=0)
+                plain = hidden.isel({CATEGORY: 0}, drop=True).drop_attrs(deep=False)
+                maps["label_probability"] = plain.copy(data=honest)
             return xr.Dataset(maps)
 
         stage = self._kept(f"{prefix}context", _key(before, context, temperature), compute)
@@ -287,7 +285,7 @@ class System:
 
 @dataclass(frozen=True)
 class Walk:
-    """What a plan comes to with one seed."""
+    """What a plan comes to."""
 
     plan: Plan  # with its tuning settled
     split: xr.Dataset  # train, test and, where test pixels choose, calibration (y, x)
@@ -297,26 +295,23 @@ class Walk:
     left_out: LeftOutAccuracy | None = None  # where all polygons are for training
 
     @classmethod
-    def of(cls, plan: Plan, labels: xr.DataArray, stages: Stages, seed: int) -> Walk:
+    def of(cls, plan: Plan, labels: xr.DataArray, stages: Stages) -> Walk:
         """Walk from a split to the maps that the goal asks for, and to all baselines."""
-        split = stages.split(plan, labels, seed)
+        split = stages.split(plan, labels)
         plan = plan.of_classes(class_table(labels), split.data["train"])
         with warnings.catch_warnings():
             if ADVICE in split.data["train"].attrs:  # a report has it, once
                 warnings.simplefilter("ignore", FewPolygonsWarning)
             if LEFT_OUT in split.data["train"].attrs:
                 return _walk_without_test(plan, stages, split)
-            return _walk_with_test(plan, stages, split, seed)
+            return _walk_with_test(plan, stages, split)
 
 
-def _walk_with_test(plan: Plan, stages: Stages, split: Stage, seed: int) -> Walk:
+def _walk_with_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
     """Walk where test pixels judge, and half of them choose if the goal asks for that."""
     test = split.data["test"]
-    digitised = is_digitised(test)
-    if digitised:
-        plan = replace(plan, promise=None)  # its pixels are not a random sample of anything
-    if plan.goal.needs_reference or plan.promise is not None:
-        half = calibration_half(test, seed=seed, by_polygons=digitised)
+    if plan.goal.needs_reference:
+        half = calibration_half(test, seed=plan.seed, by_polygons=is_digitised(test))
         split = replace(split, data=split.data.assign(calibration=half))
     looking = [plan, *plan.baselines.values()]
     novelty = stages.novelty(split) if any(one.needs_p_value for one in looking) else None
@@ -355,13 +350,10 @@ def _map(
     The model of a plan may be what can be carried of a `whole` one.
     """
     tuned = None
-    if plan.tuning is not None and plan.tuning.of_model:
-        tuned = stages.tune(plan, split, name=f"{prefix}choosing")
-        plan = plan.changed(best_settings(tuned.data))
     pixelwise = stages.classify(plan.model, split, name=f"{prefix}classifier", whole=whole)
-    if plan.tuning is not None and tuned is None:  # on the model that is fitted already
+    if plan.weights:
         tuned = stages.tune(plan, split, name=f"{prefix}choosing", fitted=pixelwise.model)
-        plan = plan.changed(best_settings(tuned.data))
+        plan = plan.with_weight(float(tuned.data["weight"][0]))
     if novelty is not None and plan.needs_p_value:
         pixelwise = pixelwise.joined(novelty)
     if plan.context is None:
@@ -382,7 +374,7 @@ def _system(
         plan.goal,
         test=split.data["test"],
         calibration=split.data.get("calibration"),
-        promise=plan.promise if name == plan.delivered else None,
+        certified=name == plan.delivered and not is_digitised(split.data["test"]),
         coarse_cost=getattr(rejector, "coarse_cost", 0.0),
     )
     probability = evidence.data.get("label_probability")
@@ -404,7 +396,7 @@ def _walk_without_test(plan: Plan, stages: Stages, split: Stage) -> Walk:
     """
     train = split.data["train"]
     novelty = stages.novelty(split) if plan.needs_p_value else None
-    plan, tuned, pixelwise, evidence = _map(replace(plan, promise=None), stages, split, novelty)
+    plan, tuned, pixelwise, evidence = _map(plan, stages, split, novelty)
     plan = replace(plan, rejectors={plan.delivered: plan.ranking})
     name, rejector = plan.delivered, plan.ranking
     maps = evidence if rejector.needs_context else pixelwise

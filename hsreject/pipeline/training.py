@@ -15,7 +15,7 @@ from hsreject.mapping.map_model import MapModel
 from hsreject.pipeline.plan import Plan
 from hsreject.pipeline.result import config_text
 from hsreject.pipeline.run import planned
-from hsreject.pipeline.tuning import best_settings, tune
+from hsreject.pipeline.tuning import tune
 from hsreject.progress import ProgressCallback, no_progress, reporting_reads
 from hsreject.rejection import RankedRejector, Rejector
 from hsreject.schema import BAND, NO_REFERENCE, class_table
@@ -32,9 +32,8 @@ def train(
 
     The training pixels of the first seed fit features and classifier; on the test pixels every
     threshold is tried, so that the model can later answer which one a rejection cost or an accuracy
-    asks for. A configuration with a [tuning] is tuned first, on the training pixels alone. Of a
-    classifier that looks at the place of the training pixels, such as auto, the model keeps what
-    holds on other scenes.
+    asks for. Of a classifier that looks at the place of the training pixels, such as auto, the
+    model keeps what holds on other scenes.
 
     Parameters
     ----------
@@ -72,17 +71,15 @@ def train(
     training, test = plan.sampling(labels, seed=plan.seed)
     groups = plan.document.get("groups")
     plan = plan.of_classes(class_table(labels), training)
-    if plan.tuning is not None and plan.tuning.of_model:
-        plan = plan.changed(best_settings(tune(plan, cube, training, progress=progress)))
     if plan.context is not None:  # says now, not when a map is made, that it cannot be
         plan.context.check_blocks(cube.sizes[BAND], len(class_table(training).values))
     progress("classifier", 0, 1)
     classifier = clone(plan.model)
     probability = classifier.fit_predict_proba(cube, training, progress=progress)
     progress("classifier", 1, 1)
-    if plan.tuning is not None and not plan.tuning.of_model:
+    if plan.weights:
         candidates = tune(plan, cube, training, fitted=classifier, progress=progress)
-        plan = plan.changed(best_settings(candidates))
+        plan = plan.with_weight(float(candidates["weight"][0]))
     ranking = _chosen_rejector(plan, rejector)
     training_scene = TrainingScene.of(cube, training, classifier)
     model = MapModel(

@@ -1,4 +1,4 @@
-"""[promise] of a run: half of the test pixels certifies a rejection, the other half evaluates it.
+"""The promise of a run: half of the test pixels certifies a rejection, the other half evaluates it.
 
 The certifying half is a simple random sample of the test pixels, so the promise is about all of
 them. What came of it is measured on the other half, which chose nothing, and on all of them.
@@ -7,51 +7,28 @@ them. What came of it is measured on the other half, which chose nothing, and on
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from hsreject.class_tree import ClassTree
-from hsreject.errors import ConfigError
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.certifying import certify
-from hsreject.promise.frame import check_share, percent
-from hsreject.registry import check_keys, in_section
+from hsreject.promise.frame import percent
 from hsreject.rejection.rejector import UNKNOWN
 from hsreject.schema import (
     LEVEL_CONFIDENCE,
     NO_REFERENCE,
     OPERATING_POINT,
     REJECTED,
-    SEED,
     nodata_label,
 )
 
 
-@dataclass(frozen=True)
-class Promise:
-    """What is to be promised: few errors among the kept pixels, with confidence."""
-
-    max_error: float = 0.05
-    confidence_level: float = 0.9
-
-    @classmethod
-    def from_table(cls, table: object) -> Promise:
-        """Return the promise of a configuration's [promise], or say what is wrong with it."""
-        if not isinstance(table, Mapping):
-            raise ConfigError(f"[promise] must be a table with max_error = 0.05 (got {table!r}).")
-        check_keys(table, ("max_error", "confidence_level"), section="promise")
-        asked = cls(**table)
-        with in_section("promise"):
-            check_share("max_error", asked.max_error)
-            check_share("confidence_level", asked.confidence_level)
-        return asked
-
-
 def certified_place(
-    promise: Promise, swept: xr.Dataset, test: xr.DataArray, sample: xr.DataArray
+    max_error: float, swept: xr.Dataset, test: xr.DataArray, sample: xr.DataArray
 ) -> tuple[Certificate, float | None]:
     """Return what can be promised after the pixels of `sample`, and the map that it is about.
 
@@ -74,8 +51,7 @@ def certified_place(
         label if order is None else label.isel({OPERATING_POINT: order}),
         swept.get(LEVEL_CONFIDENCE, swept["confidence"]) if order is None else None,
         sample,
-        max_error=promise.max_error,
-        confidence_level=promise.confidence_level,
+        max_error=max_error,
     )
     place = certificate.threshold
     if place is not None and order is not None:
@@ -119,11 +95,10 @@ def promise_figures(
     )
 
 
-def promise_words(certificate: Certificate, of_seeds: xr.Dataset) -> dict[str, str]:
-    """Return what is promised of the delivered map of the first seed, and what came of it."""
+def promise_words(certificate: Certificate, one: xr.Dataset) -> dict[str, str]:
+    """Return what is promised of the delivered map, and what came of it."""
     if certificate.threshold is None:
         return {"statement": certificate.statement}
-    one, n_seeds = of_seeds.isel({SEED: 0}), of_seeds.sizes[SEED]
     share, error, error_of_all = (
         percent(float(one[name]), 1) for name in ("kept_share", "kept_error", "error_of_all")
     )
@@ -132,10 +107,6 @@ def promise_words(certificate: Certificate, of_seeds: xr.Dataset) -> dict[str, s
         f"On the other half of the test pixels {share} are kept and {error} of these are wrong; of "
         f"all test pixels that are kept {error_of_all} are wrong: the promise {outcome}."
     )
-    if n_seeds > 1:
-        n_made = int((of_seeds["coverage"] > 0).sum())
-        n_held = n_made - int((~of_seeds["held"]).sum())
-        evaluation += f" Of {n_made} promises with {n_seeds} seeds {n_held} held."
     return {"statement": certificate.statement, "evaluation": evaluation}
 
 

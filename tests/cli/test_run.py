@@ -108,7 +108,7 @@ def test_settings_change_the_run_and_names_stay_whole_on_a_narrow_terminal(
     config, _ = own_scene
     monkeypatch.setenv("COLUMNS", "80")
     out = tmp_path / "out"
-    settings = ("context.weight=3", "n_seeds=2", "rejectors=['pixelwise', 'sequential']")
+    settings = ("context.weight=3", "seed=2", "rejectors=['pixelwise', 'sequential']")
     options = [word for setting in settings for word in ("--set", setting)]
     assert call("run", config, "--out", out, *options) == 0
     assert "weight = 3" in (out / "config.toml").read_text()
@@ -191,7 +191,7 @@ def test_an_interrupted_run_keeps_finished_stages_and_goes_on(own_scene, tmp_pat
 
 def test_parts_are_listed_and_explained(capsys) -> None:
     for arguments, code, words in (
-        (["list"], 0, "n_seeds tuning indian_pines mnf smlr vector_tv joint margin coordinates"),
+        (["list"], 0, "seed indian_pines mnf smlr vector_tv joint margin coordinates"),
         (["show", "vector_tv"], 0, "weight Isotropic"),
         (["show", "joint"], 0, "[context] n_points"),
         (["show", "vectortv"], 2, "'vector_tv'?"),

@@ -27,7 +27,7 @@ def test_the_result_holds_what_was_tried_and_how_it_was_weighed(finished) -> Non
     assert result["tuning/brier_score"].sizes == {"candidate": 4}
     page = (folder / "report.html").read_text()
     assert "What the classifier tried" in page
-    assert "context.weight=0.5" in page
+    assert "Weights of the context that were tried" in page
 
 
 def test_the_probability_of_the_label_is_that_of_the_map_and_comes_true(finished) -> None:

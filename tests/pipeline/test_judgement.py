@@ -163,7 +163,7 @@ def test_nothing_is_ranked_or_solved_twice(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(RankedRejector, "rank", ranked)
     monkeypatch.setattr(JointProblem, "__init__", made)
     names = ["pixelwise", *CONFIG["rejectors"]]
-    config = {**CONFIG, "rejectors": names, "promise": {"max_error": 0.3}}
+    config = {**CONFIG, "rejectors": names, "goal": {"max_error": 0.3}}
     hr.run(config, out=tmp_path / "out")
     # ranked are pixelwise, sequential and coordinates
     assert counts == {"ranked": 3, "problems": 1, "novelties": 1}

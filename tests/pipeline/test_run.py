@@ -460,17 +460,6 @@ def test_features_are_made_once_for_fit_and_prediction(monkeypatch) -> None:
     np.testing.assert_array_equal(result["probability"], model.predict_proba(cube))
 
 
-def test_several_seeds_give_a_summary_each() -> None:
-    plain = {key: SMALL[key] for key in ("scene", "features")} | {"classifier": "lda"}
-    result = hr.run(plain | {"n_seeds": 3, "seed": 5})
-    assert list(result["summary/seed"].values) == [5, 6, 7]
-    single = hr.run(plain | {"seed": 6})
-    xr.testing.assert_equal(
-        result["summary/overall_accuracy"].sel(seed=6),
-        single["summary/overall_accuracy"].sel(seed=6),
-    )
-
-
 def test_folders_of_others_are_left_alone(tmp_path) -> None:
     plain = {key: SMALL[key] for key in ("scene", "features")} | {"classifier": "lda"}
     mine = {"thesis.txt": "do not lose me", "config.toml": "not = 'of a run'"}

@@ -5,8 +5,7 @@ from sklearn.model_selection import PredefinedSplit, cross_val_predict
 
 import hsreject as hr
 from hsreject.pipeline.plan import make_plan
-from hsreject.pipeline.tuning import best_settings, tune
-from hsreject.progress import no_progress
+from hsreject.pipeline.tuning import tune
 from hsreject.sampling.draws import deal_folds
 
 DOCUMENT = {
@@ -23,49 +22,37 @@ def scene():
     return cube, train, test
 
 
-def tried(scene, grid):
+def tried(scene, weights, **change):
     cube, train, test = scene
-    plan = make_plan(DOCUMENT | {"scene": (cube, test), "tuning": {"grid": grid, "n_folds": 4}})
-    return tune(plan, cube, train, progress=no_progress)
+    context = {"context": {"prior": "vector_tv", "weight": weights}}
+    return tune(make_plan(DOCUMENT | context | {"scene": (cube, test)} | change), cube, train)
 
 
-def test_every_combination_is_tried_best_first(scene) -> None:
-    grid = {"features.smooth.sigma": [0.5, 2.0], "context.weight": [0.0, 1.0, 4.0]}
-    table = tried(scene, grid)
-    assert table.sizes["candidate"] == 6
+def test_every_weight_is_tried_best_first(scene) -> None:
+    table = tried(scene, [0.0, 1.0, 4.0])
     assert np.all(np.diff(table["brier_score"].values) >= 0)
-    assert len(set(table["settings"].values)) == 6
-    assert best_settings(table)[0].startswith("features.smooth.sigma=")
-
-
-def test_what_is_useless_is_not_chosen(scene) -> None:
-    # a huge penalty leaves no weights: every pixel gets the prior probabilities
-    table = tried(scene, {"classifier.sparsity": [1e6, 0.03]})
-    assert best_settings(table) == ["classifier.sparsity=0.03"]
-    assert float(table["accuracy"][0]) > float(table["accuracy"][1]) + 0.2
+    assert set(table["weight"].values) == {0.0, 1.0, 4.0}
 
 
 def test_the_choice_depends_on_the_training_pixels_alone(scene) -> None:
     cube, train, test = scene
-    first = tried(scene, {"context.weight": [0.5, 2.0]})
-    again = tried((cube, train.copy(), test * 0), {"context.weight": [0.5, 2.0]})
-    assert first.identical(again)
+    first = tried(scene, [0.5, 2.0])
+    assert first.identical(tried((cube, train.copy(), test * 0), [0.5, 2.0]))
 
 
 def test_who_knows_nothing_has_the_brier_score_of_equal_shares(scene) -> None:
-    table = tried(scene, {"classifier.sparsity": [1e6]})
+    # a huge penalty leaves no weights: every pixel gets the prior probabilities
+    table = tried(scene, [0.0], classifier={"name": "smlr", "sparsity": 1e6})
     # with no weights the field is the class frequencies: one third each, drawn to a constant
     assert float(table["brier_score"][0]) == pytest.approx((2 / 3) ** 2 + 2 / 9, abs=0.005)
 
 
 def test_the_score_is_that_of_scikit_learn_at_temperatures_of_other_folds(scene) -> None:
-    cube, train, test = scene
-    document = {"scene": (cube, test), "classifier": "lda", "features": []}
-    plan = make_plan(document | {"tuning": {"grid": {"classifier": ["lda"]}, "n_folds": 4}})
-    table = tune(plan, cube, train, progress=no_progress)
+    cube, train, _ = scene
+    table = tried(scene, [0.0], classifier="lda", features=[])
     pixels = train.values > 0
     samples, classes = cube.values[:, pixels].T, train.values[pixels]
-    fold = deal_folds(train.values, 4)[pixels]
+    fold = deal_folds(train.values, 5)[pixels]
     model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
     held_out = cross_val_predict(
         model, samples, classes, cv=PredefinedSplit(fold), method="predict_proba"
@@ -84,7 +71,7 @@ def test_the_score_is_that_of_scikit_learn_at_temperatures_of_other_folds(scene)
 
     squares = [
         np.square(tempered(fold == number, best(fold != number)) - truth[fold == number])
-        for number in range(4)
+        for number in range(5)
     ]
     brier = float(np.concatenate(squares).sum(axis=1).mean())
     assert float(table["brier_score"][0]) == pytest.approx(brier, abs=1e-4)
@@ -95,33 +82,30 @@ def test_the_score_is_that_of_scikit_learn_at_temperatures_of_other_folds(scene)
 def test_an_automatic_context_tries_four_weights_and_chooses_the_same_again(scene) -> None:
     cube, train, test = scene
     plan = make_plan({**DOCUMENT, "scene": (cube, test), "context": "auto"})
-    first, again = (tune(plan, cube, train, progress=no_progress) for _ in range(2))
+    first, again = (tune(plan, cube, train) for _ in range(2))
     assert first.identical(again)
-    weights = {f"context.weight={weight}" for weight in (0.0, 0.5, 1.0, 2.0)}
-    assert set(first["settings"].values) == weights
-    chosen = plan.changed(best_settings(first)).context
-    assert chosen.priors[0].edges == "image"
-    assert f"context.weight={chosen.priors[0].weight}" == first["settings"].values[0]
+    assert set(first["weight"].values) == {0.0, 0.5, 1.0, 2.0}
+    best = plan.with_weight(2.0).context.priors[0]
+    assert (best.edges, best.weight) == ("image", 2.0)
 
 
 def test_with_one_pixel_per_class_nothing_is_left_out_and_no_context_is_taken(scene) -> None:
     cube, train, test = scene
     single, _ = hr.sample_per_class(train, 1, seed=0)
     plan = make_plan({**DOCUMENT, "scene": (cube, test), "context": "auto"})
-    table = tune(plan, cube, single, progress=no_progress)
-    assert best_settings(table) == ["context.weight=0.0"]
+    table = tune(plan, cube, single)
+    assert table["weight"][0] == 0
     assert np.isnan(table["brier_score"]).all()
 
 
 def test_with_weight_0_the_map_is_that_of_pixelwise_rejection() -> None:
     config = DOCUMENT | {
         "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "noise": 0.8},
-        "context": {"prior": "auto"},
-        "tuning": {"grid": {"context.weight": [0.0]}, "n_folds": 3},
+        "context": {"prior": "auto", "weight": [0.0]},
         "rejectors": ["pixelwise", "sequential"],
     }
     result = hr.run(config)
-    plain = {key: value for key, value in config.items() if key not in {"context", "tuning"}}
+    plain = {key: value for key, value in config.items() if key != "context"}
     alone = hr.run(plain | {"rejectors": ["pixelwise"]})
     one, other = (tree["delivered/label_with_rejection"].values for tree in (result, alone))
     np.testing.assert_array_equal(one, other)
@@ -130,29 +114,28 @@ def test_with_weight_0_the_map_is_that_of_pixelwise_rejection() -> None:
 def test_a_model_carries_the_chosen_context_and_none_of_weight_0() -> None:
     config = DOCUMENT | {
         "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "n_bands": 12},
-        "context": "auto",
+        "features": [],
+        "rejectors": ["sequential"],
     }
     for weight, halo in ((0.0, 0), (4.0, 32)):
-        grid = {"grid": {"context.weight": [weight]}, "n_folds": 3}
-        model = hr.train(config | {"features": [], "tuning": grid, "rejectors": ["sequential"]})
+        model = hr.train(config | {"context": {"prior": "auto", "weight": [weight]}})
         assert model.rejector.halo == halo
 
 
-def test_a_run_takes_the_best_candidate_and_shows_the_others(tmp_path) -> None:
-    grid = {"classifier.sparsity": [1e6, 0.03]}
+def test_a_run_takes_the_best_weight_and_shows_the_others(tmp_path) -> None:
     config = DOCUMENT | {
         "scene": {"name": "synthetic", "rows": 40, "columns": 40, "n_classes": 3, "n_bands": 12},
-        "tuning": {"grid": grid, "n_folds": 3},
+        "context": {"prior": "vector_tv", "weight": [50.0, 0.5]},  # 50 smooths classes away
         "rejectors": ["sequential"],
     }
     result = hr.run(config, out=tmp_path / "out")
-    assert best_settings(result["tuning"].to_dataset()) == ["classifier.sparsity=0.03"]
-    assert result["tuning/accuracy"].sizes == {"candidate": 2}
-    assert "classifier.sparsity=1000000.0" in (tmp_path / "out" / "tuning.csv").read_text()
+    assert result["tuning/weight"].values.tolist() == [0.5, 50.0]
+    assert float(result["tuning/accuracy"][0]) > float(result["tuning/accuracy"][1]) + 0.2
+    assert "50.0" in (tmp_path / "out" / "tuning.csv").read_text()
     for file, ends in (("report.html", "<section>"), ("config.toml", "\n")):
         top = (tmp_path / "out" / file).read_text().partition(ends)[0]
-        assert "classifier.sparsity=0.03" in top
-    plain = {key: value for key, value in config.items() if key != "tuning"}
-    again = hr.run(plain, out=tmp_path / "out", overwrite=True)
+        assert "context.weight = 0.5" in top
+    fixed = config | {"context": {"prior": "vector_tv", "weight": 0.5}}
+    again = hr.run(fixed, out=tmp_path / "out", overwrite=True)
     np.testing.assert_array_equal(result["label"].values, again["label"].values)
     assert not (tmp_path / "out" / "tuning.csv").exists()  # this run has tried nothing
