@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,11 +15,11 @@ from hsreject.cli.console import (
     TrustVrt,
     cache_inside,
     check_there,
+    print_lines,
     progress_on,
     result_table,
     saying_how_to_go_on,
 )
-from hsreject.errors import InputError
 from hsreject.files import add_to_result
 from hsreject.io.remote import as_path, is_store
 
@@ -128,9 +127,6 @@ def map_command(  # noqa: PLR0913 (one argument per option)
         bool,
         typer.Option("--probabilities", help="Write the probabilities of all classes, too."),
     ] = False,
-    zarr: Annotated[
-        bool, typer.Option("--zarr", help="Write all maps into one Zarr store, too: maps.zarr.")
-    ] = False,
     overwrite: Overwrite = False,
     trust_vrt: TrustVrt = False,  # its callback acts
 ) -> None:
@@ -147,8 +143,6 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     lists = [scene for scene in scenes if scene.suffix.lower() == ".txt"]
     # of several scenes, one that is missing fails alone
     check_there(*(scenes if len(scenes) == 1 else lists), model, certificate, sample)
-    if zarr and find_spec("zarr") is None:  # before the work, not after it
-        raise InputError("--zarr needs the package zarr. Install it: pip install zarr.")
     from hsreject.mapping.plugins import load_plugins
     from hsreject.mapping.schedulers import cluster
 
@@ -172,22 +166,40 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     }
     console = Console(highlight=False)
     with saying_how_to_go_on(), progress_on(Console(stderr=True)) as progress, cluster(address):
-        running: dict[str, Any] = {"n_workers": n_workers, "progress": progress}
+        running: dict[str, Any] = {"out": out, "n_workers": n_workers, "progress": progress}
         only, *others = scenes
-        if others or (only.is_dir() and not is_store(only)) or only.suffix.lower() == ".txt":
-            from hsreject.cli.map_archive import map_scenes
-
-            if map_scenes(scenes, model, out, options, running, console, zarr=zarr):
-                raise typer.Exit(1)
+        if others or lists or (only.is_dir() and not is_store(only)):
+            _map_several(scenes, model, options, running, console)
             return
-        from hsreject.mapping.map_scene import map_scene, write_store
+        from hsreject.mapping.map_scene import map_scene
 
-        result = map_scene(only, model, out=out, overwrite=overwrite, **options, **running)
+        result = map_scene(only, model, overwrite=overwrite, **options, **running)
         page = _write_page(result, out / PAGE, only, variable, band_axis)
-        if zarr:
-            write_store(result, out)
-    show_summary(result.summary, console)
-    console.print(f"wrote {out}{page}", soft_wrap=True, markup=False)
+    _show_summary(result.summary, console)
+    print_lines(console, f"wrote {out}{page}")
+
+
+def _map_several(
+    paths: list[Path],
+    model: Path,
+    options: dict[str, Any],
+    running: dict[str, Any],
+    console: Console,
+) -> None:
+    """Map several scenes, print what became of each, and exit with 1 if some have failed."""
+    from hsreject.mapping.archive import FAILED, SUMMARY, find_scenes, map_archive
+
+    scenes, n_mapped = find_scenes(paths), 0
+    rows = map_archive(scenes, model, options=options, **running)
+    for number, row in enumerate(rows, start=1):
+        n_mapped += row["status"] != FAILED
+        more = f", kept {100 * float(row['kept_share'] or 0):.1f} %"
+        more = f": {row['error']}" if row["status"] == FAILED else more
+        print_lines(console, f"{number}/{len(scenes)} {row['scene']}: {row['status']}{more}")
+    table = running["out"] / SUMMARY
+    print_lines(console, f"{n_mapped} of {len(scenes)} scenes are mapped; see {table}")
+    if n_mapped < len(scenes):
+        raise typer.Exit(1)
 
 
 def _write_page(
@@ -205,7 +217,6 @@ def _write_page(
     if result.maps["label"].size <= MOST_PIXELS:
         cube = open_scene(scene, chunks="auto", variable=variable, band_axis=band_axis)
     summary, rejection = result.summary, result.summary.rejection
-    notes = (summary.levels_in_words, summary.unknown_in_words, rejection.assumption)
     try:
         write_explorer(
             result.maps,
@@ -214,7 +225,7 @@ def _write_page(
             title=scene.name,
             fraction=summary.rejected_fraction,
             certified=rejection.threshold if rejection.asked == "certificate" else None,
-            note=" ".join(filter(None, notes)),
+            note=" ".join(summary.notes),
         )
     except HsrejectError as error:  # the maps are there all the same
         return f", without {PAGE}: {error}"
@@ -222,35 +233,26 @@ def _write_page(
     return f"; move the rejected fraction in {page}"
 
 
-def show_summary(summary: MapSummary, console: Console) -> None:
+def _show_summary(summary: MapSummary, console: Console) -> None:
     """Print how much of each class is kept, and why the rest was rejected."""
-
-    def area(n_pixels: int) -> str:
-        hectares = summary.hectares(n_pixels)
-        return "" if hectares is None else f"{hectares:.1f}"
-
     rows = []
-    for share in summary.classes:
-        gone = f"{100 * share.n_rejected / share.n_pixels:.1f} %" if share.n_pixels else ""
-        counts = (str(share.n_kept), str(share.n_rejected), gone, area(share.n_kept))
-        rows.append((share.name, *counts))
-    rows += [
-        (f"{group.name} (group)", str(group.n_kept), "", "", area(group.n_kept))
-        for group in summary.groups
-    ]
+    for share in (*summary.classes, *summary.groups):
+        hectares = summary.hectares(share.n_kept)
+        area = "" if hectares is None else f"{hectares:.1f}"
+        if share.level == "class":
+            gone = f"{100 * share.n_rejected / share.n_pixels:.1f} %" if share.n_pixels else ""
+            rows.append((share.name, str(share.n_kept), str(share.n_rejected), gone, area))
+        else:
+            rows.append((f"{share.name} (group)", str(share.n_kept), "", "", area))
     headings = ("class", "kept", "rejected", "rejected share", "hectares kept")
     console.print(result_table(console, headings, rows))
-    if summary.n_continued:
-        console.print(
-            f"went on from {summary.n_continued} of {summary.n_blocks} blocks, finished before"
-        )
+    n_done, n_blocks = summary.n_continued, summary.n_blocks
+    if n_done:
+        print_lines(console, f"went on from {n_done} of {n_blocks} blocks, finished before")
     rejection = summary.rejection
-    console.print(
+    print_lines(
+        console,
         f"rejected {100 * summary.rejected_fraction:.2f} % of {summary.n_pixels} pixels with data: "
         f"confidence below {rejection.threshold:.6g}, {rejection.source}",
-        soft_wrap=True,
-        markup=False,
+        *summary.notes,
     )
-    lines = (summary.levels_in_words, summary.unknown_in_words, rejection.assumption)
-    for line in filter(None, lines):
-        console.print(line, soft_wrap=True, markup=False)

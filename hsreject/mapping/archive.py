@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from dask.base import tokenize
 
@@ -16,8 +17,9 @@ from hsreject import __version__
 from hsreject.errors import FileError, HsrejectError, InputError
 from hsreject.files import MANIFEST, check_folder, replacing
 from hsreject.io.remote import RemotePath, as_path, is_store, state_of
-from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, SceneMap
+from hsreject.mapping.map_scene import FILES, SUMMARY_FILE, map_scene, open_map_model
 from hsreject.mapping.map_summary import MapSummary
+from hsreject.progress import ProgressCallback, no_progress
 
 SUMMARY = "summary.csv"
 MAPPED, FINISHED, FAILED = "mapped", "finished before", "failed"
@@ -30,41 +32,17 @@ _SUFFIXES = (
     *(".tif", ".tiff", ".vrt", ".img", ".dat", ".bsq", ".bil", ".bip", ".mat", ".npy"),
     *(".nc", ".h5", ".hdf5", ".he5"),
 )
-
-Mapper = Callable[[Path, Path, bool], SceneMap]
-"""Maps a scene into a folder; the third argument says that the folder may be overwritten."""
+_FILES = (*(f"{name}.tif" for name in FILES), SUMMARY_FILE)
 
 
-@dataclass(frozen=True)
-class ArchiveRow:
-    """What became of one scene: a row of the summary, all cells as text."""
-
-    cells: Mapping[str, str]
-
-    @property
-    def scene(self) -> str:
-        """The path of the scene."""
-        return self.cells["scene"]
-
-    @property
-    def status(self) -> str:
-        """One of "mapped", "finished before" and "failed"."""
-        return self.cells["status"]
-
-    @property
-    def error(self) -> str:
-        """Why it failed, or nothing."""
-        return self.cells["error"]
-
-
-def find_scenes(given: Iterable[str | PathLike[str]]) -> list[Path]:
+def find_scenes(paths: Iterable[str | PathLike[str]]) -> list[Path]:
     """Return the scenes that paths stand for: files, folders of them, lists in text files (.txt).
 
     A line of a list is a URL, or a path relative to the list; empty lines and those that begin with
     a # are skipped.
     """
     scenes: list[Path] = []
-    for path in map(as_path, given):
+    for path in map(as_path, paths):
         if path.is_dir() and not is_store(path):
             inside = [entry for entry in sorted(path.iterdir()) if _is_scene(entry)]
             if not inside:
@@ -76,8 +54,7 @@ def find_scenes(given: Iterable[str | PathLike[str]]) -> list[Path]:
             scenes += [n if isinstance(n, RemotePath) else path.parent / n for n in named]
         else:
             scenes.append(path)
-    twice = [str(path) for path, count in Counter(scenes).items() if count > 1]
-    if twice:
+    if twice := [path for path, count in Counter(scenes).items() if count > 1]:
         raise InputError(f"{twice[0]} is there twice. Give each scene once.")
     return scenes
 
@@ -91,13 +68,14 @@ def _is_scene(path: Path) -> bool:
 
 def map_archive(
     scenes: Sequence[str | PathLike[str]],
-    mapper: Mapper,
+    model: str | PathLike[str],
     *,
     out: str | PathLike[str],
-    options: object,
-    report: Callable[[ArchiveRow, int, int], None] = lambda *_: None,
-) -> list[ArchiveRow]:
-    """Map every scene into a folder of its own inside `out`, and keep a table of what came out.
+    options: Mapping[str, Any],
+    n_workers: int | None = None,
+    progress: ProgressCallback = no_progress,
+) -> Iterator[dict[str, str]]:
+    """Map every scene into a folder of its own inside `out`, and yield what became of each.
 
     Scenes that were mapped before with the same model and options are skipped, also those of a call
     that was stopped; a scene that fails does not stop the others.
@@ -106,29 +84,49 @@ def map_archive(
     ----------
     scenes : sequence of path
         What :func:`find_scenes` found.
-    mapper : callable
-        ``mapper(scene, folder, overwrite)`` maps one scene, as :func:`hsreject.map_scene` does.
+    model : path
+        Of :func:`hsreject.save_model`.
     out : path
         The folder of all folders; `summary.csv` in it has one row per scene: kept share, share of
         unknown pixels, hectares kept of each class, seconds.
-    options : object
-        Everything but the scene that the maps depend on, for dask's tokenize.
-    report : callable
-        Called with the row of each scene, its number and how many there are.
+    options : mapping
+        Those of :func:`hsreject.map_scene` that its map depends on.
+    n_workers, progress
+        As for :func:`hsreject.map_scene`.
+
+    Yields
+    ------
+    dict
+        The row of a scene as `summary.csv` has it, as soon as it is there.
     """
-    folder = Path(out)
+    folder, trained = Path(out), open_map_model(model)
     check_folder(folder, overwrite=True)
     folder.mkdir(parents=True, exist_ok=True)
-    earlier = {row.scene: row for row in _read(folder / SUMMARY)}
-    rows: dict[str, ArchiveRow] = {}
-    for number, (scene, name) in enumerate(_named(list(map(as_path, scenes))), start=1):
-        row = _finished(earlier.get(str(scene)), scene, folder, options)
-        if row is None:
-            row = _map_one(scene, folder / name, mapper, tokenize(_state(scene), options))
-        rows[str(scene)] = row
-        _write(folder / SUMMARY, [*(earlier | rows).values()])
-        report(row, number, len(scenes))
-    return list(rows.values())
+    table = {row["scene"]: row for row in _read(folder / SUMMARY)}
+    for scene, name in _named([as_path(scene) for scene in scenes]):
+        work = tokenize(__version__, _state(scene), _state(as_path(model)), dict(options))
+        row, place = table.get(str(scene), {}), folder / name
+        if row.get("work") == work and all((place / file).is_file() for file in _FILES):
+            row = {**row, "status": FINISHED}
+        else:
+            row = dict.fromkeys(_HEAD, "") | {"scene": str(scene), "folder": name}
+            begun, overwrite = time.perf_counter(), (place / MANIFEST).is_file()
+            try:
+                result = map_scene(
+                    *(scene, trained),
+                    out=place,
+                    overwrite=overwrite,
+                    n_workers=n_workers,
+                    progress=progress,
+                    **options,
+                )
+                row |= {"status": MAPPED, "work": work, **_numbers(result.summary)}
+            except HsrejectError as error:
+                row |= {"status": FAILED, "error": str(error)}
+            row["seconds"] = f"{time.perf_counter() - begun:.1f}"
+        table[str(scene)] = row
+        _write(folder / SUMMARY, table.values())
+        yield row
 
 
 def _named(scenes: Sequence[Path]) -> list[tuple[Path, str]]:
@@ -146,38 +144,11 @@ def _named(scenes: Sequence[Path]) -> list[tuple[Path, str]]:
     return list(zip(scenes, names, strict=True))
 
 
-def _state(scene: Path) -> tuple[object, ...]:
-    """Return what tells a scene from what it was before."""
-    try:
-        state = state_of(scene)
-    except OSError:  # whoever opens it says why
-        state = (0, 0)
-    return (__version__, str(scene), *state)
-
-
-def _finished(
-    row: ArchiveRow | None, scene: Path, folder: Path, options: object
-) -> ArchiveRow | None:
-    """Return the row of a scene that needs no work, or None."""
-    if row is None or row.status == FAILED:
-        return None
-    is_same_work = row.cells["work"] == tokenize(_state(scene), options)
-    files = (*(f"{name}.tif" for name in FILES), SUMMARY_FILE)
-    has_all_files = all((folder / row.cells["folder"] / name).is_file() for name in files)
-    return ArchiveRow({**row.cells, "status": FINISHED}) if is_same_work and has_all_files else None
-
-
-def _map_one(scene: Path, folder: Path, mapper: Mapper, work: str) -> ArchiveRow:
-    begun = time.perf_counter()
-    cells = {"scene": str(scene), "folder": folder.name, "status": FAILED, "work": work}
-    try:
-        result = mapper(scene, folder, (folder / MANIFEST).is_file())
-    except HsrejectError as error:
-        cells["error"] = str(error)
-    else:
-        cells |= {"status": MAPPED, **_numbers(result.summary)}
-    cells["seconds"] = f"{time.perf_counter() - begun:.1f}"
-    return ArchiveRow(dict.fromkeys(_HEAD, "") | cells)
+def _state(path: Path) -> tuple[object, ...]:
+    """Return what tells a file from what it was before."""
+    with suppress(OSError):  # whoever opens it says why
+        return str(path), *state_of(path)
+    return (str(path),)
 
 
 def _numbers(summary: MapSummary) -> dict[str, str]:
@@ -188,29 +159,29 @@ def _numbers(summary: MapSummary) -> dict[str, str]:
     }
     if summary.n_unknown is not None:
         cells["unknown_share"] = f"{summary.n_unknown / summary.n_pixels:.6f}"
-    unit = "pixels" if summary.pixel_hectares is None else "hectares"
-    kept = {share.name: share.n_kept for share in summary.classes}
-    kept |= {group.name: group.n_kept for group in summary.groups}
-    for name, n_pixels in kept.items():
-        area = summary.hectares(n_pixels)
-        cells[f"{unit} {name}"] = str(n_pixels) if area is None else f"{area:.2f}"
+    for share in (*summary.classes, *summary.groups):
+        area = summary.hectares(share.n_kept)
+        unit, number = (
+            ("pixels", f"{share.n_kept}") if area is None else ("hectares", f"{area:.2f}")
+        )
+        cells[f"{unit} {share.name}"] = number
     return cells
 
 
-def _read(path: Path) -> list[ArchiveRow]:
-    """Return the rows of an earlier call; a file that is not such a table counts as none."""
+def _read(path: Path) -> list[dict[str, str]]:
+    """Return the rows of an earlier call."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     if not all(set(_HEAD) <= set(row) for row in rows):
         raise FileError(f"{path} is not a summary of hsreject. Choose another folder.")
-    return [ArchiveRow({name: cell or "" for name, cell in row.items()}) for row in rows]
+    return rows
 
 
-def _write(path: Path, rows: Sequence[ArchiveRow]) -> None:
-    names = list(dict.fromkeys((*_HEAD, *(name for row in rows for name in row.cells))))
+def _write(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    names = list(dict.fromkeys((*_HEAD, *(name for row in rows for name in row))))
     with replacing(path, overwrite=True) as work, work.open("w", encoding="utf-8", newline="") as s:
         table = csv.DictWriter(s, names, restval="")
         table.writeheader()
-        table.writerows(row.cells for row in rows)
+        table.writerows(rows)

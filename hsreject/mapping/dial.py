@@ -58,11 +58,17 @@ class Dial:
             )
         return cls(goal, None, sample, assume_alike)
 
-    def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise where a certificate is of no map of this shape, or certifies nothing."""
-        if self.certificate is not None:
-            self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
-            self.certificate.check_shape(shape)
+    def check_map(self, shape: tuple[int, ...], *, flat: bool) -> None:
+        """Raise where a certificate is of no such map, as far as one can tell before the work."""
+        if self.certificate is None:
+            return
+        self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
+        self.certificate.check_shape(shape)
+        if flat:
+            raise InputError(
+                "A certificate is about the map with its groups, and a flat map keeps fewer "
+                "pixels. Leave out --flat (in Python flat=True), or certify the flat map by itself."
+            )
 
     def check_backed(self, model: MapModel, similarity: Similarity | None) -> None:
         """Raise where only the training scene tells the threshold, and this is another scene."""

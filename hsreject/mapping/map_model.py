@@ -82,11 +82,6 @@ class MapModel:
         return self.rejector.tree(self.classes)
 
     @property
-    def n_levels(self) -> int:
-        """How many levels its answers have: 1 where they are classes alone."""
-        return 1 if self.tree is None else self.tree.n_levels
-
-    @property
     def halo(self) -> int | None:
         """How many pixels around a pixel decide about it; None: the whole scene does."""
         return total_halo([self.classifier.halo, self.rejector.halo])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import InputError
-from hsreject.files import add_to_result, check_folder, check_space, complete_folder
+from hsreject.files import check_folder, check_space, complete_folder
 from hsreject.handover.filled_map import FILLED, filled_map, filled_raster, open_filled_map
 from hsreject.handover.provenance import Provenance, write_map_item
 from hsreject.io.grid import Grid
@@ -22,12 +22,11 @@ from hsreject.io.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
 from hsreject.mapping.dial import Dial
-from hsreject.mapping.finished_blocks import finished_blocks
 from hsreject.mapping.foreign import Similarity, window_chunks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, shares_of
 from hsreject.mapping.model_file import load_model
-from hsreject.mapping.ranking import rank_scene, ranking_dtype
+from hsreject.mapping.ranking import finished_blocks, rank_scene, ranking_dtype
 from hsreject.mapping.schedulers import explained_loss_of_workers, local_threads
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
 from hsreject.progress import ProgressCallback, no_progress
@@ -45,7 +44,6 @@ from hsreject.schema import (
     REJECTED,
     REJECTION_COST,
     check_dims,
-    nodata_label,
 )
 
 if TYPE_CHECKING:
@@ -56,11 +54,8 @@ if TYPE_CHECKING:
 
 READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 SUMMARY_FILE = "summary.toml"
-STORE = "maps.zarr"
-LEVELS_FILE = f"{LEVEL_CONFIDENCE}.tif"
-PROBABILITIES_FILE = "probabilities.tif"
-FILES = ("label", "confidence", "label_with_rejection", "flag")
-FIELDS = (LEVEL_CONFIDENCE, "probability")
+FILES = ("label", "confidence", LABEL_WITH_REJECTION, "flag")
+FIELD_FILES = {LEVEL_CONFIDENCE: "level_confidence.tif", "probability": "probabilities.tif"}
 """Maps of several bands, where there are groups and where probabilities are asked for."""
 BYTES_PER_PIXEL = 64  # of a block besides its classes: label, confidence, masks, edge weights
 
@@ -113,9 +108,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     Every pixel is read and classified once. The context of a block is solved with a halo of
     probabilities around it (8 pixels per unit of context weight), and the block keeps its inside:
     at least 99.9 % of the labels are those of the whole scene solved at once (99 % where the
-    spectra say next to nothing, and the tolerance of the solver changes more). A classifier that
-    looks around a pixel gets its own halo of spectra. The threshold of a wanted fraction is found
-    exactly in all confidences.
+    spectra say next to nothing). A classifier that looks around a pixel gets its own halo of
+    spectra. The threshold of a wanted fraction is found exactly in all confidences.
 
     Pixels unlike all training pixels (:class:`hsreject.Novelty`) are *unknown*: they are rejected
     beside what is asked for, with a confidence below all others and a code of their own.
@@ -151,8 +145,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
         Take the threshold that :func:`hsreject.certify` certified for this very map; another map is
         refused. Exactly one of these five must be given.
     sample : Sample, array (y, x) of int, or path, optional
-        A simple random sample of this scene with its classes, on which `accuracy` and
-        `rejection_cost` find their threshold.
+        A simple random sample of this scene with its classes, for `accuracy` and `rejection_cost`.
     assume_alike : bool
         Take the threshold that the test pixels of the training scene ask for, though this is
         another scene. Set to .90 on one half of a scene, such a threshold was within 3 points on
@@ -196,8 +189,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
 
     Examples
     --------
-    >>> from hsreject import map_scene
-    >>> from hsreject import synthetic_scene, train
+    >>> from hsreject import map_scene, synthetic_scene, train
     >>> model = train({"scene": {"name": "synthetic", "rows": 32, "columns": 32},
     ...                "features": [{"name": "pca", "n_components": 5}], "classifier": "lda"})
     >>> scene, _ = synthetic_scene(rows=32, columns=32)
@@ -217,19 +209,16 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else open_map_model(model)
-    source = _Source(scene, variable, band_axis)
-    cube = source.opened("auto")
-    dial.check_shape(cube.shape[1:])  # before the work, as far as one can tell
-    if flat and dial.certificate is not None and trained.tree is not None:
-        raise InputError(
-            "A certificate is about the map with its groups, and a flat map keeps fewer pixels. "
-            "Leave out --flat (in Python flat=True), or certify the flat map by itself."
-        )
+    opened = _opener(scene, variable, band_axis)
+    cube = opened("auto")
+    dial.check_map(cube.shape[1:], flat=flat and trained.tree is not None)
     record = ranking_dtype(trained, probabilities=probabilities)
     blocks = _cut(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
-    job = _Job(cube, trained, dial, blocks, record, match_bands, _name(scene), _name(model), flat)
-    with local_threads(blocks.n_workers) as here, explained_loss_of_workers():
-        job = _prepare(job, source, foreign=foreign, in_memory=here)
+    names = (_name(scene), _name(model))
+    job = _Job(cube, trained, dial, blocks, record, match_bands, names, flat)
+    with local_threads(blocks.n_workers) as in_memory, explained_loss_of_workers():
+        from_file = in_memory and not isinstance(scene, xr.DataArray)
+        job = _prepare(job, opened, foreign=foreign, read_once=from_file)
         if out is None:
             return _finish(job, _rank(job, None, progress), progress)
         options = (variable, band_axis, match_bands, blocks.side, blocks.halo, record.descr)
@@ -237,31 +226,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             finished_blocks(out, model, scene, options) as folder_of_blocks,
             complete_folder(Path(out).absolute(), overwrite=overwrite) as folder,
         ):
-            job = replace(job, n_finished=len(list(folder_of_blocks.glob("*.npy"))))
-            _check_space(Path(out), job, folder_of_blocks)
+            finished = [path.stat().st_size for path in folder_of_blocks.glob("*.npy")]
+            check_space(Path(out), job.size_of_files - sum(finished))
+            job = replace(job, n_finished=len(finished))
             result = _finish(job, _rank(job, folder_of_blocks, progress), progress)
             _write(result, folder, progress)
     return replace(result, maps=_written(Path(out), result.maps))
-
-
-# ------------------------------------------------------------------------------------ prepare
-
-
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Where a scene comes from."""
-
-    scene: xr.DataArray | str | PathLike[str]
-    variable: str | None = None
-    band_axis: int | None = None
-
-    def opened(self, chunks: object) -> xr.DataArray:
-        """Return the cube (band, y, x), lazy if it comes from a file."""
-        cube = self.scene
-        if not isinstance(cube, xr.DataArray):
-            path = as_path(cube).absolute()  # workers of a cluster have folders of their own
-            cube = open_scene(path, chunks=chunks, variable=self.variable, band_axis=self.band_axis)
-        return check_dims(cube, CUBE_DIMS, name="scene")
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,8 +244,7 @@ class _Job:
     blocks: Blocks
     record: np.dtype[Any]  # of a pixel, before anything is rejected
     match_bands: str
-    scene_name: str
-    model_name: str
+    names: tuple[str, str]  # of scene and model
     flat: bool  # whether groups are rejected
     similarity: Similarity | None = None  # to the training scene, where the model remembers that
     n_finished: int = 0  # blocks, when the work went on after it had been stopped
@@ -292,25 +261,15 @@ class _Job:
         """The confidence below which pixels are unknown; minus infinity where none is."""
         return -np.inf if self.shift is None else self.model.lowest_confidence
 
+    @property
+    def size_of_files(self) -> int:
+        """Bytes of all blocks, and of all maps as plain files and in the end."""
+        label = self.record["label"].itemsize
+        maps = self.record.itemsize + label + 1 + 3 * label  # the last three are the filled map
+        return self.cube[0].size * (self.record.itemsize + 2 * maps)
 
-def _prepare(job: _Job, source: _Source, *, foreign: str, in_memory: bool) -> _Job:
-    """Look at some pixels of a scene and decide whether it may be mapped as it is asked for."""
-    blocks, model = job.blocks, job.model
-    cube = source.opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
-    small = in_memory and 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
-    in_tiles = len(blocks.pieces[1]) > 1  # of which one look at a few pixels unpacks many
-    if small and in_tiles and not isinstance(source.scene, xr.DataArray):  # read its file once
-        cube = cube.persist()
-        source = _Source(cube)
-    similarity = None
-    if model.training_scene is not None:
-        windows = source.opened(window_chunks((cube.shape[1], cube.shape[2])))
-        similarity = model.training_scene.compare(
-            windows, model.classifier, match_bands=job.match_bands
-        )
-        similarity.check(foreign)
-    job.dial.check_backed(model, similarity)
-    return replace(job, cube=cube, similarity=similarity)
+
+# ------------------------------------------------------------------------------------ prepare
 
 
 def open_map_model(path: str | PathLike[str]) -> MapModel:
@@ -321,6 +280,17 @@ def open_map_model(path: str | PathLike[str]) -> MapModel:
             f"{path} holds a classifier without a rejector. Make a map model with 'hsreject train'."
         )
     return model
+
+
+def _opener(
+    scene: xr.DataArray | str | PathLike[str], variable: str | None, band_axis: int | None
+) -> Callable[[Any], xr.DataArray]:
+    """Return a function that opens a scene in chunks (y, x), lazily if it comes from a file."""
+    if isinstance(scene, xr.DataArray):
+        cube = check_dims(scene, CUBE_DIMS, name="scene")
+        return lambda chunks: cube
+    path = as_path(scene).absolute()  # workers of a cluster have folders of their own
+    return lambda chunks: open_scene(path, chunks=chunks, variable=variable, band_axis=band_axis)
 
 
 def _cut(
@@ -337,7 +307,6 @@ def _cut(
     stored = cube.encoding.get("preferred_chunks", {})
     grain = tuple(stored[dim] for dim in MAP_DIMS) if set(MAP_DIMS) <= set(stored) else None
     n_classes = len(model.classes.values)
-    bytes_waiting = 4 * (n_classes + model.rejector.needs_p_value)
     per_pixel = BYTES_PER_PIXEL + record.itemsize + n_classes * model.rejector.bytes_per_class
     if model.halo is None:  # the image itself is kept, and a copy while it is put together
         per_pixel += 2 * n_bands * max(cube.dtype.itemsize, 4)
@@ -345,7 +314,7 @@ def _cut(
         (n_rows, n_columns),
         n_bands=n_bands,
         bytes_per_pixel=per_pixel,
-        bytes_waiting=bytes_waiting,
+        bytes_waiting=4 * (n_classes + model.rejector.needs_p_value),
         halo=None if model.halo is None else model.rejector.halo,
         reach=0 if model.halo is None else model.classifier.halo or 0,
         item_size=cube.dtype.itemsize,
@@ -356,20 +325,32 @@ def _cut(
     )
 
 
-def _check_space(out: Path, job: _Job, folder_of_blocks: Path) -> None:
-    """Raise if the disk has no room for all that is still to be written.
+def _prepare(
+    job: _Job, opened: Callable[[Any], xr.DataArray], *, foreign: str, read_once: bool
+) -> _Job:
+    """Look at some pixels of a scene and decide whether it may be mapped as it is asked for.
 
-    That is label and confidence in blocks, and all maps as plain files and in the end.
+    A file whose pixels may be kept in memory is read once, if it is small: to look at a few pixels
+    of a tiled one, many have to be unpacked.
     """
-    _, n_rows, n_columns = job.cube.shape
-    block = job.record.itemsize
-    filled = 3 * job.record["label"].itemsize
-    maps = block + job.record["label"].itemsize + 1 + filled
-    finished = sum(path.stat().st_size for path in folder_of_blocks.glob("*.npy"))
-    check_space(out, n_rows * n_columns * (block + 2 * maps) - finished)
+    blocks, training_scene = job.blocks, job.model.training_scene
+    cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+    is_small = 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
+    in_memory = read_once and is_small and len(blocks.pieces[1]) > 1
+    if in_memory:
+        cube = cube.persist()
+    similarity = None
+    if training_scene is not None:
+        windows = cube if in_memory else opened(window_chunks((cube.shape[1], cube.shape[2])))
+        similarity = training_scene.compare(
+            windows, job.model.classifier, match_bands=job.match_bands
+        )
+        similarity.check(foreign)
+    job.dial.check_backed(job.model, similarity)
+    return replace(job, cube=cube, similarity=similarity)
 
 
-# --------------------------------------------------------------------------------------- rank
+# ---------------------------------------------------------------------------- rank and finish
 
 
 def _rank(job: _Job, folder_of_blocks: Path | None, progress: ProgressCallback) -> xr.Dataset:
@@ -389,9 +370,6 @@ def _rank(job: _Job, folder_of_blocks: Path | None, progress: ProgressCallback) 
     return ranking.load(scheduler="threads") if ranking.nbytes <= READ_AT_ONCE else ranking
 
 
-# ------------------------------------------------------------------------------------- finish
-
-
 def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:
     """Reject what is asked for, and count."""
     with dask.config.set(scheduler="threads"):  # light, and reads files of this process
@@ -399,10 +377,9 @@ def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> Scene
             ranking, job.model, job.similarity, lowest=job.lowest, progress=progress
         )
         maps = _rejected(job, ranking, rejection)
-        rejection = replace(rejection, threshold=maps.attrs["threshold"])
         classes, groups = shares_of(maps)
         summary = MapSummary(
-            rejection,
+            replace(rejection, threshold=maps.attrs["threshold"]),
             classes,
             groups=groups,
             n_without_data=maps["label"].size - maps.attrs["n_pixels"],
@@ -411,9 +388,8 @@ def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> Scene
             halo=job.blocks.halo,
             n_blocks=len(job.blocks),
             n_continued=job.n_finished,
-            n_workers=job.blocks.n_workers,
-            scene=job.scene_name,
-            model=job.model_name,
+            scene=job.names[0],
+            model=job.names[1],
             similarity=job.similarity,
             n_unknown=int(maps["unknown"].sum()) if "unknown" in maps else None,
         )
@@ -443,7 +419,8 @@ def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Datase
         maps = maps.assign({LABEL_WITH_REJECTION: answer})
         ranking = ranking.drop_vars(LEVEL_CONFIDENCE)
     maps["flag"] = flag_map(maps)
-    maps = maps.assign({name: ranking[name] for name in ("second", *FIELDS) if name in ranking})
+    more = ("second", *FIELD_FILES)
+    maps = maps.assign({name: ranking[name] for name in more if name in ranking})
     if rejection.assumption:
         maps.attrs["assumption"] = rejection.assumption
         for name in FILES:
@@ -453,10 +430,13 @@ def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Datase
 
 def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
     """Write everything that a map leaves on disk into a folder that appears when it is complete."""
-    summary, maps = result.summary, result.maps
-    goal = f"{summary.rejection.asked} = {summary.rejection.value:g}"
-    said = summary.rejection.assumption or f"threshold {summary.rejection.source}"
-    source = Provenance(Path(summary.scene).name, Path(summary.model).name, goal, said)
+    summary, maps, rejection = result.summary, result.maps, result.summary.rejection
+    source = Provenance(
+        Path(summary.scene).name,
+        Path(summary.model).name,
+        f"{rejection.asked} = {rejection.value:g}",
+        rejection.assumption or f"threshold {rejection.source}",
+    )
     filled = filled_map(
         maps["label"],
         maps["rejected"],
@@ -468,26 +448,16 @@ def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
         folder / f"{name}.tif": maps[name] for name in FILES
     }
     targets[folder / FILLED] = filled_raster(filled)
-    if LEVEL_CONFIDENCE in maps:
-        targets[folder / LEVELS_FILE] = levels_as_field(maps[LEVEL_CONFIDENCE])
-    if "probability" in maps:
-        targets[folder / PROBABILITIES_FILE] = maps["probability"]
+    fields = {name: maps[name] for name in FIELD_FILES if name in maps}
+    if LEVEL_CONFIDENCE in fields:
+        fields[LEVEL_CONFIDENCE] = levels_as_field(fields[LEVEL_CONFIDENCE])
+    targets |= {folder / FIELD_FILES[name]: field for name, field in fields.items()}
     with dask.config.set(scheduler="threads"):
         write_maps(targets, tags=source.tags(maps[LABEL_WITH_REJECTION]), progress=progress)
     (folder / SUMMARY_FILE).write_text(summary.to_toml(), encoding="utf-8")
-    files = {"map": "label_with_rejection.tif", "filled": FILLED, "summary": SUMMARY_FILE}
-    written = open_map(folder / "label_with_rejection.tif", chunks="auto")
+    files = {"map": f"{LABEL_WITH_REJECTION}.tif", "filled": FILLED, "summary": SUMMARY_FILE}
+    written = open_map(folder / files["map"], chunks="auto")
     write_map_item(folder, written, source, files)
-
-
-def write_store(result: SceneMap, folder: Path) -> None:
-    """Add the maps of a finished folder to it as one Zarr store, with their place and classes."""
-    labels = [result.maps[name] for name in ("label", "label_with_rejection", "flag")]
-    filled = {label.name: {"_FillValue": nodata_label(label.dtype)} for label in labels}
-    store = folder / STORE
-    # zarr 2, which GDAL reads as well
-    result.maps.to_zarr(store, mode="w", encoding=filled, zarr_format=2)
-    add_to_result(folder, store)
 
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
@@ -497,15 +467,15 @@ def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     if "unknown" in maps:
         opened["unknown"] = (opened["flag"] == UNKNOWN_FLAG).drop_attrs()
     opened["second"] = open_filled_map(folder / FILLED, chunks="auto")["second"]
-    if LEVEL_CONFIDENCE in maps:
-        levels = open_map(folder / LEVELS_FILE, chunks="auto").drop_vars((CATEGORY, CLASS_NAME))
-        attrs = maps[LEVEL_CONFIDENCE].attrs
-        opened[LEVEL_CONFIDENCE] = levels.rename({CATEGORY: LEVEL}).drop_attrs().assign_attrs(attrs)
-    if "probability" in maps:
-        field = open_map(folder / PROBABILITIES_FILE, chunks="auto")
-        opened["probability"] = maps["probability"].copy(data=field.data)
+    for name in set(FIELD_FILES) & set(maps):
+        # a file has bands and their names; which classes or levels these are, the maps know
+        bands = open_map(folder / FIELD_FILES[name], chunks="auto")
+        dim = str(maps[name].dims[0])
+        field = bands.drop_vars((CATEGORY, CLASS_NAME)).rename({CATEGORY: dim}).drop_attrs()
+        along = {key: one for key, one in maps[name].coords.items() if one.dims == (dim,)}
+        opened[name] = field.assign_coords(along).assign_attrs(maps[name].attrs)
     return xr.Dataset(opened, attrs=maps.attrs)
 
 
-def _name(given: object) -> str:
-    return str(given) if isinstance(given, str | PathLike) else "in memory"
+def _name(source: object) -> str:
+    return str(source) if isinstance(source, str | PathLike) else "in memory"

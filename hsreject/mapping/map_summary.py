@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,28 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClassShare:
-    """How many pixels were labelled with a class, and how many of those were kept or rejected."""
+    """How many pixels were answered with a class or a group, and what became of the others.
+
+    The others were labelled with the class, but rejected or answered with a group that holds it.
+    """
 
     value: int
     name: str
     n_kept: int
-    n_rejected: int
-    n_as_group: int = 0  # answered with a group that holds the class
+    n_rejected: int = 0
+    n_as_group: int = 0
+    level: str = "class"  # or "group", "group of level 2" and so on
 
     @property
     def n_pixels(self) -> int:
         """Pixels with this label, whatever the answer."""
         return self.n_kept + self.n_rejected + self.n_as_group
-
-
-@dataclass(frozen=True)
-class GroupShare:
-    """How many pixels were answered with a group of classes."""
-
-    value: int
-    name: str
-    level: str  # "group", "group of level 2" and so on
-    n_kept: int
 
 
 @dataclass(frozen=True)
@@ -73,12 +68,11 @@ class MapSummary:
     halo: int  # around a block, in pixels
     n_blocks: int
     n_continued: int  # blocks that were finished when the work went on after it had been stopped
-    n_workers: int  # how many blocks were worked on at once
     scene: str  # what it is called, usually the path
     model: str  # the same
     similarity: Similarity | None = None  # to the training scene; None where the model has none
     n_unknown: int | None = None  # rejected pixels like no training pixel; None without novelty
-    groups: tuple[GroupShare, ...] = ()  # where a map may answer coarser
+    groups: tuple[ClassShare, ...] = ()  # where a map may answer coarser
 
     @property
     def n_pixels(self) -> int:
@@ -98,33 +92,27 @@ class MapSummary:
     @property
     def levels(self) -> dict[str, int]:
         """How many pixels are known as a class, as a group of each level, or rejected."""
-        levels = {"class": sum(share.n_kept for share in self.classes)}
-        for group in self.groups:
-            levels[group.level] = levels.get(group.level, 0) + group.n_kept
+        levels: Counter[str] = Counter()
+        for share in (*self.classes, *self.groups):
+            levels[share.level] += share.n_kept
         return dict(sorted(levels.items())) | {"rejected": self.n_rejected}
 
     @property
-    def levels_in_words(self) -> str:
-        """How much is known at which level, in a line; nothing without groups."""
-        if not self.groups:
-            return ""
-        *parts, rejected = (
-            f"{100 * number / self.n_pixels:.1f} % as {level}"
-            for level, number in self.levels.items()
-        )
-        gone = rejected.replace(" as ", " ")
-        return f"known: {', '.join(parts)}; {gone}"
-
-    @property
-    def unknown_in_words(self) -> str:
-        """How many pixels are unlike the training pixels, in a line."""
-        if self.n_unknown is None:
-            return ""
-        return (
-            f"unknown: {100 * self.n_unknown / self.n_pixels:.2f} % of the pixels are like no "
-            "training pixel and rejected for that (of pixels of known classes about 6 % may be "
-            "among them, of a class that varies more)"
-        )
+    def notes(self) -> list[str]:
+        """What is known at which level, what is unknown, and what is assumed, in a line each."""
+        notes = []
+        if self.groups:
+            shares = {level: 100 * n / self.n_pixels for level, n in self.levels.items()}
+            rejected = shares.pop("rejected")
+            parts = ", ".join(f"{share:.1f} % as {level}" for level, share in shares.items())
+            notes.append(f"known: {parts}; {rejected:.1f} % rejected")
+        if self.n_unknown is not None:
+            notes.append(
+                f"unknown: {100 * self.n_unknown / self.n_pixels:.2f} % of the pixels are like no "
+                "training pixel and rejected for that (of pixels of known classes about 6 % may be "
+                "among them, of a class that varies more)"
+            )
+        return [*notes, self.rejection.assumption] if self.rejection.assumption else notes
 
     def hectares(self, n_pixels: int) -> float | None:
         """Return the area of a number of pixels, if it is known."""
@@ -132,9 +120,8 @@ class MapSummary:
 
     def to_toml(self) -> str:
         """Return the summary as TOML."""
-        rejection = {
-            key: value for key, value in asdict(self.rejection).items() if value not in {None, ""}
-        }
+        unknown = {"flag": UNKNOWN_FLAG, "p_value_below": UNKNOWN_BELOW, "pixels": self.n_unknown}
+        seen = self.similarity
         document = {
             "hsreject": __version__,
             "scene": self.scene,
@@ -143,61 +130,47 @@ class MapSummary:
             "pixels_without_data": self.n_without_data,
             "pixels_rejected": self.n_rejected,
             "rejected_fraction": self.rejected_fraction,
-            "rejection": rejection,
-            "unknown": {} if self.n_unknown is None else self._unknown(self.n_unknown),
-            "similarity": self._similarity(),
+            "rejection": asdict(self.rejection),
+            "unknown": None if self.n_unknown is None else unknown,
+            "similarity": seen
+            and {
+                "is_training_scene": seen.is_training_scene,
+                "pixels_looked_at": seen.n_sampled,
+                "novel_share_of_these": seen.novel_share,
+                "mean_novelty": seen.mean_score,
+                "agreement_of_experts": seen.agreement,
+            },
             "blocks": {"number": self.n_blocks, "side": self.side, "halo": self.halo},
+            "levels": self.levels if self.groups else None,
             "classes": [self._row(share) for share in self.classes],
+            "groups": [self._row(group) for group in self.groups] or None,
         }
-        if self.groups:
-            document["levels"] = self.levels
-            document["groups"] = [self._group_row(group) for group in self.groups]
-        return tomli_w.dumps(document)
-
-    def _unknown(self, n_unknown: int) -> dict[str, Any]:
-        return {
-            "pixels": n_unknown,
-            "share": n_unknown / self.n_pixels,
-            "flag": UNKNOWN_FLAG,
-            "p_value_below": UNKNOWN_BELOW,
-        }
-
-    def _similarity(self) -> dict[str, Any]:
-        if self.similarity is None:
-            return {}
-        row = {
-            "is_training_scene": self.similarity.is_training_scene,
-            "pixels_looked_at": self.similarity.n_sampled,
-            "novel_share_of_these": self.similarity.novel_share,
-            "mean_novelty": self.similarity.mean_score,
-            "agreement_of_experts": self.similarity.agreement,
-        }
-        return {key: value for key, value in row.items() if value is not None}
+        return tomli_w.dumps(_without_gaps(document))
 
     def _row(self, share: ClassShare) -> dict[str, Any]:
-        row = {
+        is_class = share.level == "class"
+        return {
             "value": share.value,
             "name": share.name,
+            "level": None if is_class else share.level,
             "pixels_kept": share.n_kept,
-            "pixels_rejected": share.n_rejected,
-            "pixels_as_group": share.n_as_group if self.groups else None,
+            "pixels_rejected": share.n_rejected if is_class else None,
+            "pixels_as_group": share.n_as_group if is_class and self.groups else None,
             "hectares_kept": self.hectares(share.n_kept),
-            "hectares_rejected": self.hectares(share.n_rejected),
+            "hectares_rejected": self.hectares(share.n_rejected) if is_class else None,
         }
-        return {key: value for key, value in row.items() if value is not None}
-
-    def _group_row(self, group: GroupShare) -> dict[str, Any]:
-        row = {
-            "value": group.value,
-            "name": group.name,
-            "level": group.level,
-            "pixels_kept": group.n_kept,
-            "hectares_kept": self.hectares(group.n_kept),
-        }
-        return {key: value for key, value in row.items() if value is not None}
 
 
-def shares_of(maps: xr.Dataset) -> tuple[tuple[ClassShare, ...], tuple[GroupShare, ...]]:
+def _without_gaps(part: Any) -> Any:
+    """Return a document without what is not there, which TOML cannot say."""
+    if isinstance(part, list):
+        return [_without_gaps(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {name: _without_gaps(one) for name, one in part.items() if one not in (None, "")}
+
+
+def shares_of(maps: xr.Dataset) -> tuple[tuple[ClassShare, ...], tuple[ClassShare, ...]]:
     """Return how many pixels of each class a map keeps and rejects, and of each group it answers.
 
     Counted block by block: the rows of label and answer in their tables make one number.
@@ -217,12 +190,12 @@ def shares_of(maps: xr.Dataset) -> tuple[tuple[ClassShare, ...], tuple[GroupShar
     kept, rejected = table.diagonal(), table[:, -1]  # classes come first among the nodes
     as_group = table.sum(axis=1) - kept - rejected
     columns = (kept.tolist(), rejected.tolist(), as_group.tolist())
-    shares = map(ClassShare, classes.values, classes.names, *columns)
-    tree = ClassTree.from_attrs(answer.attrs)
+    shares = tuple(map(ClassShare, classes.values, classes.names, *columns))
+    tree, n = ClassTree.from_attrs(answer.attrs), len(classes)
     if tree is None:
-        return tuple(shares), ()
-    n = len(classes)
+        return shares, ()
     levels = [tree.level_names[level] for level in tree.levels[n:]]
-    per_group = table.sum(axis=0)[n:-1].tolist()
-    groups = map(GroupShare, nodes.values[n:], nodes.names[n:], levels, per_group)
-    return tuple(shares), tuple(groups)
+    groups = zip(nodes.values[n:], nodes.names[n:], table.sum(axis=0)[n:-1].tolist(), strict=True)
+    return shares, tuple(
+        ClassShare(*group, level=level) for group, level in zip(groups, levels, strict=True)
+    )

@@ -6,16 +6,15 @@ import inspect
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import skops.io
 import xarray as xr
-from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.svm import SVC
 from sklearn.tree._tree import Tree
@@ -43,9 +42,6 @@ from hsreject.rejection import REJECTORS, Novelty, RankedRejector
 from hsreject.rejection.novelty import Space
 from hsreject.schema import BAND, CUBE_DIMS, WAVELENGTH
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 FORMAT = "hsreject model"
 FORMAT_VERSION = 4
 """Files name the modules of what they hold, so moving a class makes a new version."""
@@ -63,8 +59,15 @@ _SCIKIT_LEARN_PARTS = (
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.tree._tree.Tree",  # checked after loading
 )
-_LEAF = -1
-_BOOSTED = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+
+_PARTS: dict[str, Any] = {  # of a map model
+    "classifier": SceneModel,
+    "rejector": RankedRejector,
+    "calibration": Mapping,
+    "training_scene": TrainingScene | None,
+    "title": str,
+    "configuration": str,
+}
 
 # A model holds numbers, which deflate makes a few times smaller; zip bombs are a thousand times.
 _LARGEST_RATIO = 30
@@ -111,8 +114,7 @@ def save_model(
     True
     """
     path = Path(path)
-    classifier = model.classifier if isinstance(model, MapModel) else model
-    if not _is_fitted(classifier):
+    if not _is_fitted(_classifier_of(model)):
         raise InputError(
             "Only a fitted model of scenes or a MapModel can be saved "
             f"(got {type(model).__name__}). Call its fit method first, or hsreject.train."
@@ -155,38 +157,13 @@ def load_model(path: str | PathLike[str], *, trusted: Sequence[str] = ()) -> Sce
         archive = path.read_bytes()
     except OSError as error:
         raise FileError(f"The model {path} cannot be read: {error.strerror or error}.") from None
-    model = _content(archive, path, {*_SCIKIT_LEARN_PARTS, *_own_types(), *trusted}).get("model")
-    if not _is_whole(model):
-        raise FileError(f"{path} is damaged: parts of the model are missing. Train again.")
-    for part in _compiled_parts(model, seen=set()):
-        if not _is_sound(part):
-            raise FileError(
-                f"{path} is damaged: numbers of its {type(part).__name__} do not fit each other. "
-                "Train again."
-            )
-    try:
-        if isinstance(model, MapModel):
-            model.tree  # noqa: B018 (raises where groups are not those of the classes)
-        _try_out(model.classifier if isinstance(model, MapModel) else model)
-    except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything
-        raise FileError(
-            f"{path} is damaged: the model in it cannot classify pixels ({type(error).__name__}). "
-            "Train again."
-        ) from None
-    return model
-
-
-def _content(archive: bytes, path: Path, known: set[str]) -> dict[str, Any]:
-    """Return what an archive holds if it is a model of this version that asks for known types."""
     try:
         archive = _unpacked(archive, path)
         _check_version(archive, path)
-        asked = set(skops.io.get_untrusted_types(data=archive))
-        known |= {name for name in asked if is_loaded(name)}
-        foreign = sorted(asked - known)
-        if not foreign:
-            content: dict[str, Any] = skops.io.loads(archive, trusted=sorted(known))
-            return content
+        types = set(skops.io.get_untrusted_types(data=archive))
+        foreign = types - {*_SCIKIT_LEARN_PARTS, *_own_types(), *trusted}
+        _check_no_types(sorted(name for name in foreign if not is_loaded(name)), path)
+        model = skops.io.loads(archive, trusted=sorted(types)).get("model")
     except FileError:
         raise
     except Exception as error:  # noqa: BLE001  # a damaged archive may raise anything
@@ -194,16 +171,25 @@ def _content(archive: bytes, path: Path, known: set[str]) -> dict[str, Any]:
             f"{path} is not a model file of hsreject, or it is damaged ({type(error).__name__}). "
             "Train again, or save the model again with hsreject.save_model."
         ) from None
-    if needed := sorted({plugin for plugin in map(plugin_of, foreign) if plugin}):
-        raise FileError(
-            f"{path} needs the plugin {', '.join(needed)} (for {', '.join(foreign)}). Nothing was "
-            f"loaded. If you trust it: --plugin {needed[0]}, or hsreject.load_plugins first."
-        )
-    raise FileError(
-        f"{path} asks for types that are not trusted: {', '.join(foreign)}. Nothing was "
-        "loaded. If they are your own, pass their names as trusted=[...]; if not, do not use "
-        "this file."
-    )
+    if fault := _fault(model):
+        raise FileError(f"{path} is damaged: {fault}. Train again.")
+    return model  # type: ignore[no-any-return]  # its type is what was just checked
+
+
+def _unpacked(archive: bytes, path: Path) -> bytes:
+    """Return an archive without compression, unless it would be far larger than a model can be."""
+    plain = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as packed, zipfile.ZipFile(plain, "w") as stored:
+        size = sum(member.file_size for member in packed.infolist())
+        if size > max(_LARGEST_RATIO * len(archive), _ALWAYS_ALLOWED):
+            raise FileError(
+                f"{path} would unpack to {size / 1e6:.0f} MB from {len(archive) / 1e6:.1f} MB, "
+                "which no model does. Nothing was loaded. Do not use this file."
+            )
+        for name in packed.namelist():
+            with packed.open(name) as stream:  # no more of it than its directory says
+                stored.writestr(name, stream.read(packed.getinfo(name).file_size))
+    return plain.getvalue()
 
 
 def _check_version(archive: bytes, path: Path) -> None:
@@ -229,38 +215,6 @@ def _check_version(archive: bytes, path: Path) -> None:
         )
 
 
-def _unpacked(archive: bytes, path: Path) -> bytes:
-    """Return an archive without compression, unless it would be far larger than a model can be.
-
-    What its directory says is checked first, and no more than that is ever unpacked.
-    """
-    plain = io.BytesIO()
-    most = max(_LARGEST_RATIO * len(archive), _ALWAYS_ALLOWED)
-    with zipfile.ZipFile(io.BytesIO(archive)) as packed, zipfile.ZipFile(plain, "w") as stored:
-        members = packed.infolist()
-        size = sum(member.file_size for member in members)
-        if size > most:
-            raise FileError(
-                f"{path} would unpack to {size / 1e6:.0f} MB from {len(archive) / 1e6:.1f} MB, "
-                "which no model does. Nothing was loaded. Do not use this file."
-            )
-        for name, member in {member.filename: member for member in members}.items():
-            with packed.open(member) as stream:  # in pieces: at once, it might unpack any amount
-                stored.writestr(name, b"".join(iter(lambda: stream.read(1 << 20), b"")))
-    return plain.getvalue()
-
-
-def _try_out(classifier: SceneModel) -> None:
-    """Classify a few made-up pixels; a scene that the model does not like is not its fault."""
-    wanted = classifier.band_requirements_
-    values = np.random.default_rng(0).uniform(0.1, 0.9, (wanted.count, 8, 8)).astype(np.float32)
-    cube = xr.DataArray(values, dims=CUBE_DIMS)
-    if wanted.wavelength is not None:
-        cube = cube.assign_coords({WAVELENGTH: (BAND, wanted.wavelength, {"units": "nm"})})
-    with suppress(HsrejectError), np.errstate(all="ignore"):
-        classifier.predict_proba(cube).compute()
-
-
 def _own_types() -> list[str]:
     """Return the names of the types that models of hsreject are made of."""
     registries = (FEATURES, CLASSIFIERS, PRIORS, SOLVERS, CONFIDENCES, REJECTORS)
@@ -276,112 +230,131 @@ def _own_types() -> list[str]:
     ]
 
 
-def _is_whole(model: object) -> TypeGuard[SceneModel | MapModel]:
-    """Return whether a model read from a file has all its parts."""
-    if isinstance(model, MapModel):
-        state = vars(model)
-        texts = (state.get("title"), state.get("configuration"))
-        return (
-            _is_whole(state.get("classifier"))
-            and isinstance(state.get("rejector"), RankedRejector)
-            and _is_curve(state.get("calibration"))
-            and isinstance(state.get("training_scene"), TrainingScene | None)
-            and all(isinstance(text, str) for text in texts)
+def _check_no_types(foreign: Sequence[str], path: Path) -> None:
+    """Raise if there are types that a file asks for, and that nobody trusts."""
+    if needed := sorted({plugin for plugin in map(plugin_of, foreign) if plugin}):
+        raise FileError(
+            f"{path} needs the plugin {', '.join(needed)} (for {', '.join(foreign)}). Nothing was "
+            f"loaded. If you trust it: --plugin {needed[0]}, or hsreject.load_plugins first."
         )
-    return _is_fitted(model)
+    if foreign:
+        raise FileError(
+            f"{path} asks for types that are not trusted: {', '.join(foreign)}. Nothing was "
+            "loaded. If they are your own, pass their names as trusted=[...]; if not, do not use "
+            "this file."
+        )
+
+
+# ------------------------------------------------------------------------------ damaged models
+
+
+def _fault(model: Any) -> str:
+    """Return what is wrong with a model that was read from a file, or nothing."""
+    state = vars(model) if isinstance(model, MapModel) else {}
+    has_parts = all(isinstance(state.get(name), kind) for name, kind in _PARTS.items())
+    if (state and not has_parts) or not _is_fitted(_classifier_of(model)):
+        return "parts of the model are missing"
+    try:
+        for part in _all_parts(model, seen=set()):
+            holds = _INVARIANTS.get(type(part))
+            if holds is not None and not holds(part):
+                return f"numbers of its {type(part).__name__} do not fit each other"
+        if isinstance(model, MapModel):
+            model.tree, model.operating_points  # noqa: B018 (raise where arrays do not fit)
+        _try_out(_classifier_of(model))
+    except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything
+        return f"the model in it cannot classify pixels ({type(error).__name__})"
+    return ""
+
+
+def _classifier_of(model: Any) -> Any:
+    return vars(model).get("classifier") if isinstance(model, MapModel) else model
 
 
 def _is_fitted(classifier: object) -> bool:
-    """Return whether something is a model of scenes that has been fitted."""
     return isinstance(classifier, SceneModel) and hasattr(classifier, "hsreject_version_")
 
 
-def _is_curve(calibration: object) -> bool:
-    """Return whether something is a table of equally long columns of numbers."""
-    if not isinstance(calibration, Mapping):
-        return False
-    columns = list(calibration.values())
-    return (
-        all(isinstance(column, np.ndarray) and column.ndim == 1 for column in columns)
-        and len({column.size for column in columns}) <= 1
-    )
-
-
-def _is_sound(part: Any) -> bool:
-    """Return whether a part that compiled code follows without looking stays within itself."""
-    if isinstance(part, Tree):
-        return _is_tree(
-            part.children_left,
-            part.children_right,
-            part.feature,
-            leaf=part.children_left == _LEAF,
-            n_features=part.n_features,
-        ) and bool(((part.children_left == _LEAF) == (part.children_right == _LEAF)).all())
-    if isinstance(part, _BOOSTED):
-        trees = (tree.nodes for round_ in part._predictors for tree in round_)  # noqa: SLF001
-        return all(
-            _is_tree(
-                nodes["left"].astype(np.int64),
-                nodes["right"].astype(np.int64),
-                nodes["feature_idx"],
-                leaf=nodes["is_leaf"].astype(bool),
-                n_features=part.n_features_in_,
-            )
-            and not nodes["is_categorical"].any()  # whose sets of values are other tables
-            for nodes in trees
-        )
-    vectors, counts = part.support_vectors_, np.asarray(part._n_support)  # noqa: SLF001
-    n_classes = len(part.classes_)
-    return bool(
-        (counts >= 0).all()
-        and counts.size == n_classes
-        and counts.sum() == len(vectors) == len(part.support_)
-        and part._dual_coef_.shape == (n_classes - 1, len(vectors))
-        and part._intercept_.size == n_classes * (n_classes - 1) // 2
-        and part._probA.size in {0, part._intercept_.size}  # noqa: SLF001
-        and part._probB.size == part._probA.size  # noqa: SLF001
-        and vectors.shape[1:] == (part.n_features_in_,)
-    )
-
-
-def _is_tree(
-    left: NDArray[Any],
-    right: NDArray[Any],
-    feature: NDArray[Any],
-    *,
-    leaf: NDArray[np.bool_],
-    n_features: int,
-) -> bool:
-    """Return whether nodes stay within their own table, every child behind its parent.
-
-    An index outside the table reads foreign memory, a child before its parent runs for ever. Trees
-    that scikit-learn has grown have neither.
-    """
-    inner = np.flatnonzero(~leaf)
-    children = np.stack([left, right])[:, inner]
-    return bool(
-        (children > inner).all()
-        and (children < leaf.size).all()
-        and (feature[inner] >= 0).all()
-        and (feature[inner] < n_features).all()
-    )
-
-
-def _compiled_parts(part: Any, *, seen: set[int]) -> Iterator[Any]:
-    """Yield the decision trees and support vector machines inside a model, however deep."""
-    fitted = not isinstance(part, BaseEstimator) or hasattr(part, "n_features_in_")
-    if isinstance(part, (Tree, SVC, *_BOOSTED)) and fitted and id(part) not in seen:
-        yield part
+def _all_parts(part: Any, *, seen: set[int]) -> Iterator[Any]:
+    """Yield everything inside a model, however deep."""
     if id(part) in seen or isinstance(part, str | bytes | int | float | None):
         return
     seen.add(id(part))
-    if isinstance(part, dict):
-        inside = list(part.values())
+    yield part
+    if isinstance(part, np.ndarray):
+        inside = part.ravel().tolist() if part.dtype == object else []
     elif isinstance(part, list | tuple | set):
         inside = list(part)
-    elif isinstance(part, np.ndarray):
-        inside = list(part.ravel()) if part.dtype == object else []
     else:
-        inside = list(getattr(part, "__dict__", {}).values())
+        inside = list((part if isinstance(part, dict) else getattr(part, "__dict__", {})).values())
     for inner in inside:
-        yield from _compiled_parts(inner, seen=seen)
+        yield from _all_parts(inner, seen=seen)
+
+
+def _nodes_fit(left: Any, right: Any, leaf: Any, feature: Any, n_features: int) -> bool:
+    """Return whether nodes stay within their own table, every child behind its parent."""
+    inner = np.flatnonzero(~leaf)
+    children, features = np.stack([left, right])[:, inner].astype(np.int64), feature[inner]
+    in_table = (children > inner) & (children < leaf.size)
+    return bool(in_table.all() and ((features >= 0) & (features < n_features)).all())
+
+
+def _tree_fits(tree: Any) -> bool:
+    left, right = tree.children_left, tree.children_right
+    leaf = left == -1
+    ends = bool((leaf == (right == -1)).all())
+    return ends and _nodes_fit(left, right, leaf, tree.feature, tree.n_features)
+
+
+def _boosting_fits(model: Any) -> bool:
+    if not hasattr(model, "n_features_in_"):  # not fitted
+        return True
+    tables = [tree.nodes for trees in model._predictors for tree in trees]  # noqa: SLF001
+    return all(
+        _nodes_fit(
+            *(nodes["left"], nodes["right"], nodes["is_leaf"].astype(bool), nodes["feature_idx"]),
+            n_features=model.n_features_in_,
+        )
+        and not nodes["is_categorical"].any()  # whose sets of values are other tables
+        for nodes in tables
+    )
+
+
+def _vectors_fit(machine: Any) -> bool:
+    if not hasattr(machine, "n_features_in_"):
+        return True
+    vectors, counts = machine.support_vectors_, np.asarray(machine._n_support)  # noqa: SLF001
+    k, n = len(machine.classes_), len(vectors)
+    n_pairs = k * (k - 1) // 2
+    shapes = (  # that are, and that fit
+        (vectors.shape, (n, machine.n_features_in_)),
+        (machine.support_.shape, (n,)),
+        (counts.shape, (k,)),
+        (machine._dual_coef_.shape, (k - 1, n)),
+        (machine._intercept_.shape, (n_pairs,)),
+        (machine._probA.shape, machine._probB.shape),  # noqa: SLF001
+    )
+    has_pairs = machine._probA.size in {0, n_pairs}  # noqa: SLF001
+    adds_up = (counts >= 0).all() and counts.sum() == n
+    return bool(has_pairs and adds_up and all(is_ == fits for is_, fits in shapes))
+
+
+# Compiled code follows these numbers without looking: an index outside of its table reads foreign
+# memory, a child before its parent runs for ever. Models that scikit-learn has fitted have neither.
+_INVARIANTS: dict[type, Callable[[Any], bool]] = {
+    Tree: _tree_fits,
+    HistGradientBoostingClassifier: _boosting_fits,
+    HistGradientBoostingRegressor: _boosting_fits,
+    SVC: _vectors_fit,
+}
+
+
+def _try_out(classifier: SceneModel) -> None:
+    """Classify a few made-up pixels; a scene that the model does not like is not its fault."""
+    wanted = classifier.band_requirements_
+    values = np.random.default_rng(0).uniform(0.1, 0.9, (wanted.count, 8, 8)).astype(np.float32)
+    cube = xr.DataArray(values, dims=CUBE_DIMS)
+    if wanted.wavelength is not None:
+        cube = cube.assign_coords({WAVELENGTH: (BAND, wanted.wavelength, {"units": "nm"})})
+    with suppress(HsrejectError), np.errstate(all="ignore"):
+        classifier.predict_proba(cube).compute()

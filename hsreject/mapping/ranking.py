@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import dask.array as da
 import numpy as np
 import xarray as xr
+from dask.base import compute, tokenize
+from dask.delayed import delayed
 
 from hsreject.features.diffusion import with_halo
+from hsreject.files import replacing, unfinished_folder
 from hsreject.handover.filled_map import second_choice
+from hsreject.io.remote import as_path, state_of
+from hsreject.keys import key_of
 from hsreject.mapping.blocks import Blocks
-from hsreject.mapping.finished_blocks import stored_blocks
 from hsreject.mapping.foreign import needed_bands
 from hsreject.mapping.map_model import MapModel
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
@@ -52,14 +59,14 @@ def ranking_dtype(model: MapModel, *, probabilities: bool = False) -> np.dtype[A
     """
     n_classes = len(model.classes.values)
     label = label_dtype(max(model.classes.values))
+    n_levels = 1 if model.tree is None else model.tree.n_levels
     fields: list[Any] = [
         ("label", label),
         ("second", label),
-        ("confidence", np.float32, (model.n_levels,)),
+        ("confidence", np.float32, (n_levels,)),
+        ("probability", np.float32, (n_classes,)),
     ]
-    if probabilities:
-        fields.append(("probability", np.float32, (n_classes,)))
-    return np.dtype(fields)
+    return np.dtype(fields if probabilities else fields[:-1])
 
 
 def rank_scene(
@@ -82,18 +89,17 @@ def rank_scene(
     """
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
-    matched = with_bands_of(model, cube, match_bands)
+    bands = model.classifier.band_requirements_
+    matched = bands.match(cube, how=match_bands)  # a guess is told here, once
+    if bands.wavelength is not None and WAVELENGTH not in matched.coords:
+        matched = matched.assign_coords({WAVELENGTH: (BAND, bands.wavelength)})
     probability = _probability(model.classifier, matched, blocks)
     p_value = None
     if shift is not None:
         p_value = model.novelty.p_value(needed_bands(matched, model.classifier), shift=shift)
-    image = model.classifier.band_requirements_.ordered(cube) if match_bands == "exact" else matched
-    rank = partial(  # not the whole model: every task is sent to its worker by itself
-        _ranked,
-        model.rejector,
-        lowest=model.lowest_confidence,
-        dtype=record,
-    )
+    image = bands.ordered(cube) if match_bands == "exact" else matched
+    # not the whole model: every task is sent to its worker by itself
+    rank = partial(_ranked, model.rejector, lowest=model.lowest_confidence, dtype=record)
     if model.halo is None:  # one block, whose priors see the image itself
         with counting_tasks("mapping", progress):
             evidence = Evidence(probability.compute(), image=image.compute())
@@ -103,7 +109,7 @@ def rank_scene(
         guide = model.rejector.guide(image)
         ranked = _rank_blocks(probability, p_value, guide, rank, blocks)
         with counting_tasks("mapping", progress):
-            ranked = ranked.persist() if folder is None else stored_blocks(ranked, folder)
+            ranked = ranked.persist() if folder is None else _stored_blocks(ranked, folder)
     return _on_grid(ranked, probability, model)
 
 
@@ -222,25 +228,12 @@ def _ranked(
     return ranked
 
 
-def with_bands_of(model: MapModel, cube: xr.DataArray, how: str) -> xr.DataArray:
-    """Return the scene with the bands of the training scene; a guess is told here, once."""
-    wanted = model.classifier.band_requirements_
-    matched: xr.DataArray = wanted.match(cube, how=how)
-    if wanted.wavelength is not None and WAVELENGTH not in matched.coords:
-        matched = matched.assign_coords({WAVELENGTH: (BAND, wanted.wavelength)})
-    return matched
-
-
 def _on_grid(ranked: Any, probability: xr.DataArray, model: MapModel) -> xr.Dataset:
     """Return the maps of records (y, x), on the grid of the probabilities."""
     place = {name: one for name, one in probability.coords.items() if CATEGORY not in one.dims}
-    tree = model.tree
-    attrs = model.classes.to_attrs() if tree is None else tree.to_attrs()
-    label_attrs = {
-        **attrs,
-        **model.classes.to_attrs(),
-        "_FillValue": nodata_label(ranked.dtype["label"]),
-    }
+    tree, classes = model.tree, model.classes.to_attrs()
+    attrs = classes if tree is None else tree.to_attrs()
+    label_attrs = {**attrs, **classes, "_FillValue": nodata_label(ranked.dtype["label"])}
     maps: dict[str, Any] = {
         "label": (MAP_DIMS, ranked["label"], label_attrs),
         "second": (MAP_DIMS, ranked["second"], label_attrs),
@@ -254,3 +247,54 @@ def _on_grid(ranked: Any, probability: xr.DataArray, model: MapModel) -> xr.Data
         field = xr.Variable((*MAP_DIMS, CATEGORY), ranked["probability"])
         ranking["probability"] = probability.copy(data=field.transpose(*FIELD_DIMS).data)
     return ranking
+
+
+# ---------------------------------------------------------------------------- finished blocks
+
+
+@contextmanager
+def finished_blocks(
+    out: str | PathLike[str], model: object, scene: object, options: object
+) -> Iterator[Path]:
+    """Give the folder of the blocks that the same work has finished before it was stopped.
+
+    Files count as the same when path, size and time of change are.
+    """
+    work = [_identity(part) for part in (model, scene)]
+    # work that has no key begins anew every time
+    with unfinished_folder(Path(out).absolute(), key_of(work, options) or uuid4().hex) as folder:
+        yield folder
+
+
+def _identity(part: object) -> object:
+    """Return what tells a file or an object from others."""
+    if isinstance(part, str | PathLike):
+        return str(part), *state_of(as_path(part))
+    return tokenize(part) if isinstance(part, xr.DataArray) else part
+
+
+def _stored_blocks(ranked: Any, folder: Path) -> Any:
+    """Compute the blocks that are not in `folder` yet, and return all of them, read lazily."""
+    rows, columns = map(range, ranked.numblocks)
+    paths = {(row, column): folder / f"{row}-{column}.npy" for row in rows for column in columns}
+    missing = [
+        ranked.blocks[place].map_blocks(
+            _store_block, path, chunks=(1, 1), dtype=bool, meta=np.empty((0, 0), bool)
+        )
+        for place, path in paths.items()
+        if not path.exists()
+    ]
+    compute(*missing)
+    empty = np.empty((0, 0), ranked.dtype)
+
+    def stored(row: int, column: int) -> Any:
+        shape = ranked.chunks[0][row], ranked.chunks[1][column]
+        return da.from_delayed(delayed(np.load)(paths[row, column]), shape, meta=empty)
+
+    return da.block([[stored(row, column) for column in columns] for row in rows])
+
+
+def _store_block(block: NDArray[Any], path: Path) -> NDArray[np.bool_]:
+    with replacing(path, overwrite=True) as part:
+        np.save(part, block)
+    return np.ones((1, 1), dtype=bool)

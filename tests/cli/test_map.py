@@ -1,6 +1,5 @@
 """``hsreject train`` and ``hsreject map`` as a user calls them, on files that GDAL wrote."""
 
-import sys
 import tomllib
 from pathlib import Path
 
@@ -111,32 +110,6 @@ def test_mapping_writes_maps_that_other_programs_read(
     assert "explorer.html" in (out / "manifest.txt").read_text().splitlines()
     hr.map_scene(cube, files["model"], out=out, fraction=0.2, overwrite=True)
     assert not (out / "explorer.html").exists()  # it showed the maps before
-
-
-def test_one_zarr_store_holds_all_maps_of_a_scene(monkeypatch, capsys, files, tmp_path) -> None:
-    out = tmp_path / "out"
-    arguments = ("--model", files["model"], "--fraction", 0.2, "--out", out)
-    assert call("map", files["GTiff"], *arguments, "--zarr") == 0
-    with xr.open_dataset(out / "maps.zarr", engine="zarr", decode_coords="all") as store:
-        assert store.rio.crs.to_epsg() == 32633
-        for name in ("label", "label_with_rejection", "confidence"):
-            written = hr.open_map(out / f"{name}.tif")
-            has_data = written != 255 if written.dtype.kind == "u" else written.notnull()
-            np.testing.assert_array_equal(store[name], written.where(has_data))
-            assert store[name].rio.transform() == written.rio.transform()
-        assert store.label.attrs["class_names"][0] == "cover 1"
-    assert call("map", files["GTiff"], *arguments, "--overwrite") == 0
-    assert not (out / "maps.zarr").exists()
-    listed = tmp_path / "scenes.txt"
-    listed.write_text(f"{files['GTiff']}\n")
-    several = ("map", listed, *arguments[:-1], tmp_path / "many")
-    assert call(*several) == 0
-    assert call(*several, "--zarr") == 0
-    assert (tmp_path / "many" / "scene" / "maps.zarr" / "label").is_dir()
-    monkeypatch.setattr(sys.modules["hsreject.cli.map_command"], "find_spec", lambda name: None)
-    capsys.readouterr()
-    assert call("map", files["GTiff"], *arguments, "--zarr", "--overwrite") == 2
-    assert "pip install zarr" in capsys.readouterr().err
 
 
 def test_the_folder_holds_the_returned_maps_and_a_summary_of_them(files, tmp_path) -> None:
