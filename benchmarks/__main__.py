@@ -34,7 +34,7 @@ def run(name: str, module: ModuleType, console: Console) -> tuple[str, list[Row]
     rows = []
     for row in module.rows():
         rows.append(row)
-        console.print(_line(row.what, row.measured, row.wanted))
+        console.print(_line(row.what, row.measured, row.bound))
     console.print(f"  {name} took {(time.monotonic() - start) / 60:.1f} minutes.", style="dim")
     return title, rows
 
@@ -52,19 +52,20 @@ def page(names: list[str], tables: list[tuple[str, list[Row]]]) -> str:
     """Return the tables as Markdown, with what they were measured on."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in PEERS)
     sections = [
-        f"## {title}\n\n| what | measured | wanted |\n|---|---|---|\n"
-        + "".join(f"| {row.what} | {row.measured} | {row.wanted} |\n" for row in rows)
+        f"## {title}\n\n| what | measured | bound |\n|---|---|---|\n"
+        + "".join(f"| {row.what} | {row.measured} | {row.bound} |\n" for row in rows)
         for title, rows in tables
     ]
     return (
         f'# Benchmarks\n\nPrinted by `make bench ONLY="{" ".join(names)}" PAGE=docs/benchmarks.md` '
         f"with hsreject {__version__} on Python {platform.python_version()}, {versions}. The "
         f"machine ({os.cpu_count()} cores, {platform.machine()}) had a load of "
-        f"{os.getloadavg()[1]:.0f} meanwhile, so seconds are only as good as that; ratios are "
-        "measured in turns. `make bench` runs all benchmarks, more than are shown here.\n\n"
-        "*What* names the two things that are compared; of a ratio the first is divided by the "
-        "second. *Measured* is this run. *Wanted* is the bound that the project sets itself; a row "
-        "without one is there to be compared with your machine.\n\n" + "\n".join(sections)
+        f"{os.getloadavg()[1]:.0f} at the time. Seconds depend on that; ratios hardly do, because "
+        "both sides ran one after the other. These are some of the benchmarks; `make bench` runs "
+        "all.\n\n"
+        '*What* is measured; "a / b" is the time of a divided by that of b. *Measured* is the '
+        "result of this run. *Bound* is what the project demands of itself; rows without a bound "
+        "are for comparison with your own machine.\n\n" + "\n".join(sections)
     )
 
 
@@ -73,18 +74,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=NAMES, help=f"of {', '.join(NAMES)}")
     parser.add_argument("--page", type=Path, help="write the tables as Markdown")
-    wanted = parser.parse_args()
-    if unknown := sorted(set(wanted.names) - set(NAMES)):
+    options = parser.parse_args()
+    if unknown := sorted(set(options.names) - set(NAMES)):
         parser.error(f"No benchmark named {', '.join(unknown)}. There are: {', '.join(NAMES)}.")
     console = Console(width=120, highlight=False)
-    modules = {name: import_module(f"benchmarks.bench_{name}") for name in wanted.names}
+    modules = {name: import_module(f"benchmarks.bench_{name}") for name in options.names}
     times = ", ".join(f"{name} {module.MINUTES:g}" for name, module in modules.items())
     total = sum(module.MINUTES for module in modules.values())
     console.print(f"Roughly {total:g} minutes in all, on two idle cores ({times}).")
-    console.print(_line("what", "measured", "wanted"), style="bold")
+    console.print(_line("what", "measured", "bound"), style="bold")
     tables = [run(name, module, console) for name, module in modules.items()]
-    if wanted.page:
-        wanted.page.write_text(page(wanted.names, tables), "utf-8")
+    if options.page:
+        options.page.write_text(page(options.names, tables), "utf-8")
 
 
 if __name__ == "__main__":

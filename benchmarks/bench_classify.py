@@ -44,9 +44,9 @@ def rows() -> Iterator[Row]:
     warnings.simplefilter("ignore", HsrejectWarning)
     cube, labels = hr.load_indian_pines()
     with threadpool_limits(limits=1):
-        for n_per_class, wanted in ((10, 3), (70, 8), (170, 12)):
+        for n_per_class, bound in ((10, 3), (70, 8), (170, 12)):
             train, _ = hr.sample_per_class(labels, n_per_class, seed=0)
-            yield _time("Indian Pines", cube, train, wanted)
+            yield _time("Indian Pines", cube, train, bound)
         yield _time("Indian Pines, whole fields", cube, labels, 30)
         crowded = hr.synthetic_scene(rows=145, columns=145, n_bands=60, n_classes=16, noise=0.3)
         yield _time("synthetic, all pixels labelled", *crowded, 30)
@@ -57,14 +57,14 @@ def rows() -> Iterator[Row]:
         yield Row(what, f"{memory / 1e9:.2f} GB", "4 GB for 10 million")
 
 
-def _time(name: str, cube: xr.DataArray, train: xr.DataArray, wanted: int) -> Row:
+def _time(name: str, cube: xr.DataArray, train: xr.DataArray, bound: int) -> Row:
     seconds = best_seconds(
         lambda: hr.AutoClassifier().fit_predict_proba(cube, train),
         repeat=2,
         clock=time.process_time,
     )
     n_labels = int((train > 0).sum())
-    return Row(f"CPU, {name}, {n_labels} labels", f"{seconds:.1f} s", f"{wanted} s")
+    return Row(f"CPU, {name}, {n_labels} labels", f"{seconds:.1f} s", f"{bound} s")
 
 
 def _seams(cube: xr.DataArray, train: xr.DataArray) -> Row:

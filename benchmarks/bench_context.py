@@ -84,14 +84,14 @@ def _against_numpy(probability: NDArray[np.float32]) -> Iterator[Row]:
     exact = hr.SegSALSA(prior, tol=2e-6, dtype="float64", max_iter=10_000).solve(probability)
     optimum = exact.objective - exact.gap / 2
     ours = hr.SegSALSA(prior, n_threads=1).solve(probability)
-    wanted = ours.objective - optimum
+    excess = ours.objective - optimum
     needed = {
         penalty: numpy_admm(
             probability,
             1.0,
             penalty,
             100,
-            lambda field: objective(probability, field, 1.0) - optimum <= wanted,
+            lambda field: objective(probability, field, 1.0) - optimum <= excess,
         )[1]
         for penalty in PENALTIES
     }
@@ -110,7 +110,7 @@ def _against_numpy(probability: NDArray[np.float32]) -> Iterator[Row]:
     for n_threads in ("1", "2"):
         yield Row(
             f"Indian Pines 145 x 145 x 16, weight 1, certified gap {ours.relative_gap:.1e} (true "
-            f"{wanted / optimum:.1e}): NumPy ADMM (penalty {best:g}) / ours, {n_threads} thread(s)",
+            f"{excess / optimum:.1e}): NumPy ADMM (penalty {best:g}) / ours, {n_threads} thread(s)",
             f"{seconds['single'] / seconds[n_threads]:.1f} ({1e3 * seconds['single']:.0f} ms, "
             f"{needed[best]} iterations; {1e3 * seconds[n_threads]:.1f} ms, {ours.n_iterations} "
             f"iterations); {seconds['double'] / seconds[n_threads]:.1f} if NumPy works in float64, "
@@ -217,7 +217,7 @@ def _accuracy(scenes: IndianPines) -> Row:
         pixelwise = probability.category.values[probability.values.argmax(axis=0)]
         label = hr.SegSALSA(hr.VectorTV(2.0)).solve(probability).label.values
         accuracy.append(
-            [100 * (found == test.values)[tested].mean() for found in (pixelwise, label)]
+            [100 * (answer == test.values)[tested].mean() for answer in (pixelwise, label)]
         )
     before, after = np.mean(accuracy, axis=0)
     return Row(

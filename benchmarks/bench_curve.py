@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from reject.reject import compute_metrics
 from skfb.metrics import fallback_quality_curve
 
 import hsreject as hr
-from benchmarks.timing import Row, best_seconds
+from benchmarks.timing import Row, best_in_turns, best_seconds
 
-MINUTES = 6
+MINUTES = 1
 
 
 def samples(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -25,13 +27,16 @@ def sort_rows() -> Iterator[Row]:
     """Compare with a bare argsort for growing numbers of samples."""
     for n, repeat in ((100_000, 30), (1_000_000, 9), (5_000_000, 3)):
         correct, confidence = samples(n)
-        sort = best_seconds(lambda c=confidence: np.argsort(c), repeat=repeat)
-        curve = best_seconds(
-            lambda a=correct, c=confidence: hr.rejection_curve(a, c), repeat=repeat
-        )
+        both = {
+            "sort": partial(np.argsort, confidence),
+            "curve": partial(hr.rejection_curve, correct, confidence),
+        }
+        # neither uses threads, and the time of the processor does not depend on what else runs
+        cpu = best_in_turns(both, rounds=repeat, clock=time.process_time)
         yield Row(
             f"exact curve of {n:,} samples / bare numpy.argsort (NumPy {np.__version__})",
-            f"{curve / sort:.2f} ({1e3 * curve:.0f} ms / {1e3 * sort:.0f} ms)",
+            f"{cpu['curve'] / cpu['sort']:.2f} "
+            f"({1e3 * cpu['curve']:.0f} ms / {1e3 * cpu['sort']:.0f} ms)",
             "at most 2.5, the same for every size",
         )
 

@@ -43,10 +43,8 @@ def rows() -> Iterator[Row]:
                 ),
             }
             for way, read in ways.items():
-                wanted = (
-                    "about the bare read, and one pass over memory" if way[:4] != "bare" else ""
-                )
-                yield Row(f"{name}, {way}", _best(read), wanted)
+                bound = "about the bare read, and one pass over memory" if way[:4] != "bare" else ""
+                yield Row(f"{name}, {way}", _best(read), bound)
 
 
 def _write(path: Path, chunks: tuple[int, int, int] | None) -> Path:

@@ -75,10 +75,10 @@ def error_at(ranking: xr.Dataset, truth: np.ndarray, threshold: float) -> float:
     level_confidence = ranking["level_confidence"]
     tree = hr.ClassTree.from_attrs(level_confidence.attrs)
     row = np.minimum((level_confidence.values < threshold).sum(axis=0), tree.n_levels - 1)
-    kept = ranking["confidence"].values >= threshold
-    column = np.searchsorted(tree.classes.values, ranking["label"].values[kept])
-    code = np.array(tree.table.values)[tree.over[row[kept], column]]
-    return float(1 - tree.holds(code, truth[kept]).mean())
+    kept_pixels = ranking["confidence"].values >= threshold
+    column = np.searchsorted(tree.classes.values, ranking["label"].values[kept_pixels])
+    code = np.array(tree.table.values)[tree.over[row[kept_pixels], column]]
+    return float(1 - tree.holds(code, truth[kept_pixels]).mean())
 
 
 def rows() -> Iterator[Row]:
@@ -89,13 +89,13 @@ def rows() -> Iterator[Row]:
         broken, coverage = 0, []
         for seed in range(N_REDRAWS):
             if design == "climb":
-                made = climbed(label, levels, truth, n, seed=seed, max_error=alpha)
+                certificate = climbed(label, levels, truth, n, seed=seed, max_error=alpha)
             else:
                 sample = hr.draw_sample(label, n, seed=seed).with_reference(truth)
-                made = hr.certify(label, levels, sample, max_error=alpha)
-            coverage.append(made.coverage)
-            if made.threshold is not None:
-                broken += error_at(ranking, truth, made.threshold) > alpha
+                certificate = hr.certify(label, levels, sample, max_error=alpha)
+            coverage.append(certificate.coverage)
+            if certificate.threshold is not None:
+                broken += error_at(ranking, truth, certificate.threshold) > alpha
         yield Row(
             f"{design}, {n} labels, {100 * alpha:g} % error: promises broken of {N_REDRAWS}",
             f"{100 * broken / N_REDRAWS:.1f} %, keeps {100 * np.mean(coverage):.0f} %",
@@ -104,9 +104,9 @@ def rows() -> Iterator[Row]:
     broken, coverage = 0, []
     for seed in range(N_REDRAWS):
         asked = {"seed": seed, "max_error": 0.15, "per_class": "together"}
-        made = climbed(label, levels, truth, 500, **asked)
-        coverage.append(made.coverage)
-        broken += any(_is_broken(one, ranking, truth) for one in made.by_class)
+        certificate = climbed(label, levels, truth, 500, **asked)
+        coverage.append(certificate.coverage)
+        broken += any(_is_broken(one, ranking, truth) for one in certificate.by_class)
     yield Row(
         "climb, 500 labels, 15 % error, per class and group together: promises broken of "
         f"{N_REDRAWS}",
@@ -122,9 +122,9 @@ def _is_broken(one: hr.Certificate, ranking: xr.Dataset, truth: np.ndarray) -> b
     levels = ranking["level_confidence"]
     tree = hr.ClassTree.from_attrs(levels.attrs)
     row = tree.table.values.index(one.class_value)
-    kept = levels.values[tree.levels[row]] >= one.threshold
-    kept &= tree.holds(one.class_value, ranking["label"].values)
-    return bool((~tree.holds(one.class_value, truth[kept])).mean() > one.max_error)
+    kept_pixels = levels.values[tree.levels[row]] >= one.threshold
+    kept_pixels &= tree.holds(one.class_value, ranking["label"].values)
+    return bool((~tree.holds(one.class_value, truth[kept_pixels])).mean() > one.max_error)
 
 
 Draw = Callable[[int], tuple[xr.DataArray, xr.DataArray, xr.DataArray]]
@@ -177,25 +177,29 @@ def measured(groups: dict[str, list[str]], draw: Draw, seed: int) -> dict[str, l
             row = curve.isel(operating_point=point.index)
             if name == "flat":
                 levels = np.array([1 - point.rejected_fraction, 0.0, 0.0])
-                told = bits * levels[0]
+                information = bits * levels[0]
             else:
                 levels = np.resize(np.append(row["kept_at_level"].values, [0.0, 0.0]), 3)
-                told = float(row["information"])
-            made = climbed(
+                information = float(row["information"])
+            certificate = climbed(
                 ranking["label"], confidence, truth, N_LABELS, seed=seed, max_error=alpha,
                 exclude=~judged,
             )  # fmt: skip
             error = np.nan
-            if made.threshold is not None:
-                kept = judged & (ranking["confidence"].values >= made.threshold)
+            if certificate.threshold is not None:
+                kept_pixels = judged & (ranking["confidence"].values >= certificate.threshold)
                 if name == "flat":
-                    error = float((ranking["label"].values != truth)[kept].mean())
+                    error = float((ranking["label"].values != truth)[kept_pixels].mean())
                 else:
                     rest = ranking.assign(confidence=ranking["confidence"].where(judged))
-                    error = error_at(rest, truth, made.threshold)
+                    error = error_at(rest, truth, certificate.threshold)
             figures[f"{name}, {100 * alpha:g} %"] = [
-                1 - point.rejected_fraction, *levels, told, made.coverage, float(error > alpha)
-            ]  # fmt: skip
+                1 - point.rejected_fraction,
+                *levels,
+                information,
+                certificate.coverage,
+                float(error > alpha),
+            ]
     return figures
 
 
@@ -207,10 +211,10 @@ def main() -> None:
     parser.add_argument("--enmap", nargs=2, metavar=("CUBE", "LABELS"), help="a second scene")
     parser.add_argument("--resume", type=Path, help="a file that keeps what is measured")
     options = parser.parse_args()
-    known: dict[str, dict[str, list[float]]] = {}
+    results: dict[str, dict[str, list[float]]] = {}
     if options.resume is not None and options.resume.exists():
         for line in options.resume.read_text("utf-8").splitlines():
-            known |= json.loads(line)
+            results |= json.loads(line)
     seeds = range(options.first, options.first + options.seeds)
     print("| scene | error | answers | kept | as class | group | larger group | bits | certified |")
     print("|---" * 9 + "|", flush=True)
@@ -218,12 +222,12 @@ def main() -> None:
         draws = []
         for seed in seeds:
             key = f"{title}; {seed}"
-            if key not in known:
-                known[key] = measured(groups, draw, seed)
+            if key not in results:
+                results[key] = measured(groups, draw, seed)
                 if options.resume is not None:
                     with options.resume.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps({key: known[key]}) + "\n")
-            draws.append(known[key])
+                        file.write(json.dumps({key: results[key]}) + "\n")
+            draws.append(results[key])
         for alpha in ERRORS:
             for name in ("flat", "hierarchical"):
                 values = np.array([one[f"{name}, {100 * alpha:g} %"] for one in draws])

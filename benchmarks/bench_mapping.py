@@ -73,11 +73,11 @@ def _agreement() -> Iterator[Row]:
             context["edges"] = edges
         model = hr.train({**CONFIG, "context": context})
         whole = _in_memory(model, scene)["label"]
-        made = hr.map_scene(scene, model, fraction=0.1, block_size=97)
-        same = float((made.maps["label"].values == whole.values).mean())
+        mapped = hr.map_scene(scene, model, fraction=0.1, block_size=97)
+        same = float((mapped.maps["label"].values == whole.values).mean())
         yield Row(
-            f"{made.summary.n_blocks} blocks of 97 pixels, weight {weight:g}"
-            f"{', image edges' if edges else ''}, halo {made.summary.halo}",
+            f"{mapped.summary.n_blocks} blocks of 97 pixels, weight {weight:g}"
+            f"{', image edges' if edges else ''}, halo {mapped.summary.halo}",
             f"{100 * same:.3f} % of the labels of the whole scene",
             "at least 99.9 %",
         )
@@ -223,13 +223,13 @@ def _write_netcdf(path: Path, cube: xr.DataArray) -> None:
 @contextmanager
 def _cluster(n_workers: int) -> Iterator[LocalCluster]:
     """Give a cluster whose workers keep freed memory and are not watched, as the guide says."""
-    kept = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
+    environment = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
     unwatched = {
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "500ms",
     }
     with (
-        patch.dict(os.environ, kept),
+        patch.dict(os.environ, environment),
         dask.config.set(unwatched),
         LocalCluster(
             n_workers=n_workers,

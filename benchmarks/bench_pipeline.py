@@ -29,9 +29,9 @@ def support_vector_machine(grid: dict[str, np.ndarray], feature: hr.SceneTransfo
     train, _ = hr.sample_per_class(labels, 10, seed=0)
     features = feature.fit(cube).transform(cube).values
     samples = features.reshape(len(features), -1).T
-    chosen = train.values.ravel() > 0
+    labelled = train.values.ravel() > 0
     search = GridSearchCV(SVC(kernel="rbf"), grid, cv=5)
-    search.fit(samples[chosen], train.values.ravel()[chosen])
+    search.fit(samples[labelled], train.values.ravel()[labelled])
     search.predict(samples)
 
 
@@ -45,7 +45,7 @@ def rows() -> Iterator[Row]:
         "the paper's protocol without joint rejection": partial(hr.run, PAPER, settings=alone),
     }
     ours = {name: best_seconds(run, repeat=3) for name, run in runs.items()}
-    for name, grid, feature, wanted in (
+    for name, grid, feature, bound in (
         ("110 candidates, 5 folds, bands", GUIDE_GRID, hr.Scale(), "<= 2 times"),
         ("110 candidates, 5 folds, 15 MNF", GUIDE_GRID, hr.MNF(15), ""),
         ("25 candidates, 5 folds, 15 MNF", COARSE_GRID, hr.MNF(15), ""),
@@ -53,7 +53,7 @@ def rows() -> Iterator[Row]:
         theirs = best_seconds(partial(support_vector_machine, grid, feature), repeat=3)
         yield Row(f"SVM tuned over {name}", f"{theirs:.2f} s")
         for run, seconds in ours.items():
-            yield Row(run, f"{seconds:.2f} s, {seconds / theirs:.2f} times", wanted)
+            yield Row(run, f"{seconds:.2f} s, {seconds / theirs:.2f} times", bound)
     for name, config in (("the demo", DEMO), ("the paper's protocol", PAPER)):
         peak = peak_bytes(f"import hsreject as hr; hr.run({str(config)!r})")
         yield Row(f"peak memory of {name}", f"{peak / 1e9:.2f} GB", "< 1 GB")

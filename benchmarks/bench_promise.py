@@ -40,7 +40,7 @@ def rows() -> Iterator[Row]:
     """Yield the rows of the table."""
     first = scene(lambda u: 0.45 * u**1.5)
     for n, least in WANTED.items():
-        yield _row(f"first map, 5 %, {n} labels", first, n, wanted=f">= {least}")
+        yield _row(f"first map, 5 %, {n} labels", first, n, bound=f">= {least}")
     maps = {
         "steep": scene(lambda u: np.where(u < 0.5, 0.02, 0.5)),
         "flat": scene(lambda u: np.full(u.shape, 0.04)),
@@ -125,10 +125,10 @@ def climb_ends(drawn: Scene, n: int, **plan: Any) -> Iterator[tuple[float, bool]
         for one, outcome in zip(climbs, outcomes, strict=True):
             reached = one.climb.walk(outcome).reached
             if reached is not None:
-                kept = confidence >= one.regions.thresholds[reached.region]
-                kept &= one.regions.members(label)
-                n_kept += np.count_nonzero(kept)
-                broken |= bool(wrong[kept].mean() > design.max_error)
+                kept_pixels = confidence >= one.regions.thresholds[reached.region]
+                kept_pixels &= one.regions.members(label)
+                n_kept += np.count_nonzero(kept_pixels)
+                broken |= bool(wrong[kept_pixels].mean() > design.max_error)
         yield n_kept / frame.n_pixels, broken
 
 
@@ -140,7 +140,7 @@ def _row(
     per_class: str | None = None,
     *,
     predicted: np.ndarray | None = None,
-    wanted: str = "",
+    bound: str = "",
 ) -> Row:
     """Return the coverage of climbs beside a random sample's, and how often promises break."""
     label, confidence, truth = drawn
@@ -155,7 +155,7 @@ def _row(
     return Row(
         f"{name}: climb (random sample, best possible); broken",
         f"{coverage:.3f} ({np.mean(random):.3f}, {best:.3f}); {broken:.1%}",
-        f"{wanted}{'; ' if wanted else ''}<= {MOST:.1%}",
+        f"{bound}{'; ' if bound else ''}<= {MOST:.1%}",
     )
 
 
@@ -172,8 +172,10 @@ def _certified_at_random(
         inside = np.where(group, label, 255).astype(np.uint8)
         part = np.where(group, reference, 0)
         if part.any():
-            made = hr.certify(inside, confidence, part, max_error=max_error, confidence_level=level)
-            n_kept += made.coverage * np.count_nonzero(group)
+            certificate = hr.certify(
+                inside, confidence, part, max_error=max_error, confidence_level=level
+            )
+            n_kept += certificate.coverage * np.count_nonzero(group)
     return n_kept / label.size
 
 
@@ -190,10 +192,12 @@ def _stratified(drawn: Scene, n: int, max_error: float) -> tuple[float, float]:
     broken, coverage = 0, np.zeros(N_REDRAWS)
     for at, seed in enumerate(SEEDS):
         sample = hr.draw_sample(label, n, design="stratified", seed=seed).with_reference(truth)
-        made = hr.certify(label, confidence, sample, max_error=max_error, confidence_level=LEVEL)
-        coverage[at] = made.coverage
-        if made.threshold is not None:
-            broken += (label != truth)[confidence >= made.threshold].mean() > max_error
+        certificate = hr.certify(
+            label, confidence, sample, max_error=max_error, confidence_level=LEVEL
+        )
+        coverage[at] = certificate.coverage
+        if certificate.threshold is not None:
+            broken += (label != truth)[confidence >= certificate.threshold].mean() > max_error
     return broken / N_REDRAWS, float(coverage.mean())
 
 
@@ -272,13 +276,13 @@ def _naive(name: str, drawn: Scene, n: int = 500, max_error: float = 0.05) -> Ro
     broken = np.zeros(2)
     for seed in SEEDS:
         sample = hr.draw_sample(label, n, seed=seed).with_reference(truth)
-        sure = confidence[sample.row, sample.column]
-        order = np.argsort(-sure, kind="stable")
+        sampled = confidence[sample.row, sample.column]
+        order = np.argsort(-sampled, kind="stable")
         share = np.cumsum((sample.label != sample.reference)[order]) / np.arange(1, n + 1)
         good = np.flatnonzero(share <= max_error)
         thresholds = (
             hr.certify(label, confidence, sample, max_error=max_error).threshold,
-            float(sure[order][good[-1]]) if good.size else None,
+            float(sampled[order][good[-1]]) if good.size else None,
         )
         for at, threshold in enumerate(thresholds):
             if threshold is not None:

@@ -102,18 +102,20 @@ def joint_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> It
 
 def search_cost(maps: xr.Dataset, test: xr.DataArray, context: hr.SegSALSA) -> Iterator[Row]:
     """Yield how many solves a wanted fraction takes, without and with the points of a sweep."""
-    wanted = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
+    fractions = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
     rejector = hr.JointRejector(context)
-    listed = ", ".join(f"{fraction:g}" for fraction in wanted)
+    listed = ", ".join(f"{fraction:g}" for fraction in fractions)
     for start, attributes in (
         ("from nothing", lambda r: rejector.reject(maps["probability"], fraction=r).attrs),
         ("after a sweep", lambda r: after_sweep(rejector, maps["probability"], test, r)),
     ):
-        found = [attributes(fraction) for fraction in wanted]
-        off = [abs(attrs["rejected_fraction"] - r) for attrs, r in zip(found, wanted, strict=True)]
+        points = [attributes(fraction) for fraction in fractions]
+        off = [
+            abs(attrs["rejected_fraction"] - r) for attrs, r in zip(points, fractions, strict=True)
+        ]
         yield Row(
             f"solves for a wanted fraction of {listed}, {start}",
-            f"{', '.join(str(attrs['n_solves']) for attrs in found)} (at most {max(off):.4f} off)",
+            f"{', '.join(str(attrs['n_solves']) for attrs in points)} (at most {max(off):.4f} off)",
             "<= 12, <= 0.005",
         )
 
@@ -172,13 +174,13 @@ def mean_accuracies(
     rejectors: Mapping[str, hr.Rejector], context: hr.SegSALSA
 ) -> dict[str, np.ndarray]:
     """Return the kept accuracy of each rejector at `FRACTIONS` in percent, mean over the draws."""
-    kept: dict[str, list[np.ndarray]] = {name: [] for name in rejectors}
+    accuracies: dict[str, list[np.ndarray]] = {name: [] for name in rejectors}
     for seed in range(N_SEEDS):
         maps, test = evidence(seed, context)
         for name, rejector in rejectors.items():
             points = rejector.operating_points(maps, test)
-            kept[name].append(100 * hr.accuracy_at(points, FRACTIONS).values)
-    return {name: np.mean(values, axis=0) for name, values in kept.items()}
+            accuracies[name].append(100 * hr.accuracy_at(points, FRACTIONS).values)
+    return {name: np.mean(values, axis=0) for name, values in accuracies.items()}
 
 
 def least_difference(mean: Mapping[str, np.ndarray], name: str) -> Row:
@@ -193,22 +195,22 @@ def least_difference(mean: Mapping[str, np.ndarray], name: str) -> Row:
 
 
 def novelty() -> Iterator[Row]:
-    """Yield how well classes held out are told, and what that costs with nothing held out."""
+    """Yield how well left-out classes are recognised, and what that costs with all classes."""
     cube, labels = hr.load_indian_pines()
     regression = hr.SparseMultinomialRegression(sparsity=0.01, kernel="rbf")
     smooth = hr.SceneClassifier(regression, features=[hr.MNF(30), hr.Smooth(2.0)])
     context = hr.SegSALSA(hr.VectorTV(STRONG_WEIGHT))
     ranked = {"pixelwise": hr.PixelwiseRejector(), "sequential": hr.SequentialRejector(context)}
-    yield from told("regression", smooth, cube, labels, ranked, context)
+    yield from recognition("regression", smooth, cube, labels, ranked, context)
     context = hr.SegSALSA(hr.VectorTV(WEIGHT, edges="image"))
     # how novelty counts was chosen on seeds 0 to 5 and 500 to 504
-    pool = partial(told, "pool", hr.AutoClassifier(), cube, labels, context=context)
+    pool = partial(recognition, "pool", hr.AutoClassifier(), cube, labels, context=context)
     yield from pool(ranked, hold_outs=[(k,) for k in LARGE_CLASSES], seeds=range(600, 608))
     joint = {"joint": hr.JointRejector(context, n_points=12)}
     yield from pool(joint, hold_outs=((14,), (2,)), seeds=range(600, 608))
 
 
-def told(
+def recognition(
     what: str,
     classifier: Any,
     image: xr.DataArray,
@@ -221,7 +223,7 @@ def told(
 ) -> Iterator[Row]:
     """Yield AUROC and kept accuracy of rejectors, first without and then with novelty."""
     pairs = [[replace(r, novelty=aware) for r in rejectors.values()] for aware in (False, True)]
-    separated, kept = [], []
+    separated, accuracies = [], []
     for seed in seeds:
         for hold in hold_outs:
             maps, test = held_out(classifier, image, labels, hold, seed, context)
@@ -231,12 +233,14 @@ def told(
             )
         maps, test = held_out(classifier, image, labels, (), seed, context)
         points = [[r.operating_points(maps, test) for r in row] for row in pairs]
-        kept.append([[100 * hr.accuracy_at(curve, 0.1).item() for curve in row] for row in points])
+        accuracies.append(
+            [[100 * hr.accuracy_at(curve, 0.1).item() for curve in row] for row in points]
+        )
     names = ", ".join(rejectors)
     without = ", ".join(f"{mean:.3f}" for mean in np.mean(separated, axis=0)[0])
     yield Row(f"{what}: AUROC of unknown classes without novelty: {names}", without)
     yield Row(f"{what}: gain with novelty, paired", _gain(separated, 3), "> 0")
-    yield Row(f"{what}: A(0.1), points, nothing unknown, paired", _gain(kept, 2), ">= -0.3")
+    yield Row(f"{what}: A(0.1), points, nothing unknown, paired", _gain(accuracies, 2), ">= -0.3")
 
 
 def held_out(
@@ -248,8 +252,8 @@ def held_out(
     context: hr.SegSALSA,
 ) -> tuple[xr.Dataset, xr.DataArray]:
     """Return what is learned without the classes `hold`, and the test labels of the others."""
-    known = labels.where(~labels.isin(hold), 0).astype(labels.dtype)
-    training, test = hr.sample_per_class(known, 10, seed=seed)
+    others = labels.where(~labels.isin(hold), 0).astype(labels.dtype)
+    training, test = hr.sample_per_class(others, 10, seed=seed)
     model = clone(classifier)
     probability = model.fit_predict_proba(image, training)
     maps = {

@@ -115,11 +115,11 @@ def solve_seconds(features: NDArray, codes: NDArray, share: float) -> tuple[floa
         fresh = MultinomialProblem.from_samples(features, codes)
         return proximal_newton(fresh, sparsity, tol=TOL, max_iter=500)
 
-    found = work()
+    optimum = work()
     seconds = best_seconds(work, repeat=9)
     exact = proximal_newton(problem, sparsity, tol=1e-8, max_iter=500)
-    gap = found.duality_gap / found.objective
-    nonzero = np.count_nonzero(found.coef)
+    gap = optimum.duality_gap / optimum.objective
+    nonzero = np.count_nonzero(optimum.coef)
     text = f"{1e3 * seconds:.1f} ms (gap {gap:.0e}, {nonzero} nonzeros)"
     return seconds, exact.objective, text
 

@@ -133,16 +133,16 @@ def rows() -> Iterator[Row]:
             covered = np.mean([one.low <= one.truth <= one.high for one in of_split])
             truth = 100 * np.mean([one.truth for one in of_split])
             error = bias.std(ddof=1) / np.sqrt(N_DRAWS)
-            wanted = ("-4 to +2", ">= 85 %") if name == "whole polygons" else ("", "")
+            bounds = ("-4 to +2", ">= 85 %") if name == "whole polygons" else ("", "")
             yield Row(
                 f"{title}, {name}: reported minus true accuracy, mean of {N_DRAWS} draws",
                 f"{bias.mean():+.1f} points (se {error:.1f}; true {truth:.1f} %)",
-                wanted[0],
+                bounds[0],
             )
             yield Row(
                 f"{title}, {name}: the 95 % interval holds the truth",
                 f"in {covered:.0%} of draws",
-                wanted[1],
+                bounds[1],
             )
     for sampling, name in (
         ("polygons", "whole polygons"),

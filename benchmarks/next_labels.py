@@ -172,15 +172,15 @@ def main() -> None:
     parser.add_argument("--seeds", nargs=2, type=int, default=[5100, 5130])
     parser.add_argument("--enmap", type=Path, help="folder of the EnMAP mosaic")
     parser.add_argument("--table", action="store_true")
-    wanted = parser.parse_args()
-    if not wanted.table:
+    options = parser.parse_args()
+    if not options.table:
         warnings.simplefilter("ignore", hr.HsrejectWarning)
-        wanted.out.touch()
-        done = {tuple(row[:4]) for row in csv.reader(wanted.out.open())}
-        for seed in range(*wanted.seeds):
-            for scene in wanted.scenes:
-                draw(scene, seed, done, wanted.enmap, wanted.out)
-    table(wanted.out)
+        options.out.touch()
+        done = {tuple(row[:4]) for row in csv.reader(options.out.open())}
+        for seed in range(*options.seeds):
+            for scene in options.scenes:
+                draw(scene, seed, done, options.enmap, options.out)
+    table(options.out)
 
 
 if __name__ == "__main__":

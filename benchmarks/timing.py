@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a benchmark table: what was measured, the figure, what is wanted of it."""
+    """One line of a benchmark table: what was measured, the figure, and the bound set for it."""
 
     what: str
     measured: str
-    wanted: str = ""
+    bound: str = ""
 
 
 def best_seconds(

@@ -17,8 +17,8 @@ cube, labels = hr.load_indian_pines()
 train, test = hr.sample_per_class(labels, 10, seed=0)
 model = hr.SceneClassifier(hr.SparseMultinomialRegression(), features=[hr.MNF(15)])
 probability = model.fit(cube, train).predict_proba(cube)
-known = probability.where(test > 0)  # the map ends where the reference ends
-maps = hr.PixelwiseRejector().reject(known, fraction=0.1)
+on_reference = probability.where(test > 0)  # the map ends where the reference ends
+maps = hr.PixelwiseRejector().reject(on_reference, fraction=0.1)
 
 sample = hr.draw_sample(maps.label_with_rejection, 600, seed=0).with_reference(test)
 assessment = hr.assess(maps.label_with_rejection, sample)

@@ -191,8 +191,8 @@ def content(folder: Path) -> dict[str, object]:
     if out.is_file():
         model = hr.load_model(out)
         scene = hr.open_scene(folder / SCENE)
-        kept = {name: values.tobytes() for name, values in model.calibration.items()}
-        return {"out": model.classifier.predict_proba(scene).values.tobytes(), **kept}
+        calibration = {name: values.tobytes() for name, values in model.calibration.items()}
+        return {"out": model.classifier.predict_proba(scene).values.tobytes(), **calibration}
     files = [path for path in out.rglob("*") if path.is_file()]
     names = {path.relative_to(out).as_posix(): path for path in files}
     return {name: _essence(path) for name, path in names.items() if "/." not in f"/{name}"}
@@ -226,20 +226,20 @@ class Round:
     folder: Path
     seconds: float  # that the task takes undisturbed
     dice: random.Random
-    told: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
 
     def moment(self) -> float:
         return self.dice.uniform(0, 1.1 * self.seconds)
 
     def check(self, *, right: bool, what: str) -> None:
         if not right:
-            self.told.append(what)
+            self.complaints.append(what)
 
     def ended(self, child: Child, *codes: int) -> None:
         """Check how a disturbed command ended; it may have been done before."""
         code = child.wait()
-        said = child.complaint[-500:]
-        self.check(right=code in (0, *codes), what=f"exit code {code}, not {codes}: {said}")
+        complaint = child.complaint[-500:]
+        self.check(right=code in (0, *codes), what=f"exit code {code}, not {codes}: {complaint}")
         self.check(right="Traceback" not in child.complaint, what=child.complaint[-2000:])
         self.check(
             right=code != 2 or child.complaint.splitlines()[-1].startswith("hsreject: "),
@@ -412,8 +412,8 @@ class Drill:
             child = in_a_child(folder, task)
             assert child.wait() == 0, child.complaint
             self.seconds[task] = time.monotonic() - child.begun
-            found = content(folder)
-            assert same(self.whole.setdefault(task, found), found), f"{task} differs by itself"
+            files = content(folder)
+            assert same(self.whole.setdefault(task, files), files), f"{task} differs by itself"
 
     def new_folder(self, name: str) -> Path:
         inputs = self.place / "inputs"
@@ -432,11 +432,11 @@ class Drill:
         for fault in faults:
             fault(trial)
             self.count[f"{task}: {fault.__name__}"] += 1
-            found = content(trial.folder)
-            final = [n for n in found if not n.startswith("stages/") and n != "manifest.txt"]
-            wrong = [n for n in final if n in whole and not same(found[n], whole[n])]
+            files = content(trial.folder)
+            final = [n for n in files if not n.startswith("stages/") and n != "manifest.txt"]
+            wrong = [n for n in final if n in whole and not same(files[n], whole[n])]
             trial.check(right=not wrong, what=f"half or wrong after {fault.__name__}: {wrong}")
-            if same(found, whole):
+            if same(files, whole):
                 break  # it was too late: to begin again would be refused
         if task in ("run", "write_map") or not same(content(trial.folder), whole):
             child = in_a_child(trial.folder, key)
@@ -444,13 +444,13 @@ class Drill:
             trial.check(right=code == 0, what=f"does not go on ({code}): {child.complaint[-2000:]}")
             left = [path.name for path in trial.folder.rglob(".*")]
             trial.check(right=not left, what=f"left behind: {left}")
-        found = content(trial.folder)
-        differing = [n for n in {*found, *whole} if not same(found.get(n), whole.get(n))]
+        files = content(trial.folder)
+        differing = [n for n in {*files, *whole} if not same(files.get(n), whole.get(n))]
         trial.check(right=not differing, what=f"differs at the end: {differing}")
-        if not trial.told:
+        if not trial.complaints:
             shutil.rmtree(trial.folder)
         named = ", ".join(fault.__name__ for fault in faults)
-        return [f"round {number}, {task} ({named}): {complaint}" for complaint in trial.told]
+        return [f"round {number}, {task} ({named}): {complaint}" for complaint in trial.complaints]
 
 
 def drill(
@@ -464,16 +464,16 @@ def drill(
     """Do so many rounds; return what went wrong, and how often each fault was tried."""
     dice = random.Random(seed)
     faults = [*FAULTS, *(WITH_DISKS if can_mount() else ())]
-    found = Drill(place, dice)
-    told: list[str] = []
+    trials = Drill(place, dice)
+    complaints: list[str] = []
     for number in range(rounds):
         (task,) = dice.choices(tasks, [TASKS[task] for task in tasks])
         some = dice.choices(faults, k=dice.choice((1, 1, 2)))
-        new = found.round(number, task, [lose_worker] if task == "workers" else some)
+        new = trials.round(number, task, [lose_worker] if task == "workers" else some)
         for line in new:
             tell(f"{line}\n")
-        told += new
-    return told, found.count
+        complaints += new
+    return complaints, trials.count
 
 
 def _main() -> bool:
@@ -482,16 +482,16 @@ def _main() -> bool:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
     parser.add_argument("--folder", type=Path, help="keeps the folders of rounds that went wrong")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as own:
-        place = (chosen.folder or Path(own)).absolute()
-        options = {"seed": chosen.seed, "tasks": chosen.tasks, "tell": sys.stdout.write}
-        wrong, tried = drill(chosen.rounds, place, **options)
+        place = (options.folder or Path(own)).absolute()
+        settings = {"seed": options.seed, "tasks": options.tasks, "tell": sys.stdout.write}
+        wrong, tried = drill(options.rounds, place, **settings)
     for name, number in sorted(tried.items()):
         sys.stdout.write(f"{number:5d}  {name}\n")
     seconds = time.monotonic() - begun
-    sys.stdout.write(f"{chosen.rounds} rounds in {seconds:.0f} s, {len(wrong)} went wrong\n")
+    sys.stdout.write(f"{options.rounds} rounds in {seconds:.0f} s, {len(wrong)} went wrong\n")
     return bool(wrong)
 
 

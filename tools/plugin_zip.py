@@ -85,11 +85,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--release", action="store_true")
-    wanted = parser.parse_args()
-    if wrong := list(problems(PLUGIN, release=wanted.release)):
+    options = parser.parse_args()
+    if wrong := list(problems(PLUGIN, release=options.release)):
         sys.exit("The plugin repository of QGIS would refuse this:\n" + "\n".join(wrong))
-    write_zip(PLUGIN, wanted.out)
-    sys.stdout.write(f"wrote {wanted.out}\n")
+    write_zip(PLUGIN, options.out)
+    sys.stdout.write(f"wrote {options.out}\n")
 
 
 if __name__ == "__main__":

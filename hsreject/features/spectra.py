@@ -299,7 +299,7 @@ class BandRequirements:
 
 
 def _resampling(
-    wanted: NDArray[np.float64], available: NDArray[np.float64], how: str
+    targets: NDArray[np.float64], available: NDArray[np.float64], how: str
 ) -> NDArray[np.float64]:
     """Return the weights (wanted band, available band) of the two bands around each wanted one.
 
@@ -308,54 +308,54 @@ def _resampling(
     order = np.argsort(available, kind="stable")
     ordered = available[order]
     right = np.clip(
-        np.searchsorted(ordered, wanted), min(1, available.size - 1), available.size - 1
+        np.searchsorted(ordered, targets), min(1, available.size - 1), available.size - 1
     )
     left = np.maximum(right - 1, 0)
     width = ordered[right] - ordered[left]
     # A share outside [0, 1] would extrapolate: the first and last band then stand for what lies
     # beyond. A width of 0 (a single band, or two at one wavelength) leaves the left one.
-    share = np.divide(wanted - ordered[left], width, out=np.zeros(wanted.size), where=width > 0)
+    share = np.divide(targets - ordered[left], width, out=np.zeros(targets.size), where=width > 0)
     share = np.clip(share, 0.0, 1.0)
     if how == "nearest":
         share = np.round(share)
-    weights = np.zeros((wanted.size, available.size))
-    rows = np.arange(wanted.size)
+    weights = np.zeros((targets.size, available.size))
+    rows = np.arange(targets.size)
     weights[rows, order[left]] += 1.0 - share
     weights[rows, order[right]] += share
     return weights
 
 
 def _check_coverage(
-    wanted: NDArray[np.float64], available: NDArray[np.float64], tol: float | None
+    targets: NDArray[np.float64], available: NDArray[np.float64], tol: float | None
 ) -> None:
     if tol is None:
-        tol = float(np.median(np.diff(np.sort(wanted)))) if wanted.size > 1 else 0.0
-    apart = np.abs(wanted[:, None] - available).min(axis=1)
-    missing = wanted[~(apart <= tol)]
+        tol = float(np.median(np.diff(np.sort(targets)))) if targets.size > 1 else 0.0
+    apart = np.abs(targets[:, None] - available).min(axis=1)
+    missing = targets[~(apart <= tol)]
     if missing.size:
         raise InputError(
-            f"The scene has no band within {tol:g} nm of {missing.size} of the {wanted.size} "
+            f"The scene has no band within {tol:g} nm of {missing.size} of the {targets.size} "
             f"wanted wavelengths, from {missing.min():.1f} to {missing.max():.1f} nm (its own go "
             f"from {available.min():.1f} to {available.max():.1f} nm). Raise wavelength_tol, or "
             "train on the bands both scenes have."
         )
 
 
-def _check_same_wavelengths(wanted: NDArray[np.float64], available: NDArray[np.float64]) -> None:
-    apart = np.abs(available - wanted)
-    differing = np.flatnonzero(~_same(wanted, available))
+def _check_same_wavelengths(targets: NDArray[np.float64], available: NDArray[np.float64]) -> None:
+    apart = np.abs(available - targets)
+    differing = np.flatnonzero(~_same(targets, available))
     if differing.size:
-        first = [f"{wanted[band]:.1f} nm (scene: {available[band]:.1f})" for band in differing[:3]]
+        first = [f"{targets[band]:.1f} nm (scene: {available[band]:.1f})" for band in differing[:3]]
         more = f" and {differing.size - 3} more" if differing.size > 3 else ""
         raise InputError(
             f"The wavelengths of the scene are not those that the model was trained on: "
-            f"{differing.size} of {wanted.size} bands differ, by up to {np.nanmax(apart):.1f} nm: "
+            f"{differing.size} of {targets.size} bands differ, by up to {np.nanmax(apart):.1f} nm: "
             f"{', '.join(first)}{more}. {_REMEDY}"
         )
 
 
-def _same(wanted: NDArray[np.float64], available: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.asarray(np.abs(available - wanted) <= _SAME_WAVELENGTH)
+def _same(targets: NDArray[np.float64], available: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(available - targets) <= _SAME_WAVELENGTH)
 
 
 def _finite_wavelengths(cube: xr.DataArray) -> NDArray[np.float64]:

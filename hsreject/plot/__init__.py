@@ -5,7 +5,6 @@ figure, as notebooks expect. To save without a display use :func:`new_figure` an
 :func:`save_figure`.
 """
 
-from hsreject.plot.confusion_display import RejectionConfusionDisplay
 from hsreject.plot.cost_displays import BreakEvenCostDisplay, CostEnvelopeDisplay
 from hsreject.plot.curve_displays import RejectionCurveDisplay
 from hsreject.plot.image_displays import INFRARED, NATURAL, ConfidenceMapDisplay, FalseColorDisplay
@@ -29,7 +28,6 @@ __all__ = [
     "OperatingSetDisplay",
     "OutcomeMapDisplay",
     "RejectMapDisplay",
-    "RejectionConfusionDisplay",
     "RejectionCurveDisplay",
     "RelativeOptimalityDisplay",
     "ReliabilityDisplay",

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from hsreject.measures.cost import break_even_cost, cost_envelope, minimum_cost_without_rejection
+from hsreject.measures.cost import cost_envelope, minimum_cost_without_rejection
 from hsreject.measures.curve import counts_of
 from hsreject.plot.curve_displays import (
     draw_series,
-    from_zero_to_one,
-    label_fraction,
+    label_axes,
     named_curves,
     thinned_index,
 )
@@ -32,22 +31,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from hsreject.measures.point import OperatingPoint
-
 
 @dataclass(frozen=True, eq=False)
 class BreakEvenCostDisplay:
-    """The rejection cost at which each operating point and a reference cost the same.
+    """The rejection cost at which an operating point and no rejection cost the same.
 
-    With no rejection as the reference these are figures 8 c and d of the paper: below the line
-    rejecting pays, above it classifying everything does.
+    Figures 8 c and d of the paper: below the line rejecting pays, above it classifying everything
+    does.
 
     Parameters
     ----------
     costs : mapping of str to DataArray over `operating_point`
         Names of the rejectors and their break-even costs, with the coordinate `rejected_fraction`.
-    reference : OperatingPoint or None
-        What the points are compared with; None is no rejection.
     isolated : frozenset of str
         Names whose curves have isolated points, drawn as symbols.
 
@@ -64,7 +59,6 @@ class BreakEvenCostDisplay:
     """
 
     costs: Mapping[str, xr.DataArray]
-    reference: OperatingPoint | None = None
     isolated: frozenset[str] = frozenset()
 
     @classmethod
@@ -72,13 +66,17 @@ class BreakEvenCostDisplay:
         cls,
         curves: Mapping[str, xr.Dataset] | xr.Dataset,
         *,
-        reference: OperatingPoint | None = None,
         isolated: Sequence[str] = (),
     ) -> BreakEvenCostDisplay:
-        """Return the display of curves against no rejection, or against a reference point."""
+        """Return the display of one curve or of several by name."""
         named = named_curves(curves, mentioned=isolated)
-        costs = {name: _costs(curve, reference) for name, curve in named.items()}
-        return cls(costs, reference, frozenset(isolated))
+        costs = {
+            name: minimum_cost_without_rejection(curve).assign_coords(
+                {REJECTED_FRACTION: curve[REJECTED_FRACTION].variable}
+            )
+            for name, curve in named.items()
+        }
+        return cls(costs, frozenset(isolated))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
@@ -90,26 +88,12 @@ class BreakEvenCostDisplay:
                 drawn = thinned_index(fraction)
                 points = fraction[drawn], cost.values[drawn]
                 draw_series(ax, *points, look, name=name, isolated=name in self.isolated)
-            label_fraction(ax)
+            label_axes(ax, r"break-even rejection cost $\rho$")
             largest = max((float(cost.max()) for cost in self.costs.values()), default=0.0)
-            top = 1.03 * largest if largest > 1 else 1
-            ax.set(ylim=(0, top), ylabel=r"break-even rejection cost $\rho$")
+            ax.set_ylim(0, 1.03 * largest if largest > 1 else 1)
             if any(self.costs):
                 ax.legend(loc="best", handlelength=2.6)
         return ax
-
-
-def _costs(curve: xr.Dataset, reference: OperatingPoint | None) -> xr.DataArray:
-    if reference is None:
-        costs = minimum_cost_without_rejection(curve)
-    else:
-        costs = break_even_cost(
-            curve["nonrejected_accuracy"],
-            curve[REJECTED_FRACTION],
-            reference.nonrejected_accuracy,
-            reference.rejected_fraction,
-        )
-    return costs.assign_coords({REJECTED_FRACTION: curve[REJECTED_FRACTION].variable})
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,12 +152,11 @@ class CostEnvelopeDisplay:
                 fraction = np.repeat(envelope[REJECTED_FRACTION].values[::-1], 2)
                 for ax, values in zip(panels, (cost, fraction), strict=True):
                     ax.plot(rho, values, color=look.color, linestyle=look.dashes, label=name)
-            for ax in panels:
-                ax.set_xlabel(r"rejection cost $\rho$ (an error costs 1)")
-                from_zero_to_one(ax)
+            names = "least cost of a sample", "cheapest rejected fraction $r$"
+            for ax, name in zip(panels, names, strict=True):
+                label_axes(ax, name, xlabel=r"rejection cost $\rho$ (an error costs 1)")
+            panels[1].set_ylim(0, 1)
             _draw_limits(panels[0], max(1 - a for a in self.overall_accuracy.values()))
-            panels[0].set(ylabel="least cost of a sample")
-            panels[1].set(ylabel="cheapest rejected fraction $r$", ylim=(0, 1))
             if any(self.envelopes):
                 panels[1].legend(loc="upper right", handlelength=2.6)
         return panels

@@ -44,13 +44,11 @@ class RejectionCurveDisplay:
     Parameters
     ----------
     curves : mapping of str to Dataset
-        Names of the rejectors and their curves from :func:`hsreject.rejection_curve`.
+        Names of the rejectors and their curves from :func:`hsreject.rejection_curve`. Bands are
+        drawn where a curve has ``<measure>_lower`` and ``<measure>_upper``.
     marked : mapping of str to sequence (or mapping of str) of OperatingPoint
         Operating points to mark, for any of the names. Points that are given by name get symbols
         of their own and are named in the legend.
-    bands : mapping of str to Dataset
-        Confidence bands, for any of the names, in place of what its curve carries: the variables
-        ``<measure>_lower`` and ``<measure>_upper`` over ``rejected_fraction``.
     isolated : frozenset of str
         Names whose curves have isolated points.
 
@@ -71,11 +69,10 @@ class RejectionCurveDisplay:
 
     curves: Mapping[str, xr.Dataset]
     marked: Mapping[str, Marks] = field(default_factory=dict)
-    bands: Mapping[str, xr.Dataset] = field(default_factory=dict)
     isolated: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        named_curves(self.curves, mentioned=(*self.marked, *self.bands, *self.isolated))
+        named_curves(self.curves, mentioned=(*self.marked, *self.isolated))
 
     @classmethod
     def from_curves(
@@ -83,14 +80,13 @@ class RejectionCurveDisplay:
         curves: Mapping[str, xr.Dataset] | xr.Dataset,
         *,
         marked: Mapping[str, Marks] | None = None,
-        bands: Mapping[str, xr.Dataset] | None = None,
         isolated: Sequence[str] = (),
     ) -> RejectionCurveDisplay:
         """Return the display of curves; by default the largest Q of each is marked."""
         named = named_curves(curves)
         if marked is None:
             marked = {name: [choose_point(curve)] for name, curve in named.items()}
-        return cls(named, dict(marked), dict(bands or {}), frozenset(isolated))
+        return cls(named, dict(marked), frozenset(isolated))
 
     def plot(
         self,
@@ -121,13 +117,12 @@ class RejectionCurveDisplay:
         return panels
 
     def _panel(self, ax: Axes, measure: str, looks: Mapping[str, LineLook]) -> None:
-        label_axes(ax, measure)
+        label_axes(ax, MEASURES[measure].label)
         highest = 1.0
         for name, curve in self.curves.items():
             fraction, values = _line(curve, measure)
-            band = self.bands.get(name, curve)
-            if f"{measure}_lower" in band:
-                _draw_band(ax, band, measure, looks[name].color)
+            if f"{measure}_lower" in curve:
+                _draw_band(ax, curve, measure, looks[name].color)
             draw_series(
                 ax, fraction, values, looks[name], name=name, isolated=name in self.isolated
             )
@@ -152,10 +147,10 @@ def _line(curve: xr.Dataset, measure: str) -> tuple[NDArray[np.float64], NDArray
     return fraction, values
 
 
-def _draw_band(ax: Axes, band: xr.Dataset, measure: str, color: str) -> None:
-    places = thinned_index(band[REJECTED_FRACTION].values)
+def _draw_band(ax: Axes, curve: xr.Dataset, measure: str, color: str) -> None:
+    places = thinned_index(curve[REJECTED_FRACTION].values)
     fraction, lower, upper = (
-        band[name].values[places]
+        curve[name].values[places]
         for name in (REJECTED_FRACTION, f"{measure}_lower", f"{measure}_upper")
     )
     # an infinite upper limit of phi is drawn as far above the axis; at r = 0 phi is a convention
@@ -241,21 +236,9 @@ def draw_series(
     )
 
 
-def label_axes(ax: Axes, measure: str) -> None:
-    """Write the names of the rejected fraction and of a measure on axes."""
-    label_fraction(ax)
-    ax.set_ylabel(MEASURES[measure].label)
-
-
-def label_fraction(ax: Axes) -> None:
-    """Make the horizontal axis that of the rejected fraction."""
-    ax.set_xlabel(FRACTION_AXIS.label)
-    from_zero_to_one(ax)
-
-
-def from_zero_to_one(ax: Axes) -> None:
-    """Let the horizontal axis run from 0 to 1, with ticks that never collide."""
-    ax.set_xlim(0, 1)
+def label_axes(ax: Axes, ylabel: str, *, xlabel: str = FRACTION_AXIS.label) -> None:
+    """Let the horizontal axis run from 0 to 1, with ticks that never collide; name both axes."""
+    ax.set(xlim=(0, 1), xlabel=xlabel, ylabel=ylabel)
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
 
 

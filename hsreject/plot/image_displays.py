@@ -45,7 +45,7 @@ class ConfidenceMapDisplay:
     Parameters
     ----------
     confidence : DataArray of float, dims (y, x)
-        Larger is surer; NaN is no data and stays hatched.
+        Larger is more certain; NaN is no data and stays hatched.
     limits : tuple of two floats
         Confidences at the ends of the color bar; values outside take the color of the nearer end.
     name : str
@@ -112,8 +112,6 @@ class FalseColorDisplay:
         Red, green, blue and opacity; pixels without data are transparent.
     bands : tuple of three ints
         Positions of the bands shown as red, green and blue.
-    wavelengths : tuple of three floats or None
-        Their centers in nanometres, if the cube has them.
 
     See Also
     --------
@@ -135,7 +133,6 @@ class FalseColorDisplay:
 
     picture: xr.DataArray
     bands: tuple[int, int, int]
-    wavelengths: tuple[float, float, float] | None = None
 
     @classmethod
     def from_cube(
@@ -144,22 +141,19 @@ class FalseColorDisplay:
         *,
         wavelengths: tuple[float, float, float] = NATURAL,
         bands: tuple[int, int, int] | None = None,
-        percentiles: tuple[float, float] = (2.0, 98.0),
     ) -> FalseColorDisplay:
-        """Return the picture of a cube.
+        """Return the picture of a cube, each band stretched between 2 and 98 % of its values.
 
         Parameters
         ----------
         cube : DataArray, dims (band, y, x)
             Lazy cubes are read in three bands only.
         wavelengths : tuple of three floats
-            Wanted red, green and blue in nanometres (`NATURAL` colors; `INFRARED` shows
-            vegetation red). The nearest good bands are taken. A cube that lacks one of them, or
-            has no wavelengths, is shown in three good bands spread over its range.
+            Red, green and blue in nanometres (`NATURAL` colors; `INFRARED` shows vegetation red).
+            The nearest good bands are taken. A cube that lacks one of them, or has no
+            wavelengths, is shown in three good bands spread over its range.
         bands : tuple of three ints, optional
             Positions of the bands instead.
-        percentiles : tuple of two floats
-            Each band is stretched between these percentiles of its pixels with data.
         """
         cube = thinned(check_dims(cube, CUBE_DIMS, name="cube"))
         positions = _choose(cube, wavelengths) if bands is None else bands
@@ -170,14 +164,8 @@ class FalseColorDisplay:
             )
         channels = cube.isel({BAND: list(positions)}).transpose(*MAP_DIMS, BAND)
         place = {dim: cube.coords[dim] for dim in MAP_DIMS if dim in cube.coords}
-        picture = xr.DataArray(
-            _stretch(channels.values, percentiles), dims=(*MAP_DIMS, "channel"), coords=place
-        )
-        centers = None
-        if WAVELENGTH in cube.coords:
-            red, green, blue = (float(cube.coords[WAVELENGTH][band]) for band in positions)
-            centers = red, green, blue
-        return cls(picture, positions, centers)
+        picture = xr.DataArray(_stretch(channels.values), dims=(*MAP_DIMS, "channel"), coords=place)
+        return cls(picture, positions)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw on `ax` (new pyplot axes unless given) and return the axes."""
@@ -188,7 +176,7 @@ class FalseColorDisplay:
         return ax
 
 
-def _choose(cube: xr.DataArray, wanted: Sequence[float]) -> tuple[int, int, int]:
+def _choose(cube: xr.DataArray, targets: Sequence[float]) -> tuple[int, int, int]:
     """Return the good bands nearest to the wanted wavelengths, or three spread over all of them."""
     good = np.flatnonzero(good_bands(cube))
     if good.size == 0:
@@ -196,7 +184,7 @@ def _choose(cube: xr.DataArray, wanted: Sequence[float]) -> tuple[int, int, int]
     centers = np.full(good.size, np.nan)
     if WAVELENGTH in cube.coords:
         centers = np.asarray(cube.coords[WAVELENGTH].values, dtype=float)[good]
-    distance = np.abs(centers - np.reshape(wanted, (3, 1)))
+    distance = np.abs(centers - np.reshape(targets, (3, 1)))
     if (np.nan_to_num(distance, nan=np.inf).min(axis=1) <= _NEAR_ENOUGH).all():
         ranked = [good[np.argsort(row, kind="stable")] for row in distance]
     else:
@@ -216,14 +204,14 @@ def _first_with_data(cube: xr.DataArray, candidates: NDArray[np.intp]) -> int:
     raise InputError("The cube holds no data in any good band: there is nothing to draw.")
 
 
-def _stretch(shown: NDArray[np.generic], percentiles: tuple[float, float]) -> NDArray[np.uint8]:
+def _stretch(shown: NDArray[np.generic]) -> NDArray[np.uint8]:
     """Return 8-bit RGBA; a band of one value becomes mid gray, not a division by zero."""
     values = np.asarray(shown, dtype=np.float32)
     valid = np.asarray(np.isfinite(values).all(axis=-1))
     if not valid.any():
         raise InputError("No pixel has data in all three bands: choose others with `bands`.")
     # percentiles, not extremes: a few glints would leave everything else black
-    low, high = np.percentile(values[valid], percentiles, axis=0)
+    low, high = np.percentile(values[valid], (2, 98), axis=0)
     span = np.where(high > low, high - low, 1.0)
     scaled = np.where(high > low, (values[valid] - low) / span, 0.5)
     picture = np.zeros((*valid.shape, 4), dtype=np.uint8)

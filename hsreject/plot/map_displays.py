@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -77,8 +78,27 @@ OUTCOMES = (
 )
 
 
+class PaintedMap(ABC):
+    """A display that paints its map: how all of them are drawn."""
+
+    @abstractmethod
+    def paint(self) -> Painted:
+        """Return the map as colors, without axes."""
+
+    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
+        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
+        painted = self.paint()
+        with print_style():
+            if ax is None:
+                ax = shown_axes(*map_size(painted.place, beside=LEGEND_WIDTH))
+            draw_raster(ax, painted.pixels, painted.place)
+            if legend:
+                _draw_legend(ax, painted.categories, nodata=painted.has_gaps)
+        return ax
+
+
 @dataclass(frozen=True, eq=False)
-class ClassMapDisplay:
+class ClassMapDisplay(PaintedMap):
     """A map of classes in the colors of its class table.
 
     Label 0 means no reference, drawn white, or rejected, drawn black: `schema.zero_meaning` says
@@ -116,10 +136,6 @@ class ClassMapDisplay:
         labels = thinned(check_labels(as_map(labels, name="labels")))
         return cls(labels, _table(labels, classes))
 
-    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
-        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
-        return _draw(self.paint(), ax, legend=legend)
-
     def paint(self) -> Painted:
         """Return the map as colors, without axes."""
         taken = [*self.classes.colors, _OUTSIDE_TABLE]
@@ -130,7 +146,7 @@ class ClassMapDisplay:
 
 
 @dataclass(frozen=True, eq=False)
-class RejectMapDisplay:
+class RejectMapDisplay(PaintedMap):
     """A class map in which rejected pixels stand out.
 
     Rejected pixels are black, or the first color that differs clearly from every class. Pixels
@@ -198,10 +214,6 @@ class RejectMapDisplay:
         with_data = values != nodata_label(values.dtype)
         return float((values[with_data] == REJECTED).mean()) if with_data.any() else 0.0
 
-    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
-        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
-        return _draw(self.paint(), ax, legend=legend)
-
     def paint(self) -> Painted:
         """Return the map as colors, without axes."""
         name = f"rejected ({100 * self.rejected_fraction:.1f} %)"
@@ -211,7 +223,7 @@ class RejectMapDisplay:
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeMapDisplay:
+class OutcomeMapDisplay(PaintedMap):
     """A map of the four outcomes: accurate or misclassified, kept or rejected.
 
     The four counts of an operating point as a map. The best rejector leaves only
@@ -263,19 +275,16 @@ class OutcomeMapDisplay:
         codes[label.values == nodata_label(label.dtype)] = _NODATA
         return cls(xr.DataArray(codes, dims=label.dims, coords=label.coords, name="outcome"))
 
-    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Axes:
-        """Draw on `ax` (new pyplot axes unless given) and return the axes."""
-        return _draw(self.paint(), ax, legend=legend)
-
     def paint(self) -> Painted:
         """Return the map as colors, without axes."""
         codes = self.outcome.values
         judged = max(int((codes > 0).sum()), 1)
-        share = {c.code: f"{100 * (codes == c.code).sum() / judged:.1f} %" for c in OUTCOMES}
+        *outcomes, no_reference = OUTCOMES
         named = [
-            replace(c, name=f"{c.name} ({share[c.code]})") if c.code > 0 else c for c in OUTCOMES
+            replace(one, name=f"{one.name} ({100 * (codes == one.code).sum() / judged:.1f} %)")
+            for one in outcomes
         ]
-        return _paint(self.outcome, named)
+        return _paint(self.outcome, [*named, no_reference])
 
 
 def _table(labels: xr.DataArray, classes: ClassTable | None) -> ClassTable:
@@ -307,17 +316,6 @@ def _paint(codes: xr.DataArray, categories: Sequence[Category]) -> Painted:
         rgba = [round(255 * channel) for channel in to_rgba(category.color)]
         pixels[codes.values == category.code] = rgba
     return Painted(pixels, shown, codes)
-
-
-def _draw(painted: Painted, ax: Axes | None, *, legend: bool) -> Axes:
-    """Draw a painted map; what is transparent shows hatching."""
-    with print_style():
-        if ax is None:
-            ax = shown_axes(*map_size(painted.place, beside=LEGEND_WIDTH))
-        draw_raster(ax, painted.pixels, painted.place)
-        if legend:
-            _draw_legend(ax, painted.categories, nodata=painted.has_gaps)
-    return ax
 
 
 def _draw_legend(ax: Axes, categories: Sequence[Category], *, nodata: bool) -> None:

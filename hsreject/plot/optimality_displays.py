@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hsreject.measures.point import OperatingPoint
 
 _OUT_OF_REACH = "0.87"
+_HIGHEST_QUALITY = 10.0  # rejection quality has no bound, its axis has
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +148,6 @@ class OperatingSetDisplay:
         The reference point.
     borders : Dataset, dims (border, rejected_fraction)
         From :func:`hsreject.operating_set`.
-    largest_rejection_quality : float
-        Where the axis of rejection quality, which has no bound, ends.
 
     See Also
     --------
@@ -165,7 +164,6 @@ class OperatingSetDisplay:
 
     reference: OperatingPoint
     borders: xr.Dataset
-    largest_rejection_quality: float = 10.0
 
     @classmethod
     def from_point(cls, reference: OperatingPoint) -> OperatingSetDisplay:
@@ -197,7 +195,7 @@ class OperatingSetDisplay:
         return panels
 
     def _panel(self, ax: Axes, measure: str) -> None:
-        top = self.largest_rejection_quality if measure == REJECTION_QUALITY else 1.0
+        top = _HIGHEST_QUALITY if measure == REJECTION_QUALITY else 1.0
         r = self.borders[REJECTED_FRACTION].values
         lowest, worst, middle, best, highest = (
             np.minimum(self.borders[measure].sel({BORDER: border}).values, top)
@@ -219,7 +217,7 @@ class OperatingSetDisplay:
             markersize=5.5,
             clip_on=False,
         )
-        label_axes(ax, measure)
+        label_axes(ax, MEASURES[measure].label)
         ax.set_ylim(0, top)
 
 

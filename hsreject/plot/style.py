@@ -147,19 +147,19 @@ def shown_axes(width: float, height: float) -> Axes:
     return row_of(1, None, width, height)[0]
 
 
-def row_of(count: int, given: Sequence[Axes] | None, width: float, height: float) -> list[Axes]:
-    """Return the axes that were given, or `count` new ones side by side in a pyplot figure."""
-    if given is not None:
-        if len(given) != count:
-            raise InputError(f"This display draws on {count} axes (got {len(given)}).")
-        return list(given)
+def row_of(count: int, axes: Sequence[Axes] | None, width: float, height: float) -> list[Axes]:
+    """Return `axes`, or `count` new ones side by side in a pyplot figure."""
+    if axes is not None:
+        if len(axes) != count:
+            raise InputError(f"This display draws on {count} axes (got {len(axes)}).")
+        return list(axes)
     from matplotlib import pyplot as plt  # noqa: PLC0415 (it picks a backend; savers need none)
 
     with print_style():
-        _, axes = plt.subplots(
+        _, rows = plt.subplots(
             1, count, figsize=(width, height), layout="constrained", squeeze=False
         )
-    return list(axes[0])
+    return list(rows[0])
 
 
 def legend_above(ax: Axes, handles: Sequence[Artist]) -> None:

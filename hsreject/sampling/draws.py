@@ -295,23 +295,23 @@ def random_keys(count: int, seed: int, *stream: int) -> NDArray[np.uint64]:
     return np.asarray(words, dtype=np.uint64)
 
 
-def _drawn(values: NDArray[Any], wanted: Callable[[int], int], seed: int) -> NDArray[np.bool_]:
-    """Return which pixels are drawn: `wanted(size)` random ones of each class of that size."""
+def _drawn(values: NDArray[Any], quota: Callable[[int], int], seed: int) -> NDArray[np.bool_]:
+    """Return which pixels are drawn: `quota(size)` random ones of each class of that size."""
     mask = np.zeros(values.size, dtype=bool)
     for value in _classes_present(values):
         positions = np.flatnonzero(values == value)
         # a stream per class: what is drawn of one does not change when another gains pixels
         order = np.argsort(random_keys(positions.size, seed, value), kind="stable")
-        mask[positions[order[: wanted(positions.size)]]] = True
+        mask[positions[order[: quota(positions.size)]]] = True
     return mask.reshape(values.shape)
 
 
 def _sample(
-    labels: Labels, wanted: Callable[[int], int], seed: int, *, how: str
+    labels: Labels, quota: Callable[[int], int], seed: int, *, how: str
 ) -> tuple[Labels, Labels]:
-    """Return the split whose training pixels are `wanted(size)` of a class, at most half of it."""
+    """Return the split whose training pixels are `quota(size)` of a class, at most half of it."""
     values = reference_labels(labels)
-    in_train = _drawn(values, lambda size: min(wanted(size), size // 2), seed)
+    in_train = _drawn(values, lambda size: min(quota(size), size // 2), seed)
     return split_by_masks(labels, in_train, (values > 0) & ~in_train, how=how, meaning=_BESIDE)
 
 
@@ -333,7 +333,7 @@ def _choose_blocks(
         [np.bincount(blocks[values == v], minlength=n_blocks) for v in _classes_present(values)]
     ).reshape(-1, n_blocks)
     most = counts.sum(axis=1) // 2
-    wanted = np.minimum(np.floor(fraction * counts.sum(axis=1) + 0.5), most)
+    quota = np.minimum(np.floor(fraction * counts.sum(axis=1) + 0.5), most)
     order = np.argsort(random_keys(n_blocks, seed), kind="stable")
     is_training = np.zeros(n_blocks, dtype=bool)
     inside = np.zeros(len(counts), dtype=np.intp)
@@ -342,7 +342,7 @@ def _choose_blocks(
     # more than half of its pixels to training, whoever takes the block.
     for row in np.argsort(np.count_nonzero(counts, axis=1), kind="stable"):
         for block in order[counts[row, order] > 0]:
-            if inside[row] >= wanted[row]:
+            if inside[row] >= quota[row]:
                 break
             if not is_training[block] and np.all(inside + counts[:, block] <= most):
                 is_training[block] = True

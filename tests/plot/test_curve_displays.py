@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
@@ -57,14 +56,17 @@ def test_isolated_points_have_symbols_and_curves_have_none() -> None:
 
 
 def test_bands_are_filled_between_their_limits() -> None:
-    band = xr.Dataset({"rejected_fraction": ("point", [0.1, 0.5])})
-    for measure in MEASURES:
-        band[f"{measure}_lower"] = ("point", [0.4, 0.5])
-        band[f"{measure}_upper"] = ("point", [0.6, 0.8])
-    ax = RejectionCurveDisplay.from_curves({"a": example()}, bands={"a": band}).plot(row(3))[0]
-    (filled,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
-    corners = {tuple(corner) for corner in filled.get_paths()[0].vertices.round(6).tolist()}
-    assert {(0.1, 0.4), (0.1, 0.6), (0.5, 0.5), (0.5, 0.8)} <= corners
+    curve = hr.rejection_curve([True, False], [0.9, 0.4])  # r = 0, 0.5 and 1
+    point = "operating_point"
+    curve = curve.assign(
+        nonrejected_accuracy_lower=(point, [0.4, 0.5, 0.6]),
+        nonrejected_accuracy_upper=(point, [0.6, 0.8, 0.9]),
+    )
+    axes = RejectionCurveDisplay.from_curves({"a": curve}).plot(row(3))
+    filled = [[c for c in ax.collections if isinstance(c, PolyCollection)] for ax in axes]
+    assert [len(bands) for bands in filled] == [1, 0, 0]
+    corners = {tuple(corner) for corner in filled[0][0].get_paths()[0].vertices.tolist()}
+    assert corners >= {(0, 0.4), (0, 0.6), (0.5, 0.5), (0.5, 0.8), (1, 0.6), (1, 0.9)}
 
 
 def test_long_curves_are_thinned_to_points_of_the_curve() -> None:

@@ -155,7 +155,6 @@ def test_false_color_chooses_by_wavelength() -> None:
     assert FalseColorDisplay.from_cube(scene()).bands == (2, 1, 0)
     shown = FalseColorDisplay.from_cube(scene(), wavelengths=INFRARED)
     assert shown.bands == (3, 2, 1)
-    assert shown.wavelengths == (860.0, 640.0, 550.0)
     assert len(set(FalseColorDisplay.from_cube(scene().drop_vars("wavelength")).bands)) == 3
     far = scene().assign_coords(wavelength=("band", [1000.0, 900.0, 1200.0, 1100.0]))
     assert FalseColorDisplay.from_cube(far).bands == (3, 0, 1), "spread, long waves as red"
