@@ -28,14 +28,14 @@ def measure(task: Task) -> dict[str, list[float]]:
     plan = make_plan({"scene": (task.cube, task.test), "context": "auto"})
     model = clone(plan.model)
     probability = model.fit_predict_proba(task.cube, task.train).compute()
-    chosen = float(tune(plan, task.cube, task.train, fitted=model)["weight"][0])
+    choice = float(tune(plan, task.cube, task.train, fitted=model)["weight"][0])
     maps = xr.Dataset({"probability": probability, "image": task.cube})
     rows = {}
-    for weight in {*FIXED, chosen}:
+    for weight in {*FIXED, choice}:
         ranked = plan.with_weight(weight).ranking.rank(maps)
         answer = Answer(ranked["label"], ranked["confidence"], is_probability=False)
         rows[f"{weight:g}"] = figures_of(answer, task.test)[:2]
-    return {"weight": [chosen], "chosen": rows[f"{chosen:g}"], **rows}
+    return {"weight": [choice], "chosen": rows[f"{choice:g}"], **rows}
 
 
 def options() -> argparse.Namespace:
