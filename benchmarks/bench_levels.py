@@ -1,4 +1,4 @@
-"""Coarser answers: whether their promises hold, and what they keep beside flat rejection.
+"""Coarser answers: time of their curve, whether their promises hold, and what they keep.
 
 ``python -m benchmarks levels`` redraws the samples of a promise 1,000 times. What coarser answers
 bring on real scenes is printed by ``python -m benchmarks.bench_levels --enmap CUBE LABELS``: the
@@ -19,7 +19,7 @@ import numpy as np
 import xarray as xr
 
 import hsreject as hr
-from benchmarks.timing import Row
+from benchmarks.timing import Row, best_in_turns
 from hsreject import schema
 from hsreject.errors import HsrejectWarning
 
@@ -81,8 +81,34 @@ def error_at(ranking: xr.Dataset, truth: np.ndarray, threshold: float) -> float:
     return float(1 - tree.holds(code, truth[kept_pixels]).mean())
 
 
+def sort_row(n: int = 1_000_000) -> Row:
+    """Compare the curve of three levels, all confidences distinct, with a bare sort per level."""
+    rng = np.random.default_rng(0)
+    tree = hr.ClassTree.from_groups(ENMAP_NAMES, ENMAP_GROUPS)
+    label = rng.integers(1, 7, n)
+    reference = np.where(rng.random(n) < 0.7, label, rng.integers(1, 7, n))
+    levels = np.sort(rng.random((tree.n_levels, n)), axis=0)
+    seconds = best_in_turns(
+        {
+            "sorts": lambda: [np.argsort(confidence) for confidence in levels],
+            "flat": lambda: hr.rejection_curve(np.tile(label == reference, 3), levels.ravel()),
+            "levels": lambda: hr.level_curve(label, levels, reference, tree),
+        },
+        rounds=9,
+    )
+    times = " / ".join(f"{1e3 * seconds[name]:.0f} ms" for name in ("levels", "sorts"))
+    return Row(
+        f"exact curve of {n:,} samples with 3 levels ({3 * n + 1:,} points) / one bare argsort per "
+        "level; the same / a flat curve of as many points",
+        f"{seconds['levels'] / seconds['sorts']:.1f} ({times}); "
+        f"{seconds['levels'] / seconds['flat']:.1f}",
+        "of the order of the sorts; at most 2",
+    )
+
+
 def rows() -> Iterator[Row]:
-    """Yield how often promises of coarser answers are broken."""
+    """Yield the time of a curve, and how often promises of coarser answers are broken."""
+    yield sort_row()
     ranking, truth = redrawn_scene()
     label, levels = ranking["label"], ranking["level_confidence"]
     for design, n, alpha in (("random", 200, 0.15), ("climb", 200, 0.15), ("climb", 200, 0.1)):

@@ -328,10 +328,10 @@ def _check_group(group: Group, names: Sequence[str]) -> None:
 
 def rows_of(table: ClassTable, values: NDArray[Any]) -> NDArray[np.intp]:
     """Return the rows of values in a table; the number of rows for values that it lacks."""
-    order = np.argsort(table.values)
-    ordered = np.array(table.values)[order]
-    place = np.minimum(np.searchsorted(ordered, values), len(table) - 1)
-    return np.asarray(np.where(ordered[place] == values, order[place], len(table)))
+    low, high = min(table.values), max(table.values)
+    rows = np.full(high - low + 3, len(table))  # of all values from low - 1 to high + 1
+    rows[np.array(table.values) - low + 1] = np.arange(len(table))
+    return rows[np.clip(np.asarray(values, dtype=np.int64), low - 1, high + 1) - low + 1]
 
 
 def _mixed(colors: Iterable[str]) -> str:

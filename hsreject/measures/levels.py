@@ -84,23 +84,23 @@ def level_curve(
     (array([0. , 0. , 0.5, 1. ]), array([1.58, 1.08, 0.79, 0.  ]))
     """
     plain = inputs.same_layout({"label": label, "reference": reference})
-    rows = rows_of(tree.classes, plain["label"].ravel())
-    if (rows == len(tree.classes)).any():
+    classes = tree.classes
+    row, truth = (
+        rows_of(classes, inputs.class_values(values, name=name)) for name, values in plain.items()
+    )
+    if (row == len(classes)).any():
         raise InputError(
-            f"label holds classes that the tree lacks (it has {list(tree.classes.values)}). "
+            f"label holds classes that the tree lacks (it has {list(classes.values)}). "
             "Make the tree of the classes of the map."
         )
     levels = inputs.confidence_values(np.asarray(confidence)).reshape(tree.n_levels, -1)
-    if levels.shape[1] != rows.size or (np.diff(levels, axis=0) < 0).any():
+    if levels.shape[1] != row.size or (levels[1:] < levels[:-1]).any():
         raise InputError(
-            f"confidence must hold a number for each of {tree.n_levels} levels and {rows.size} "
+            f"confidence must hold a number for each of {tree.n_levels} levels and {row.size} "
             "samples that does not fall from level to level (got the shape "
             f"{np.shape(confidence)}). Pass the level_confidence of HierarchicalRejector().rank."
         )
-    node = tree.over[:, rows]
-    truth = rows_of(tree.classes, plain["reference"].ravel())
-    right = np.append(tree.below, np.zeros((len(tree.table), 1), dtype=bool), axis=1)[node, truth]
-    return _curve(levels, node, right, tree)
+    return _curve(levels, row, truth, tree)
 
 
 def propose_groups(
@@ -163,54 +163,60 @@ def propose_groups(
 
 def _curve(
     confidence: NDArray[np.floating],
-    node: NDArray[np.intp],
-    right: NDArray[np.bool_],
+    row: NDArray[np.intp],
+    truth: NDArray[np.intp],
     tree: ClassTree,
 ) -> xr.Dataset:
-    """Return the columns; all arrays are (level, sample), `node` holds rows of the tree's table."""
-    thresholds = np.append(np.unique(confidence).astype(np.float64) + 0.0, np.inf)
-    n_samples = confidence.shape[1]
+    """Return the columns; `row` and `truth` are the places of classes in the tree's table."""
+    n_levels, n_samples = confidence.shape
+    # One sort per level. A stable sort then only merges the levels, which are ascending already.
     order = np.argsort(confidence, axis=1)
-    ascending = np.take_along_axis(confidence, order, axis=1)
-    first_kept = np.array([np.searchsorted(values, thresholds) for values in ascending])
+    ranked = np.take_along_axis(confidence, order, axis=1)
+    merged = np.argsort(ranked, axis=None, kind="stable")
+    ascending = np.append(ranked.ravel()[merged], np.inf)
+    first = np.append(True, ascending[1:] != ascending[:-1])
+    points = slice(None) if first.all() else np.flatnonzero(first)  # ties change together
+
+    # What an answer is worth depends on its level, on the assigned and on the true class. So the
+    # tables below are small, and `place` says where in them a sample lies at a level.
+    node = tree.over[:, :, None]
+    right = np.append(tree.below, np.zeros((len(tree.table), 1), dtype=bool), axis=1)[tree.over]
+    kinds = np.arange(right.size).reshape(right.shape)
+    place = (kinds[0][row, truth][order] + kinds[:, :1, 0]).ravel()[merged]
 
     def kept_sum(worth: NDArray[Any]) -> NDArray[Any]:
-        """Return what the answers are worth at each threshold; `worth` is (level, sample).
+        """Return what the answers are worth at each threshold; `worth` is (level, row, truth).
 
         A sample that reaches the threshold at a level reaches it at all coarser ones. So each level
         adds what its answer is worth beyond that of the next level, which adds its own.
         """
-        total = np.zeros(thresholds.size, dtype=worth.dtype)
-        coarser = np.append(worth[1:], np.zeros_like(worth[:1]), axis=0)
-        for beyond, places, first in zip(worth - coarser, order, first_kept, strict=True):
-            total += np.append(np.cumsum(beyond[places][::-1])[::-1], 0)[first]
-        return total
+        worth = np.broadcast_to(worth, right.shape)
+        beyond = worth - np.append(worth[1:], np.zeros_like(worth[:1]), axis=0)
+        total = np.zeros(ascending.size, dtype=worth.dtype)
+        np.cumsum(beyond.ravel()[place][::-1], out=total[-2::-1])  # from the most confident down
+        return total[points]
 
-    is_right = right.astype(np.int64)
-    n_kept = n_samples - first_kept[-1]
+    is_right, level = right.astype(np.int64), np.arange(n_levels)[:, None, None]
+    at_level = [kept_sum((level == one).astype(np.int64)) for one in range(n_levels)]
+    n_kept = sum(at_level)
     accurate_kept = kept_sum(is_right)
-    # of the samples whose coarsest answer is below the threshold, how many of those are right
-    accurate_rejected = np.append(0, np.cumsum(is_right[-1][order[-1]]))[first_kept[-1]]
-    counts = Counts(
-        accurate_kept, n_kept - accurate_kept, accurate_rejected, first_kept[-1] - accurate_rejected
-    )
-    # reached at a level but at no finer one: the sets of samples grow from level to level
-    at_level = np.diff(n_samples - first_kept, axis=0, prepend=0)
-    bits = kept_sum(tree.information[node])
+    # of the samples that are not kept, those whose coarsest answer is right
+    coarsest_right = kept_sum(is_right[-1:])
+    accurate_rejected = coarsest_right[0] - coarsest_right
+    wrong_rejected = n_samples - n_kept - accurate_rejected
+    counts = Counts(accurate_kept, n_kept - accurate_kept, accurate_rejected, wrong_rejected)
+    accurate_coarse = kept_sum(is_right * (tree.levels[node] > 0))
+    steps, bits = kept_sum(tree.depth[node]), kept_sum(tree.information[node])
     columns = {
-        "accurate_coarse": (
-            kept_sum(is_right * (tree.levels[node] > 0)), "accurate samples kept as a group"
-        ),
-        "mean_depth": (
-            share(kept_sum(tree.depth[node]), n_kept), "steps from the root to what is kept"
-        ),
+        "accurate_coarse": (accurate_coarse, "accurate samples kept as a group"),
+        "mean_depth": (share(steps, n_kept), "steps from the root to what is kept"),
         "mean_information": (share(bits, n_kept), "bits that an answer that is kept tells"),
         "information": (bits / n_samples, "bits per sample, rejected ones included"),
-    }  # fmt: skip
+    }
     dim = schema.OPERATING_POINT
-    curve = curve_columns(thresholds, counts, weighted=False).assign(
+    curve = curve_columns(ascending[points] + 0.0, counts, weighted=False).assign(
         {name: (dim, values, {"long_name": words}) for name, (values, words) in columns.items()}
     )
     words = "share of samples answered at a level (0: class)"
-    kept_at_level = (at_level / n_samples).T
+    kept_at_level = np.array([n_answers / n_samples for n_answers in at_level]).T
     return curve.assign(kept_at_level=((dim, schema.LEVEL), kept_at_level, {"long_name": words}))
