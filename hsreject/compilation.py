@@ -11,7 +11,6 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
-from llvmlite.binding import get_host_cpu_features  # comes with numba
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -133,10 +132,5 @@ def _fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
     return kind(kind, kind, kind), generate
 
 
-# a b + c in one instruction and rounded once. Written out, it is the same wherever it is compiled;
-# processors before 2013, for which it would be a slow function call, round twice.
-fma: Callable[[Number, Number, Number], Any] = (
-    cast("Any", numba.extending.intrinsic(_fma))
-    if get_host_cpu_features().get("fma", True)
-    else numba.njit(lambda a, b, c: a * b + c, **_OPTIONS)
-)
+# a b + c in one instruction and rounded once. Written out, it is the same wherever it is compiled.
+fma: Callable[[Number, Number, Number], Any] = cast("Any", numba.extending.intrinsic(_fma))

@@ -163,7 +163,7 @@ def as_map_or_field(values: xr.DataArray | NDArray[Any], *, name: str) -> xr.Dat
 
 
 def check_labels(labels: xr.DataArray, *, name: str = "labels") -> xr.DataArray:
-    """Return reference labels (y, x), or say why they are none."""
+    """Return reference labels (y, x), or say why these are not."""
     labels = check_dims(labels, MAP_DIMS, name=name)
     check_label_type(labels.dtype, name=name)
     return labels
@@ -286,7 +286,7 @@ def reference_pixels(
 
 
 def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[str, str]) -> None:
-    """Raise unless two maps have the same size and, where both say it, the same coordinates."""
+    """Raise unless two maps have the same size and, where both have numbers, the same places."""
     shapes = [(array.sizes[Y], array.sizes[X]) for array in (first, second)]
     if shapes[0] != shapes[1]:
         ours, theirs = (f"{rows} rows x {columns} columns" for rows, columns in shapes)
@@ -295,37 +295,20 @@ def check_same_grid(first: xr.DataArray, second: xr.DataArray, *, names: tuple[s
             f"Crop or resample {names[1]} onto the grid of {names[0]}."
         )
     for dim in MAP_DIMS:
-        if dim in first.coords and dim in second.coords:
-            coordinates = (array.coords.variables[dim] for array in (first, second))
-            _check_same_places(*coordinates, dim=dim, names=names)
-
-
-def _check_same_places(
-    first: xr.Variable, second: xr.Variable, *, dim: str, names: tuple[str, str]
-) -> None:
-    """Raise where coordinates differ by more than a hundredth of a pixel."""
-    if first is second:
-        return
-    ours, theirs = first.values, second.values
-    if ours.dtype.kind not in "iuf" or theirs.dtype.kind not in "iuf":
-        if np.array_equal(ours, theirs):
-            return
-        raise InputError(
-            f"The '{dim}' coordinates of {names[0]} and {names[1]} cannot be compared: they must "
-            f"be numbers (got {ours.dtype} and {theirs.dtype}). Convert them, or leave them out "
-            f"with .drop_vars('{dim}')."
-        )
-    # Coordinates of one grid differ by rounding when read from files. A hundredth of a pixel is
-    # far above that, and far below any shift that would change a map.
-    apart = np.abs(np.subtract(ours, theirs, dtype=np.float64)).max(initial=0)
-    step = np.abs(np.diff(ours.astype(np.float64, copy=False))).min(initial=np.inf)
-    if np.isfinite(step) and apart > 0.01 * step:
-        raise InputError(
-            f"{names[0]} and {names[1]} lie on different grids: their '{dim}' coordinates "
-            f"differ by up to {apart:g} (pixel size {step:g}). "
-            f"Resample {names[1]} onto the grid of {names[0]}, for example with reproject_match of "
-            "rioxarray."
-        )
+        places = [array.coords[dim].values for array in (first, second) if dim in array.coords]
+        if len(places) < 2 or any(values.dtype.kind not in "iuf" for values in places):
+            continue
+        ours, theirs = (values.astype(np.float64) for values in places)
+        # Coordinates of one grid differ by rounding when read from files. A hundredth of a pixel
+        # is far above that, and far below any shift that would change a map.
+        apart = np.abs(ours - theirs).max(initial=0)
+        step = np.abs(np.diff(ours)).min(initial=np.inf)
+        if np.isfinite(step) and apart > 0.01 * step:
+            raise InputError(
+                f"{names[0]} and {names[1]} lie on different grids: their '{dim}' coordinates "
+                f"differ by up to {apart:g} (pixel size {step:g}). Resample {names[1]} onto the "
+                f"grid of {names[0]}, for example with reproject_match of rioxarray."
+            )
 
 
 def zero_meaning(labels: xr.DataArray) -> str:

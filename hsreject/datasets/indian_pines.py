@@ -86,19 +86,16 @@ def load_indian_pines() -> tuple[xr.DataArray, xr.DataArray]:
     >>> labels.attrs["class_names"][13], int((labels == 14).sum())
     ('Woods', 1265)
     """
-    folder = _tensorly_data()
+    pixels = _read("Indian_pines_corrected.npy", _SHAPE)  # (y, x, band) in Fortran order
     cube = xr.DataArray(
-        # on disk (y, x, band) in Fortran order; the file is mapped, so this is the only copy
-        np.ascontiguousarray(
-            _read(folder / "Indian_pines_corrected.npy", _SHAPE).transpose(2, 0, 1)
-        ),
+        np.ascontiguousarray(pixels.transpose(2, 0, 1)),  # the only copy: the file is mapped
         dims=schema.CUBE_DIMS,
         coords=corrected_bands(),
         name="cube",
         attrs=_SOURCE,
     )
     labels = xr.DataArray(
-        np.array(_read(folder / "Indian_pines_gt.npy", _SHAPE[:2])),
+        np.array(_read("Indian_pines_gt.npy", _SHAPE[:2])),
         dims=schema.MAP_DIMS,
         name="labels",
         attrs=_SOURCE,
@@ -121,22 +118,15 @@ def corrected_bands() -> dict[str, Any]:
     }
 
 
-def _tensorly_data() -> Path:
+def _read(name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     # finding the package runs none of its code; importing it would take seconds and print
     package = find_spec("tensorly")
-    if package is None or not package.submodule_search_locations:
+    folders = package.submodule_search_locations if package else None
+    path = Path(folders[0] if folders else "", "datasets", "data", name)
+    if not folders or not path.is_file():
         raise FileError(
-            "Indian Pines ships with the package 'tensorly', which is not installed. "
-            "Install it with: pip install tensorly."
-        )
-    return Path(package.submodule_search_locations[0], "datasets", "data")
-
-
-def _read(path: Path, shape: tuple[int, ...]) -> NDArray[Any]:
-    if not path.is_file():
-        raise FileError(
-            f"The installed 'tensorly' has no {path.name} (looked in {path.parent}). "
-            "Install one that has it with: pip install --upgrade tensorly."
+            f"Indian Pines ({name}) ships with the package 'tensorly', which is not installed, or "
+            "is too old to have it. Install it with: pip install --upgrade tensorly."
         )
     array: NDArray[Any] = np.load(path, mmap_mode="r")
     if array.shape != shape:

@@ -79,11 +79,8 @@ def fetch_scene(
     progress: ProgressCallback = no_progress,
 ) -> tuple[Path, Path]:
     """Return the files of a scene (cube, labels), downloaded unless they are there already."""
-    scene = _scene(name)
-    cube, labels = (
-        _fetch(file, data_folder(folder), progress) for file in (scene.cube, scene.labels)
-    )
-    return cube, labels
+    scene, place = _scene(name), data_folder(folder)
+    return _fetch(scene.cube, place, progress), _fetch(scene.labels, place, progress)
 
 
 def data_folder(folder: str | PathLike[str] | None = None) -> Path:
@@ -97,8 +94,14 @@ def _fetch(file: RemoteFile, folder: Path, progress: ProgressCallback) -> Path:
     if path.is_dir():
         raise FileError(f"{path} is a folder, where the file {file.name} should be. Remove it.")
     if path.exists():
-        _check_published(path, file)
-        return path
+        digest = pooch.file_hash(str(path))
+        if digest == file.sha256:
+            return path
+        raise FileError(
+            f"{path} is not the published {file.name}: it has {path.stat().st_size} bytes and the "
+            f"SHA-256 {digest}, not {file.size} bytes and {file.sha256}. "
+            "Remove it and fetch it again."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -117,25 +120,13 @@ def _fetch(file: RemoteFile, folder: Path, progress: ProgressCallback) -> Path:
     return path
 
 
-def _check_published(path: Path, file: RemoteFile) -> None:
-    """Raise unless a file that is there already is the published one."""
-    digest = pooch.file_hash(str(path))
-    if digest != file.sha256:
-        raise FileError(
-            f"{path} is not the published {file.name}: it has {path.stat().st_size} bytes and the "
-            f"SHA-256 {digest}, not {file.size} bytes and {file.sha256}. "
-            "Remove it and fetch it again."
-        )
-
-
 def _download(file: RemoteFile, folder: Path, progress: ProgressCallback) -> str | None:
     """Download a file; return in words what went wrong, or None.
 
-    In words, because an error of requests keeps the connection open as long as it lives.
+    An error of requests keeps the connection open as long as it lives, so none is passed on.
     """
     progress(file.name, 0, file.size)
     pooch.get_logger().setLevel("WARNING")  # what it would print goes to the callback
-    bar = _ByteCount(file, progress)
     host = urlsplit(file.url).netloc
     try:
         pooch.retrieve(
@@ -143,21 +134,14 @@ def _download(file: RemoteFile, folder: Path, progress: ProgressCallback) -> str
             known_hash=f"sha256:{file.sha256}",
             fname=file.name,
             path=folder,
-            downloader=pooch.HTTPDownloader(progressbar=bar, timeout=_TIMEOUT_SECONDS),
+            downloader=pooch.HTTPDownloader(
+                progressbar=_ByteCount(file, progress), timeout=_TIMEOUT_SECONDS
+            ),
         )
     except ValueError:  # what pooch raises for another checksum
         return f"{host} has another file under this name, with another SHA-256"
-    except OSError as error:  # every error of requests is one
-        if error.errno:  # of the disk
-            return reason(error)
-        if type(error).__name__ == "ChunkedEncodingError":  # requests belongs to pooch, not to us
-            return f"{host} broke off before all {file.size} bytes had arrived"
-        complaint = str(error).rstrip(".")
-        return (
-            complaint
-            if len(complaint) < 100
-            else f"{host} cannot be reached ({type(error).__name__})"
-        )
+    except OSError as error:  # every error of requests is one; those of the disk have a number
+        return reason(error) if error.errno else f"{host} did not send it ({error!s:.120})"
     return None
 
 
@@ -165,15 +149,13 @@ class _ByteCount:
     """The progress bar that pooch asks for: passes bytes on to our callback."""
 
     def __init__(self, file: RemoteFile, progress: ProgressCallback) -> None:
-        self.total = file.size
-        self._done = 0
-        self._file = file
-        self._progress = progress
+        self.total, self._done = file.size, 0
+        self._name, self._progress = file.name, progress
 
     def update(self, count: int) -> None:
         """Count bytes that have arrived; the last chunk is shorter than pooch counts it."""
-        self._done = min(self._done + count, self._file.size)
-        self._progress(self._file.name, self._done, self._file.size)
+        self._done = min(self._done + count, self.total)
+        self._progress(self._name, self._done, self.total)
 
     def reset(self) -> None:
         """Start from nothing."""
@@ -220,19 +202,11 @@ def load_scene(
     scene = _scene(name)
     cube_path, labels_path = fetch_scene(name, folder=folder, progress=progress)
     attrs = {"title": scene.title, "references": PAGE}
-    cube = xr.DataArray(
-        np.ascontiguousarray(_only_array(cube_path, 3).transpose(2, 0, 1)),
-        dims=schema.CUBE_DIMS,
-        coords=corrected_bands() if scene is scenes()["indian-pines"] else None,
-        name="cube",
-        attrs=attrs,
-    )
-    labels = xr.DataArray(
-        _only_array(labels_path, 2).astype(np.uint8),
-        dims=schema.MAP_DIMS,
-        name="labels",
-        attrs=attrs,
-    )
+    pixels = np.ascontiguousarray(_only_array(cube_path, 3).transpose(2, 0, 1))
+    bands = corrected_bands() if scene is scenes()["indian-pines"] else None
+    cube = xr.DataArray(pixels, bands, schema.CUBE_DIMS, name="cube", attrs=attrs)
+    values = _only_array(labels_path, 2).astype(np.uint8)
+    labels = xr.DataArray(values, dims=schema.MAP_DIMS, name="labels", attrs=attrs)
     schema.check_same_grid(cube, labels, names=("the cube", "the labels"))
     return cube, schema.attach_classes(labels, scene.classes)
 

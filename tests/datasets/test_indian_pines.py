@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -79,14 +80,17 @@ def test_loading_does_not_import_tensorly() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indian_pines, "find_spec", lambda name: None)
-    with pytest.raises(FileError, match="pip install tensorly"):
+    with pytest.raises(FileError, match="pip install --upgrade tensorly"):
         hr.load_indian_pines()
 
 
 def test_a_damaged_file_is_refused(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indian_pines, "_tensorly_data", lambda: tmp_path)
-    with pytest.raises(FileError, match="has no Indian_pines_corrected"):
+    package = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(indian_pines, "find_spec", lambda name: package)
+    with pytest.raises(FileError, match="Indian_pines_corrected"):
         hr.load_indian_pines()
-    np.save(tmp_path / "Indian_pines_corrected.npy", np.zeros((2, 2)))
+    folder = tmp_path / "datasets" / "data"
+    folder.mkdir(parents=True)
+    np.save(folder / "Indian_pines_corrected.npy", np.zeros((2, 2)))
     with pytest.raises(FileError, match=r"shape \(145, 145, 200\) \(got \(2, 2\)\)"):
         hr.load_indian_pines()
