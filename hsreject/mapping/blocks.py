@@ -1,4 +1,4 @@
-"""How a scene is cut into blocks within a bound of memory, and what dask runs them on."""
+"""How a scene is cut into blocks within a bound of memory."""
 
 from __future__ import annotations
 
@@ -59,14 +59,13 @@ class Blocks:
 
         No piece is smaller than what is around it, as for the blocks.
         """
+        (height, width), (rows, columns) = self.shape, self.piece
         if self.reach:
-            rows, columns = (
-                _equal_parts(size, piece, least=self.reach)
-                for size, piece in zip(self.shape, self.piece, strict=True)
+            reach = self.reach
+            return _equal_parts(height, rows, least=reach), _equal_parts(
+                width, columns, least=reach
             )
-        else:
-            rows, columns = map(_steps, self.shape, self.piece)
-        return rows, columns
+        return _steps(height, rows), _steps(width, columns)
 
     @property
     def depth(self) -> tuple[int, int]:
@@ -122,9 +121,15 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
         if PROGRAM + piece < bound // 2:
             break
     if halo is None:
-        needed_at_once = PROGRAM + piece + shape[0] * shape[1] * bytes_per_pixel
-        _check_one_block(needed_at_once, bound)
-        return Blocks(shape, max(shape), 0, 1, size, reach, bound - needed_at_once)
+        left = bound - PROGRAM - piece - shape[0] * shape[1] * bytes_per_pixel
+        if left < 0:
+            raise InputError(
+                "The model has a part that needs the whole scene at once (a prior over "
+                "superpixels, or a feature of the place), so the scene cannot be mapped in blocks "
+                f"and needs {_megabytes(bound - left)}. Allow that much memory, or train without "
+                "that part."
+            )
+        return Blocks(shape, max(shape), 0, 1, size, reach, left)
 
     def needed(blocks: Blocks) -> int:
         rows, columns = (
@@ -147,16 +152,6 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
     shared = (replace(blocks, n_workers=number) for number in range(most, 0, -1))
     blocks = next(cut for cut in shared if needed(cut) <= bound)
     return replace(blocks, bytes_left=bound - needed(blocks))
-
-
-def _check_one_block(needed: int, bound: int) -> None:
-    """Raise unless the whole scene may be one block."""
-    if needed > bound:
-        raise InputError(
-            "The model has a part that needs the whole scene at once (a prior over superpixels, or "
-            "a feature of the place), so the scene cannot be mapped in blocks and needs "
-            f"{_megabytes(needed)}. Allow that much memory, or train without that part."
-        )
 
 
 def _piece(shape: tuple[int, int], grain: tuple[int, int], n_bands: int) -> tuple[int, int]:

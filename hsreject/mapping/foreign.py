@@ -28,12 +28,9 @@ HIGH_SCORE, LOW_AGREEMENT, FALLEN_AGREEMENT = 0.95, 0.80, 0.05
 """Mean novelty above which, and agreement of experts below which, dials held less often.
 
 Experts that agree no better on the training scene itself say nothing about another one: the
-agreement must also have fallen by the last figure.
-
-Set to an accuracy of .90 on half of a scene, a dial held within 3 points on the other half in 43 of
-113 trials; such figures told which in four of five. They are a reason to warn, not a proof. On 24
-other halves of Indian Pines and an EnMAP scene, the agreement warned of 14, on which 45 % of the
-labels were right on average; of the 10 others 59 % were. So a warning tells, silence does not.
+agreement must also have fallen by the last figure. On 24 halves of Indian Pines and an EnMAP scene,
+the agreement warned of 14, on which 45 % of the labels were right on average; of the 10 others 59 %
+were. So a warning tells, silence does not.
 """
 
 TOO_DARK = -2
@@ -74,18 +71,16 @@ class TrainingScene:
         cls, cube: xr.DataArray, training: xr.DataArray, classifier: SceneModel
     ) -> TrainingScene:
         """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
-        novelty = Novelty().fit(needed_bands(cube, classifier), training)
+        needed = needed_bands(cube, classifier)
         windows = look_at(cube, classifier, match_bands="exact")
-        looked_at = needed_bands(windows, classifier)
-        values, _ = samples_of(looked_at.values)
+        seen = needed_bands(windows, classifier).values
+        values, _ = samples_of(seen)
         if not len(values):  # what has data lies between the windows
-            values = labelled_samples(needed_bands(cube, classifier), training)[0]
-        quantiles = np.quantile(values, _VALUE_QUANTILES, axis=0)
-        fingerprint = _fingerprint(cube.shape, looked_at.values)
+            values = labelled_samples(needed, training)[0]
         return cls(
-            novelty,
-            quantiles,
-            fingerprint,
+            Novelty().fit(needed, training),
+            np.quantile(values, _VALUE_QUANTILES, axis=0),
+            _fingerprint(cube.shape, seen),
             str(cube.attrs.get("units", "")),
             classifier.agreement(windows),
         )
@@ -95,23 +90,22 @@ class TrainingScene:
     ) -> Similarity:
         """Return how like the training scene another scene is; a few windows of it are read."""
         windows = look_at(cube, classifier, match_bands=match_bands)
-        looked_at = needed_bands(windows, classifier)
-        values, valid = samples_of(looked_at.values)
+        seen = needed_bands(windows, classifier)
+        values, valid = samples_of(seen.values)
         if not len(values):
             return Similarity(0)
-        mixed, plain = (score.values[valid] for score in self.novelty.scores(looked_at))
-        medians = np.array([np.median(mixed), np.median(plain)])
-        quantiles = np.quantile(values, _VALUE_QUANTILES, axis=0)
+        mixed, plain = (score.values[valid] for score in self.novelty.scores(seen))
+        rise = np.array([np.median(mixed), np.median(plain)]) - self.novelty.medians_
         return Similarity(
             len(values),
             novel_share=float((p_value_of(np.maximum(mixed, plain)) < UNKNOWN_BELOW).mean()),
             mean_score=float(mixed.mean()),
-            shift=tuple(np.maximum(medians - self.novelty.medians_, 0.0).tolist()),
+            shift=tuple(np.maximum(rise, 0.0).tolist()),
             agreement=classifier.agreement(windows),
             usual_agreement=self.agreement,
-            power=_power_of_ten(quantiles, self.values),
-            is_training_scene=_fingerprint(cube.shape, looked_at.values) == self.fingerprint,
-            reason=_reason(quantiles, self.values, str(cube.attrs.get("units", "")), self.units),
+            power=_power_of_ten(np.quantile(values, _VALUE_QUANTILES, axis=0), self.values),
+            units=(str(cube.attrs.get("units", "")), self.units),
+            is_training_scene=_fingerprint(cube.shape, seen.values) == self.fingerprint,
         )
 
 
@@ -126,13 +120,26 @@ class Similarity:
     agreement: float | None = None  # of experts about the label, if the classifier has several
     usual_agreement: float | None = None  # on the training scene, if the model remembers it
     power: int = 0  # of ten by which its values are larger
+    units: tuple[str, str] = ("", "")  # of this scene and of the training scene, if they say
     is_training_scene: bool = False
-    reason: str = ""  # what its values say, in sentences
 
     @property
     def foreign(self) -> bool:
         """Whether most pixels are novel, or none can be told."""
         return self.power <= TOO_DARK or self.novel_share > FOREIGN
+
+    @property
+    def reason(self) -> str:
+        """What may be the reason that it is foreign, and what to do."""
+        if all(self.units) and len(set(self.units)) > 1:
+            return (
+                f"It is in {self.units[0]}, and the training scene in {self.units[1]}: convert it."
+            )
+        if not self.power:
+            return "Look for another sensor, atmosphere, season or land cover."
+        factor = f"{10 ** abs(self.power):,}"
+        how, remedy = ("larger", "divide") if self.power > 0 else ("smaller", "multiply")
+        return f"Its values seem to be {factor} times {how}: {remedy} the scene by {factor}."
 
     def check(self, foreign: str) -> None:
         """Raise where a scene is foreign and is to be refused, warn where it is doubtful."""
@@ -149,9 +156,8 @@ class Similarity:
         if self.mean_score > HIGH_SCORE:
             doubts.append(f"its pixels are novel on average ({self.mean_score:.2f} deviations)")
         usual = 1.0 if self.usual_agreement is None else self.usual_agreement
-        if self.agreement is not None and self.agreement < min(
-            LOW_AGREEMENT, usual - FALLEN_AGREEMENT
-        ):
+        least = min(LOW_AGREEMENT, usual - FALLEN_AGREEMENT)
+        if self.agreement is not None and self.agreement < least:
             doubts.append(f"the experts of the model agree on {self.agreement:.0%} of the labels")
         if doubts:
             warnings.warn(
@@ -184,7 +190,9 @@ def window_chunks(shape: tuple[int, int]) -> dict[str, Any]:
 
 def look_at(cube: xr.DataArray, classifier: SceneModel, *, match_bands: str) -> xr.DataArray:
     """Return 3 by 3 windows all over a scene, side by side, in the bands of the training scene."""
-    places = {dim: _places(cube.sizes[dim]) for dim in MAP_DIMS}
+    starts = {dim: np.array(_starts(cube.sizes[dim])) for dim in MAP_DIMS}
+    places = {dim: np.unique(start[:, None] + np.arange(WINDOW)) for dim, start in starts.items()}
+    places = {dim: place[place < cube.sizes[dim]] for dim, place in places.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # told once, when the scene is mapped
         try:
@@ -192,12 +200,6 @@ def look_at(cube: xr.DataArray, classifier: SceneModel, *, match_bands: str) -> 
         except OSError as error:
             raise FileError(f"The scene cannot be read: {error}.") from None
         return classifier.band_requirements_.match(windows, how=match_bands)
-
-
-def _places(size: int) -> NDArray[np.intp]:
-    """Return the rows or columns that lie in a window, ascending."""
-    places = np.unique([np.arange(start, start + WINDOW) for start in _starts(size)])
-    return places[places < size]
 
 
 def _starts(size: int) -> list[int]:
@@ -212,29 +214,6 @@ def _fingerprint(shape: tuple[int, ...], values: NDArray[Any]) -> str:
     return hashlib.sha256(repr(shape[1:]).encode() + single.tobytes()).hexdigest()
 
 
-# ------------------------------------------------------------------------------ what it may be
-
-
-def _reason(
-    values: NDArray[np.float64], trained: NDArray[np.float64], units: str, trained_units: str
-) -> str:
-    """Return what the quantiles (3, band) of two scenes and their units say of the difference."""
-    if units and trained_units and units != trained_units:
-        return f"It is in {units}, and the training scene in {trained_units}: convert it."
-    spans = (
-        f"Its values go from {_short(values[0].min())} to {_short(values[2].max())}, those of the "
-        f"training scene from {_short(trained[0].min())} to {_short(trained[2].max())}."
-    )
-    power = _power_of_ten(values, trained)
-    if not power:
-        return f"{spans} Look for another sensor, atmosphere, season or land cover."
-    factor = f"{10 ** abs(power):,}"
-    return (
-        f"{spans} They seem to be {factor} times {'larger' if power > 0 else 'smaller'}: "
-        f"{'divide' if power > 0 else 'multiply'} the scene by {factor}."
-    )
-
-
 def _power_of_ten(values: NDArray[np.float64], trained: NDArray[np.float64]) -> int:
     """Return the power of ten by which both medians and ranges are larger, 0 where they differ."""
     powers = set()
@@ -243,7 +222,3 @@ def _power_of_ten(values: NDArray[np.float64], trained: NDArray[np.float64]) -> 
         ratio = np.median(one[usable] / other[usable]) if usable.any() else 1.0
         powers.add(round(math.log10(ratio)))
     return powers.pop() if len(powers) == 1 else 0
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

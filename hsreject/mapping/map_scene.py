@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -22,11 +22,11 @@ from hsreject.io.remote import as_path
 from hsreject.io.scene import open_scene
 from hsreject.mapping.blocks import Blocks, cut_scene
 from hsreject.mapping.dial import Dial
-from hsreject.mapping.foreign import Similarity, window_chunks
+from hsreject.mapping.foreign import window_chunks
 from hsreject.mapping.map_model import MapModel
 from hsreject.mapping.map_summary import MapSummary, Rejection, shares_of
 from hsreject.mapping.model_file import load_model
-from hsreject.mapping.ranking import finished_blocks, rank_scene, ranking_dtype
+from hsreject.mapping.ranking import MapJob, finished_blocks, rank_scene, ranking_dtype
 from hsreject.mapping.schedulers import explained_loss_of_workers, local_threads
 from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD
 from hsreject.progress import ProgressCallback, no_progress
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from hsreject.promise.certificate import Certificate
     from hsreject.promise.sample import Sample
 
-READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 SUMMARY_FILE = "summary.toml"
 FILES = ("label", "confidence", LABEL_WITH_REJECTION, "flag")
 FIELD_FILES = {LEVEL_CONFIDENCE: "level_confidence.tif", "probability": "probabilities.tif"}
@@ -215,12 +214,12 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     record = ranking_dtype(trained, probabilities=probabilities)
     blocks = _cut(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
     names = (_name(scene), _name(model))
-    job = _Job(cube, trained, dial, blocks, record, match_bands, names, flat)
+    job = MapJob(cube, trained, dial, blocks, record, match_bands, names, flat)
     with local_threads(blocks.n_workers) as in_memory, explained_loss_of_workers():
         from_file = in_memory and not isinstance(scene, xr.DataArray)
         job = _prepare(job, opened, foreign=foreign, read_once=from_file)
         if out is None:
-            return _finish(job, _rank(job, None, progress), progress)
+            return _finish(job, rank_scene(job, None, progress), progress)
         options = (variable, band_axis, match_bands, blocks.side, blocks.halo, record.descr)
         with (
             finished_blocks(out, model, scene, options) as folder_of_blocks,
@@ -229,44 +228,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             finished = [path.stat().st_size for path in folder_of_blocks.glob("*.npy")]
             check_space(Path(out), job.size_of_files - sum(finished))
             job = replace(job, n_finished=len(finished))
-            result = _finish(job, _rank(job, folder_of_blocks, progress), progress)
+            result = _finish(job, rank_scene(job, folder_of_blocks, progress), progress)
             _write(result, folder, progress)
     return replace(result, maps=_written(Path(out), result.maps))
-
-
-@dataclass(frozen=True, eq=False)
-class _Job:
-    """A scene to be mapped, and all that its map depends on."""
-
-    cube: xr.DataArray
-    model: MapModel
-    dial: Dial
-    blocks: Blocks
-    record: np.dtype[Any]  # of a pixel, before anything is rejected
-    match_bands: str
-    names: tuple[str, str]  # of scene and model
-    flat: bool  # whether groups are rejected
-    similarity: Similarity | None = None  # to the training scene, where the model remembers that
-    n_finished: int = 0  # blocks, when the work went on after it had been stopped
-
-    @property
-    def shift(self) -> Sequence[float] | None:
-        """By how much novelty is shifted on this scene; None where it does not count."""
-        if self.similarity is None or not self.model.rejector.needs_p_value:
-            return None
-        return self.similarity.shift
-
-    @property
-    def lowest(self) -> float:
-        """The confidence below which pixels are unknown; minus infinity where none is."""
-        return -np.inf if self.shift is None else self.model.lowest_confidence
-
-    @property
-    def size_of_files(self) -> int:
-        """Bytes of all blocks, and of all maps as plain files and in the end."""
-        label = self.record["label"].itemsize
-        maps = self.record.itemsize + label + 1 + 3 * label  # the last three are the filled map
-        return self.cube[0].size * (self.record.itemsize + 2 * maps)
 
 
 # ------------------------------------------------------------------------------------ prepare
@@ -326,8 +290,8 @@ def _cut(
 
 
 def _prepare(
-    job: _Job, opened: Callable[[Any], xr.DataArray], *, foreign: str, read_once: bool
-) -> _Job:
+    job: MapJob, opened: Callable[[Any], xr.DataArray], *, foreign: str, read_once: bool
+) -> MapJob:
     """Look at some pixels of a scene and decide whether it may be mapped as it is asked for.
 
     A file whose pixels may be kept in memory is read once, if it is small: to look at a few pixels
@@ -350,27 +314,10 @@ def _prepare(
     return replace(job, cube=cube, similarity=similarity)
 
 
-# ---------------------------------------------------------------------------- rank and finish
+# ------------------------------------------------------------------------------------- finish
 
 
-def _rank(job: _Job, folder_of_blocks: Path | None, progress: ProgressCallback) -> xr.Dataset:
-    """Return labels and confidences, in memory where they are small."""
-    ranking = rank_scene(
-        job.cube,
-        job.model,
-        job.blocks,
-        match_bands=job.match_bands,
-        shift=job.shift,
-        record=job.record,
-        folder=folder_of_blocks,
-        progress=progress,
-    )
-    if folder_of_blocks is None:  # in the memory of whoever has computed it
-        return ranking.load()
-    return ranking.load(scheduler="threads") if ranking.nbytes <= READ_AT_ONCE else ranking
-
-
-def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:
+def _finish(job: MapJob, ranking: xr.Dataset, progress: ProgressCallback) -> SceneMap:
     """Reject what is asked for, and count."""
     with dask.config.set(scheduler="threads"):  # light, and reads files of this process
         rejection = job.dial.rejection(
@@ -396,7 +343,7 @@ def _finish(job: _Job, ranking: xr.Dataset, progress: ProgressCallback) -> Scene
     return SceneMap(maps, summary)
 
 
-def _rejected(job: _Job, ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
+def _rejected(job: MapJob, ranking: xr.Dataset, rejection: Rejection) -> xr.Dataset:
     """Return the reject maps at a threshold, if there is anything to map."""
     if job.shift is not None:
         # Every threshold rejects unknown pixels but that of a certificate, which may keep some: its

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import traceback
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +37,7 @@ _KINDS: tuple[tuple[type, Registry[Any]], ...] = (
     (Confidence, CONFIDENCES),
     (SceneTransformer, FEATURES),
 )
+_REGISTRIES = (*(registry for _, registry in _KINDS), CLASSIFIERS)
 _loaded: dict[str, ModuleType] = {}  # by the name of the module
 
 
@@ -108,14 +110,13 @@ def _executed(name: str, path: Path, source: str) -> ModuleType:
     sys.modules[name] = module  # dataclasses and pickle look it up
     try:
         exec(compile(source, str(path), "exec"), vars(module))  # noqa: S102 (what a plugin is)
-    except HsrejectError:
-        _forget(name)
-        raise
     except Exception as error:
         _forget(name)
-        frames = inspect.getinnerframes(error.__traceback__) if error.__traceback__ else []
-        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-        where = f"line {lines[-1]}, " if lines else ""
+        if isinstance(error, HsrejectError):
+            raise
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [f"line {frame.lineno}, " for frame in frames if frame.filename == str(path)]
+        where = "".join(lines[-1:])
         raise ConfigError(
             f"The plugin '{path}' fails: {where}{type(error).__name__}: {error}"
         ) from error
@@ -140,51 +141,38 @@ def _installed(name: str) -> ModuleType:
 
 def _enrolled(module: ModuleType) -> list[str]:
     """Return the names of a plugin's parts, registering those that are not registered yet."""
-    classes: list[Any] = [part for part in vars(module).values() if inspect.isclass(part)]
-    for part in classes:
-        registry = _registry_of(part)
-        if registry is None or part.__module__ != module.__name__ or part in registry.values():
+    classes = [part for part in vars(module).values() if inspect.isclass(part)]
+    own: list[Any] = [part for part in classes if part.__module__ == module.__name__]
+    for part in own:
+        homes = [registry for kind, registry in _KINDS if issubclass(part, kind)]
+        homes += [CLASSIFIERS] if hasattr(part, "fit") and hasattr(part, "predict_proba") else []
+        if not homes or part.__name__.startswith("_") or part in homes[0].values():
             continue
-        if inspect.isabstract(part):
-            if any(issubclass(other, part) for other in classes if other is not part):
-                continue
-            missing = ", ".join(sorted(part.__abstractmethods__))
+        registry = homes[0]
+        if not inspect.isabstract(part):
+            snake_case = re.sub(
+                r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", part.__name__
+            )
+            registry.register(snake_case.lower(), part)
+        elif not any(issubclass(other, part) for other in own if other is not part):
             raise ConfigError(
                 f"The {registry.kind} '{part.__name__}' of the plugin '{module.__file__}' lacks "
-                f"{missing}. Write what is missing, or let its name begin with an underscore."
+                f"{', '.join(sorted(part.__abstractmethods__))}. Write what is missing, or let its "
+                "name begin with an underscore."
             )
-        registry.register(_snake_case(part.__name__), part)
     return [
         name
-        for registry in _registries()
+        for registry in _REGISTRIES
         for name, part in registry.items()
         if getattr(part, "__module__", None) == module.__name__
     ]
-
-
-def _registries() -> list[Registry[Any]]:
-    return [*(registry for _, registry in _KINDS), CLASSIFIERS]
-
-
-def _registry_of(part: type) -> Registry[Any] | None:
-    """Return where a class belongs, if it is of a kind that has names."""
-    if part.__name__.startswith("_"):
-        return None
-    for kind, registry in _KINDS:
-        if issubclass(part, kind):
-            return registry
-    return CLASSIFIERS if hasattr(part, "fit") and hasattr(part, "predict_proba") else None
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def _forget(name: str) -> None:
     """Take the parts of a plugin that is loaded anew out of the registries."""
     _loaded.pop(name, None)
     sys.modules.pop(name, None)
-    for registry in _registries():
+    for registry in _REGISTRIES:
         registry.forget(name)
 
 
@@ -198,5 +186,5 @@ def plugin_of(type_name: str) -> str | None:
     package = type_name.partition(".")[0]
     if package.startswith(PREFIX):
         return f"{package.removeprefix(PREFIX)}.py"
-    points: Iterable[EntryPoint] = entry_points(group=GROUP)
+    points = entry_points(group=GROUP)
     return next((point.name for point in points if point.module.split(".")[0] == package), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -22,7 +23,8 @@ from hsreject.handover.filled_map import second_choice
 from hsreject.io.remote import as_path, state_of
 from hsreject.keys import key_of
 from hsreject.mapping.blocks import Blocks
-from hsreject.mapping.foreign import needed_bands
+from hsreject.mapping.dial import Dial
+from hsreject.mapping.foreign import Similarity, needed_bands
 from hsreject.mapping.map_model import MapModel
 from hsreject.progress import ProgressCallback, counting_tasks, no_progress
 from hsreject.rejection.evidence import Evidence
@@ -38,7 +40,6 @@ from hsreject.schema import (
     MAP_DIMS,
     WAVELENGTH,
     attach_classes,
-    class_table,
     label_dtype,
     nodata_label,
     valid_pixels,
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from hsreject.classes import ClassTable
     from hsreject.classify.scene_model import SceneModel
     from hsreject.rejection import RankedRejector
+
+
+READ_AT_ONCE = 50_000_000  # bytes of label and confidence that are read whole
 
 
 def ranking_dtype(model: MapModel, *, probabilities: bool = False) -> np.dtype[Any]:
@@ -69,48 +73,95 @@ def ranking_dtype(model: MapModel, *, probabilities: bool = False) -> np.dtype[A
     return np.dtype(fields if probabilities else fields[:-1])
 
 
-def rank_scene(
-    cube: xr.DataArray,
-    model: MapModel,
-    blocks: Blocks,
-    *,
-    match_bands: str,
-    shift: Sequence[float] | None,
-    record: np.dtype[Any],
-    folder: Path | None,
-    progress: ProgressCallback,
-) -> xr.Dataset:
+@dataclass(frozen=True, eq=False)
+class MapJob:
+    """A scene to be mapped, and all that its map depends on."""
+
+    cube: xr.DataArray
+    model: MapModel
+    dial: Dial
+    blocks: Blocks
+    record: np.dtype[Any]  # of a pixel, before anything is rejected
+    match_bands: str
+    names: tuple[str, str]  # of scene and model
+    flat: bool  # whether groups are rejected
+    similarity: Similarity | None = None  # to the training scene, where the model remembers that
+    n_finished: int = 0  # blocks, when the work went on after it had been stopped
+
+    @property
+    def shift(self) -> Sequence[float] | None:
+        """By how much novelty is shifted on this scene; None where it does not count."""
+        if self.similarity is None or not self.model.rejector.needs_p_value:
+            return None
+        return self.similarity.shift
+
+    @property
+    def lowest(self) -> float:
+        """The confidence below which pixels are unknown; minus infinity where none is."""
+        return -np.inf if self.shift is None else self.model.lowest_confidence
+
+    @property
+    def size_of_files(self) -> int:
+        """Bytes of all blocks, and of all maps as plain files and in the end."""
+        label = self.record["label"].itemsize
+        maps = self.record.itemsize + label + 1 + 3 * label  # the last three are the filled map
+        return self.cube[0].size * (self.record.itemsize + 2 * maps)
+
+
+def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> xr.Dataset:
     """Return `label`, `confidence` and `second` (y, x) of a scene, the last the second choice.
 
-    Where answers may be coarser there is `level_confidence` (level, y, x), and where the `record`
-    of a pixel holds them, the probabilities of the classes. Finished blocks are kept in `folder`
-    and taken from there; without one they are in memory. With the `shift` of the scene, novelty
-    counts: unknown pixels have confidences below all others.
+    Where answers may be coarser there is `level_confidence` (level, y, x), and where the record of
+    a pixel holds them, the probabilities of the classes. Where novelty counts, unknown pixels have
+    confidences below all others. Finished blocks are kept in `folder` and taken from there, as a
+    whole where they are small; without a folder all are in memory.
+
+    The probabilities of the whole scene are one lazy array, so every pixel is read and classified
+    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
+    halo is trimmed away.
     """
+    cube, model, blocks = job.cube, job.model, job.blocks
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     bands = model.classifier.band_requirements_
-    matched = bands.match(cube, how=match_bands)  # a guess is told here, once
+    matched = bands.match(cube, how=job.match_bands)  # a guess is told here, once
     if bands.wavelength is not None and WAVELENGTH not in matched.coords:
         matched = matched.assign_coords({WAVELENGTH: (BAND, bands.wavelength)})
     probability = _probability(model.classifier, matched, blocks)
-    p_value = None
-    if shift is not None:
-        p_value = model.novelty.p_value(needed_bands(matched, model.classifier), shift=shift)
-    image = bands.ordered(cube) if match_bands == "exact" else matched
-    # not the whole model: every task is sent to its worker by itself
-    rank = partial(_ranked, model.rejector, lowest=model.lowest_confidence, dtype=record)
+    layers = [probability]
+    if job.shift is not None:
+        needed = needed_bands(matched, model.classifier)
+        layers.append(model.novelty.p_value(needed, shift=job.shift).expand_dims(BAND))
+    image = bands.ordered(cube) if job.match_bands == "exact" else matched
+    guide = None if model.halo is None else model.rejector.guide(image)
+    layers += [] if guide is None else [guide]
+    stack = da.concatenate([layer.data.astype(probability.dtype) for layer in layers])
+    rank = partial(  # not the whole model: every task is sent to its worker by itself
+        _ranked,
+        rejector=model.rejector,
+        classes=model.classes,
+        lowest=None if job.shift is None else model.lowest_confidence,
+        record=job.record,
+    )
     if model.halo is None:  # one block, whose priors see the image itself
         with counting_tasks("mapping", progress):
-            evidence = Evidence(probability.compute(), image=image.compute())
-            novelty = None if p_value is None else p_value.values
-        ranked: Any = rank(evidence, novelty, progress=progress)
-    else:
-        guide = model.rejector.guide(image)
-        ranked = _rank_blocks(probability, p_value, guide, rank, blocks)
-        with counting_tasks("mapping", progress):
-            ranked = ranked.persist() if folder is None else _stored_blocks(ranked, folder)
-    return _on_grid(ranked, probability, model)
+            values, image = stack.compute(), image.compute()
+        return _on_grid(rank(values, image=image, progress=progress), probability, model)
+    ranked: Any = da.map_overlap(
+        rank,
+        stack.rechunk((-1, *blocks.sizes)),
+        depth=(0, *blocks.depth),
+        boundary="none",  # at the border of the scene there is nothing
+        drop_axis=0,
+        dtype=job.record,
+        meta=np.empty((0, 0), job.record),
+    )
+    with counting_tasks("mapping", progress):
+        ranked = ranked.persist() if folder is None else _stored_blocks(ranked, folder)
+    ranking = _on_grid(ranked, probability, model)
+    if folder is None:  # in the memory of whoever has computed it
+        return ranking.load()
+    return ranking.load(scheduler="threads") if ranking.nbytes <= READ_AT_ONCE else ranking
 
 
 def _probability(classifier: SceneModel, matched: xr.DataArray, blocks: Blocks) -> xr.DataArray:
@@ -146,85 +197,41 @@ def _classify_piece(
     return np.asarray(classifier.predict_proba(piece).values, dtype=np.float32)
 
 
-def _rank_blocks(
-    probability: xr.DataArray,
-    p_value: xr.DataArray | None,
-    guide: xr.DataArray | None,
-    rank: partial[NDArray[Any]],
-    blocks: Blocks,
-) -> Any:
-    """Return the records of all pixels (y, x) as one lazy array.
-
-    The probabilities of the whole scene are one lazy array, so every pixel is read and classified
-    once. It is cut into blocks that overlap by the halo, each block is solved by itself, and the
-    halo is trimmed away.
-    """
-    novelty = None if p_value is None else p_value.expand_dims(BAND)
-    fields = [field.data for field in (probability, novelty, guide) if field is not None]
-    layers = da.concatenate([field.astype(probability.dtype) for field in fields])
-    dtype = rank.keywords["dtype"]
-    return da.map_overlap(
-        partial(
-            _rank_block,
-            rank=rank,
-            classes=class_table(probability),
-            has_novelty=novelty is not None,
-        ),
-        layers.rechunk((-1, *blocks.sizes)),
-        depth=(0, *blocks.depth),
-        boundary="none",  # at the border of the scene there is nothing
-        drop_axis=0,
-        dtype=dtype,
-        meta=np.empty((0, 0), dtype),
-    )
-
-
-def _rank_block(
+def _ranked(
     layers: NDArray[np.floating[Any]],
     *,
-    rank: partial[NDArray[Any]],
-    classes: ClassTable,
-    has_novelty: bool,
-) -> NDArray[Any]:
-    """Return the records (y, x) of a block.
-
-    Its layers are probabilities, p-values where novelty counts, and what guides priors.
-    """
-    values, p_value, guide = np.split(layers, [len(classes), len(classes) + has_novelty])
-    field = xr.DataArray(values, dims=FIELD_DIMS, coords={CATEGORY: list(classes.values)})
-    evidence = Evidence(attach_classes(field, classes))
-    return rank(evidence, p_value[0] if has_novelty else None, guide)
-
-
-def _ranked(
     rejector: RankedRejector,
-    evidence: Evidence,
-    p_value: NDArray[Any] | None,
-    guide: NDArray[Any] | None = None,
-    *,
-    lowest: float,
-    dtype: np.dtype[Any],
+    classes: ClassTable,
+    lowest: float | None,
+    record: np.dtype[Any],
+    image: xr.DataArray | None = None,
     progress: ProgressCallback = no_progress,
 ) -> NDArray[Any]:
-    """Return the records (y, x) of a scene, or of a block with its part of the guide."""
-    probability = np.moveaxis(evidence.probability.values, 0, -1)
-    ranked = np.empty(probability.shape[:-1], dtype)
-    if "probability" in (dtype.names or ()):
+    """Return the records (y, x) of a block, or of a scene with its image.
+
+    The layers are probabilities, p-values where novelty counts, and what guides priors.
+    """
+    n_classes, has_novelty = len(classes), lowest is not None
+    values, p_value, guide = np.split(layers, [n_classes, n_classes + has_novelty])
+    probability = np.moveaxis(values, 0, -1)
+    ranked = np.empty(values.shape[1:], record)
+    if "probability" in (record.names or ()):
         ranked["probability"] = probability
-    if not np.isfinite(probability).all(axis=-1).any():
-        ranked["label"] = ranked["second"] = nodata_label(dtype["label"])
+    if not np.isfinite(values).all(axis=0).any():
+        ranked["label"] = ranked["second"] = nodata_label(record["label"])
         ranked["confidence"] = np.nan
         return ranked
-    if guide is not None:
+    field = xr.DataArray(values, dims=FIELD_DIMS, coords={CATEGORY: list(classes.values)})
+    if image is None:
         rejector = rejector.in_block(guide)
-    label, confidence = rejector.label_and_confidence(evidence, progress)
-    values = np.asarray(confidence.values)
-    if p_value is not None:
-        values = below_all_others(values, p_value, lowest=lowest)
-    categories = evidence.probability[CATEGORY].values
+    evidence = Evidence(attach_classes(field, classes), image=image)
+    label, answers = rejector.label_and_confidence(evidence, progress)
+    confidence = np.asarray(answers.values)
+    if lowest is not None:
+        confidence = below_all_others(confidence, p_value[0], lowest=lowest)
     ranked["label"] = label.values
-    ranked["second"] = second_choice(label.values, probability, categories)
-    ranked["confidence"] = np.moveaxis(values.reshape(-1, *ranked.shape), 0, -1)
+    ranked["second"] = second_choice(label.values, probability, np.array(classes.values))
+    ranked["confidence"] = np.moveaxis(confidence.reshape(-1, *ranked.shape), 0, -1)
     return ranked
 
 

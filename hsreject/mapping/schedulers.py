@@ -22,8 +22,7 @@ SECONDS_TO_CONNECT = 10.0
 def local_threads(n_workers: int) -> Iterator[bool]:
     """Run dask on `n_workers` threads within, unless a scheduler was chosen already: give whether.
 
-    Each task has one thread for its linear algebra: as many tasks as cores run side by side, and
-    results do not depend on how many that are.
+    Each task has one thread for its linear algebra: results do not depend on the number of tasks.
     """
     if get_scheduler() is not None:
         yield False
