@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import check_there, progress_on
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-ReplaceFiles = Annotated[
-    bool, typer.Option("--overwrite", help="Replace files that are already there.")
-]
+from hsreject.cli.console import ReplaceFile, check_there, print_lines, progress_on
 
 
 def next_command(
@@ -32,15 +27,15 @@ def next_command(
     n: Annotated[int, typer.Option("--n", help="How many points.")] = 20,
     exclude: Annotated[
         Path | None,
-        typer.Option(help="Never asked about: raster of training pixels; of a run, its own."),
+        typer.Option(
+            help="Never asked about where it is not 0: raster. Training pixels of a run never are."
+        ),
     ] = None,
     scene: Annotated[
-        Path | None, typer.Option(help="The scene: make a page to label the points on, too.")
+        Path | None,
+        typer.Option(help="The scene: make a page to label the points on, too, named like --out."),
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="That page; by default named like --out, .html.")
-    ] = None,
-    overwrite: ReplaceFiles = False,
+    overwrite: ReplaceFile = False,
 ) -> None:
     """List where the map is rejected, largest regions first, as points to look at and label.
 
@@ -51,38 +46,34 @@ def next_command(
     from hsreject.files import check_target
     from hsreject.handover.filled_map import FILLED, open_filled_map
     from hsreject.handover.next_labels import next_labels
-    from hsreject.handover.regions import ROWS
+    from hsreject.handover.regions import STRIPS
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_map
     from hsreject.io.scene import open_scene
     from hsreject.promise.label_page import write_label_page
 
-    html = page or out.with_suffix(".html")
-    for target in (out, *([] if scene is None else [html])):
+    page = out.with_suffix(".html")
+    for target in (out, page) if scene else (out,):
         check_target(target, overwrite=overwrite)
     path = source / "maps" / FILLED if source.is_dir() else source
     check_there(path)
-    chunks = (1, ROWS, -1)
-    filled = path.name.endswith(FILLED)
-    maps = open_filled_map(path, chunks=chunks) if filled else open_map(path, chunks=chunks)
-    if exclude is None and source.is_dir():
-        exclude = source / "maps" / "train.tif"
-    training = None if exclude is None else open_labels(exclude)
+    opened = open_filled_map if path.name.endswith(FILLED) else open_map
+    training = source / "maps" / "train.tif" if source.is_dir() else None
+    masks = [open_labels(file) != 0 for file in (exclude, training) if file]
+    closed = reduce(or_, masks) if masks else None
     with progress_on(Console(stderr=True)) as progress:
-        asked = next_labels(maps, n, exclude=training, progress=progress)
+        asked = next_labels(opened(path, chunks=STRIPS), n, exclude=closed, progress=progress)
     asked.write(out, overwrite=overwrite)
-    console = Console(highlight=False)
-    for number, reason in zip(asked.points.id.tolist(), asked.reason.tolist(), strict=True):
-        console.print(f"{number:4d}  {reason}", soft_wrap=True, markup=False)
-    console.print(f"wrote {len(asked)} points into {out}", soft_wrap=True, markup=False)
+    reasons = zip(asked.points.id.tolist(), asked.reason.tolist(), strict=True)
+    lines = [f"{number:4d}  {reason}" for number, reason in reasons]
+    lines.append(f"wrote {len(asked)} points into {out}")
     labelled = out
     if scene is not None:
-        write_label_page(asked.points, open_scene(scene), html, overwrite=overwrite)
-        labelled = html.with_suffix(".csv")
-        console.print(f"wrote {html}: label them there", soft_wrap=True, markup=False)
-    console.print(
-        f"then: hsreject run CONFIG --add {labelled} --out ...", soft_wrap=True, markup=False
-    )
+        write_label_page(asked.points, open_scene(scene), page, overwrite=overwrite)
+        labelled = page.with_suffix(".csv")
+        lines.append(f"wrote {page}: label them there")
+    lines.append(f"then: hsreject run CONFIG --add {labelled} --out ...")
+    print_lines(Console(), *lines)
 
 
 def polygons_command(
@@ -106,7 +97,7 @@ def polygons_command(
             help="Write the sieved map, too, such as sieved.tif; rejected stays rejected."
         ),
     ] = None,
-    overwrite: ReplaceFiles = False,
+    overwrite: ReplaceFile = False,
 ) -> None:
     """Turn a map into polygons with class, name, area, confidence and share rejected.
 
@@ -117,46 +108,31 @@ def polygons_command(
     from hsreject.errors import InputError
     from hsreject.files import check_target
     from hsreject.handover.polygonize import polygonize, vector_driver
-    from hsreject.handover.sieve import Area, sieve
-    from hsreject.io.maps import write_map
+    from hsreject.handover.regions import STRIPS
+    from hsreject.handover.sieve import sieve
+    from hsreject.io.maps import open_map, write_map
 
     vector_driver(out)
-    check_target(out, overwrite=overwrite)
-    if sieved is not None:
-        check_target(sieved, overwrite=overwrite)
-        if minimum_area is None:
-            raise InputError("A map is sieved by an area: give --minimum-area, too.")
-    if minimum_area is not None:
-        Area.of(minimum_area)
-    on_map = _lazy_map(label)
-    confidences = None if confidence is None else _lazy_map(confidence)
+    for target in filter(None, (out, sieved)):
+        check_target(target, overwrite=overwrite)
+    if sieved is not None and minimum_area is None:
+        raise InputError("A map is sieved by an area: give --minimum-area, too.")
+    on_map = open_map(label, chunks=STRIPS)
+    sure = None if confidence is None else open_map(confidence, chunks=STRIPS)
     with progress_on(Console(stderr=True)) as progress:
-        polygons = polygonize(on_map, confidences, minimum_area=minimum_area, progress=progress)
+        polygons = polygonize(on_map, sure, minimum_area=minimum_area, progress=progress)
         if sieved is not None and minimum_area is not None:
             smooth = sieve(on_map, minimum_area, progress=progress)
             write_map(smooth, sieved, overwrite=overwrite, progress=progress)
     polygons.write(out, overwrite=overwrite)
-    console = Console(highlight=False)
-    n_rejected = int((polygons.value == 0).sum())
     unit = "ha" if polygons.in_hectares else "pixels"
-    console.print(
+    lines = [
         f"wrote {len(polygons):,} polygons ({polygons.area.sum():,.2f} {unit}) into {out}; "
-        f"{n_rejected:,} of them are rejected",
-        soft_wrap=True,
-        markup=False,
-    )
+        f"{(polygons.value == 0).sum():,} of them are rejected"
+    ]
     if sieved is not None:
-        console.print(
+        lines.append(
             f"wrote {sieved}: another map, of which a sample or a certificate of {label.name} says "
-            "nothing. Draw the sample from it.",
-            soft_wrap=True,
-            markup=False,
+            "nothing. Draw the sample from it."
         )
-
-
-def _lazy_map(path: Path) -> xr.DataArray:
-    """Open a map of any size: its rows are read as they are needed."""
-    from hsreject.handover.regions import ROWS
-    from hsreject.io.maps import open_map
-
-    return open_map(path, chunks=(1, ROWS, -1))
+    print_lines(Console(), *lines)

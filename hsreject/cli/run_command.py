@@ -46,9 +46,10 @@ def run_command(  # noqa: PLR0913 (one argument per option)
         ),
     ] = None,
     add: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
-            help="Labelled points of 'hsreject next': train on them, too, but never test."
+            help="Labelled points of 'hsreject next': train on them, too, but never test. "
+            "Repeatable: all rounds so far."
         ),
     ] = None,
     new_class: Annotated[
@@ -76,9 +77,10 @@ def run_command(  # noqa: PLR0913 (one argument per option)
     from hsreject.pipeline.config import read_document
 
     document = read_document(config)  # before the long imports, to report a mistake at once
-    check_there(add)
-    if add is not None:
-        document = {**document, "add": {"path": str(add), "new_classes": new_class or []}}
+    check_there(*(add or ()))
+    if add:
+        answers = {"path": [str(path) for path in add], "new_classes": new_class or []}
+        document = {**document, "add": answers}
     goals = goal_table(goal)
 
     from hsreject.pipeline.run import run

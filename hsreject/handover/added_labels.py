@@ -11,7 +11,7 @@ import xarray as xr
 
 from hsreject.classes import ClassTable
 from hsreject.errors import HsrejectWarning, InputError
-from hsreject.promise.sample import CHOSEN, NONE_OF_THESE_TEXT
+from hsreject.promise.sample import CHOSEN, NONE_OF_THESE_TEXT, Sample
 from hsreject.promise.sample_file import open_sample
 from hsreject.registry import nearest
 from hsreject.schema import NO_REFERENCE, POLYGON, attach_classes, class_table
@@ -20,14 +20,35 @@ Pair = tuple[xr.DataArray, xr.DataArray]
 
 
 def added_labels(
-    path: str | PathLike[str], labels: xr.DataArray, *, new_classes: Sequence[str] = ()
+    paths: Sequence[str | PathLike[str]], labels: xr.DataArray, *, new_classes: Sequence[str] = ()
 ) -> xr.DataArray:
     """Return the labels of points that were asked for, on the grid of a reference; 0 elsewhere.
 
     Points that nobody has labelled, or could, are left out. A class that the reference does not
     have must be named in `new_classes`; it takes the next free number.
     """
-    with warnings.catch_warnings():  # of classes that a map does not know: checked here
+    added = np.zeros(labels.shape, dtype=labels.dtype)
+    for path in paths:
+        points = _answers(path, labels)
+        table, names = class_table(labels), [points.classes.name_of(v) for v in points.reference]
+        strange = sorted({*names} - {*table.names, *new_classes})
+        if strange:
+            raise InputError(
+                f"{path} has {', '.join(map(repr, strange))}, which the labels of the run do not "
+                f"have (they have {', '.join(table.names)}). Correct the name, or make it a class: "
+                f"--new-class '{strange[0]}'.{nearest(strange[0], list(table.names))}"
+            )
+        used = {*table.values, *points.reference.tolist()}
+        columns = (points.classes.values, points.classes.names, points.classes.colors)
+        entries = [entry for entry in zip(*columns, strict=True) if entry[0] in used]
+        labels = attach_classes(labels, ClassTable(*zip(*entries, strict=True)))
+        added[points.row, points.column] = points.reference
+    return attach_classes(labels.copy(data=added), class_table(labels))
+
+
+def _answers(path: str | PathLike[str], labels: xr.DataArray) -> Sample:
+    """Return the points of a file that somebody has given a class."""
+    with warnings.catch_warnings():  # of classes that a map does not know: the caller asks
         warnings.simplefilter("ignore", HsrejectWarning)
         points = open_sample(path, labels)
     if points.design is not None and points.design.kind != CHOSEN:
@@ -36,30 +57,14 @@ def added_labels(
             "one it promises nothing. Keep it for 'hsreject certify' and 'hsreject assess', and "
             "ask for points to train on with 'hsreject next'."
         )
-    classes = class_table(labels)
-    names = {value: points.classes.name_of(value) for value in points.classes.values}
-    answered = np.array(
-        [value > NO_REFERENCE and names[value] != NONE_OF_THESE_TEXT for value in points.reference]
-    )
+    names = [points.classes.name_of(v) if v > 0 else "" for v in points.reference.tolist()]
+    answered = np.array([name not in {"", NONE_OF_THESE_TEXT} for name in names])
     if not answered.any():
         raise InputError(
             f"None of the {len(points)} points of {path} has a class. Fill in the column "
             "'reference', for example on the page of 'hsreject label'."
         )
-    points = points.select(answered)
-    strange = sorted({names[value] for value in points.reference.tolist()} - set(classes.names))
-    if refused := [name for name in strange if name not in new_classes]:
-        raise InputError(
-            f"{path} has {', '.join(map(repr, refused))}, which the labels of the run do not have "
-            f"(they have {', '.join(classes.names)}).{nearest(refused[0], list(classes.names))} "
-            f"Correct the name, or make it a class: --new-class '{refused[0]}'."
-        )
-    used = {*classes.values, *points.reference.tolist()}
-    entries = zip(points.classes.values, points.classes.names, points.classes.colors, strict=True)
-    table = ClassTable(*zip(*(entry for entry in entries if entry[0] in used), strict=True))
-    added = np.zeros(labels.shape, dtype=labels.dtype)
-    added[points.row, points.column] = points.reference
-    return attach_classes(labels.copy(data=added), table)
+    return points.select(answered)
 
 
 def with_added(train: xr.DataArray, test: xr.DataArray, added: xr.DataArray) -> Pair:

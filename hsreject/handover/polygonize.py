@@ -157,11 +157,10 @@ def polygonize(
     ([1], [9.0], [0.11])
     """
     on_map = as_map(label, name="label")
+    minimum = None if minimum_area is None else Area.of(minimum_area)
     regions = Regions.of(on_map, confidence, progress=progress)
-    roots = np.arange(len(regions))
-    if minimum_area is not None:
-        area = Area.of(minimum_area)
-        roots = joined(regions, area, across=True)
+    everything = np.arange(len(regions))
+    roots = everything if minimum is None else joined(regions, minimum, across=True)
     kept_regions = np.unique(roots[regions.value[roots] != NODATA])
     if kept_regions.size > MOST:
         raise InputError(

@@ -7,7 +7,7 @@ is kept grows with the runs, not with the pixels, and no seam between blocks can
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,20 +21,13 @@ from hsreject.errors import InputError
 from hsreject.io.grid import Grid
 from hsreject.progress import ProgressCallback, no_progress
 from hsreject.promise.frame import NODATA, canonical_labels
-from hsreject.schema import (
-    REJECTED,
-    X,
-    Y,
-    as_map,
-    check_label_type,
-    check_same_grid,
-    fill_value,
-)
+from hsreject.schema import REJECTED, X, Y, as_map, check_label_type, check_same_grid, fill_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROWS = 512  # of a map, read at once
+STRIPS = (1, ROWS, -1)  # chunks in which a map of any size is opened
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,37 +61,39 @@ class Regions:
             check_same_grid(on_map, confidences, names=("label", "confidence"))
         hectares = Grid.of(on_map).pixel_areas()
         pixel_area = np.ones((1, 1)) if hectares is None else hectares
-        strips = [_Strip.of(*rows) for rows in _strips(on_map, confidences, pixel_area, progress)]
-        counts = np.concatenate([strip.n_runs for strip in strips])
-        row_start = np.concatenate([[0], np.cumsum(counts)])
+        fill, n_rows, strips = fill_value(on_map), on_map.sizes[Y], []
+        for start in range(0, n_rows, ROWS):
+            rows = {Y: slice(start, start + ROWS)}
+            labels = canonical_labels(np.asarray(on_map.isel(rows).values), fill, "label")
+            sure = None if confidences is None else confidences.isel(rows).values
+            areas = pixel_area if len(pixel_area) == 1 else pixel_area[rows[Y]]
+            strips.append(_runs(labels, sure, areas))
+            progress("regions", min(start + ROWS, n_rows), n_rows)
+        runs = {name: np.concatenate([strip.pop(name) for strip in strips]) for name in _OF_RUNS}
+        row_start = np.concatenate([[0], np.cumsum(runs["n_runs"])])
         if row_start[-1] > np.iinfo(np.int32).max:
             raise InputError(
                 f"The map has {row_start[-1]:,} runs of equal labels, more than can be numbered. "
                 "Cut it into parts."
             )
-        column, value, area, total, count, least = (
-            np.concatenate([getattr(strip, name) for strip in strips])
-            for name in ("column", "value", "area", "total", "count", "least")
-        )
-        del strips
-        region = np.arange(column.size, dtype=np.int32)
-        _connect(row_start, column, value, on_map.sizes[X], region)
+        region = np.arange(row_start[-1], dtype=np.int32)
+        _connect(row_start, runs["column"], runs["value"], on_map.sizes[X], region)
         n_regions = _number(region)
-        of_region = np.zeros(n_regions, dtype=np.uint16)
-        of_region[region] = value
-        smallest = np.full(n_regions, np.inf)
-        np.minimum.at(smallest, region, least)
+        value = np.zeros(n_regions, dtype=np.uint16)
+        value[region] = runs["value"]
+        least = np.full(n_regions, np.inf)
+        np.minimum.at(least, region, runs["least"])
         return cls(
             width=on_map.sizes[X],
             row_start=row_start,
-            column=column,
+            column=runs["column"],
             region=region,
-            value=of_region,
-            area=sums(region, area, n_regions),
+            value=value,
+            area=sums(region, runs["area"], n_regions),
             in_hectares=hectares is not None,
-            confidence_sum=sums(region, total, n_regions),
-            n_confidences=sums(region, count, n_regions),
-            least_confidence=np.where(np.isinf(smallest), np.nan, smallest),
+            confidence_sum=sums(region, runs["total"], n_regions),
+            n_confidences=sums(region, runs["count"], n_regions),
+            least_confidence=np.where(np.isinf(least), np.nan, least),
         )
 
     def __len__(self) -> int:
@@ -168,62 +163,35 @@ def sums(group: NDArray[Any], values: NDArray[Any], n_groups: int) -> NDArray[np
     return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
 
 
-def _strips(
-    label: xr.DataArray,
-    confidence: xr.DataArray | None,
-    pixel_area: NDArray[np.float64],
-    progress: ProgressCallback,
-) -> Iterator[tuple[NDArray[np.uint16], NDArray[Any] | None, NDArray[np.float64]]]:
-    """Yield labels, confidences and pixel areas of some rows at a time."""
-    fill, n_rows = fill_value(label), label.sizes[Y]
-    for start in range(0, n_rows, ROWS):
-        rows = {Y: slice(start, start + ROWS)}
-        labels = canonical_labels(np.asarray(label.isel(rows).values), fill, "label")
-        areas = pixel_area if len(pixel_area) == 1 else pixel_area[rows[Y]]
-        yield labels, None if confidence is None else confidence.isel(rows).values, areas
-        progress("regions", min(start + ROWS, n_rows), n_rows)
+_OF_RUNS = ("n_runs", "column", "value", "area", "total", "count", "least")
 
 
-@dataclass(frozen=True, eq=False)
-class _Strip:
-    """The runs of some rows of a map."""
+def _runs(
+    labels: NDArray[np.uint16], confidences: NDArray[Any] | None, pixel_area: NDArray[np.float64]
+) -> dict[str, NDArray[Any]]:
+    """Return the runs of some rows: how many each row has, and what is known of each.
 
-    n_runs: NDArray[np.int64]  # per row
-    column: NDArray[np.int32]
-    value: NDArray[np.uint16]
-    area: NDArray[np.float32 | np.float64]
-    total: NDArray[np.float32]  # sum of the finite confidences of a run
-    count: NDArray[np.int32]  # and how many
-    least: NDArray[np.float32]  # inf where there is none
-
-    @classmethod
-    def of(
-        cls,
-        labels: NDArray[np.uint16],
-        confidences: NDArray[Any] | None,
-        pixel_area: NDArray[np.float64],
-    ) -> _Strip:
-        begins = np.ones(labels.shape, dtype=bool)
-        begins[:, 1:] = labels[:, 1:] != labels[:, :-1]
-        first = np.flatnonzero(begins)
-        length = np.diff(first, append=labels.size)
-        row, column = np.divmod(first, labels.shape[1])
-        if pixel_area.shape[1] == 1:
-            area = length * np.broadcast_to(pixel_area[:, 0], labels.shape[:1])[row]
-        else:
-            area = np.add.reduceat(pixel_area.ravel(), first)
-        total = np.zeros(first.size, dtype=np.float32)
-        count, least = np.zeros(first.size, dtype=np.int32), np.full(first.size, np.inf, np.float32)
-        if confidences is not None:
-            there = np.isfinite(confidences).ravel()
-            numbers = np.where(there, confidences.ravel(), 0)
-            total = np.add.reduceat(numbers, first, dtype=np.float64).astype(np.float32)
-            count = np.add.reduceat(there, first, dtype=np.int32)
-            least = np.minimum.reduceat(np.where(there, numbers, np.inf), first).astype(np.float32)
-        n_runs = begins.sum(axis=1)
-        return cls(
-            n_runs, column.astype(np.int32), labels.ravel()[first], area, total, count, least
-        )
+    Of the finite confidences of a run there are sum, number and least one, inf without any.
+    """
+    begins = np.ones(labels.shape, dtype=bool)
+    begins[:, 1:] = labels[:, 1:] != labels[:, :-1]
+    first = np.flatnonzero(begins)
+    length = np.diff(first, append=labels.size)
+    row, column = np.divmod(first, labels.shape[1])
+    if pixel_area.shape[1] == 1:
+        area = length * np.broadcast_to(pixel_area[:, 0], labels.shape[:1])[row]
+    else:
+        area = np.add.reduceat(pixel_area.ravel(), first)
+    total = np.zeros(first.size, dtype=np.float32)
+    count, least = np.zeros(first.size, dtype=np.int32), np.full(first.size, np.inf, np.float32)
+    if confidences is not None:
+        there = np.isfinite(confidences).ravel()
+        numbers = np.where(there, confidences.ravel(), 0)
+        total = np.add.reduceat(numbers, first, dtype=np.float64).astype(np.float32)
+        count = np.add.reduceat(there, first, dtype=np.int32)
+        least = np.minimum.reduceat(np.where(there, numbers, np.inf), first).astype(np.float32)
+    columns = (begins.sum(axis=1), column.astype(np.int32), labels.ravel()[first], area)
+    return dict(zip(_OF_RUNS, (*columns, total, count, least), strict=True))
 
 
 @compiled

@@ -58,7 +58,7 @@ SECTIONS = {
     "fraction": "the same as [goal] fraction: the share of the scene that is rejected",
     "scene": "the scene and its labels; needed",
     "sampling": "which labelled pixels to train on; 10 of each class by default",
-    "add": 'answers to "hsreject next", further training pixels: path = "points.csv"',
+    "add": 'answers to "hsreject next", further training pixels: path = "points.csv", or a list',
     "features": "what the classifier sees, a list; the bands by default, auto makes its own",
     "classifier": "auto by default; smlr for a list of features",
     "context": 'how neighbours help each other: none by default, or "auto"; weight may be a list',
@@ -287,10 +287,11 @@ def _with_answers(
     check_keys(table, ("path", "new_classes"), section="add")
     if "path" not in table:
         raise ConfigError('[add] needs the file of the answers: path = "points.csv".')
+    paths = [table["path"]] if isinstance(table["path"], str | PathLike) else table["path"]
     new_classes = _list(table.get("new_classes", ()), "add.new_classes")
 
     def added(labels: xr.DataArray) -> xr.DataArray:
-        return added_labels(table["path"], labels, new_classes=new_classes)
+        return added_labels(_list(paths, "add.path"), labels, new_classes=new_classes)
 
     def load() -> Pair:
         cube, labels = scene()

@@ -71,6 +71,14 @@ def test_from_a_run_to_points_to_the_next_run(tmp_path, capsys, monkeypatch) -> 
     assert "points.csv" in (tmp_path / "points.html").read_text()
     asked = pd.read_csv("points.csv")
     assert len(asked) == 6
+    # what is excluded is not asked about, and training pixels are not either
+    left_half = labels.copy(data=np.broadcast_to(np.arange(32) < 16, (32, 32)).astype(np.uint8))
+    hr.write_map(left_half, "closed.tif")
+    assert call("next", "first", "--out", "right.csv", "--exclude", "closed.tif") == 0
+    right = pd.read_csv("right.csv")
+    assert (right.column >= 16).all()
+    assert not hr.open_labels("first/maps/train.tif").values[right.row, right.column].any()
+    capsys.readouterr()
     train = hr.open_labels("first/maps/train.tif").values
     rejected = hr.open_map("first/maps/map.tif").values == 0
     assert rejected[asked.row, asked.column].all()

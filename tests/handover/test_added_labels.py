@@ -28,6 +28,12 @@ def answered(folder: Path, names: list[str]) -> Path:
     return path
 
 
+def places(path: Path) -> list[tuple[int, int]]:
+    """Return the pixels of a file of points."""
+    with path.open(newline="") as stream:
+        return [(int(row["row"]), int(row["column"])) for row in csv.DictReader(stream)]
+
+
 def config(add: object) -> dict:
     return {
         "scene": {"name": "synthetic", "rows": 32, "columns": 32, "n_bands": 8},
@@ -40,11 +46,9 @@ def config(add: object) -> dict:
 
 def test_answers_train_and_never_test(tmp_path) -> None:
     path = answered(tmp_path, ["cover 2", "cover 3", "cannot tell", "none of these", ""])
-    with path.open(newline="") as stream:
-        places = [(int(row["row"]), int(row["column"])) for row in csv.DictReader(stream)]
     result = hr.run(config(str(path)))
-    assert [int(result["train"].values[place]) for place in places[:2]] == [2, 3]
-    assert [int(result["test"].values[place]) for place in places[:2]] == [0, 0]
+    assert [int(result["train"].values[place]) for place in places(path)[:2]] == [2, 3]
+    assert [int(result["test"].values[place]) for place in places(path)[:2]] == [0, 0]
     plain = hr.run({name: part for name, part in config("").items() if name != "add"})
     added = result["train"].values != plain["train"].values
     assert added.sum() <= 2
@@ -64,10 +68,8 @@ def test_answers_join_labels_that_were_digitised_as_polygons(tmp_path) -> None:
     path = answered(tmp_path, ["cover 2", "cover 3"])
     plan = {**config(str(path)), "scene": files, "sampling": {"name": "polygons", "fraction": 1}}
     result = hr.run(plan)
-    with path.open(newline="") as stream:
-        places = [(int(row["row"]), int(row["column"])) for row in csv.DictReader(stream)]
-    assert [int(result["train"].values[place]) for place in places] == [2, 3]
-    numbers = [int(result["train"]["polygon"].values[place]) for place in places]
+    assert [int(result["train"].values[place]) for place in places(path)] == [2, 3]
+    numbers = [int(result["train"]["polygon"].values[place]) for place in places(path)]
     assert len({*numbers}) == 2
 
 
@@ -75,7 +77,11 @@ def test_a_new_class_is_one_after_it_was_named(tmp_path) -> None:
     path = answered(tmp_path, ["asphalt"] * 4)
     with pytest.raises(InputError, match="--new-class 'asphalt'"):
         hr.run(config(str(path)))
-    result = hr.run(config({"path": str(path), "new_classes": ["asphalt"]}))
+    (tmp_path / "again").mkdir()  # a second round, of the same class and another one
+    again = answered(tmp_path / "again", ["asphalt", "cover 3"])
+    paths = [str(path), str(again)]
+    result = hr.run(config({"path": paths, "new_classes": ["asphalt"]}))
+    assert int(result["train"].values[places(again)[-1]]) == 3
     assert "asphalt" in hr.schema.class_table(result["train"]).names
     assert result["probability"].sizes["category"] == 6
 
