@@ -28,6 +28,6 @@ tables = {}
 for name, field in fields.items():
     maps = hr.PixelwiseRejector(confidence="maximum").rank(field)
     samples = hr.evaluation_samples(test, maps.label, maps.confidence)
-    tables[name] = hr.reliability(samples.correct, samples.confidence, n_bins=8, binning="count")
+    tables[name] = hr.reliability(samples.correct, samples.confidence, n_bins=8)
 hr.plot.ReliabilityDisplay(tables).plot()
 plt.show()

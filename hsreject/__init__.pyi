@@ -76,8 +76,6 @@ from .measures.summary import aurc as aurc
 from .measures.summary import excess_aurc as excess_aurc
 from .measures.summary import expected_calibration_error as expected_calibration_error
 from .measures.summary import reliability as reliability
-from .measures.uncertainty import Resampling as Resampling
-from .measures.uncertainty import bootstrap_curve as bootstrap_curve
 from .measures.uncertainty import bootstrap_difference as bootstrap_difference
 from .pipeline.run import run as run
 from .pipeline.training import train as train

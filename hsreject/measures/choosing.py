@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -177,9 +177,7 @@ def choose_point(
     Returns
     -------
     OperatingPoint
-        With its `threshold`, its `index` in the curve, and its `margin`: how much better it meets
-        the wish than the next best point (in classification quality, distance to the wanted
-        fraction, rejected fraction, or cost per sample).
+        With its `threshold` and its `index` in the curve.
 
     See Also
     --------
@@ -190,9 +188,8 @@ def choose_point(
     --------
     >>> from hsreject import choose_point, rejection_curve
     >>> curve = rejection_curve([True, True, False, True], [0.9, 0.5, 0.3, 0.1])
-    >>> point = choose_point(curve)
-    >>> point.rejected_fraction, point.margin
-    (0.0, 0.0)
+    >>> choose_point(curve).rejected_fraction
+    0.0
     >>> choose_point(curve, fraction=0.3).rejected_fraction
     0.25
     >>> choose_point(curve, accuracy=0.9).threshold
@@ -227,7 +224,7 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: float) -> Operat
     Returns
     -------
     OperatingPoint
-        As of :func:`hsreject.choose_point`; the margin is one of cost per sample.
+        As of :func:`hsreject.choose_point`.
 
     See Also
     --------
@@ -249,31 +246,18 @@ def _for_accuracy(curve: xr.Dataset, wanted: float) -> OperatingPoint:
     accuracy = curve["nonrejected_accuracy"].values
     reached = accuracy >= wanted  # NaN, where everything is rejected, reaches nothing
     if not reached.any():
+        highest, what = np.fmax.reduce(accuracy), "none keeps anything"
+        if highest >= 0:  # rounded down, so that asking for it succeeds
+            what = f"the highest on this curve is {math.floor(1e8 * highest) / 1e8:.8g}"
         raise InputError(
-            f"No operating point keeps an accuracy of {wanted:g}: {_highest(accuracy)}. "
-            "Ask for less, or improve the classifier or confidence."
+            f"No operating point keeps an accuracy of {wanted:g}: {what}. Ask for less, or improve "
+            "the classifier or confidence."
         )
     return _point_of_least(np.where(reached, curve["rejected_fraction"].values, np.inf), curve)
 
 
-def _highest(accuracy: NDArray[np.float64]) -> str:
-    """Return the highest accuracy in words, rounded down so that asking for it succeeds."""
-    defined = accuracy[~np.isnan(accuracy)]
-    if not defined.size:
-        return "none keeps anything"
-    digits = 4 if defined.max() < 1 - 1e-4 else 8
-    return f"the highest on this curve is {math.floor(10**digits * defined.max()) / 10**digits:.8g}"
-
-
 def _point_of_least(loss: NDArray[np.float64], curve: xr.Dataset) -> OperatingPoint:
-    """Return the point of the smallest loss, with its margin.
-
-    Losses that differ by rounding are equal: of those the point that rejects least is taken.
-    """
+    """Return the point of least loss; where others differ by rounding, the one rejecting least."""
     best = np.flatnonzero(loss <= loss.min() + SAME_COST)
     index = int(best[np.argmin(curve["rejected_fraction"].values[best])])
-    others = np.delete(loss, index)
-    others = others[np.isfinite(others)]
-    gap = float(others.min() - loss[index]) if others.size else np.nan
-    margin = 0.0 if gap <= SAME_COST else gap
-    return replace(OperatingPoint.from_curve(curve, index), margin=margin)
+    return OperatingPoint.from_curve(curve, index)

@@ -62,7 +62,7 @@ def rejection_curve(
     --------
     hsreject.operating_point : one rejection.
     hsreject.accuracy_at : reads a curve.
-    hsreject.bootstrap_curve : with bands.
+    hsreject.evaluate : with intervals.
     hsreject.plot.RejectionCurveDisplay : draws it.
 
     Examples

@@ -103,11 +103,6 @@ def confidence_values(array: NDArray[Any], *, name: str = "confidence") -> NDArr
     """Return confidences as a flat array, all finite: float32 where they are, else float64."""
     if array.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers (got {array.dtype}).")
-    if array.dtype.kind in "iu" and max(int(array.max()), -int(array.min())) > 2**53:
-        raise InputError(
-            f"{name} holds integers beyond 2**53, which float64 cannot tell apart. "
-            "Replace them by their ranks."
-        )
     flat = array.ravel()
     values = flat if flat.dtype == np.float32 else flat.astype(np.float64, copy=False)
     if not np.isfinite(values).all():

@@ -202,11 +202,9 @@ class OperatingPoint(Counts):
     :mod:`hsreject.measures.point` lists the definitions and what they give in degenerate cases.
     Counts are integers, or floats when the samples were weighted.
 
-    Read as a binary decision about each sample (paper, section IV-D), the measures have other
-    names: Q is the `accuracy` of the decision, A the `precision` of "kept" as a sign of "accurate",
-    :math:`\phi` the `positive_likelihood_ratio` of "rejected" as a sign of "misclassified". The
-    paper changes the positive class between the last two; with "rejected" as the positive class
-    throughout, A would be called the negative predictive value.
+    Read as a binary decision about each sample (paper, section IV-D), Q is the accuracy of the
+    decision, A the precision of "kept" as a sign of "accurate", and :math:`\phi` the positive
+    likelihood ratio of "rejected" as a sign of "misclassified".
 
     Parameters
     ----------
@@ -214,13 +212,10 @@ class OperatingPoint(Counts):
         Numbers (or weights) of samples; not negative, not all 0.
     threshold : float
         Confidences below it are rejected; NaN where no threshold drives the rejection. It takes no
-        part in comparing points, nor do the next two.
+        part in comparing points, nor does `index`.
     index : int
         Place in the curve that the point was taken from, -1 if from none:
         ``curve.isel(operating_point=point.index)`` has what else is known there.
-    margin : float
-        Of a chosen point, how much better it meets the wish than the next best point of the curve;
-        0 for equally good points, NaN where there is no other.
 
     See Also
     --------
@@ -246,7 +241,6 @@ class OperatingPoint(Counts):
     misclassified_rejected: float
     threshold: float = field(default=math.nan, kw_only=True, compare=False, repr=False)
     index: int = field(default=-1, kw_only=True, compare=False, repr=False)
-    margin: float = field(default=math.nan, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         values = self.counts
@@ -338,21 +332,6 @@ class OperatingPoint(Counts):
     def counts(self) -> tuple[float, ...]:
         """The four counts, in the order of `COUNTS`."""
         return tuple(getattr(self, name) for name in COUNTS)
-
-    @property
-    def accuracy(self) -> float:
-        """Q, read as the accuracy of the decision to keep or reject."""
-        return float(self.classification_quality)
-
-    @property
-    def precision(self) -> float:
-        """A, read as the precision of "kept" as a sign of "accurate"."""
-        return float(self.nonrejected_accuracy)
-
-    @property
-    def positive_likelihood_ratio(self) -> float:
-        """Phi, read as the likelihood ratio of "rejected" as a sign of "misclassified"."""
-        return float(self.rejection_quality)
 
     def cost(self, rejection_cost: ArrayLike) -> Any:
         """Return the mean cost per sample: 1 per error kept, `rejection_cost` per rejection.

@@ -15,7 +15,7 @@ coverage, the same expression with the logarithm in place of H.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -25,12 +25,10 @@ from hsreject import schema
 from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.curve import counts_of
-from hsreject.registry import check_choice, check_count
+from hsreject.registry import check_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-Binning = Literal["width", "count"]
 
 
 def aurc(curve: xr.Dataset) -> float:
@@ -180,7 +178,6 @@ def reliability(
     probability: ArrayLike | xr.DataArray,
     *,
     n_bins: int = 15,
-    binning: Binning = "width",
 ) -> xr.Dataset:
     r"""Return, bin by bin, how probable labels were said to be and how often they were right.
 
@@ -191,11 +188,8 @@ def reliability(
     probability : array of float, same shape
         How probable that was said to be, in [0, 1].
     n_bins : int, at least 1
-        Into how many bins the samples are dealt by their probability; empty ones are left out.
-    binning : {"width", "count"}
-        "width": bin m holds the probabilities in :math:`((m - 1)/M, m/M]`, the first one 0 as well.
-        "count": bins of about equally many samples; equal probabilities stay together, in the bin
-        that their middle rank falls into.
+        Bin m of M holds the probabilities in :math:`((m - 1)/M, m/M]`, the first one 0 as well;
+        empty ones are left out.
 
     Returns
     -------
@@ -216,7 +210,6 @@ def reliability(
     (array([4]), array([0.7]), array([0.75]))
     """
     check_count("n_bins", n_bins, least=1)
-    check_choice("binning", binning, ("width", "count"))
     plain = inputs.same_layout({"correct": correct, "probability": probability})
     right = inputs.correct_values(plain["correct"])
     values = inputs.confidence_values(plain["probability"], name="probability").astype(np.float64)
@@ -225,7 +218,7 @@ def reliability(
             f"probability must lie in [0, 1] (found values from {values.min():g} to "
             f"{values.max():g}). A confidence that only ranks pixels has no reliability."
         )
-    number = _by_width(values, n_bins) if binning == "width" else _by_count(values, n_bins)
+    number = np.maximum(np.ceil(values * n_bins).astype(np.intp) - 1, 0)
     counts = np.bincount(number, minlength=n_bins)
     used = counts > 0
     n_samples = counts[used]
@@ -251,7 +244,6 @@ def expected_calibration_error(
     probability: ArrayLike | xr.DataArray,
     *,
     n_bins: int = 15,
-    binning: Binning = "width",
 ) -> float:
     r"""Return how far probabilities are from the frequencies that they claim to be, in [0, 1].
 
@@ -263,7 +255,7 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    correct, probability, n_bins, binning
+    correct, probability, n_bins
         As for :func:`reliability`.
 
     See Also
@@ -273,9 +265,7 @@ def expected_calibration_error(
     References
     ----------
     M. Naeini, G. Cooper, M. Hauskrecht, "Obtaining well calibrated probabilities using Bayesian
-    binning", AAAI 2015; C. Guo et al., "On calibration of modern neural networks", ICML 2017
-    (bins of equal width); K. Nguyen, B. O'Connor, "Posterior calibration and exploratory analysis
-    for natural language processing models", EMNLP 2015 (bins of equal count).
+    binning", AAAI 2015; C. Guo et al., "On calibration of modern neural networks", ICML 2017.
 
     Examples
     --------
@@ -285,17 +275,5 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([True] * 8 + [False] * 2, [0.9] * 10), 3)
     0.1
     """
-    table = reliability(correct, probability, n_bins=n_bins, binning=binning)
+    table = reliability(correct, probability, n_bins=n_bins)
     return float(table.attrs["expected_calibration_error"])
-
-
-def _by_width(values: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]:
-    return np.maximum(np.ceil(values * n_bins).astype(np.intp) - 1, 0)
-
-
-def _by_count(values: NDArray[np.float64], n_bins: int) -> NDArray[np.intp]:
-    _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
-    # Equal values go together, into the bin that holds the middle of their ranks; that is below 1,
-    # so the last bin is the last. Bins are as equal in count as ties allow.
-    middle = (np.cumsum(counts) - counts / 2) / values.size
-    return np.asarray((middle * n_bins).astype(np.intp)[position])

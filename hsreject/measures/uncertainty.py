@@ -1,14 +1,9 @@
-"""How sure a measure is: intervals for shares of samples that err together, bootstrap bands.
-
-In a bootstrap the samples are sorted once; a resample is a vector of weights on that order, so that
-its whole curve costs two running sums.
-"""
+"""How sure a measure is: intervals for shares of samples that err together, bootstrap bands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -19,143 +14,15 @@ from hsreject.errors import InputError
 from hsreject.measures import inputs
 from hsreject.measures.curve import distinct
 from hsreject.measures.point import MEASURES, Counts, measures_of
-from hsreject.progress import ProgressCallback, no_progress
 from hsreject.registry import check_count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
 _USUAL_SIDE = 16  # pixels: about as far as errors are alike where fields are of that size
 _FEWEST_BLOCKS = 8  # along the longer side of a small map
-
-
-@dataclass(kw_only=True, frozen=True)
-class Resampling:
-    """How a bootstrap draws its resamples.
-
-    Neighbouring pixels are not independent: their errors come in clumps. Resampling single pixels
-    then gives bands that are too narrow. With `groups` whole groups are drawn instead.
-
-    Parameters
-    ----------
-    n_resamples : int
-        Number of resamples.
-    confidence_level : float
-        Coverage of the bands, in (0, 1); they are percentiles of the resamples.
-    seed : int
-        Decides every draw. Resample i has its own stream, so the result does not depend on how many
-        others there are before it, on threads or on the order of the samples.
-    groups : array, or tuple of arrays, optional
-        The group of each sample, such as its polygon. Several arrays make groups of the samples
-        that agree in all of them: ``(row // 16, column // 16)`` are square blocks. Take at least
-        the distance at which errors stop being alike.
-
-    See Also
-    --------
-    hsreject.bootstrap_curve : draws with it.
-    hsreject.bootstrap_difference : draws with it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from hsreject import Resampling
-    >>> row, column = np.array([0, 0, 9]), np.array([0, 1, 9])
-    >>> Resampling(groups=(row // 5, column // 5)).blocks(3)
-    array([0, 0, 1])
-    """
-
-    n_resamples: int = 1000
-    confidence_level: float = 0.95
-    seed: int = 0
-    groups: ArrayLike | tuple[ArrayLike, ...] | None = None
-
-    def __post_init__(self) -> None:
-        check_count("n_resamples", self.n_resamples, least=1)
-        if not 0 < self.confidence_level < 1:
-            raise InputError(
-                "confidence_level must lie between 0 and 1, like 0.95 "
-                f"(got {self.confidence_level:g})."
-            )
-
-    def blocks(self, n: int) -> NDArray[np.intp] | None:
-        """Return the group of each of `n` samples, numbered from 0; None without any."""
-        if self.groups is None:
-            return None
-        parts = self.groups if isinstance(self.groups, tuple) else (self.groups,)
-        keys = [np.asarray(part).ravel() for part in parts]
-        if any(key.size != n for key in keys):
-            raise InputError(
-                f"groups must hold one group for each of the {n} samples (got "
-                f"{' and '.join(str(key.size) for key in keys)})."
-            )
-        group = np.unique(np.stack(keys), axis=1, return_inverse=True)[1].ravel()
-        if group.max() == 0:
-            raise InputError(
-                "All samples are in one group, which leaves nothing to resample. Make groups "
-                "smaller."
-            )
-        return np.asarray(group, dtype=np.intp)
-
-    def weights(self, blocks: NDArray[np.intp] | None, n: int) -> Iterator[NDArray[Any]]:
-        """Yield how often each sample occurs in each resample."""
-        n_units = n if blocks is None else int(blocks.max()) + 1
-        for stream in np.random.SeedSequence(self.seed).spawn(self.n_resamples):
-            drawn = np.random.default_rng(stream).integers(n_units, size=n_units)
-            times = np.bincount(drawn, minlength=n_units)
-            yield times if blocks is None else times[blocks]
-
-
-def bootstrap_curve(
-    correct: ArrayLike | xr.DataArray,
-    confidence: ArrayLike | xr.DataArray,
-    *,
-    rejected_fraction: ArrayLike | None = None,
-    resampling: Resampling | None = None,
-    progress: ProgressCallback = no_progress,
-) -> xr.Dataset:
-    """Return A, Q and phi at given rejected fractions with bootstrap confidence bands.
-
-    Bands are percentiles of the resamples, each at its own fraction alone (pointwise). Where a
-    fraction falls among tied confidences the counts are interpolated as in
-    :func:`hsreject.accuracy_at`. Resamples in which a measure is undefined, such as phi when no
-    error was drawn, are left out of its percentiles.
-
-    Parameters
-    ----------
-    correct, confidence : arrays, same shape
-        As in :func:`hsreject.rejection_curve`.
-    rejected_fraction : sequence of float, optional
-        Where to give the bands, in [0, 1]; 0, 0.01, ..., 1 when not given.
-    resampling : Resampling, optional
-        Number of resamples, level, seed, groups; ``Resampling()`` when not given.
-    progress : ProgressCallback
-        Called as resamples are done.
-
-    Returns
-    -------
-    Dataset over `rejected_fraction`
-        `nonrejected_accuracy`, `classification_quality`, `rejection_quality` of the samples, each
-        also with `_lower` and `_upper`.
-
-    See Also
-    --------
-    hsreject.Resampling : how it draws.
-    hsreject.rejection_curve : without bands.
-    hsreject.bootstrap_difference : of two rejectors.
-
-    Examples
-    --------
-    >>> from hsreject import Resampling, bootstrap_curve
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> confidence = rng.random(500)
-    >>> bands = bootstrap_curve(rng.random(500) < confidence, confidence, rejected_fraction=[0.2],
-    ...                         resampling=Resampling(n_resamples=200))
-    >>> (bands.nonrejected_accuracy_lower < bands.nonrejected_accuracy).item()
-    True
-    """
-    plain = inputs.same_layout({"correct": correct, "confidence": confidence})
-    return _bootstrap([_samples(plain, "")], rejected_fraction, resampling, progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,14 +152,16 @@ def bootstrap_difference(
     confidence_0: ArrayLike | xr.DataArray,
     *,
     rejected_fraction: ArrayLike | None = None,
-    resampling: Resampling | None = None,
-    progress: ProgressCallback = no_progress,
+    groups: ArrayLike | None = None,
+    n_resamples: int = 1000,
+    seed: int = 0,
 ) -> xr.Dataset:
     """Return how much rejector 1 is above rejector 0 on the same pixels, with bootstrap bands.
 
     Both are measured on the same resamples, so that what they have in common cancels: the band of
-    the difference is usually much narrower than the two bands suggest. A band that leaves out 0
-    tells them apart at that fraction, at its confidence level.
+    the difference is usually much narrower than two bands would suggest. A band that leaves out 0
+    tells them apart at that fraction, with 95 % confidence. Where a fraction falls among tied
+    confidences the counts are interpolated as in :func:`hsreject.accuracy_at`.
 
     Parameters
     ----------
@@ -300,20 +169,27 @@ def bootstrap_difference(
         As in :func:`hsreject.rejection_curve`, the same pixels in the same order. Give the same
         `correct` twice for two rejectors of one classifier. For a rejector that only gives a mask,
         use ``~rejected`` as its confidence and compare at the fraction that it rejects.
-    rejected_fraction, resampling, progress
-        As in :func:`bootstrap_curve`.
+    rejected_fraction : sequence of float, optional
+        Where to compare, in [0, 1]; 0, 0.01, ..., 1 when not given.
+    groups : array of int, same shape, optional
+        The group of each sample, such as its polygon or block: whole groups are drawn. Errors of
+        neighbouring pixels come in clumps, and bands of single pixels are then too narrow.
+    n_resamples : int
+        Number of resamples. The bands are their 2.5th and 97.5th percentile.
+    seed : int
+        Decides every draw. The order of the samples does not matter.
 
     Returns
     -------
     Dataset over `rejected_fraction`
         Differences (1 minus 0) of `nonrejected_accuracy`, `classification_quality` and
-        `rejection_quality`, each also with `_lower` and `_upper`. Differences of two infinite
-        rejection qualities are undefined and left out.
+        `rejection_quality`, each also with `_lower` and `_upper`. Undefined differences, such as
+        those of two infinite rejection qualities, are left out of the percentiles.
 
     See Also
     --------
-    hsreject.Resampling : how it draws.
     hsreject.compare : one verdict without bands.
+    hsreject.evaluate : intervals for the points of one curve.
 
     Examples
     --------
@@ -326,64 +202,59 @@ def bootstrap_difference(
     >>> (gain.nonrejected_accuracy_lower > 0).item()
     True
     """
+    check_count("n_resamples", n_resamples, least=1)
     plain = inputs.same_layout(
         {
             "correct_1": correct_1,
             "confidence_1": confidence_1,
             "correct_0": correct_0,
             "confidence_0": confidence_0,
+            "groups": groups,
         }
     )
-    rejectors = [_samples(plain, "_1"), _samples(plain, "_0")]
-    return _bootstrap(rejectors, rejected_fraction, resampling, progress)
-
-
-def _samples(
-    plain: dict[str, NDArray[Any]], ending: str
-) -> tuple[NDArray[np.bool_], NDArray[np.floating]]:
-    """Return accuracies and confidences of the rejector whose arguments have this ending."""
-    correct, confidence = "correct" + ending, "confidence" + ending
-    return (
-        inputs.correct_values(plain[correct], name=correct),
-        inputs.confidence_values(plain[confidence], name=confidence),
-    )
-
-
-def _bootstrap(
-    rejectors: list[tuple[NDArray[np.bool_], NDArray[np.floating]]],
-    rejected_fraction: ArrayLike | None,
-    resampling: Resampling | None,
-    progress: ProgressCallback,
-) -> xr.Dataset:
-    """Return the bands of one rejector, or of the first minus the second."""
-    draw = resampling or Resampling()
+    rejectors = [
+        (
+            inputs.correct_values(plain["correct" + one], name="correct" + one),
+            inputs.confidence_values(plain["confidence" + one], name="confidence" + one),
+        )
+        for one in ("_1", "_0")
+    ]
+    n = rejectors[0][0].size
+    unit = np.arange(n)
+    if groups is not None:
+        unit = np.unique(plain["groups"], return_inverse=True)[1].ravel()
+    n_units = int(unit.max()) + 1
+    if n_units == 1:
+        raise InputError(
+            "All samples are in one group, which leaves nothing to resample. Make groups smaller."
+        )
+    # draws refer to an order that does not depend on the one in which the samples were given
+    keys = [key for samples in rejectors for key in samples]
+    order = np.lexsort(keys if groups is None else [unit, *keys])
+    unit = unit if groups is None else unit[order]
     if rejected_fraction is None:
         rejected_fraction = np.linspace(0, 1, 101)
     fraction = inputs.fraction_values(rejected_fraction)
-    n = rejectors[0][0].size
-    blocks = draw.blocks(n)
-    # draws refer to an order that does not depend on the one in which the samples were given
-    keys = [key for samples in reversed(rejectors) for key in samples]
-    order = np.lexsort(keys if blocks is None else [blocks, *keys])
-    blocks = None if blocks is None else blocks[order]
-    ranked = [_ranked(correct[order], confidence[order]) for correct, confidence in rejectors]
+    first, second = (
+        _measures_of_resamples(correct[order], confidence[order])
+        for correct, confidence in rejectors
+    )
 
-    def measures(weights: NDArray[Any]) -> NDArray[np.float64]:
-        """Return what is measured on one resample, shape (measures, fractions)."""
-        first, *other = (_measures(rejector, weights, fraction) for rejector in ranked)
+    def difference(times: NDArray[Any]) -> NDArray[np.float64]:
         with np.errstate(invalid="ignore"):  # infinite rejection qualities of both
-            return first - other[0] if other else first
+            return first(times, fraction) - second(times, fraction)
 
-    resamples = np.empty((draw.n_resamples, len(MEASURES), fraction.size))
-    for done, weights in enumerate(draw.weights(blocks, n)):
-        resamples[done] = measures(weights)
-        progress("bootstrap", done + 1, draw.n_resamples)
+    resamples = np.empty((n_resamples, len(MEASURES), fraction.size))
+    for resample, stream in zip(
+        resamples, np.random.SeedSequence(seed).spawn(n_resamples), strict=True
+    ):
+        drawn = np.random.default_rng(stream).integers(n_units, size=n_units)
+        resample[:] = difference(np.bincount(drawn, minlength=n_units)[unit])
     resamples.sort(axis=0)  # NaN last
-    tail = (1 - draw.confidence_level) / 2
     values = {
-        "": measures(np.ones(n, dtype=np.int64)),
-        "_lower": _percentile(resamples, tail),
-        "_upper": _percentile(resamples, 1 - tail),
+        "": difference(np.ones(n, dtype=np.int64)),
+        "_lower": _percentile(resamples, 0.025),
+        "_upper": _percentile(resamples, 0.975),
     }
     return xr.Dataset(
         {
@@ -392,47 +263,38 @@ def _bootstrap(
             for ending in values
         },
         coords={schema.REJECTED_FRACTION: fraction},
-        attrs={
-            "confidence_level": draw.confidence_level,
-            "n_resamples": draw.n_resamples,
-            "seed": draw.seed,
-            "n_blocks": n if blocks is None else int(blocks.max()) + 1,
-        },
     )
 
 
-class _Ranked(NamedTuple):
-    """A rejector's samples by ascending confidence: their order, and the last one of each tie."""
+def _measures_of_resamples(
+    correct: NDArray[np.bool_], confidence: NDArray[np.floating]
+) -> Callable[[NDArray[Any], NDArray[np.float64]], NDArray[np.float64]]:
+    """Return the function (times, fractions) -> measures (measure, fraction).
 
-    order: NDArray[np.intp]
-    accurate: NDArray[np.bool_]
-    ends: NDArray[np.intp]
-
-
-def _ranked(correct: NDArray[np.bool_], confidence: NDArray[np.floating]) -> _Ranked:
+    The samples are sorted once. A resample is how many times each of them occurs, so that its whole
+    curve costs two running sums.
+    """
     order = np.argsort(confidence, kind="stable")
+    accurate = correct[order]
     _, starts = distinct(confidence[order])
-    return _Ranked(order, correct[order], np.append(starts[1:], correct.size) - 1)
+    ends = np.append(starts[1:], correct.size) - 1  # the last sample of each tie
 
+    def measures(times: NDArray[Any], fraction: NDArray[np.float64]) -> NDArray[np.float64]:
+        below = np.append(0, np.cumsum(times[order])[ends])
+        accurate_below = np.append(0, np.cumsum(times[order] * accurate)[ends])
+        n, n_accurate = below[-1], accurate_below[-1]
+        rejected = fraction * n
+        accurate_rejected = np.interp(rejected, below, accurate_below)
+        misclassified_rejected = np.maximum(rejected - accurate_rejected, 0)
+        counts = Counts(
+            n_accurate - accurate_rejected,
+            np.maximum(n - n_accurate - misclassified_rejected, 0),
+            accurate_rejected,
+            misclassified_rejected,
+        )
+        return np.stack(list(measures_of(counts).values()))
 
-def _measures(
-    rejector: _Ranked, weights: NDArray[Any], fraction: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return every measure of weighted samples at each fraction, shape (measures, fractions)."""
-    ordered = weights[rejector.order]
-    below = np.append(0, np.cumsum(ordered)[rejector.ends])
-    accurate_below = np.append(0, np.cumsum(ordered * rejector.accurate)[rejector.ends])
-    n, accurate = below[-1], accurate_below[-1]
-    rejected = fraction * n
-    accurate_rejected = np.interp(rejected, below, accurate_below)
-    misclassified_rejected = np.maximum(rejected - accurate_rejected, 0)
-    at_fractions = Counts(
-        accurate_kept=accurate - accurate_rejected,
-        misclassified_kept=np.maximum(n - accurate - misclassified_rejected, 0),
-        accurate_rejected=accurate_rejected,
-        misclassified_rejected=misclassified_rejected,
-    )
-    return np.stack(list(measures_of(at_fractions).values()))
+    return measures
 
 
 def _percentile(ascending: NDArray[np.float64], share: float) -> NDArray[np.float64]:

@@ -15,12 +15,8 @@ from tests.measures.strategies import Samples, samples
 
 
 def check(chosen: hr.OperatingPoint, values: list[Fraction], *, largest: bool) -> None:
-    """The first of the best is chosen, and its margin is the distance to the next best."""
-    sign = -1 if largest else 1
-    ranked = sorted(range(len(values)), key=lambda i: (sign * values[i], i))
-    assert chosen.index == ranked[0]
-    margin = abs(values[ranked[1]] - values[ranked[0]])
-    assert chosen.margin == pytest.approx(float(margin), abs=1e-15)
+    """The first of the best is chosen."""
+    assert chosen.index == values.index(max(values) if largest else min(values))
 
 
 @given(samples(), st.integers(0, 16))
@@ -47,16 +43,12 @@ def test_wanted_accuracy(drawn: Samples, wanted: Fraction) -> None:
         return
     chosen = hr.choose_point(curve, accuracy=float(wanted))
     assert chosen.index == enough[0][1]
-    margin = float(enough[1][0] - enough[0][0]) if len(enough) > 1 else np.nan
-    assert chosen.margin == pytest.approx(margin, nan_ok=True)
 
 
 def test_wanted_fraction() -> None:
     curve = hr.rejection_curve([True] * 10, [0.0, 0.1, 0.1, 0.1, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
     assert hr.choose_point(curve, fraction=0.3).rejected_fraction == 0.4
-    chosen = hr.choose_point(curve, fraction=0.2)
-    assert chosen.rejected_fraction == 0.1
-    assert chosen.margin == pytest.approx(0.1)
+    assert hr.choose_point(curve, fraction=0.2).rejected_fraction == 0.1
 
 
 def test_what_is_chosen_is_an_operating_point_that_knows_its_row() -> None:
@@ -72,24 +64,19 @@ def test_what_is_chosen_is_an_operating_point_that_knows_its_row() -> None:
     np.testing.assert_array_equal(again.threshold, [np.nan, 0.5])
 
 
-def test_a_single_point_has_no_margin() -> None:
-    chosen = hr.choose_point(hr.curve_of_points([hr.OperatingPoint(50, 30, 5, 15)]))
-    assert np.isnan([chosen.margin, chosen.threshold]).all()
-
-
 def test_among_equal_points_of_several_curves_the_one_that_rejects_least() -> None:
     more = hr.curve_of_points([hr.OperatingPoint(5, 1, 2, 2)])
     less = hr.curve_of_points([hr.OperatingPoint(6, 2, 1, 1)])
     assert more.classification_quality.item() == less.classification_quality.item()
     for order in ([more, less], [less, more]):
         chosen = hr.choose_point(xr.concat(order, "operating_point"))
-        assert (chosen.rejected_fraction, chosen.margin) == (0.2, 0)
+        assert chosen.rejected_fraction == 0.2
 
 
 def test_costs_that_differ_by_rounding_are_equal() -> None:
     points = [hr.OperatingPoint(20, 7, 1, 2), hr.OperatingPoint(6, 1, 15, 8)]  # both 7.9 / 30
     chosen = hr.cheapest_operating_point(hr.curve_of_points(points), 0.3)
-    assert (chosen.rejected_fraction, chosen.margin) == (0.1, 0)
+    assert chosen.rejected_fraction == 0.1
     assert hr.compare(*points, rejection_cost=0.3).saving == 0
 
 

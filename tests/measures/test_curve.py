@@ -159,8 +159,7 @@ def test_a_new_measure_is_one_property_and_one_line(monkeypatch: pytest.MonkeyPa
     assert curve.found_errors.values.tolist() == [0.0, 0.5, 1.0, 1.0]
     assert curve.found_errors.long_name == "errors found"
     assert hr.OperatingPoint.from_curve(curve, 1).found_errors == 0.5
-    bands = hr.bootstrap_curve(correct, confidence, rejected_fraction=[0.0, 1.0])
-    assert bands.found_errors.values.tolist() == [0.0, 1.0]
+    bands = hr.bootstrap_difference(correct, confidence, correct, confidence, n_resamples=2)
     assert "found_errors_lower" in bands
     assert "found_errors" in hr.operating_set(hr.OperatingPoint(1, 1, 1, 1))
 
@@ -189,8 +188,6 @@ def test_bad_input_has_one_clear_error() -> None:
         ([True, False], [0.1, -np.inf], "0 NaN and 1 infinite of 2"),
         ([True, False], da.from_array([0.1, np.nan]), "1 NaN"),
         ([True, False], ["a", "b"], "real numbers"),
-        ([True, False], [2**60, 1], "beyond 2"),
-        ([True, False], [-(2**60), 1], "beyond 2"),
         ([], [], "empty"),
         ([True, False], np.ma.masked_less([0.1, 0.9], 0.5), "mask"),
     ):

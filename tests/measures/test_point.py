@@ -63,18 +63,6 @@ def test_degenerate_points_have_their_documented_value() -> None:
         assert point.cost(1.0) == (counts[1] + counts[2] + counts[3]) / 5
 
 
-def test_names_of_the_binary_decision() -> None:
-    """Against the textbook definitions, from the confusion matrix of the decision."""
-    kept_right, kept_wrong, gone_wrong, gone_right = 50, 30, 5, 15
-    assert WORKED.precision == kept_right / (kept_right + kept_wrong)
-    assert WORKED.accuracy == (kept_right + gone_right) / 100
-    true_positive_rate = gone_right / (gone_right + kept_wrong)
-    false_positive_rate = gone_wrong / (gone_wrong + kept_right)
-    assert WORKED.positive_likelihood_ratio == pytest.approx(
-        true_positive_rate / false_positive_rate
-    )
-
-
 def test_cost_broadcasts_and_is_the_mean_over_the_samples() -> None:
     costs = np.array([0.0, 0.25, 1.0])
     np.testing.assert_allclose(WORKED.cost(costs), [0.30, 0.35, 0.50], rtol=1e-15)

@@ -20,21 +20,15 @@ def test_by_hand() -> None:
     assert hr.expected_calibration_error(correct, probability, n_bins=5) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("binning", ["width", "count"])
-def test_against_a_loop_over_bins(binning) -> None:
+def test_against_a_loop_over_bins() -> None:
     generator = np.random.default_rng(0)
     probability = generator.uniform(0, 1, 500)
     correct = generator.uniform(0, 1, 500) < probability**2
-    if binning == "width":
-        edges = np.linspace(0, 1, 11)
-    else:
-        edges = np.sort(probability)[np.arange(-1, 500, 50)]
-        edges[0] = 0.0
     expected = 0.0
-    for low, high in pairwise(edges):
+    for low, high in pairwise(np.linspace(0, 1, 11)):
         inside = (probability > low) & (probability <= high)
         expected += inside.sum() * abs(correct[inside].mean() - probability[inside].mean()) / 500
-    found = hr.expected_calibration_error(correct, probability, n_bins=10, binning=binning)
+    found = hr.expected_calibration_error(correct, probability, n_bins=10)
     assert found == pytest.approx(expected)
 
 
@@ -44,13 +38,6 @@ def test_what_comes_true_as_often_as_it_says_has_no_error() -> None:
     assert hr.expected_calibration_error(correct, probability) == pytest.approx(0)
 
 
-def test_equal_probabilities_stay_in_one_bin() -> None:
-    table = hr.reliability(
-        np.ones(10, bool), np.r_[np.full(8, 0.9), 0.1, 0.2], binning="count", n_bins=5
-    )
-    assert table["n_samples"].values.tolist() == [2, 8]  # bins of two, but for the tie
-
-
 @pytest.mark.parametrize(
     ("probability", "options", "word"),
     [
@@ -58,7 +45,6 @@ def test_equal_probabilities_stay_in_one_bin() -> None:
         ([0.5, np.nan], {}, "NaN"),
         ([0.5], {}, "shape"),
         ([0.5, 0.5], {"n_bins": 0}, "n_bins"),
-        ([0.5, 0.5], {"binning": "widht"}, "width"),
     ],
 )
 def test_bad_input(probability, options, word) -> None:
