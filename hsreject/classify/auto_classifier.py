@@ -293,7 +293,7 @@ class AutoClassifier(SceneModel):
         training = _training_of(every)
         advice = polygon_advice(training.polygons_per_class(), len(training.codes))
         if advice:
-            warnings.warn(advice, FewPolygonsWarning, stacklevel=4)  # whoever called fit
+            warnings.warn(advice, FewPolygonsWarning, stacklevel=4)  # the caller of fit
         self.classes_ = training.classes
         self.n_training_pixels_ = len(training.codes)
         self._calibrated = training.can_calibrate()
@@ -490,5 +490,5 @@ def _announce(labels: xr.DataArray) -> None:
         f"windows and takes about {labels.size * _SECONDS_PER_PIXEL / 60:.0f} minutes of one core "
         f"and {(working + probabilities) / 1e9:.1f} GB beside the scene.",
         LargeSceneWarning,
-        stacklevel=5,  # whoever called fit_predict_proba
+        stacklevel=5,  # the caller of fit_predict_proba
     )

@@ -42,7 +42,7 @@ class NearestNeighbor(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     Parameters
     ----------
     power : float, default 2.0
-        The exponent of the distance, positive: larger is surer.
+        The exponent of the distance, positive: larger is more certain.
 
     Attributes
     ----------

@@ -192,7 +192,7 @@ def _meet_intercepts(
     """Return U with the class totals of the samples, and its inner product with the features."""
     class_weight = problem.class_weight
     missing = class_weight - problem.weight @ probability
-    missing -= missing.mean()  # rows of probability sum to one but for rounding
+    missing -= missing.mean()  # rows of probability sum to one up to rounding
     mix = float(np.max(-missing / (class_weight - missing)))
     if mix <= _ROUNDING:
         return probability, gradient

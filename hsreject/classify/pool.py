@@ -35,9 +35,9 @@ _COLDEST, _HOTTEST = 0.1, 10.0
 class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""A weighted mean of candidates: each counts as much as its held-out predictions deserve.
 
-    A candidate is any way to get class probabilities. It hands in scores z (log-probabilities but
-    for a constant) of training samples that it was fitted without. Its temperature T is the one of
-    a short list with the smallest mean Brier score of :math:`\mathrm{softmax}(z / T)`. With
+    A candidate is any way to get class probabilities. It hands in scores z (log-probabilities up to
+    a constant) of training samples that it was fitted without. Its temperature T is the one of a
+    short list with the smallest mean Brier score of :math:`\mathrm{softmax}(z / T)`. With
     :math:`s_{ci}` the negative Brier score of candidate c on sample i, the weights are those of
     pseudo-BMA+,
 

@@ -182,7 +182,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
         return np.asarray(softmax(self._scores(X), axis=1))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Return log-probabilities but for a constant, (sample, category).
+        """Return log-probabilities up to a constant, (sample, category).
 
         With two classes it is the difference of the two, (sample,), as scikit-learn has it.
         """
@@ -232,7 +232,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
                 f"duality gap of {gap:.1e} of its objective (tol={self.tol:g}). "
                 f"{_advice(self.sparsity, exhausted=exhausted)}",
                 NotConvergedWarning,
-                stacklevel=3,  # whoever called fit
+                stacklevel=3,  # the caller of fit
             )
         return basis, problem, problem.restore(solution)
 

@@ -36,7 +36,7 @@ def evaluate_command(  # noqa: PLR0913 (one argument per option)
     ],
     labels: Annotated[Path, typer.Option(help="Assigned classes before rejection: raster.")],
     confidence: Annotated[
-        Path | None, typer.Option(help="Confidence of the labels, larger is surer: raster.")
+        Path | None, typer.Option(help="Confidence of the labels, larger is more certain: raster.")
     ] = None,
     rejected: Annotated[
         Path | None, typer.Option(help="What the map rejects: raster, not 0 where it does.")
@@ -127,7 +127,9 @@ def explore_command(  # noqa: PLR0913 (one argument per option)
     ],
     confidence: Annotated[
         list[Path],
-        typer.Option(help="Confidence of the labels, larger is surer: raster. One per --labels."),
+        typer.Option(
+            help="Confidence of the labels, larger is more certain: raster. One per --labels."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write, such as map.html.")],
     reference: Annotated[

@@ -33,7 +33,7 @@ class ADMM(Solver):
         U &= siteprox(\hat Z + D_0, 1/\mu), & D_0 &\leftarrow D_0 + \hat Z - U \\
         V_j &= prox_{g_j/\mu}(\widehat{H_j Z} + D_j), & D_j &\leftarrow D_j + \widehat{H_j Z} - V_j
 
-    U is on the simplex and :math:`Y_j = \mu D_j` is a subgradient of :math:`g_j`: but for rounding
+    U is on the simplex and :math:`Y_j = \mu D_j` is a subgradient of :math:`g_j`: up to rounding
     both are feasible, so that there is a certificate at any iteration.
 
     Parameters

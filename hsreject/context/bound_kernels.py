@@ -1,6 +1,6 @@
 r"""What the data term contributes to objective and duality gap, row by row, in double precision.
 
-The data term is that of :math:`z / 1'z`, so that sums which are 1 but for rounding do not count.
+The data term is that of :math:`z / 1'z`, so that sums which are 1 up to rounding do not count.
 For every u > 0 the tangent of -log bounds the dual of a pixel's data term from below:
 
 .. math:: \min_{z \ge 0,\ 1'z = 1} -\log(p'z) + q'z

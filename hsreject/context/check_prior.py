@@ -499,7 +499,7 @@ class _Trial:
 
 
 def _close(given: Any, wanted: Any, scale: float = 1.0, rounding: float = ROUNDING) -> bool:
-    """Return whether two results agree but for rounding."""
+    """Return whether two results agree up to rounding."""
     if np.shape(given) != np.shape(wanted):
         return False
     if np.array_equal(given, wanted):  # both may be infinite

@@ -98,7 +98,7 @@ class SegSALSAResult(Generic[ArrayT]):
         return self.history[-1].relative_gap
 
     def confidence(self, confidence: str | Confidence = "tie_broken_maximum") -> ArrayT:
-        """Return how sure the label of every pixel is, (y, x), larger is surer.
+        """Return how certain the label of every pixel is, (y, x).
 
         Parameters
         ----------

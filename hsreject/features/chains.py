@@ -1,4 +1,4 @@
-"""Chains: three ways from spectra to a few components. No scene tells beforehand which suits it."""
+"""Chains: three ways from spectra to a few components; none of them suits every scene."""
 
 from __future__ import annotations
 

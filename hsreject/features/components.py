@@ -36,7 +36,7 @@ _NO_NOISE = 1e-10
 def principal_axes(moments: Moments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the variances, descending, and the principal axes of samples, one per row.
 
-    The largest entry of each axis is positive, whatever the linear algebra library makes of it.
+    The largest entry of each axis is positive, whatever sign the linear algebra library returns.
     """
     scatters, vectors = np.linalg.eigh(moments.scatter)
     variances = np.maximum(scatters[::-1], 0.0) / max(moments.count - 1, 1)
@@ -88,7 +88,7 @@ class PCA(SampleTransformer):
         How many components to keep; a fraction in (0, 1) keeps the fewest that hold this share of
         the variance; None keeps all. More than there are features means all of them.
     whiten : bool, default False
-        Whether to scale each component to unit variance. Components without any stay at zero.
+        Whether to scale each component to unit variance. Components without variance stay at zero.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class MNF(SceneTransformer):
     :math:`w'(x - m)`, m the mean of the scene. The noise is estimated from neighbouring pixels,
     whose difference is mostly noise: N is half the covariance of the differences.
 
-    Pixels without data take part in nothing, and neither does any pair that has one. The
+    Pixels without data, and pairs with such a pixel, are left out. The
     eigenvectors come from `spectral`; directions in which no noise could be measured (constant
     bands, copies of bands) are left out, and the sign of a component is that which makes its
     largest weight positive.
@@ -237,7 +237,7 @@ class MNF(SceneTransformer):
 
     @property
     def halo(self) -> int:
-        """Zero: the neighbours of a pixel matter to the fit alone."""
+        """Zero: the neighbours of a pixel matter only for the fit."""
         return 0
 
     def _learn_scene(self, cube: xr.DataArray) -> None:

@@ -116,8 +116,9 @@ def data_pixels(valid: NDArray[np.bool_]) -> NDArray[np.intp]:
 def dissection_order(n_rows: int, n_columns: int) -> NDArray[np.intp]:
     """Return the pixels of an image, flattened, in the order of nested dissection (George 1973).
 
-    A line across the middle parts a rectangle into two that do not touch. They come first, each
-    dissected likewise, and the line last: eliminating nodes in this order joins few of them.
+    A line across the middle splits a rectangle into two parts that do not touch. The parts come
+    first, each dissected in the same way, and the line last: eliminating nodes in this order
+    connects few of them.
     """
     positions = np.arange(n_rows * n_columns).reshape(n_rows, n_columns)
     parts: list[NDArray[np.intp]] = []
@@ -153,7 +154,7 @@ def linear_solver(matrix: sparse.csr_array) -> Solver:
 def on_windows(
     data: Any, kernel: Callable[[NDArray[Any]], NDArray[Any]], *, halo: int, n_outputs: int
 ) -> Any:
-    """Return what `kernel` makes of data (band, y, x): (n_outputs, y, x) of float32 or wider.
+    """Return `kernel` of data (band, y, x): (n_outputs, y, x) of float32 or wider.
 
     Up to half a million pixels it sees the scene at once. A larger one, which must be a dask array,
     is cut into windows of 512 x 512 pixels that do not depend on its chunks; the kernel sees `halo`
@@ -178,7 +179,7 @@ def with_halo(
 ) -> Any:
     """Return what `kernel` makes of each chunk (band, y, x) of a dask array and what is around it.
 
-    It sees `depths` pixels beyond the chunk along each axis, of which the result is then freed.
+    It sees `depths` pixels beyond the chunk along each axis, which are cut off the result.
     """
     wide = overlap(chunked, depth=dict(depths), boundary="none")
     outputs = wide.map_blocks(
@@ -244,7 +245,7 @@ def diffuse(graph: EdgeGraph, features: NDArray[Any], t: float) -> NDArray[Any]:
 
 
 class Diffuse(SceneTransformer):
-    r"""Features smoothed along the scene, but not across its edges.
+    r"""Features smoothed within the regions of a scene, but not across their edges.
 
     Each feature X flows for a time t over the edge graph of the scene, in one implicit step:
 
@@ -253,8 +254,8 @@ class Diffuse(SceneTransformer):
 
     over pairs of four-neighbours i, j that both have data. f are the first `n_guides` features and
     :math:`\overline{d^2}` is the mean of their squared distance over all edges, so that c has no
-    unit. Sums over a region that nothing joins to the rest are kept; pixels without data take part
-    in nothing. Put it after components, such as ``features=[hr.MNF(30), hr.Diffuse(30)]``.
+    unit. The sum over a region that is not connected to the rest stays the same; pixels without
+    data are left out. Put it after components, such as ``features=[hr.MNF(30), hr.Diffuse(30)]``.
 
     The graph is made of the scene that is transformed; the mean squared distance is that of the
     scene it was fitted on. Scenes of more than half a million pixels are cut into windows that

@@ -183,7 +183,7 @@ def cube_moments(cube: xr.DataArray, *offsets: tuple[int, int]) -> tuple[Moments
         if cube.chunks is None:
             return tuple(_block_moments(cube.values, offset) for offset in all_offsets)
         whole_spectra = cube.data.rechunk({0: -1})
-        # one computation, so that every chunk is read once for all
+        # one computation, so that every chunk is read only once
         totals: tuple[Moments, ...] = compute(
             *(_lazy_moments(whole_spectra, offset) for offset in all_offsets)
         )
@@ -275,7 +275,7 @@ def located_samples(
         warnings.warn(
             f"No training pixel of class {names} has data: no pixel is mapped as such.",
             EmptyClassWarning,
-            stacklevel=1,  # said once, however many ask for samples
+            stacklevel=1,  # warned once, however many callers ask for samples
         )
     positions = np.ravel_multi_index((rows[has_data], columns[has_data]), reference.shape)
     return samples[has_data], values, positions

@@ -212,7 +212,7 @@ class BandRequirements:
     ) -> xr.DataArray:
         """Return `cube` with the bands of the training scene, or say what is different.
 
-        "exact" wants the same wavelengths, in whatever order. "nearest" takes the band nearest to
+        "exact" needs the same wavelengths, in whatever order. "nearest" takes the band nearest to
         each needed wavelength; "interpolate" goes linearly between the two bands around it, never
         beyond the first and last. The nearest band may be `wavelength_tol` nm away, by default the
         median spacing of the needed wavelengths. Widths are ignored: a broad band is not a mean of
@@ -292,7 +292,7 @@ class BandRequirements:
                 f"The scene does not say its wavelengths; its {count} bands were taken to be those "
                 "that the model was trained on.",
                 GuessWarning,
-                stacklevel=5,  # whoever called predict_proba
+                stacklevel=5,  # the caller of predict_proba
             )
             return
         _check_same_wavelengths(self.wavelength[self.needed], wavelength[self.needed])
@@ -301,7 +301,7 @@ class BandRequirements:
 def _resampling(
     targets: NDArray[np.float64], available: NDArray[np.float64], how: str
 ) -> NDArray[np.float64]:
-    """Return the weights (wanted band, available band) of the two bands around each wanted one.
+    """Return the weights (target band, available band) of the two bands around each target.
 
     The available bands may come in any order, as those of overlapping spectrometers do.
     """

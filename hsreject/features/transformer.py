@@ -31,7 +31,7 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     """A step from a cube (band, y, x) to another cube of features on the same grid.
 
     Bands marked bad (`good_band` False) are left out when fitted and stay left out; a pixel without
-    data in any other band is NaN in every feature and takes part in nothing. Dask-backed cubes give
+    data in any other band is NaN in every feature and is never used. Dask-backed cubes give
     dask-backed features: nothing is computed before it is asked for, except what `fit` learns.
 
     A subclass sets its options in ``__init__`` the scikit-learn way and writes two methods, which
@@ -78,7 +78,7 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
 
     @property
     def halo(self) -> int | None:
-        """How far around a pixel its features look; None: at its place, or at all pixels.
+        """How many pixels around a pixel decide its features; None if its place or all pixels do.
 
         Mapping a scene in blocks needs this number; the default is None.
         """
@@ -144,8 +144,8 @@ class SceneTransformer(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
 class SampleTransformer(TransformerMixin, SceneTransformer):  # type: ignore[misc]  # same reason
     """A feature of each spectrum by itself: a scene transformer that also takes plain samples.
 
-    Given an array (n_samples, n_features) it is an ordinary scikit-learn transformer, fit for
-    pipelines; given a cube it returns a cube. A subclass writes two methods:
+    Given an array (n_samples, n_features) it is an ordinary scikit-learn transformer, which works
+    in pipelines; given a cube it returns a cube. A subclass writes two methods:
 
     - ``_learn(moments)`` sets the learned attributes; ``moments()`` gives mean and covariance to
       those that need them;

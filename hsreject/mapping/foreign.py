@@ -165,7 +165,7 @@ class Similarity:
                 f"{' and '.join(doubts)}. Labels and confidences may be worse than there: check "
                 "the map with a sample of this scene ('hsreject sample').",
                 DriftWarning,
-                stacklevel=4,  # whoever called map_scene
+                stacklevel=4,  # the caller of map_scene
             )
 
 

@@ -111,7 +111,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     spectra. The threshold of a wanted fraction is found exactly in all confidences.
 
     Pixels unlike all training pixels (:class:`hsreject.Novelty`) are *unknown*: they are rejected
-    beside what is asked for, with a confidence below all others and a code of their own.
+    in addition to what is asked for, with a confidence below all others and a code of their own.
 
     dask runs the blocks: on threads of this process, or on the cluster of the active
     `dask.distributed` client, whose workers must see scene and `out` under the same paths. The

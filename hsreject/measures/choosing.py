@@ -49,7 +49,7 @@ class Goal:
     max_error : float above 0 and below 1, optional
         Share of the kept pixels that may be wrong: what :func:`hsreject.certify` promises.
     rejection_cost : float in [0, 1], optional
-        Cost of a rejected pixel, a wrong one being 1: the cheapest map is wanted.
+        Cost of a rejected pixel, a wrong one being 1: asks for the cheapest map.
     fraction : float in [0, 1], optional
         Share of the pixels to reject.
     threshold : float, optional
@@ -84,7 +84,7 @@ class Goal:
 
     @classmethod
     def one_of(cls, wishes: Mapping[str, Any]) -> Goal:
-        """Return the only wish that is not None; an error names just these."""
+        """Return the only goal that is not None; an error names only these."""
         kind = _only(wishes)
         return cls(**{kind: wishes[kind]})
 
@@ -125,7 +125,7 @@ def _only(wishes: Mapping[str, Any]) -> str:
 
 
 def _number(kind: str, value: Any) -> float:
-    """Return the value of a wish, or say why it makes no sense."""
+    """Return the value of a goal, or say why it makes no sense."""
     if np.ndim(value) == 0 and hasattr(value, "item"):
         value = value.item()  # a NumPy scalar, or an array of one number
     if isinstance(value, bool) or not isinstance(value, Real) or math.isnan(value):
@@ -150,18 +150,18 @@ def choose_point(
     rejection_cost: float | None = None,
     coarse_cost: float = 0.0,
 ) -> OperatingPoint:
-    """Return the operating point of a curve that meets a wish.
+    """Return the operating point of a curve that meets a goal.
 
-    Give at most one wish. Without any, the point of largest classification quality is chosen, the
-    one with most right decisions: its relative optimality is not negative against any other point
-    of the curve. Among equally good points the one that rejects least is chosen.
+    Give at most one goal. Without one, the point of largest classification quality is chosen, the
+    one with the most right decisions: its relative optimality is not negative against any other
+    point of the curve. Among equally good points the one that rejects least is chosen.
 
     Parameters
     ----------
     curve : Dataset
         Of :func:`hsreject.rejection_curve` or :func:`hsreject.curve_of_points`. The table of
-        :func:`hsreject.compare_rejectors` may stand for it: the choice is then one of the
-        rejectors, too, and its `index` leads to the name.
+        :func:`hsreject.compare_rejectors` works, too: the choice is then also one of rejectors, and
+        `index` leads to its name.
     fraction : float, optional
         Wanted rejected fraction, in [0, 1]: the nearest point. Tied confidences may make the
         fraction itself unreachable.
@@ -171,7 +171,7 @@ def choose_point(
     rejection_cost : float, optional
         The paper's rho, in [0, 1]: the point of least cost.
     coarse_cost : float
-        On a curve of :func:`hsreject.level_curve`, what a right answer costs that is a group
+        On a curve of :func:`hsreject.level_curve`, what a right answer costs if it is a group
         instead of a class, as a share of the rejection cost, in [0, 1].
 
     Returns

@@ -27,7 +27,7 @@ def confusion_matrix(
     sample_weight: ArrayLike | xr.DataArray | None = None,
     classes: ClassTable | None = None,
 ) -> xr.DataArray:
-    """Return how often each class was called what, with a column for rejected samples.
+    """Return how often each class was given which label, with a column for rejected samples.
 
     Parameters
     ----------

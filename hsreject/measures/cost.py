@@ -1,4 +1,4 @@
-r"""Costs: what a rejection may cost before it stops paying, and which point is cheapest when.
+r"""Costs: up to which cost a rejection pays, and which operating point is cheapest.
 
 With 1 the cost of an error that is kept and :math:`\rho` in [0, 1] that of a rejection, an
 operating point costs :math:`L_\rho = (1-r)(1-A) + \rho r` per sample (paper, section IV-C).
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 SAME_COST = 1e-15
-"""Smaller differences of costs say nothing: a decimal cost such as 0.3 is itself rounded."""
+"""Smaller differences of costs mean nothing: a decimal cost such as 0.3 is itself rounded."""
 
 
 def break_even_cost(
@@ -153,8 +153,9 @@ def cost_envelope(curve: xr.Dataset) -> xr.Dataset:
     Returns
     -------
     Dataset over `operating_point`
-        The rows of `curve` that win somewhere, rejected fraction ascending, with their `index` in
-        the curve, `lowest_cost` and `highest_cost`, the range of rejection costs they win.
+        The rows of `curve` that are cheapest at some cost, rejected fraction ascending, with their
+        `index` in the curve, `lowest_cost` and `highest_cost`, the range of rejection costs they
+        win.
 
     See Also
     --------
@@ -214,5 +215,5 @@ def lower_hull(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _turns_left(x: NDArray[Any], y: NDArray[Any], a: Any, b: Any, c: Any) -> Any:
-    """Tell whether the way from point a over b to c turns left; for single places or arrays."""
+    """Tell whether the path from point a over b to c turns left; for numbers or arrays."""
     return (x[b] - x[a]) * (y[c] - y[b]) > (y[b] - y[a]) * (x[c] - x[b])

@@ -42,11 +42,11 @@ def rejection_curve(
     correct : array of bool, any shape
         Whether each sample was classified accurately.
     confidence : array of float, same shape
-        Larger is surer; finite. Maps have NaN where there is no data, and
+        Larger is more certain; finite. Maps have NaN where there is no data, and
         :func:`hsreject.evaluation_samples` leaves those pixels out.
     sample_weight : array of float, same shape, optional
-        What each sample stands for (area, inverse sampling probability); samples of weight 0 take
-        no part. 1 when not given. Where the same number of reference pixels was drawn from each
+        What each sample stands for (area, inverse sampling probability); samples of weight 0 do not
+        count. 1 when not given. Where the same number of reference pixels was drawn from each
         class, a sample of class h stands for the size of h over the number drawn from h.
 
     Returns
@@ -104,9 +104,9 @@ def rejection_curve(
 def curve_of_points(points: Sequence[OperatingPoint]) -> xr.Dataset:
     """Return separate operating points as a curve, a Dataset like that of `rejection_curve`.
 
-    For rejectors that no threshold drives, such as joint classification and rejection, where each
-    point is a computation of its own. Points are put in ascending order of rejected fraction,
-    then of accurate samples kept; their `threshold` is usually NaN.
+    For rejectors without a threshold, such as joint rejection, where every point is computed
+    separately. Points are put in ascending order of rejected fraction, then of accurate samples
+    kept; their `threshold` is usually NaN.
 
     Parameters
     ----------

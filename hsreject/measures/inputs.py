@@ -19,7 +19,7 @@ ROUNDING = 1e-9
 
 
 def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray | None]) -> dict[str, NDArray[Any]]:
-    """Return those that are given as NumPy arrays of one shape and order, by name.
+    """Return the arrays that are not None as NumPy arrays of one shape and order, by name.
 
     DataArrays are brought to the dimension order of the first one; maps must share their grid.
     """

@@ -3,7 +3,7 @@ r"""Curves of maps that may answer coarser: classes, groups of classes, or nothi
 Of a :class:`hsreject.ClassTree`, every sample has a path from its class to the root, and along it
 probabilities :math:`p_0 \le p_1 \le \ldots`, one per level. At the threshold :math:`\theta` the
 answer is the node of the first level with :math:`p_h \ge \theta`; where there is none, the sample
-is rejected. What such answers are worth is measured as ever, with two readings:
+is rejected. Such answers are measured as usual, with two changes of meaning:
 
 - *kept* is every sample with an answer, whatever its level;
 - *accurate* is an answer that the true class lies below. A rejected sample counts as accurate where
@@ -11,8 +11,8 @@ is rejected. What such answers are worth is measured as ever, with two readings:
 
 So A, Q, :math:`\varphi`, :math:`\beta` and the cost are those of :mod:`hsreject.measures.point`. As
 answers get coarser along the path, a right one stays right: fewer samples are wrong at every larger
-:math:`\theta`. "Everything is land" is right, too, so a curve also says what the answers tell:
-their mean depth, and their mean information in bits.
+:math:`\theta`. "Everything is land" is right, too, so a curve also has the mean depth of the
+answers and their mean information in bits.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def propose_groups(
 ) -> dict[str, list[str]]:
     r"""Propose groups of the classes that are taken for each other, to be edited by a person.
 
-    Two classes are as near as the mean share of each that is taken for the other,
+    The similarity of two classes is the mean share of each that is taken for the other,
     :math:`(C_{ab} / n_a + C_{ba} / n_b) / 2`; two sets of classes as the mean of all their pairs
     (average linkage). The nearest join first, as long as they are at least `least` near and a class
     is left outside.

@@ -1,10 +1,10 @@
-r"""Relative optimality and operating sets: what a reference point allows other points to be.
+r"""Relative optimality and operating sets: how other points compare with a reference point.
 
 For a reference point (A_0, r_0) and another point (A_1, r_1) the paper (section IV-B) defines
 
 .. math:: \beta = 2 \frac{A_1 (1-r_1) - A_0 (1-r_0)}{r_1 - r_0} + 1 \quad (r_1 > r_0)
 
-and minus that for :math:`r_1 < r_0`. For two points of one classifier this is
+and the negative of that for :math:`r_1 < r_0`. For two points of one classifier this is
 :math:`(Q_1 - Q_0) / |r_1 - r_0|` in both cases, because Q and 2 A (1 - r) + r differ by a constant.
 """
 
@@ -34,10 +34,10 @@ def relative_optimality(
 ) -> Any:
     r"""Return the paper's beta of point 1 with respect to the reference point 0.
 
-    1 means that going from the reference to point 1 decided every sample rightly (only errors newly
-    rejected, only accurate samples newly kept), -1 that it decided every sample wrongly. Above 1
-    point 1 outperforms the reference whatever the rejection cost, below -1 it is outperformed.
-    ``beta(1|0) = -beta(0|1)``.
+    1 means that going from the reference to point 1 decided every sample correctly (only errors
+    newly rejected, only accurate samples newly kept), -1 that it decided every sample wrongly.
+    Above 1 point 1 outperforms the reference whatever the rejection cost, below -1 it is
+    outperformed. ``beta(1|0) = -beta(0|1)``.
 
     At equal rejected fractions, where the paper's formula has no value, the point that keeps more
     accurate samples is better whatever the cost: infinity or minus infinity; 0 for equal points.
@@ -209,7 +209,7 @@ def operating_set(
 
     At each rejected fraction, points from `best` to `highest` outperform the reference whatever the
     rejection cost, points from `lowest` to `worst` are outperformed, and what lies between `worst`
-    and `best` (the operating set) depends on the cost. `worst` and `best` are drawn in to what can
+    and `best` (the operating set) depends on the cost. `worst` and `best` are clipped to what can
     be reached; where a region cannot be reached at all its two borders coincide. `middle` is NaN
     where it cannot be reached.
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class Counts:
     """The four counts and all that follows from them: numbers, or arrays that broadcast.
 
-    Shares and weights of samples serve as counts, too.
+    Shares and weights of samples work as counts, too.
     """
 
     accurate_kept: Any
@@ -215,13 +215,13 @@ class OperatingPoint(Counts):
         part in comparing points, nor does `index`.
     index : int
         Place in the curve that the point was taken from, -1 if from none:
-        ``curve.isel(operating_point=point.index)`` has what else is known there.
+        ``curve.isel(operating_point=point.index)`` has all other columns of the point.
 
     See Also
     --------
     hsreject.operating_point : counts it from samples.
     hsreject.rejection_curve : all points of a confidence.
-    hsreject.compare : sets two against each other.
+    hsreject.compare : compares two of them.
 
     Examples
     --------

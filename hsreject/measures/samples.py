@@ -72,7 +72,7 @@ def evaluation_samples(
         Assigned classes *before* rejection: the class of a rejected pixel decides whether its
         rejection was right.
     confidence : (y, x) array of float, optional
-        Larger is surer; NaN where there is no data.
+        Larger is more certain; NaN where there is no data.
     rejected : (y, x) array of bool, optional
         Where the map rejects.
     nodata : int, optional

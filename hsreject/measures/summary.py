@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def aurc(curve: xr.Dataset) -> float:
     """Return the area under the risk-coverage curve: the mean risk over all coverages.
 
-    0 is perfect; a confidence that knows nothing has the error rate of the classifier.
+    0 is perfect; a random confidence has the error rate of the classifier.
     :mod:`hsreject.measures.summary` states the integration convention.
 
     Parameters
@@ -44,7 +44,7 @@ def aurc(curve: xr.Dataset) -> float:
 
     See Also
     --------
-    hsreject.excess_aurc : without what the classifier is to blame for.
+    hsreject.excess_aurc : without the part that is due to the classifier.
     hsreject.accuracy_at : at one fraction.
 
     Examples
@@ -179,14 +179,14 @@ def reliability(
     *,
     n_bins: int = 15,
 ) -> xr.Dataset:
-    r"""Return, bin by bin, how probable labels were said to be and how often they were right.
+    r"""Return, bin by bin, the stated probability of labels and how often they were right.
 
     Parameters
     ----------
     correct : array of bool, any shape
         Whether the label of each sample is right.
     probability : array of float, same shape
-        How probable that was said to be, in [0, 1].
+        The stated probability that it is, in [0, 1].
     n_bins : int, at least 1
         Bin m of M holds the probabilities in :math:`((m - 1)/M, m/M]`, the first one 0 as well;
         empty ones are left out.
@@ -245,13 +245,14 @@ def expected_calibration_error(
     *,
     n_bins: int = 15,
 ) -> float:
-    r"""Return how far probabilities are from the frequencies that they claim to be, in [0, 1].
+    r"""Return how far probabilities are from observed frequencies, on average, in [0, 1].
 
     .. math:: ECE = \sum_m \frac{n_m}{n} \left| acc_m - conf_m \right|
 
     with :math:`acc_m` the share of right labels among the :math:`n_m` samples of bin m and
     :math:`conf_m` their mean probability. 0 is calibrated; rejecting at a threshold on such a
-    probability keeps what it promises. It depends on the bins: compare only values of equal bins.
+    probability leaves the error that it states. It depends on the bins: compare only values of
+    equal bins.
 
     Parameters
     ----------
@@ -269,7 +270,7 @@ def expected_calibration_error(
 
     Examples
     --------
-    Ten labels, all said to be right with probability 0.9, of which eight are:
+    Ten labels, all with a stated probability of 0.9, of which eight are right:
 
     >>> from hsreject import expected_calibration_error
     >>> round(expected_calibration_error([True] * 8 + [False] * 2, [0.9] * 10), 3)

@@ -1,4 +1,4 @@
-"""How sure a measure is: intervals for shares of samples that err together, bootstrap bands."""
+"""Uncertainty: intervals for shares of samples that err together, bootstrap bands."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _FEWEST_BLOCKS = 8  # along the longer side of a small map
 class Clumps:
     r"""Samples in blocks, or polygons, whose errors are alike, and the intervals that follow.
 
-    A share A of n samples has the interval of Wilson (1927), in which n is what the samples are
-    worth and c is the quantile of Student's t with one degree of freedom less than there are
+    A share A of n samples has the interval of Wilson (1927), in which n' is the effective number of
+    samples and c is the quantile of Student's t with one degree of freedom less than there are
     blocks:
 
     .. math:: \frac{A + c^2/2n' \pm c \sqrt{A (1 - A)/n' + c^2/4n'^2}}{1 + c^2/n'}, \qquad
@@ -39,10 +39,10 @@ class Clumps:
     Block b holds :math:`m_b` of the n samples. The correlation :math:`\rho` of the errors within a
     block (Kish 1965, section 5.4) is estimated once, from all samples: it makes the variance of the
     overall accuracy that of a cluster sample, :math:`\frac{B}{B - 1} \sum_b (a_b - A m_b)^2 / n^2`
-    with :math:`a_b` right ones in block b. So it serves shares without a single error, too, whose
-    resamples would all be alike. Without any error, blocks count as single samples (rho = 1).
-    Wilson's interval with what samples are worth holds up well among those for clustered samples
-    (Franco et al. 2019, doi:10.1093/jssam/smy019).
+    with :math:`a_b` right ones in block b. So it also works for shares without a single error, all
+    of whose resamples would be equal. Without any error, blocks count as single samples (rho = 1).
+    Wilson's interval with an effective number of samples compares well with others for clustered
+    samples (Franco et al. 2019, doi:10.1093/jssam/smy019).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Clumps:
     correlation : float
         In [0, 1]: 0 if errors in a block are independent, 1 if a block is all right or all wrong.
     critical : float
-        The quantile c; NaN for a single block, which cannot tell how sure anything is.
+        The quantile c; NaN for a single block, which says nothing about uncertainty.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Clumps:
     def squares_above(self, confidence: NDArray[Any], threshold: NDArray[Any]) -> NDArray[np.int64]:
         """Return :meth:`squares` of the samples that each threshold keeps, all at once.
 
-        A sample adds twice the number of surer ones in its block, plus one.
+        A sample adds twice the number of more confident ones in its block, plus one.
         """
         # k^2 is the sum of the first k odd numbers. So each sample gets its odd number once, and a
         # sum over the kept ones gives all squares, for every threshold by one cumulative sum.

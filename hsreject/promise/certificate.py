@@ -487,7 +487,7 @@ def _digest(entries: dict[str, Any]) -> str:
 
 
 def _agree(stored: Any, rebuilt: Any) -> bool:
-    """Tell whether everything that is stored is what follows from the tests, but for rounding."""
+    """Tell whether everything that is stored is what follows from the tests, up to rounding."""
     if isinstance(stored, dict):
         return all(_agree(value, rebuilt.get(name)) for name, value in stored.items())
     if isinstance(stored, list):

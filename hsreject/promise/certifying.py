@@ -68,10 +68,10 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
         `confidence` None: the operating points of a joint rejector at fractions that were fixed
         beforehand. They are tested by ascending coverage.
     confidence : DataArray or array, dims (y, x), or None
-        Larger is surer. Equal confidences are kept or rejected together. Of a map that may answer
-        coarser, the `level_confidence` (level, y, x) of :class:`hsreject.HierarchicalRejector`:
-        the confidence of its coarsest answer ranks a pixel, and an answer is wrong where the truth
-        is not below it.
+        Larger is more certain. Equal confidences are kept or rejected together. Of a map that may
+        answer coarser, the `level_confidence` (level, y, x) of
+        :class:`hsreject.HierarchicalRejector`: the confidence of its coarsest answer ranks a pixel,
+        and an answer is wrong where the truth is not below it.
     sample : Sample, path, DataArray or array of int, dims (y, x)
         The points of :func:`hsreject.draw_sample`, labelled, or their file. Points that nobody
         could label or has labelled count as errors where they are kept, which keeps the promise;

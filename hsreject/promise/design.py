@@ -83,8 +83,8 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         For a random sample: after how many labels one wants to certify, ascending. Each look gets
         an equal part of 1 - confidence level. Without any, there is one look, at the end.
     confidence : DataArray or array, dims (y, x)
-        For a climb: larger is surer, or the `level_confidence` (level, y, x) of a map that may
-        answer coarser. It is frozen with the map: a changed one is refused.
+        For a climb: larger is more certain, or the `level_confidence` (level, y, x) of a map that
+        may answer coarser. It is frozen with the map: a changed one is refused.
     max_error, confidence_level : float in (0, 1)
         For a climb: what is to be promised.
     per_class : {"together", "each"}, optional

@@ -21,8 +21,8 @@ class Calibration:
     """Reference labels from which a rejector learns where to stop rejecting.
 
     Confidences alone do not tell which threshold reaches an accuracy or is cheapest: that takes
-    pixels whose class is known. Training pixels are refused, because a classifier is surer of them
-    than of others.
+    pixels whose class is known. Training pixels are refused, because a classifier is more certain
+    of them than of others.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Calibration:
             raise InputError(
                 f"{twice} of {self.n_pixels} calibration pixels "
                 f"{'is also a training pixel' if twice == 1 else 'are also training pixels'}, "
-                "of which the classifier is too sure. "
+                "for which the classifier is overconfident. "
                 "Leave them out: labels.where(training == 0, 0)."
             )
 

@@ -28,7 +28,7 @@ HIDDEN_FIELD = "hidden_field"
 P_VALUE = "p_value"
 IMAGE = "image"
 TOKEN = "token"  # noqa: S105 (a hash)
-"""Attribute of a Dataset of maps: what tells them from all others, so that none need be hashed."""
+"""Attribute of a Dataset of maps: their identity, so that they need not be hashed."""
 TRAIN = "train"
 
 
@@ -47,7 +47,7 @@ class Evidence:
     image : DataArray (band, y, x), optional
         What priors with image edges look at.
     token : str, optional
-        What tells these maps from all others, where that is known already.
+        What distinguishes these maps from all others, where that is known already.
     train : DataArray (y, x), optional
         The training labels, for priors that learn from them.
     """

@@ -1,4 +1,4 @@
-"""Hierarchical rejection: a coarser answer where the class is unclear, and nothing only at last."""
+"""Hierarchical rejection: a coarser answer where the class is unclear, before none at all."""
 
 from __future__ import annotations
 
@@ -72,9 +72,8 @@ class HierarchicalRejector(RankedRejector):
 
     For :math:`\theta > 1/2` this is the finest of all nodes that reach :math:`\theta`, since only
     nodes of one path can. Below, several nodes might, and the path decides between them: so answers
-    only get coarser as :math:`\theta` grows, never others, and one threshold is one operating
-    point. The confidence of a pixel is the probability of its coarsest answer, below which it is
-    rejected.
+    can only get coarser as :math:`\theta` grows, and one threshold is one operating point. The
+    confidence of a pixel is the probability of its coarsest answer, below which it is rejected.
 
     Parameters
     ----------
@@ -85,11 +84,11 @@ class HierarchicalRejector(RankedRejector):
         the confidence "tie_broken_maximum" of :class:`hsreject.SequentialRejector`. Without one
         they are the pixel's own.
     coarse_cost : float in [0, 1]
-        Where a rejection cost is asked for: what a right answer costs that is a group instead of a
+        Where a rejection cost is asked for: what a right answer costs if it is a group instead of a
         class, as a share of a rejection.
     novelty : bool
         Whether pixels with a `p_value` (:class:`hsreject.Novelty`) below 0.05 are `unknown` and
-        rejected in any case, beside what is asked for.
+        rejected in any case, in addition to what is asked for.
 
     See Also
     --------
@@ -129,7 +128,7 @@ class HierarchicalRejector(RankedRejector):
 
     @property
     def _field(self) -> FieldRejector:
-        """Whose field is looked at."""
+        """Where the probabilities come from."""
         if self.context is None:
             return PixelwiseRejector(novelty=self.novelty)
         return SequentialRejector(self.context, novelty=self.novelty)
@@ -337,7 +336,7 @@ def answer_map(
 
 
 def flat_map(answer: xr.DataArray) -> xr.DataArray:
-    """Return a map of answers in which groups are rejected: for readers that know none."""
+    """Return a map of answers in which groups are rejected: for readers that know no groups."""
     tree = tree_of(answer)
     groups = tree.table.values[len(tree.classes) :]
     flat = answer.where(~answer.isin(groups), answer.dtype.type(REJECTED))

@@ -64,13 +64,13 @@ class JointRejector(Rejector):
     to a relative gap of 1e-4, that depends on nothing but q: results are the same in any order and
     for any number of workers. The fraction grows with q, as far as that gap decides it.
 
-    Sequential rejection ranks pixels; here whole regions fall, right labels included, and the more
-    so the stronger the context (on Indian Pines, at a fraction of 0.25, over 90 % of the rejected
-    pixels lie in regions of a hundred and more). Dividing rejection into several classes
-    (`rejection_classes`) lets smaller regions fall: vector TV counts n equal classes as one whose
-    differences are 1 / sqrt(n) as large. Accuracy of the kept pixels minus that of sequential
-    rejection at equal fractions, in points (Indian Pines, ten training pixels per class, mean of
-    five draws; ``make bench ONLY=rejection``):
+    Sequential rejection ranks pixels; here whole regions are rejected, right labels included, and
+    larger ones the stronger the context is (on Indian Pines, at a fraction of 0.25, over 90 % of
+    the rejected pixels lie in regions of a hundred and more). Dividing rejection into several
+    classes (`rejection_classes`) lets smaller regions be rejected: vector TV counts n equal classes
+    as one whose differences are 1 / sqrt(n) as large. Accuracy of the kept pixels minus that of
+    sequential rejection at equal fractions, in points (Indian Pines, ten training pixels per class,
+    mean of five draws; ``make bench ONLY=rejection``):
 
     ====== ======= ====== ====== ====== ======
     weight classes r=0.1  r=0.2  r=0.3  r=0.4
@@ -86,10 +86,10 @@ class JointRejector(Rejector):
     context : SegSALSA
         The context; by default vector TV of weight 1.
     fraction_tol : float
-        How near the rejected fraction must come to a wanted one. The fraction is a step function
-        of q: where it jumps across the wanted value, the nearer side is taken and both sides are
-        reported as `reachable_fractions`. The attribute `search` says why a search ended: "near
-        enough", "jump" or "out of solves".
+        How near the rejected fraction must come to the one asked for. The fraction is a step
+        function of q: where it jumps across that value, the nearer side is taken and both
+        sides are reported as `reachable_fractions`. The attribute `search` says why a search ended:
+        "near enough", "jump" or "out of solves".
     n_points : int
         Solves of a sweep over all fractions, which operating points, accuracies and costs need.
     rejection_classes : int
@@ -98,22 +98,22 @@ class JointRejector(Rejector):
     novelty : bool
         Whether a `p_value` (y, x) of :class:`hsreject.Novelty` in the maps counts: the odds of
         failure are divided by (1 + min(1, p / 0.1)) / 2, and pixels with p below 0.05 are `unknown`
-        and rejected in any case, beside what is asked for.
+        and rejected in any case, in addition to what is asked for.
     n_workers : int, optional
         Solves that run at the same time in a sweep; by default one per core.
     store : str or Path, optional
-        Folder in which finished solves are kept. An interrupted sweep goes on from there; solves of
-        other inputs or settings are never mistaken for its own.
+        Folder in which finished solves are kept. An interrupted sweep continues from there; solves
+        of other inputs or settings are never mistaken for its own.
 
     See Also
     --------
     hsreject.SequentialRejector : one solve instead of many.
     hsreject.SegSALSA : the context inside.
-    hsreject.compare_rejectors : sets both against each other.
+    hsreject.compare_rejectors : compares both.
 
     Examples
     --------
-    The right half looks like nothing that the classifier knows:
+    The right half is unlike anything the classifier knows:
 
     >>> import numpy as np
     >>> from hsreject import JointRejector
@@ -267,7 +267,7 @@ class JointRejector(Rejector):
         return search_fraction(problem, fraction, fraction_tol=self.fraction_tol, progress=progress)
 
     def _maps(self, problem: JointProblem, candidate: JointPoint, **wish: float) -> xr.Dataset:
-        """Return the maps of one solve; their attributes say what was wished and what came out."""
+        """Return the maps of one solve, with what was asked for and reached in their attributes."""
         label = problem.label(candidate.solution)
         attrs: dict[str, Any] = {"rejector": repr(self), **wish}
         if candidate.reachable is not None:

@@ -135,7 +135,7 @@ class JointProblem:
 
     @property
     def asked_of(self) -> NDArray[np.bool_]:
-        """Pixels (y, x) of which a wanted fraction is one: with data, and not unknown."""
+        """Pixels (y, x) that a rejected fraction refers to: with data, and not unknown."""
         pixels = self.has_data if self.unknown is None else self.has_data & ~self.unknown
         return pixels if pixels.any() else self.has_data
 

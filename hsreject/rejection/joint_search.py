@@ -1,4 +1,4 @@
-r"""Which failure probability rejects a wanted fraction, and which ones draw a whole curve.
+r"""Which failure probability rejects a given fraction, and which ones trace a whole curve.
 
 The idea. Let :math:`\lambda = \log(q / (1 - q))` be the log-odds of the failure probability, and
 :math:`G(\lambda)` the optimum of the joint problem per pixel, with all likelihoods divided by
@@ -13,8 +13,8 @@ whose fraction counts like any other.
 Away from jumps the fraction is close to a logistic function of :math:`\lambda`: log-odds of the
 fraction over log-odds of q are a straight line.
 
-The search (:func:`search_fraction`) keeps a bracket, two solves around the wanted fraction, and
-tries a q inside: where the straight line or, next to a jump, the crossing of the tangents says.
+The search (:func:`search_fraction`) keeps a bracket, two solves around the target fraction, and
+tries a q between them: at the straight line or, next to a jump, at the crossing of the tangents.
 The sweep (:func:`sweep_fractions`) starts from a coarse grid and puts batch after batch of new
 solves where the fraction changes most from one solve to the next.
 """
@@ -47,7 +47,7 @@ STEEPNESS = 0.03
 """How much the log-odds of q grow with those of a small fraction, on scenes where it was tried."""
 
 AWAY_FROM_ENDS = (0.01, 0.05, 0.25, 0.5)
-"""Share of a bracket that a try keeps away from its ends, after 0, 1, 2 and more tries in vain."""
+"""Share of a bracket that a try stays away from its ends, after 0, 1, 2 and more tries in vain."""
 
 FIRST_GRID = (0.0, 0.25, 0.5, 0.75)
 """Where every sweep begins, in shares of the failure probability that rejects everything."""
@@ -61,7 +61,7 @@ class JointPoint:
     """A failure probability that was solved for, and how it came to be chosen.
 
     `threshold` is the smallest confidence kept: 0, or infinity where everything is rejected.
-    `reachable` are the nearest rejected fractions found below and above a wanted one; there may be
+    `reachable` are the nearest rejected fractions found below and above the target; there may be
     others between them unless the search ended at a jump. `ended` says why it ended.
     """
 
@@ -111,7 +111,7 @@ class Bracket(NamedTuple):
 def search_fraction(
     problem: JointProblem, wanted: float, *, fraction_tol: float, progress: ProgressCallback
 ) -> JointPoint:
-    """Return the failure probability whose rejected fraction is nearest to the wanted one.
+    """Return the failure probability whose rejected fraction is nearest to the target.
 
     The search starts between what the problem was solved for already, and ends within
     `fraction_tol`, where the bracket is too narrow to divide, or after `MOST_SOLVES` solves.
@@ -166,11 +166,11 @@ def _tries_in_vain(brackets: list[Bracket]) -> int:
 
 
 def next_try(bracket: Bracket, wanted: float, *, n_in_vain: int) -> float:
-    """Return the failure probability in a bracket that is most likely to reject what is wanted.
+    """Return the failure probability in a bracket that probably rejects the target fraction.
 
-    The straight line in log-odds tells it. It says nothing where an end rejects nothing or
-    everything, and where it failed a moment ago there may be a jump or a plateau: then the crossing
-    of the tangents tells it. Every further try in vain keeps closer to the middle of the bracket.
+    It lies on the straight line in log-odds. There is no such line where an end rejects nothing or
+    everything, and where the line has just failed there may be a jump or a plateau: then it is
+    where the tangents cross. Every further try in vain stays closer to the middle of the bracket.
     """
     low, high = bracket
     left, right = low.log_odds, high.log_odds
@@ -199,7 +199,7 @@ def _inside(log_odds: float, left: float, right: float, share: float) -> float:
 
 
 def crossing(bracket: Bracket) -> float:
-    """Return the log-odds where the tangents of G at both ends meet, NaN if they tell nothing."""
+    """Return the log-odds where the tangents of G at both ends meet, NaN if they do not."""
     low, high = bracket
     step = high.rejected_mass - low.rejected_mass
     if not step > 0:
@@ -212,7 +212,7 @@ def crossing(bracket: Bracket) -> float:
 
 
 def bracket_of(probes: list[Probe], wanted: float) -> Bracket:
-    """Return the first neighbours of which the second rejects more than wanted, or the last.
+    """Return the first neighbours of which the second rejects more than the target, or the last.
 
     The first: solves end within their tolerance, so a larger q may reject a pixel less.
     """

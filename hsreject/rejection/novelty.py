@@ -1,4 +1,4 @@
-"""Novelty: how far pixels lie from all training pixels, and which are of no class with a label."""
+"""Novelty: how far pixels lie from all training pixels, and which belong to no labelled class."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TEMPERATURE = 0.02  # of AUROCs of left-out classes: spaces worse by .1 have no
 _LEAST_WEIGHT = 1e-3  # of a space that is looked at
 _LEAST_DISTANCE = 0.01  # in parts of the median distance: copies of a pixel are not at 0
 _DEGREES_OF_FREEDOM = 30
-_LEAST_P_VALUE = 1e-30  # what single precision can tell from 0
+_LEAST_P_VALUE = 1e-30  # what single precision distinguishes from 0
 _N_LOOKED_AT = 1_000  # pixels of a scene whose median tells how far it has shifted
 _STEEPNESS = 0.2  # of doubt, in 1 / p
 _PLAIN = "raw"  # of all chains the one that shifts least from scene to scene
@@ -51,7 +51,7 @@ Name = TypeVar("Name")
 
 
 class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    r"""How far pixels lie from every training pixel: a p-value, small where nothing is alike.
+    r"""How far pixels lie from every training pixel: a p-value, small where none is alike.
 
     Class probabilities say which of the known classes a pixel resembles most, not whether it
     resembles any. Pixels of land cover without a training pixel may be as probable as others, but
@@ -62,8 +62,8 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     In a space s let :math:`e_i` be the distance of training pixel i to the nearest other one (of
     digitised labels: to the nearest one of another polygon, because pixels of one polygon are near
     copies of each other), and :math:`u_i` that to the nearest one of another class: as far as the
-    pixel would be from all training pixels if its class were unknown. How well the two are told
-    apart, averaged over the classes k, weighs the space:
+    pixel would be from all training pixels if its class were unknown. How well the two are
+    separated, averaged over the classes k, weighs the space:
 
     .. math:: A_s = \mathrm{mean}_k \, \mathrm{AUROC}(u_i : i \in k;\ e_i : i \notin k), \quad
               w_s \propto \exp(A_s / 0.02)
@@ -90,8 +90,8 @@ class Novelty(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     Parameters
     ----------
     n_samples : int, default 500
-        About how many training pixels are kept. Where there are more, every second, third, ... of
-        each class is, so that the time per pixel stays bounded.
+        About how many training pixels are kept. Of more, every second, third, ... of each class is
+        kept, so that the time per pixel stays bounded.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ class Space:
     center: float  # of the logarithms of the distances to the nearest other one
     spread: float
     nearest: float  # distances below it count as this one
-    auroc: float  # how well a class that is left out is told
+    auroc: float  # how well a left-out class is recognised
     weight: float = 0.0
 
     @classmethod
@@ -308,7 +308,7 @@ class Space:
 
 
 def _weighed(spaces: Mapping[Name, Space]) -> dict[Name, Space]:
-    """Return the spaces with their weights; those of next to none have none."""
+    """Return the spaces with their weights; those of negligible weight get none."""
     auroc = np.array([space.auroc for space in spaces.values()])
     # relative to the best space, whose weight before division is 1: no overflow, no sum of 0
     weights = np.exp((auroc - auroc.max()) / _TEMPERATURE)
@@ -336,8 +336,9 @@ def lowered_by_novelty(
     between the least of the scene and `lowest`. All others keep theirs, and so its meaning.
     NaN stays NaN.
 
-    Multiplying the rank itself by p / 0.05 instead told classes of Indian Pines that were left out
-    less well than the confidence alone: a rank near 1 falls below many by a little novelty.
+    Multiplying the rank itself by p / 0.05 instead recognised left-out classes of Indian Pines less
+    well than the confidence alone: even a little novelty makes a rank near 1 fall below many
+    others.
     """
     novel = p_value < NOVEL_BELOW
     ordered = np.sort(confidence[~np.isnan(confidence)])

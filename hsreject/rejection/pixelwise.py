@@ -26,7 +26,7 @@ ROUNDING = 1e-6  # of a few operations in float32 on numbers up to 1
 
 @dataclass(frozen=True)
 class PixelwiseRejector(FieldRejector):
-    """Rejects the pixels whose class probabilities are least decided (paper, section V-A).
+    """Rejects the pixels with the least certain class probabilities (paper, section V-A).
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class PixelwiseRejector(FieldRejector):
     novelty : bool
         Whether a `p_value` (y, x) of :class:`hsreject.Novelty` in the maps counts: pixels with p
         below 0.1 are rejected earlier, and those below 0.05 are `unknown` and rejected in any case,
-        beside what is asked for.
+        in addition to what is asked for.
 
     See Also
     --------

@@ -79,7 +79,7 @@ class RankedRejector(Rejector):
     def halo(self) -> int | None:
         """How many pixels around a block decide its labels and confidences; None: the whole scene.
 
-        Only a rejector that says a number can map a scene in blocks.
+        Only a rejector with such a number can map a scene in blocks.
         """
         return None
 
@@ -174,7 +174,7 @@ class RankedRejector(Rejector):
         """Return the maps of one rejection (see :meth:`hsreject.Rejector.reject`).
 
         `threshold` rejects the pixels with a confidence below it. Unknown pixels are rejected
-        beside what is asked for: a `fraction` is one of the others.
+        in addition to what is asked for: a `fraction` is one of the others.
         """
         goal = Goal.one_of(
             {
@@ -184,7 +184,7 @@ class RankedRejector(Rejector):
                 REJECTION_COST: rejection_cost,
             }
         )
-        # before the solve: whoever forgot the calibration need not wait to be told
+        # before the solve: a forgotten calibration should not take a solve to notice
         pixels = needed_calibration(calibration, goal.kind) if goal.needs_reference else None
         ranking = self.rank(maps, progress=progress)
         attrs: dict[str, Any] = {"rejector": repr(self), goal.kind: goal.value}
@@ -272,12 +272,12 @@ def _check_ranking(
 
 @dataclass(frozen=True)
 class FieldRejector(RankedRejector):
-    """Rejects the pixels whose field is least decided; subclasses say which field.
+    """Rejects the pixels whose field is least certain; subclasses choose the field.
 
-    `confidence` says how decided a pixel is, by a name in ``hsreject.confidence.CONFIDENCES`` or an
-    object. With `novelty`, where the maps hold a `p_value` (:class:`hsreject.Novelty`), pixels with
-    p below 0.1 are rejected earlier: their doubt, 1 minus the rank of the confidence, counts
-    (0.1 / p)^0.2 times. Pixels with p below 0.05 are unknown, and rejected in any case.
+    `confidence` measures how certain a pixel is, by a name in ``hsreject.confidence.CONFIDENCES``
+    or an object. With `novelty`, where the maps hold a `p_value` (:class:`hsreject.Novelty`),
+    pixels with p below 0.1 are rejected earlier: their doubt, 1 minus the rank of the confidence,
+    counts (0.1 / p)^0.2 times. Pixels with p below 0.05 are unknown, and rejected in any case.
     """
 
     _: KW_ONLY

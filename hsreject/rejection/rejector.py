@@ -1,4 +1,4 @@
-"""The contract of a rejector, what users may ask of one, its maps, and several side by side."""
+"""The contract of a rejector, what users may ask of one, its maps, and how several compare."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ class Rejector(ABC):
     indifferent_options : tuple of str
         Its options that do not change a result, such as a number of workers.
     needs_p_value : bool
-        Whether it looks at `p_value`, where there is one: how well pixels fit the training pixels.
+        Whether it looks at `p_value`, where there is one: how alike pixels are to the training
+        pixels.
 
     See Also
     --------
@@ -196,7 +197,7 @@ class Rejector(ABC):
         fraction: float | None = None,
         progress: ProgressCallback = no_progress,
     ) -> xr.Dataset:
-        """Return the operating points together with their maps: everything from one go.
+        """Return the operating points together with their maps: all from one pass.
 
         Parameters
         ----------
@@ -243,7 +244,7 @@ def default_context() -> SegSALSA:
 
 
 def check_context(context: object) -> None:
-    """Raise unless it is a context; a prior alone is a frequent slip."""
+    """Raise unless it is a context; a prior alone is a frequent mistake."""
     if not isinstance(context, SegSALSA):
         raise InputError(
             f"context must be a SegSALSA (got {type(context).__name__}). "
@@ -259,7 +260,7 @@ def check_novelty(novelty: object) -> None:
 
 RANK = "confidence (a rank)"
 LABEL_PROBABILITY = "probability of the label"
-"""What a confidence is, as `long_name`: most only say which of two pixels is surer."""
+"""What a confidence is, as `long_name`: most only rank pixels."""
 
 
 def rejection_maps(

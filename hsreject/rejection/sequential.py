@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SequentialRejector(FieldRejector):
-    """Rejects the pixels of which the context is least sure: the paper's SegSALSA-SCR.
+    """Rejects the pixels of which the context is least certain: the paper's SegSALSA-SCR.
 
     The context is solved once (paper, section V-B); the labels never change, and every operating
     point follows from one sort of the confidences. A hidden field that is known already
@@ -39,7 +39,7 @@ class SequentialRejector(FieldRejector):
     novelty : bool
         Whether a `p_value` (y, x) of :class:`hsreject.Novelty` in the maps counts: pixels with p
         below 0.1 are rejected earlier, and those below 0.05 are `unknown` and rejected in any case,
-        beside what is asked for.
+        in addition to what is asked for.
 
     See Also
     --------

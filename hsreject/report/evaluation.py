@@ -277,7 +277,7 @@ def evaluate(  # noqa: PLR0913 (one argument per thing that is judged, or known 
         Assigned classes before rejection, on the same grid: a raster of one band, or a .mat or .npy
         array (y, x), as for the next two. What a file marks as nodata takes no part.
     confidence : map (y, x) of float, or path, optional
-        Larger is surer, NaN where there is no data: gives the whole curve.
+        Larger is more certain, NaN where there is no data: gives the whole curve.
     rejected : map (y, x) of bool, or path, optional
         What a map rejects, in a file not 0: gives one operating point. One of the two is needed.
     rejection_cost : float or sequence of float

@@ -76,10 +76,10 @@ def write_explorer(  # noqa: PLR0913 (one argument per thing that a page may sho
     Parameters
     ----------
     maps : Dataset, the result of :func:`hsreject.run`, or mapping of names to Datasets
-        `label` (y, x) of integers from 1 and `confidence` (y, x), larger is surer, NaN without
-        data. Several systems, which the page shows side by side, are a mapping or lie along the
-        dimension `rejector`, as in the result of :func:`hsreject.run`. A system whose labels change
-        with the rejected fraction, such as joint rejection, has `label` and `rejected`
+        `label` (y, x) of integers from 1 and `confidence` (y, x), larger is more certain, NaN
+        without data. Several systems, which the page shows side by side, are a mapping or lie along
+        the dimension `rejector`, as in the result of :func:`hsreject.run`. A system whose labels
+        change with the rejected fraction, such as joint rejection, has `label` and `rejected`
         (operating_point, y, x) instead; one that may answer with groups of classes has
         `level_confidence` (level, y, x) beside both. A variable `group` (y, x) says which reference
         pixels err together, as `groups` of :func:`hsreject.evaluate`.

@@ -83,8 +83,8 @@ def map_stack(maps: xr.Dataset, *, name: str, nodata: int | None) -> MapStack:
     if needed not in maps:
         raise InputError(
             f"{name} has no variable '{needed}' beside 'label' (it has "
-            f"{', '.join(map(str, maps))}). One label map needs a confidence, larger is surer; a "
-            f"label map for each '{OPERATING_POINT}' needs a map of what that point rejects."
+            f"{', '.join(map(str, maps))}). One label map needs a confidence, larger is more "
+            f"certain; a label map for each '{OPERATING_POINT}' needs a map of what it rejects."
         )
     dims = (OPERATING_POINT, *MAP_DIMS) if by_point else MAP_DIMS
     label = check_dims(maps["label"], dims, name="label")
@@ -136,7 +136,7 @@ def _check_confidence(confidence: NDArray[Any], name: str) -> None:
     if low == high:
         raise InputError(
             f"The confidence of {name} is {low:g} everywhere, so it cannot say which pixels to "
-            "reject first. Give a map that differs from pixel to pixel, larger where surer."
+            "reject first. Give a map that is larger where the label is more certain."
         )
 
 

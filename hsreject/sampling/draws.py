@@ -150,7 +150,7 @@ def sample_blocks(
         Width of the gap in pixels, 0 or larger. Features that look at a neighbourhood of radius r
         need a gap of at least 2 r.
     n_per_class : int, optional
-        Keep only so many random training pixels of each class. The others in the training blocks
+        Keep only this many random training pixels of each class. The others in the training blocks
         are then not used at all.
     seed : int
         0 or larger. The same seed draws the same pixels everywhere.
@@ -206,7 +206,7 @@ def deal_folds(
 
     A pixel without a label (0) is in no fold, and neither is the only pixel of a class: whichever
     fold is left out, every class keeps a pixel. The folds differ in size by one pixel at most.
-    With `most`, no more than so many pixels are dealt in all (but two of each class).
+    With `most`, no more than this many pixels are dealt in all (but two of each class).
     """
     check_count("n_folds", n_folds, least=2)
     fold = np.full(labels.size, -1, dtype=np.intp)
@@ -224,7 +224,7 @@ def deal_folds(
 
 
 def given_split(train: Labels, test: Labels) -> tuple[Labels, Labels]:
-    """Return a train/test split that somebody else has made, after checking it.
+    """Return a train/test split from elsewhere, after checking it.
 
     Benchmarks publish their split as two label files: open both and pass them here.
 
@@ -326,7 +326,7 @@ def _choose_blocks(
     """Return which blocks are for training, as a mask over block numbers.
 
     Blocks come in one random order. Class after class, rare ones first, takes the next block that
-    leaves every class at least half of its pixels, until it has what it wants.
+    leaves every class at least half of its pixels, until it has its quota.
     """
     n_blocks = int(blocks.max(initial=-1)) + 1
     counts = np.array(
@@ -338,8 +338,8 @@ def _choose_blocks(
     is_training = np.zeros(n_blocks, dtype=bool)
     inside = np.zeros(len(counts), dtype=np.intp)
     # A class that lies in few blocks has few to choose from, so it goes first; common ones get part
-    # of what they want by the way. `most` counts for all classes at every step, so that none loses
-    # more than half of its pixels to training, whoever takes the block.
+    # of their quota along the way. `most` counts for all classes at every step, so that none loses
+    # more than half of its pixels to training, whichever class takes the block.
     for row in np.argsort(np.count_nonzero(counts, axis=1), kind="stable"):
         for block in order[counts[row, order] > 0]:
             if inside[row] >= quota[row]:

@@ -1,9 +1,9 @@
 """The polygons that labels were digitised as: pixels of one polygon are not independent.
 
 Neighbouring pixels of a polygon are near copies of each other. Whatever is learned from one of them
-is right about the next, so folds and splits that part a polygon measure memory, not skill. Here
-polygons are told apart, go to one side of a split and are dealt into folds whole, and accuracies
-are averaged over them.
+is right about the next, so folds and splits that divide a polygon measure memory, not skill. Here
+polygons are recognised, go to one side of a split and are dealt into folds as a whole, and
+accuracies are averaged over them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CLUMPED = 3.0
-"""From so many pixels per clump on, labels count as digitised; scattered ones have 1.1 to 1.6."""
+"""From this many pixels per clump on, labels count as digitised; scattered ones have 1.1 to 1.6."""
 
 ADVICE = "sampling_advice"
 """Attribute of a split by few polygons: what would help most."""
@@ -43,7 +43,7 @@ def polygon_numbers(labels: NDArray[Any] | xr.DataArray) -> NDArray[np.int32]:
     """Return the number of the polygon that each labelled pixel belongs to, 0 elsewhere.
 
     Labels of a vector file know their features: a coordinate `polygon` (y, x). Others are grouped
-    by class into connected regions; gaps of up to two pixels do not part one.
+    by class into connected regions; gaps of up to two pixels do not divide one.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def sample_polygons(
     are taken for them (`polygon_numbers`). Of each class the given fraction of the polygons,
     at least one, is for training, and at least one for testing. A class with a single polygon is
     halved across its longest axis. Test pixels keep a distance from the training pixels of their
-    class; a class of which nothing is left then has no honest test, and is said to.
+    class; a class of which nothing is left then has no honest test, and a warning says so.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def sample_polygons(
     buffer : int
         Distance in pixels, 0 or larger, of test pixels from training pixels of their class.
     n_per_class : int, optional
-        Keep only so many training pixels of each class, spread evenly over its training polygons.
+        Keep only this many training pixels of each class, spread evenly over its training polygons.
     seed : int
         0 or larger. The same seed draws the same polygons everywhere.
 
@@ -172,7 +172,7 @@ def sample_polygons(
             near = ndimage.maximum_filter(learn, size=2 * buffer + 1, mode="constant")
             apart = inside & ~near
             if len(np.unique(numbers[inside])) == 1:
-                # half a polygon that is too small to be tested on is better learned from
+                # half a polygon that is too small for testing is better used for training
                 learn = learn if apart.any() else inside
                 halved += [classes.name_of(value)] if apart.any() else []
         in_train |= learn

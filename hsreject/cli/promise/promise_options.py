@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Nodata = Annotated[int | None, typer.Option(help="One more label that means no data, such as 0.")]
 Confidence = Annotated[
-    Path | None, typer.Option(help="Confidence of the labels, larger is surer: raster.")
+    Path | None, typer.Option(help="Confidence of the labels, larger is more certain: raster.")
 ]
 Exclude = Annotated[
     Path | None,

@@ -170,7 +170,7 @@ class GraphTVTerm(Term):
         return coefficients - coefficients.dtype.type(part) * self._distances(coefficients)
 
     def conjugate(self, dual: Array) -> float:
-        """Return the squared norm over 4 weight; infinity if a mean is not 0 (but for rounding)."""
+        """Return the squared norm over 4 weight; infinity if a mean is not 0 (up to rounding)."""
         if not dual.any():
             return 0.0
         pairs = zip(self.partitions, dual, strict=True)

@@ -178,7 +178,7 @@ class StructureTensorTerm(Term):
         )
 
     def conjugate(self, dual: Array) -> float:
-        """Return 0 if no dual norm exceeds the weight (but for rounding), else infinity."""
+        """Return 0 if no dual norm exceeds the weight (up to rounding), else infinity."""
         rounding = 256 * np.finfo(dual.dtype).eps  # some of that of the two columns' large sums
         largest = max((self._dual_norms(row).max() for row in dual[:, np.newaxis]), default=0.0)
         return 0.0 if largest <= self.weight * (1 + rounding) else np.inf

@@ -186,7 +186,7 @@ class VectorTVTerm(Term):
         return shrunk
 
     def conjugate(self, dual: Array) -> float:
-        """Return 0 if no pixel's norm exceeds the weight (but for rounding), else infinity."""
+        """Return 0 if no pixel's norm exceeds the weight (up to rounding), else infinity."""
         rounding = 16 * np.finfo(dual.dtype).eps
         largest = float(_pixel_norms(dual).max(initial=0.0))
         return 0.0 if largest <= self.weight * (1 + rounding) else np.inf

@@ -234,7 +234,7 @@ def _located(image: xr.DataArray, dims: Mapping[str, str]) -> Located:
 
 
 def _evenly_spaced(centres: NDArray[Any]) -> bool:
-    """Tell whether coordinates are even steps from the first to the last, but for rounding."""
+    """Tell whether coordinates are even steps from the first to the last, up to rounding."""
     places = centres.astype(np.float64)
     even = np.linspace(places[0], places[-1], places.size)
     rounding = np.spacing(np.abs(centres).max()) if centres.dtype.kind == "f" else 0.5
