@@ -2,11 +2,11 @@
 A promise: at most 5 % of the kept pixels are wrong
 ===================================================
 
-At most 500 pixels are labelled, batch by batch, where the promise is decided: a climb from the
-surest pixels on. A step passes when few enough of the pixels looked at are wrong (dashes), until
-one fails; the last that passed is certified. With 90 % confidence at most 5 % of the pixels that it
-keeps are wrong, whatever the classifier and the scene (:func:`hsreject.certify`), and one may stop
-at any time.
+At most 500 pixels are labelled, batch by batch, where the promise is decided: a climb that
+starts from the most confident pixels. A step passes when few enough of the pixels looked at are
+wrong (dashes), until one fails; the last that passed is certified. With 90 % confidence at most
+5 % of the pixels that it keeps are wrong, whatever the classifier and the scene
+(:func:`hsreject.certify`), and you may stop at any time.
 
 Here the map ends where the reference of Indian Pines ends, so that the truth is known.
 """

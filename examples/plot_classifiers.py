@@ -5,8 +5,8 @@ Classifiers side by side
 Every scikit-learn classifier can be asked where it does not know. All of these learned from the
 same ten pixels per class: a random forest on the bands, the sparse regression on 15 components,
 the same with context, and the pool that chooses by itself (:class:`hsreject.AutoClassifier`).
-The last one looks at nothing but the place of a pixel. It belongs into every such comparison,
-because training pixels drawn at random flatter everybody.
+The last one looks at nothing but the place of a pixel. It belongs in every such comparison,
+because randomly drawn training pixels flatter every method.
 """
 
 import matplotlib.pyplot as plt

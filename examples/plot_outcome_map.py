@@ -2,11 +2,11 @@
 Which rejections were right
 ===========================
 
-Where the truth is known, every pixel is one of four: accurate or misclassified, kept or
+Where the truth is known, every pixel has one of four outcomes: accurate or misclassified, kept or
 rejected. A good rejector leaves green (right and kept) and black (wrong and rejected). Orange
-is an error that slipped through, blue a label wasted. Here a fifth of Indian Pines is rejected.
-Most errors that are kept are whole fields, mistaken for another crop without a doubt: no
-rejector finds what its classifier is sure of.
+is an error that slipped through, blue a right label lost. Here a fifth of Indian Pines is rejected.
+Most errors that are kept are whole fields, mistaken for another crop with high confidence: no
+rejector finds errors of which its classifier is certain.
 """
 
 import matplotlib.pyplot as plt

@@ -1,11 +1,11 @@
 """
-A prior of one's own beside vector total variation
-==================================================
+Your own prior beside vector total variation
+============================================
 
 In a vineyard, neighbours along a row belong together and neighbours across rows do not. Vector
-total variation ties a pixel to both and melts the rows. A prior that charges absolute
+total variation ties a pixel to both and blurs the rows together. A prior that charges absolute
 differences along rows only is a page of code: the operator, its adjoint, and what a difference
-costs. SegSALSA has never heard of it, and still certifies the optimum;
+costs. SegSALSA knows nothing about it and still certifies the optimum;
 :func:`hsreject.check_prior` compares each method with its definition.
 """
 

@@ -2,10 +2,10 @@
 A map that says where it does not know
 ======================================
 
-Ten labelled pixels per class, and nothing is chosen by hand. A pool of classifiers weighs
-itself on the training pixels (:class:`hsreject.AutoClassifier`). SegSALSA lets neighbours agree
-unless the image has an edge between them. The least certain tenth of the scene stays without a
-label: black is "I do not know".
+Ten labelled pixels per class, and nothing is chosen by hand. A pool of classifiers is weighted
+by cross-validation on the training pixels (:class:`hsreject.AutoClassifier`). SegSALSA lets
+neighbours agree unless the image has an edge between them. The least certain tenth of the scene
+stays without a label: black is "I do not know".
 """
 
 import matplotlib.pyplot as plt

@@ -3,9 +3,9 @@ Does 0.9 mean nine out of ten?
 ==============================
 
 A confidence ranks pixels; a probability also says how often a label is right. On the diagonal
-it keeps its word. A regression that has seen ten pixels per class is too sure of itself, and so
-is the hidden field of SegSALSA, in which neighbours confirm each other: both rank well, but
-they are not probabilities. The pool (:class:`hsreject.AutoClassifier`) calibrates itself on
+it is calibrated. A regression that has seen ten pixels per class is overconfident, and so is the
+hidden field of SegSALSA, in which neighbours confirm each other: both rank well, but they are
+not probabilities. The pool (:class:`hsreject.AutoClassifier`) calibrates itself on
 training pixels that were left out. Marks are groups of test pixels of about the same
 confidence; ECE is their mean distance from the diagonal.
 """

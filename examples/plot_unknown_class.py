@@ -1,12 +1,12 @@
 """
-A class that nobody trained
-===========================
+A class missing from the training
+=================================
 
 One kind of grass of Indian Pines is left out of the training, as if nobody knew of it; white
 lines show where it grows. Class probabilities hardly notice: they say which known class a pixel
 resembles most, not whether it resembles any. The distance to the training pixels does
 (:class:`hsreject.Novelty`), and rejectors look at both. AUC is the
-chance that a pixel of the unknown class is rejected before one of a known class; 0.5 is a coin.
+chance that a pixel of the unknown class is rejected before one of a known class; 0.5 is chance.
 """
 
 import matplotlib.pyplot as plt

@@ -1,6 +1,6 @@
 """
-Figure 3: two ways to be unsure
-===============================
+Figure 3: two ways to be uncertain
+==================================
 
 Four clouds of points overlap, and each point gets the label of the nearest centre. Two
 rejectors give up a fifth of the labels. *Maximum probability* rejects where the best class is
