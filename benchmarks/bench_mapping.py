@@ -156,9 +156,13 @@ def _memory(folder: Path) -> Row:
 
 
 def _in_memory(model: hr.MapModel, cube: xr.DataArray) -> xr.Dataset:
-    """Classify a scene and solve its context in one go."""
-    probability = model.classifier.predict_proba(cube)
-    return model.rejector.rank(xr.Dataset({"probability": probability, "image": cube}))
+    """Classify a scene, look for novelty and solve the context in one go."""
+    maps = {
+        "probability": model.classifier.predict_proba(cube),
+        "p_value": model.novelty.p_value(cube, shift=(0, 0)),
+        "image": cube,
+    }
+    return model.rejector.rank(xr.Dataset(maps))
 
 
 def _map(path: Path, model: hr.MapModel, *, n_workers: int | None = None) -> None:

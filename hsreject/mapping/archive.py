@@ -29,7 +29,7 @@ _HEAD = (
     "work",  # a token of scene, model and options: the same work is not done twice
 )
 _SUFFIXES = (
-    *(".tif", ".tiff", ".vrt", ".img", ".dat", ".bsq", ".bil", ".bip", ".mat", ".npy"),
+    *(".tif", ".tiff", ".vrt", ".img", ".dat", ".bsq", ".bil", ".bip", ".jp2", ".mat", ".npy"),
     *(".nc", ".h5", ".hdf5", ".he5"),
 )
 _FILES = (*(f"{name}.tif" for name in FILES), SUMMARY_FILE)

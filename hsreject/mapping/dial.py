@@ -11,7 +11,7 @@ import xarray as xr
 
 from hsreject.errors import InputError
 from hsreject.mapping.map_summary import Rejection
-from hsreject.measures.choosing import ACCURACY, FRACTION, MAX_ERROR, THRESHOLD, Goal
+from hsreject.measures.choosing import ACCURACY, FRACTION, THRESHOLD, Goal
 from hsreject.promise.certificate import Certificate
 from hsreject.promise.frame import labels_of
 from hsreject.promise.sample_file import given_sample
@@ -98,42 +98,35 @@ class Dial:
 
         Confidences below `lowest` are those of unknown pixels, which every threshold rejects.
         """
-        goal = self.goal
-        if goal.kind == MAX_ERROR:
-            return self._certified(ranking)
-        if goal.kind == THRESHOLD:
-            return Rejection(THRESHOLD, goal.value, max(goal.value, lowest), "given")
-        if goal.kind == FRACTION:
+        kind, value = self.goal.kind, self.goal.value
+        if self.certificate is not None:
+            confidence = ranking.get(LEVEL_CONFIDENCE, ranking["confidence"])
+            self.certificate.check_map(ranking["label"], confidence)
+            source = f"certified. {self.certificate.statement}"
+            return Rejection(CERTIFICATE, value, self.certificate.applicable_threshold, source)
+        if kind == THRESHOLD:
+            return Rejection(kind, value, max(value, lowest), "given")
+        if kind == FRACTION:
             confidence = ranking["confidence"].where(ranking["confidence"] >= lowest)
-            threshold = threshold_for_fraction(confidence, goal.value, progress=progress)
+            threshold = threshold_for_fraction(confidence, value, progress=progress)
             reachable = (threshold.reachable_below, threshold.reachable_above)
             source = "the confidence at the wanted rank among the pixels of this scene"
             source += " that are not unknown" if np.isfinite(lowest) else ""
-            return Rejection(FRACTION, goal.value, threshold.value, source, reachable)
-        wish = {
-            ACCURACY: f"the smallest rejection that kept an accuracy of {goal.value:g}",
-            REJECTION_COST: f"the cheapest if a rejected pixel costs {goal.value:g} of a wrong one",
-        }[goal.kind]
-        assumption = ""
+            return Rejection(kind, value, threshold.value, source, reachable)
+        source = {
+            ACCURACY: f"the smallest rejection that kept an accuracy of {value:g}",
+            REJECTION_COST: f"the cheapest if a rejected pixel costs {value:g} of a wrong one",
+        }[kind]
         if self.sample is not None:
-            value, n_points = self._threshold_of_sample(ranking, model.rejector)
-            where = f"{n_points} sampled pixels of this scene"
-        else:
-            value = model.threshold_for(goal)
-            n_points = model.n_calibration_pixels
-            where = f"{n_points} test pixels of the training scene ('{model.title}')"
-            if similarity is None or not similarity.is_training_scene:
-                assumption = ASSUMPTION
-        source = f"{wish}, on {where}"
-        return Rejection(goal.kind, goal.value, max(value, lowest), source, assumption=assumption)
-
-    def _certified(self, ranking: xr.Dataset) -> Rejection:
-        certificate = self.certificate
-        assert certificate is not None  # noqa: S101 (nothing else asks for a largest error)
-        confidence = ranking.get(LEVEL_CONFIDENCE, ranking["confidence"])
-        certificate.check_map(ranking["label"], confidence)
-        source = f"certified. {certificate.statement}"
-        return Rejection(CERTIFICATE, self.goal.value, certificate.applicable_threshold, source)
+            smallest, n_points = self._threshold_of_sample(ranking, model.rejector)
+            source += f", on {n_points} sampled pixels of this scene"
+            return Rejection(kind, value, max(smallest, lowest), source)
+        n_points = model.n_calibration_pixels
+        source += f", on {n_points} test pixels of the training scene ('{model.title}')"
+        is_tested = similarity is not None and similarity.is_training_scene
+        assumption = "" if is_tested else ASSUMPTION
+        smallest = max(model.threshold_for(self.goal), lowest)
+        return Rejection(kind, value, smallest, source, assumption=assumption)
 
     def _threshold_of_sample(
         self, ranking: xr.Dataset, rejector: RankedRejector

@@ -106,8 +106,7 @@ class MapModel:
     @property
     def operating_points(self) -> xr.Dataset:
         """The calibration as a Dataset over `operating_point`, rejected fraction ascending."""
-        columns = {name: (OPERATING_POINT, values) for name, values in self.calibration.items()}
-        return xr.Dataset(columns)
+        return xr.Dataset({name: (OPERATING_POINT, one) for name, one in self.calibration.items()})
 
     def threshold_for(self, goal: Goal) -> float:
         """Return the threshold that met an accuracy or a rejection cost on the training scene."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import skops.io
 import xarray as xr
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.svm import SVC
 from sklearn.tree._tree import Tree
@@ -252,16 +253,25 @@ def _fault(model: Any) -> str:
     """Return what is wrong with a model that was read from a file, or nothing."""
     state = vars(model) if isinstance(model, MapModel) else {}
     has_parts = all(isinstance(state.get(name), kind) for name, kind in _PARTS.items())
-    if (state and not has_parts) or not _is_fitted(_classifier_of(model)):
+    classifier = _classifier_of(model)
+    if (state and not has_parts) or not _is_fitted(classifier):
         return "parts of the model are missing"
     try:
         for part in _all_parts(model, seen=set()):
-            holds = _INVARIANTS.get(type(part))
-            if holds is not None and not holds(part):
+            fits = _INVARIANTS.get(type(part))
+            is_template = isinstance(part, BaseEstimator) and not hasattr(part, "n_features_in_")
+            if fits is not None and not is_template and not fits(part):
                 return f"numbers of its {type(part).__name__} do not fit each other"
         if isinstance(model, MapModel):
             model.tree, model.operating_points  # noqa: B018 (raise where arrays do not fit)
-        _try_out(_classifier_of(model))
+        bands = classifier.band_requirements_
+        pixels = np.random.default_rng(0).uniform(0.1, 0.9, (bands.count, 8, 8))
+        cube = xr.DataArray(pixels.astype(np.float32), dims=CUBE_DIMS)
+        if bands.wavelength is not None:
+            cube = cube.assign_coords({WAVELENGTH: (BAND, bands.wavelength, {"units": "nm"})})
+        # a scene that the model does not like is not its fault
+        with suppress(HsrejectError), np.errstate(all="ignore"):
+            classifier.predict_proba(cube).compute()
     except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything
         return f"the model in it cannot classify pixels ({type(error).__name__})"
     return ""
@@ -281,20 +291,19 @@ def _all_parts(part: Any, *, seen: set[int]) -> Iterator[Any]:
         return
     seen.add(id(part))
     yield part
-    if isinstance(part, np.ndarray):
-        inside = part.ravel().tolist() if part.dtype == object else []
-    elif isinstance(part, list | tuple | set):
-        inside = list(part)
-    else:
-        inside = list((part if isinstance(part, dict) else getattr(part, "__dict__", {})).values())
-    for inner in inside:
+    inside: Any = getattr(part, "__dict__", {})
+    if isinstance(part, dict | list | tuple | set):
+        inside = part
+    elif isinstance(part, np.ndarray) and part.dtype == object:
+        inside = part.ravel().tolist()
+    for inner in inside.values() if isinstance(inside, dict) else inside:
         yield from _all_parts(inner, seen=seen)
 
 
 def _nodes_fit(left: Any, right: Any, leaf: Any, feature: Any, n_features: int) -> bool:
     """Return whether nodes stay within their own table, every child behind its parent."""
-    inner = np.flatnonzero(~leaf)
-    children, features = np.stack([left, right])[:, inner].astype(np.int64), feature[inner]
+    inner = np.flatnonzero(leaf == 0)
+    children, features = np.stack([left, right])[:, inner], feature[inner]
     in_table = (children > inner) & (children < leaf.size)
     return bool(in_table.all() and ((features >= 0) & (features < n_features)).all())
 
@@ -307,36 +316,30 @@ def _tree_fits(tree: Any) -> bool:
 
 
 def _boosting_fits(model: Any) -> bool:
-    if not hasattr(model, "n_features_in_"):  # not fitted
-        return True
     tables = [tree.nodes for trees in model._predictors for tree in trees]  # noqa: SLF001
+    names = ("left", "right", "is_leaf", "feature_idx")
     return all(
-        _nodes_fit(
-            *(nodes["left"], nodes["right"], nodes["is_leaf"].astype(bool), nodes["feature_idx"]),
-            n_features=model.n_features_in_,
-        )
+        _nodes_fit(*(nodes[name].astype(np.int64) for name in names), model.n_features_in_)
         and not nodes["is_categorical"].any()  # whose sets of values are other tables
         for nodes in tables
     )
 
 
 def _vectors_fit(machine: Any) -> bool:
-    if not hasattr(machine, "n_features_in_"):
-        return True
-    vectors, counts = machine.support_vectors_, np.asarray(machine._n_support)  # noqa: SLF001
-    k, n = len(machine.classes_), len(vectors)
-    n_pairs = k * (k - 1) // 2
-    shapes = (  # that are, and that fit
-        (vectors.shape, (n, machine.n_features_in_)),
-        (machine.support_.shape, (n,)),
-        (counts.shape, (k,)),
-        (machine._dual_coef_.shape, (k - 1, n)),
-        (machine._intercept_.shape, (n_pairs,)),
-        (machine._probA.shape, machine._probB.shape),  # noqa: SLF001
+    n_classes, n_vectors = len(machine.classes_), len(machine.support_vectors_)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    counts, slopes = np.asarray(machine._n_support), machine._probA  # noqa: SLF001
+    return bool(
+        machine.support_vectors_.shape == (n_vectors, machine.n_features_in_)
+        and machine.support_.shape == (n_vectors,)
+        and counts.shape == (n_classes,)
+        and (counts >= 0).all()
+        and counts.sum() == n_vectors
+        and machine._dual_coef_.shape == (n_classes - 1, n_vectors)
+        and machine._intercept_.shape == (n_pairs,)
+        and slopes.size in {0, n_pairs}
+        and slopes.shape == machine._probB.shape  # noqa: SLF001
     )
-    has_pairs = machine._probA.size in {0, n_pairs}  # noqa: SLF001
-    adds_up = (counts >= 0).all() and counts.sum() == n
-    return bool(has_pairs and adds_up and all(is_ == fits for is_, fits in shapes))
 
 
 # Compiled code follows these numbers without looking: an index outside of its table reads foreign
@@ -347,14 +350,3 @@ _INVARIANTS: dict[type, Callable[[Any], bool]] = {
     HistGradientBoostingRegressor: _boosting_fits,
     SVC: _vectors_fit,
 }
-
-
-def _try_out(classifier: SceneModel) -> None:
-    """Classify a few made-up pixels; a scene that the model does not like is not its fault."""
-    wanted = classifier.band_requirements_
-    values = np.random.default_rng(0).uniform(0.1, 0.9, (wanted.count, 8, 8)).astype(np.float32)
-    cube = xr.DataArray(values, dims=CUBE_DIMS)
-    if wanted.wavelength is not None:
-        cube = cube.assign_coords({WAVELENGTH: (BAND, wanted.wavelength, {"units": "nm"})})
-    with suppress(HsrejectError), np.errstate(all="ignore"):
-        classifier.predict_proba(cube).compute()
