@@ -120,13 +120,12 @@ def climb_ends(drawn: Scene, n: int, **plan: Any) -> Iterator[tuple[float, bool]
     for seed in SEEDS:
         n_kept, broken = 0, False
         climbs = map_climbs(replace(design, seed=seed), frame)
-        truths = [truth_of.flat[one.pixels] for one in climbs]
-        outcomes = labelled([one.climb for one in climbs], truths, n=n)
-        for one, outcome in zip(climbs, outcomes, strict=True):
-            reached = one.climb.walk(outcome).reached
-            if reached is not None:
-                kept_pixels = confidence >= one.regions.thresholds[reached.region]
-                kept_pixels &= one.regions.members(label)
+        truths = [truth_of.flat[climb.pixels] for climb in climbs]
+        outcomes = labelled(climbs, truths, n=n)
+        for climb, outcome in zip(climbs, outcomes, strict=True):
+            passed = [look.threshold for look in climb.walk(outcome).looks if look.passed]
+            if passed:
+                kept_pixels = (confidence >= passed[-1]) & climb.regions.members(label)
                 n_kept += np.count_nonzero(kept_pixels)
                 broken |= bool(wrong[kept_pixels].mean() > design.max_error)
         yield n_kept / frame.n_pixels, broken

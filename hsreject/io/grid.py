@@ -252,8 +252,8 @@ def _stored_transform(array: xr.DataArray) -> Affine | None:
     return moved if np.abs(off).max() < _SAME_PIXEL else None
 
 
-def transformed(transform: Affine, point: tuple[float, float]) -> tuple[float, float]:
-    """Return where a transform takes a point; affine 2 has `*` for it and affine 3 `@`."""
+def transformed(transform: Affine, point: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return where a transform takes points; affine 2 has `*` for it and affine 3 `@`."""
     x, y = point
     return (
         x * transform.a + y * transform.b + transform.c,

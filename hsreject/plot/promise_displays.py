@@ -79,9 +79,10 @@ class CertificateDisplay:
             return
         tests = certificate.tests
         coverage = np.array([test.coverage for test in tests])
-        bound = np.array([test.upper_bound for test in tests])
+        delta = 1 - certificate.confidence_level
+        bound = np.array([test.upper_bound(delta) for test in tests])
         seen = np.array([test.n_errors / test.n_kept if test.n_kept else np.nan for test in tests])
-        passed = np.array([test.passes(certificate.confidence_level) for test in tests], dtype=bool)
+        passed = np.array([test.passed for test in tests], dtype=bool)
         level = f"{100 * certificate.confidence_level:g} %"
         ax.plot(coverage, bound, color=_INK, linewidth=0.7, zorder=2)
         for which, fill, name in ((passed, _INK, f"{level} bound"), (~passed, "white", "failed")):
@@ -95,9 +96,8 @@ class CertificateDisplay:
                 label=name,
             )
         ax.plot(coverage, seen, "x", color=_GRAY, markersize=3, label="sampled")
-        climb = [test.boundary is not None for test in tests]
-        if any(climb):
-            allowed = [(test.boundary or 0) / test.n_kept for test in tests]
+        if certificate.design == "climb":
+            allowed = [test.boundary / test.n_kept for test in tests]
             ax.plot(coverage, allowed, "_", color=WORSE, markersize=5, label="boundary")
         if self.predicted is not None:
             ax.plot(*self.predicted, color=_GRAY, linewidth=0.9, linestyle=":", label="predicted")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from dataclasses import KW_ONLY, astuple, dataclass, replace
-from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import betaincinv
 
 from hsreject.class_tree import ClassTree
 from hsreject.classes import ClassTable
@@ -21,15 +18,8 @@ from hsreject.io.grid import Grid
 from hsreject.measures.confusion import confusion_matrix
 from hsreject.promise.frame import NODATA, check_share, labels_of
 from hsreject.promise.sample import CANNOT_TELL, CLIMB, STRATIFIED, Sample, write_csv
-from hsreject.promise.sample_file import check_complete, given_sample
-from hsreject.schema import (
-    CATEGORY,
-    CLASS_NAME,
-    DECISION,
-    REJECTED,
-    STATISTIC,
-    class_table,
-)
+from hsreject.promise.sample_file import given_sample
+from hsreject.schema import CATEGORY, CLASS_NAME, DECISION, REJECTED, STATISTIC, class_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,13 +42,6 @@ class Estimate:
     standard_error: float
     lower: float
     upper: float
-
-    def scaled(self, factor: float) -> Estimate:
-        """Return the estimate of something that is larger by a factor."""
-        return Estimate(*(factor * number for number in astuple(self)))
-
-
-UNKNOWN = Estimate(np.nan, np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,10 +163,12 @@ def assess(
     and Mercator grids.
 
     R +- z SE is too short on accurate maps, where strata without an error have none to tell. So
-    intervals are made of Wilson's (1927) for the shares of each stratum, of n_h / (1 - n_h / N_h)
-    points: R solves D(R) = sum_h (1 - R) Y_h - R (X_h - Y_h) = 0, and its limits are where those of
-    D are 0, which follow from those of its parts (Zou, Huang and Zhang 2009). A stratum that is
-    sampled whole leaves no doubt, and no bound exceeds what is possible.
+    intervals are made of Clopper and Pearson's (1934) for the shares of each stratum, of
+    n_h / (1 - n_h / N_h) points (Korn and Graubard 1998); Wilson's would leave out the truth in up
+    to 13 % of draws where one point of a rare class is found in a large stratum. R solves
+    D(R) = sum_h (1 - R) Y_h - R (X_h - Y_h) = 0, and its limits are where those of D are 0, which
+    follow from those of its parts (Zou, Huang and Zhang 2009). A stratum that is sampled whole
+    leaves no doubt, and no bound exceeds what is possible.
 
     Parameters
     ----------
@@ -213,6 +198,9 @@ def assess(
 
     References
     ----------
+    Korn, E. L. and Graubard, B. I. (1998). Confidence intervals for proportions with small expected
+    number of positive counts estimated from survey data. Survey Methodology 24, 193-201.
+
     Olofsson, P. et al. (2014). Good practices for estimating area and assessing accuracy of land
     change. Remote Sensing of Environment 148, 42-57.
 
@@ -236,16 +224,17 @@ def assess(
     >>> assessment = assess(label, hr.draw_sample(label, 400).with_reference(truth))
     >>> area = assessment.by_class.area.sel(category=2)
     >>> assessment.by_class.mapped_area.sel(category=2).item(), area.values.round()
-    (3300.0, array([4803.,  166., 4489., 5151.]))
+    (3300.0, array([4803.,  166., 4474., 5158.]))
     """
     check_share("confidence_level", confidence_level)
     on_map = labels_of(label_with_rejection, name="label_with_rejection")
     points = _points(sample, on_map, assume_random=assume_random)
+    rejected = points.label == REJECTED
     n_rejected = int(np.count_nonzero(on_map.values == REJECTED))
-    n_known = int(np.count_nonzero((points.reference > 0) & (points.label == REJECTED)))
+    n_known = int(np.count_nonzero((points.reference > 0) & rejected))
     unknown = n_known < min(n_rejected, 2)  # one point tells nothing about its spread
     # a rejected point that nobody labelled still says that its place is not among the kept
-    hidden = unknown & (points.label == REJECTED)
+    hidden = unknown & rejected
     points = replace(points, reference=np.where(hidden, 0, points.reference))
     used = points.labelled | hidden
     if not used.all():
@@ -260,14 +249,35 @@ def assess(
     area = np.broadcast_to(1.0 if hectares is None else hectares, on_map.shape)
     total = float(area[on_map.values != NODATA].sum())
     rejected_area = float(area[on_map.values == REJECTED].sum())
-    estimator = _Estimator.of(points, on_map, area, confidence_level)
-    kept_accuracy = estimator.estimate(
-        _Quantity("users_accuracy", None, ClassTree.from_attrs(on_map.attrs))
+    tree, classes = ClassTree.from_attrs(on_map.attrs), points.classes
+    right, wrong = _quantities(classes, tree, kept_only=unknown)
+    figures = _estimates(points, on_map, area, right, wrong, 1 - confidence_level)
+    kept_accuracy, (users, producers, areas) = figures[0], figures[1:].reshape(3, -1, 4)
+    counted = np.bincount(
+        on_map.values[on_map.values != NODATA],
+        area[on_map.values != NODATA],
+        minlength=max(classes.values) + 1,
+    )
+    by_class = xr.Dataset(
+        {
+            "users_accuracy": ((CATEGORY, STATISTIC), users),
+            "producers_accuracy": (
+                (CATEGORY, STATISTIC),
+                np.nan * producers if unknown else producers,
+            ),
+            "area": ((CATEGORY, STATISTIC), total * areas),
+            "mapped_area": (CATEGORY, counted[list(classes.values)], classes.to_attrs()),
+        },
+        coords={
+            CATEGORY: list(classes.values),
+            CLASS_NAME: (CATEGORY, list(classes.names)),
+            STATISTIC: list(STATISTICS),
+        },
     )
     return Assessment(
-        overall_accuracy=kept_accuracy.scaled(1 - rejected_area / total),
-        kept_accuracy=kept_accuracy,
-        by_class=_by_class(estimator, on_map, area, kept_only=unknown),
+        overall_accuracy=Estimate(*((1 - rejected_area / total) * kept_accuracy).tolist()),
+        kept_accuracy=Estimate(*kept_accuracy.tolist()),
+        by_class=by_class,
         area_unit="pixels" if hectares is None else "ha",
         total_area=total,
         rejected_area=rejected_area,
@@ -295,8 +305,6 @@ def _points(
             "The points of a climb certify a map, but do not estimate accuracies and areas: none "
             "lies where it rejects. Draw a sample with design='random' or 'stratified'."
         )
-    if points.design is not None and not assume_random:
-        check_complete(points, points.design)
     points = points.select(points.label != NODATA)
     if not (points.reference > 0).any():
         raise InputError(
@@ -306,253 +314,194 @@ def _points(
     return points
 
 
-def _strata(points: Sample, on_map: xr.DataArray) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Return the stratum of each point, from 0, and how many pixels each stratum has."""
+def _strata(
+    points: Sample, on_map: xr.DataArray
+) -> tuple[NDArray[np.intp], NDArray[np.float64], tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the stratum of each point, from 0, how many pixels each has, and which labels.
+
+    The last are pairs of a stratum and a label; of strata of another map, as points show them.
+    """
+    clear = points.reference != CANNOT_TELL
     if points.design is not None and points.design.kind == STRATIFIED:
-        values, place = np.unique(points.stratum, return_inverse=True)
-        sizes = np.array([points.stratum_pixels[place == h][0] for h in range(values.size)], float)
-        missing = points.design.n_pixels - int(sizes.sum())
-        few = (np.bincount(place) < 2) & (sizes > 1)
-        if few.any() or missing:
+        _, first, stratum = np.unique(points.stratum, return_index=True, return_inverse=True)
+        sizes = points.stratum_pixels[first]
+        few = (np.bincount(stratum[clear], minlength=sizes.size) < 2) & (sizes > 1)
+        n_few = int(np.count_nonzero(few))
+        if n_few or sizes.sum() != points.design.n_pixels:
             raise InputError(
-                f"{int(few.sum()) or 'Some'} strata of the sample have fewer than two labelled "
-                "points. Label at least two points of each."
+                f"{n_few or 'Some'} strata of the sample have fewer than two labelled points. "
+                "Label at least two points of each."
             )
-        return place, sizes
+        return stratum, sizes.astype(np.float64), (stratum, points.label)
     labels, sizes = np.unique(on_map.values[on_map.values != NODATA], return_counts=True)
-    place = np.searchsorted(labels, points.label)
-    counts = np.bincount(place, minlength=labels.size)
-    group = np.arange(labels.size)
-    scarce = _scarce(labels, counts, sizes)
-    group[scarce] = scarce[0] if scarce.size else 0
-    kept_groups, of_label = np.unique(group, return_inverse=True)
-    merged = np.asarray(np.bincount(of_label, sizes, minlength=kept_groups.size), float)
-    return of_label[place], merged
-
-
-def _scarce(
-    labels: NDArray[np.uint16], counts: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> NDArray[np.intp]:
-    """Return which kept classes to put together, so that two points are in each stratum."""
+    of_label = np.searchsorted(labels, points.label)
+    counts = np.bincount(of_label[clear], minlength=labels.size)
+    # kept classes with fewer than two points are put together, if need be with the next larger
     kept = np.flatnonzero(labels != REJECTED)
     kept = kept[np.argsort(counts[kept], kind="stable")]
     n_few = int(np.count_nonzero((counts[kept] < 2) & (counts[kept] < sizes[kept])))
-    if not n_few:
-        return np.empty(0, dtype=np.intp)
-    while counts[kept[:n_few]].sum() < 2 and n_few < kept.size:
-        n_few += 1
-    if counts[kept[:n_few]].sum() < 2:
+    if n_few and counts[kept].sum() < 2:
         raise InputError("Fewer than two of the kept pixels have a reference. Label more points.")
-    return np.sort(kept[:n_few])
+    if n_few:
+        n_few = max(n_few, int(np.searchsorted(np.cumsum(counts[kept]), 2)) + 1)
+    group = np.arange(labels.size)
+    group[kept[:n_few]] = kept[:n_few].min(initial=labels.size)
+    _, group = np.unique(group, return_inverse=True)
+    return group[of_label], np.bincount(group, sizes).astype(np.float64), (group, labels)
 
 
-@dataclass(frozen=True)
-class _Quantity:
-    """A ratio of two areas: what counts as right, and out of what."""
-
-    name: str  # of `QUANTITIES`
-    value: int | None  # of the class; None for all that is kept
-    tree: ClassTree | None = None  # a group is right where the reference lies below it
-    kept_only: bool = False  # where nobody knows the rejected pixels
-
-    def extremes(self, label: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return the references of unclear points that make the ratio smallest and largest."""
-        best = label if self.value is None else np.full_like(label, self.value)
-        if self.name == "producers_accuracy":
-            mapped = label == best
-            return np.where(mapped, 0, best), np.where(mapped, best, 0)
-        return np.zeros_like(label), best
-
-    def ratio(
-        self, label: NDArray[np.int64], reference: NDArray[np.int64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None, NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which points are right, which are counted, and which may be right or wrong at all.
-
-        None are counted where it is the whole map, whose area is known. Where a pixel of the map
-        cannot be right, or wrong, whatever its reference, there is no doubt: a pixel that is mapped
-        as another class never adds to the right ones of this class.
-        """
-        mapped = label != REJECTED if self.value is None else label == self.value
-        if self.name == "users_accuracy":
-            right = label == reference
-            if self.tree is not None:
-                right |= self.tree.holds(label, reference)
-            return mapped & right, mapped, mapped, mapped
-        real = reference == self.value
-        if self.name == "producers_accuracy":
-            return mapped & real, real, mapped, ~mapped
-        possible = (label != REJECTED) | (not self.kept_only)
-        return possible & real, None, possible, possible
+# Ratios of areas. A quantity is a table of what counts as right and what as wrong (label,
+# reference): its value is right / (right + wrong). Row 0 is rejected; column 0 has no reference,
+# and the last column is for points that nobody could label.
 
 
-@dataclass(frozen=True, eq=False)
-class _Estimator:
-    """Ratios of totals, estimated from points in strata."""
+def _quantities(
+    classes: ClassTable, tree: ClassTree | None, *, kept_only: bool
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return what is right and wrong (quantity, label, reference).
 
-    points: Sample
-    stratum: NDArray[np.intp]  # of each point
-    sizes: NDArray[np.float64]  # pixels of each stratum
-    weight: NDArray[np.float64]  # area of each point
-    confidence_level: float
-    without_unclear: _Estimator | None = None  # of the points with a reference, if not of all
-
-    @classmethod
-    def of(
-        cls, points: Sample, on_map: xr.DataArray, area: NDArray[np.float64], level: float
-    ) -> _Estimator:
-        """Return the estimator of points, and of those with a reference if these are fewer."""
-        weight = area[points.row, points.column]
-        unclear = points.reference == CANNOT_TELL
-        others = cls.of(points.select(~unclear), on_map, area, level) if unclear.any() else None
-        return cls(points, *_strata(points, on_map), weight / weight.mean(), level, others)
-
-    def estimate(self, quantity: _Quantity) -> Estimate:
-        """Return a ratio; its interval holds whatever points that nobody could label may be."""
-        label, reference = self.points.label, self.points.reference
-        if self.without_unclear is None:
-            return self._ratio(*quantity.ratio(label, reference))
-        unclear = reference == CANNOT_TELL
-        low, high = (
-            self._ratio(*quantity.ratio(label, np.where(unclear, extreme, reference)))
-            for extreme in quantity.extremes(label)
-        )
-        middle = self.without_unclear.estimate(quantity)
-        ends = np.fmin(low.lower, middle.lower), np.fmax(high.upper, middle.upper)
-        return replace(middle, lower=float(ends[0]), upper=float(ends[1]))
-
-    def _ratio(
-        self,
-        right: NDArray[np.bool_],
-        counted: NDArray[np.bool_] | None,
-        may_be_right: NDArray[np.bool_],
-        may_be_wrong: NDArray[np.bool_],
-    ) -> Estimate:
-        """Return the share of the counted area that is right."""
-        area = self.sizes * self._mean_weight
-        above = self._totals(self.weight * right)
-        below = area if counted is None else self._totals(self.weight * counted)
-        if not below.sum() > 0:
-            return UNKNOWN
-        share = float(above.sum() / below.sum())
-        residual = self.weight * right - share * self.weight * (
-            True if counted is None else counted
-        )
-        error = float(np.sqrt(self._variance(residual)) / below.sum())
-        lower, upper = _ratio_limits(
-            self._part(above, area, may_be_right), self._part(below - above, area, may_be_wrong)
-        )
-        error = error if error > 1e-12 else 0.0  # less is rounding
-        return Estimate(share, error, min(lower, share), max(upper, share))
-
-    def _sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        return np.bincount(self.stratum, values, minlength=self.sizes.size).astype(np.float64)
-
-    @cached_property
-    def _counts(self) -> NDArray[np.float64]:
-        """Points of each stratum, 1 where there is none: what is divided by it is 0 there."""
-        return np.maximum(self._sums(np.ones(self.stratum.size)), 1)
-
-    @cached_property
-    def _mean_weight(self) -> NDArray[np.float64]:
-        """Mean area of the points of each stratum, 1 where there is none."""
-        there = self._sums(np.ones(self.stratum.size)) > 0
-        return np.where(there, self._sums(self.weight) / self._counts, 1.0)
-
-    def _totals(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(self.sizes * self._sums(values) / self._counts)
-
-    def _variance(self, residual: NDArray[np.float64]) -> float:
-        """Return the variance of the estimated total of what a ratio leaves over."""
-        n, size = self._counts, self.sizes
-        mean = self._sums(residual) / n
-        spread = self._sums((residual - mean[self.stratum]) ** 2) / np.maximum(n - 1, 1)
-        return float((size**2 * (1 - n / size) * spread / n).sum())
-
-    def _part(
-        self,
-        total: NDArray[np.float64],
-        area: NDArray[np.float64],
-        possible: NDArray[np.bool_],
-    ) -> _Part:
-        """Return the area of something in each stratum with Wilson's limits, if it is possible."""
-        share = np.clip(total / area, 0.0, 1.0)
-        z = norm.ppf(0.5 + self.confidence_level / 2)
-        left = 1 - self._counts / self.sizes  # a stratum that is sampled whole leaves no doubt
-        inverse = z**2 * left / self._counts
-        middle = (share + inverse / 2) / (1 + inverse)
-        half = np.sqrt(share * (1 - share) * inverse + inverse**2 / 4) / (1 + inverse)
-        doubt = area * (self._sums(possible) > 0)
-        below, above = share - middle + half, middle + half - share
-        return _Part(total, share, doubt * np.maximum(below, 0), doubt * np.maximum(above, 0))
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The area of something in each stratum, and how far it may lie below and above."""
-
-    total: NDArray[np.float64]
-    share: NDArray[np.float64]
-    below: NDArray[np.float64]
-    above: NDArray[np.float64]
-
-
-def _ratio_limits(right: _Part, wrong: _Part) -> tuple[float, float]:
-    """Return the limits of right / (right + wrong): where the limits of D(R) are 0.
-
-    D(R) = sum_h (1 - R) right_h - R wrong_h is 0 at the ratio R. Its limits follow from those of
-    its parts (Zou, Huang and Zhang 2009), with the correlation of two shares of one sample.
+    First of all that is kept, then user's accuracy, producer's accuracy and area of each class,
+    where nobody knows the rejected pixels of kept ones only.
     """
-    product = right.share * wrong.share
-    room = (1 - right.share) * (1 - wrong.share)
-    whole = right.share + wrong.share > 1 - 1e-12
-    correlation = -np.sqrt(np.where(whole, 1.0, product / np.where(room > 0, room, 1.0)))
-
-    def limit(ratio: float, side: int) -> float:
-        first = (1 - ratio) * (right.below if side < 0 else right.above)
-        second = ratio * (wrong.above if side < 0 else wrong.below)
-        spread = np.sqrt((first**2 + second**2 - 2 * correlation * first * second).sum())
-        middle = (1 - ratio) * right.total.sum() - ratio * wrong.total.sum()
-        return float(middle + side * spread)
-
-    lower, upper = 0.0, 1.0
-    if limit(0.0, -1) > 0:
-        lower = brentq(limit, 0.0, 1.0, args=(-1,))
-    if limit(1.0, 1) < 0:
-        upper = brentq(limit, 0.0, 1.0, args=(1,))
-    return lower, upper
+    size = len(classes)
+    label, reference = np.arange(size + 1)[:, None], np.arange(size + 2)
+    agree = label == reference
+    if tree is not None:  # a group is right where the reference lies below it
+        codes = np.array([REJECTED, *classes.values])
+        agree[:, :-1] |= tree.holds(codes[:, None], codes)
+    value = np.arange(1, size + 1)[:, None, None]
+    mapped, real, kept = label == value, reference == value, label > 0
+    right_area = real & (kept | (not kept_only))
+    right = np.concatenate([(kept & agree)[None], mapped & agree, mapped & real, right_area])
+    wrong = np.concatenate([(kept & ~agree)[None], mapped & ~agree, ~mapped & real, ~right_area])
+    return right, wrong
 
 
-def _by_class(
-    estimator: _Estimator,
+def _estimates(
+    points: Sample,
     on_map: xr.DataArray,
     area: NDArray[np.float64],
-    *,
-    kept_only: bool,
-) -> xr.Dataset:
-    """Return the table of the classes of map and reference; areas of kept pixels only, if asked."""
-    tree, classes = ClassTree.from_attrs(on_map.attrs), estimator.points.classes
-    inside = on_map.values != NODATA
-    columns: dict[str, list[tuple[float, ...]]] = {name: [] for name in QUANTITIES}
-    for name, value in itertools.product(QUANTITIES, classes.values):
-        estimate = estimator.estimate(_Quantity(name, value, tree, kept_only))
-        if name == "producers_accuracy" and kept_only:
-            estimate = UNKNOWN
-        elif name == "area":
-            estimate = estimate.scaled(float(area[inside].sum()))
-        columns[name].append(astuple(estimate))
-    labels = on_map.values[inside]
-    counted = np.bincount(labels, area[inside], minlength=max(classes.values) + 1)
-    table = xr.Dataset(
-        {name: ((CATEGORY, STATISTIC), np.array(rows)) for name, rows in columns.items()}
-        | {"mapped_area": (CATEGORY, counted[list(classes.values)])},
-        coords={
-            CATEGORY: list(classes.values),
-            CLASS_NAME: (CATEGORY, list(classes.names)),
-            STATISTIC: list(STATISTICS),
-        },
+    right: NDArray[np.bool_],
+    wrong: NDArray[np.bool_],
+    delta: float,
+) -> NDArray[np.float64]:
+    """Return `STATISTICS` of ratios (quantity, 4).
+
+    Intervals hold whatever points that nobody could label may be: right if they can, or wrong.
+    """
+    size = len(points.classes)
+    row_of = np.zeros(NODATA + 1, dtype=np.int64)
+    row_of[list(points.classes.values)] = np.arange(1, size + 1)
+    weight = area[points.row, points.column]
+    stratum, sizes, (of_stratum, its_label) = _strata(points, on_map)
+    unclear = points.reference == CANNOT_TELL
+    reference = np.where(unclear, size + 1, row_of[points.reference])
+    shape = (sizes.size, size + 1, size + 2)
+    cell = np.ravel_multi_index((stratum, row_of[points.label], reference), shape)
+    powers = [(weight / weight.mean()) ** power for power in (0, 1, 2)]
+    tables = np.array([np.bincount(cell, one, np.prod(shape)).reshape(shape) for one in powers])
+
+    there = np.zeros(shape[:2], dtype=bool)
+    there[of_stratum, row_of[its_label]] = True
+
+    def ratios(clear: slice) -> NDArray[np.float64]:
+        return _ratios(
+            tables[..., clear], sizes, there, right[..., clear], wrong[..., clear], delta
+        )
+
+    figures = ratios(slice(size + 1))
+    if not unclear.any():
+        return figures
+    can_be_right, can_be_wrong = right[..., :-1].any(-1), wrong[..., :-1].any(-1)
+    must_be_wrong = wrong[..., :-1].all(-1)
+    right[..., -1], wrong[..., -1] = False, can_be_wrong
+    lower = ratios(slice(None))[:, 2]
+    right[..., -1], wrong[..., -1] = can_be_right, must_be_wrong
+    upper = ratios(slice(None))[:, 3]
+    figures[:, 2], figures[:, 3] = np.fmin(figures[:, 2], lower), np.fmax(figures[:, 3], upper)
+    return figures
+
+
+def _ratios(
+    tables: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    there: NDArray[np.bool_],
+    right: NDArray[np.bool_],
+    wrong: NDArray[np.bool_],
+    delta: float,
+) -> NDArray[np.float64]:
+    """Return ratios from tables (stratum, label, reference) of points, their areas and squares.
+
+    `there` says which labels a stratum has (stratum, label).
+    """
+    counts, weights, squares = tables
+    n_points = np.asarray(counts.sum(axis=(1, 2)))
+    n = np.maximum(n_points, 1)
+    mean = weights.sum(axis=(1, 2)) / n
+    areas = sizes * np.where(mean > 0, mean, 1.0)
+    shares = [
+        np.tensordot(part, weights, ((1, 2), (1, 2))) * sizes / n / areas for part in (right, wrong)
+    ]
+    # only the rejected pixels may have no point, and are wrong where they are not asked about
+    shares[1][:, n_points == 0] = np.all(wrong[:, REJECTED], axis=1, keepdims=True)
+    above, below = shares[0] @ areas, (shares[0] + shares[1]) @ areas
+    ratio = above / np.where(below > 0, below, np.nan)
+    residual = np.where(
+        right, 1 - ratio[:, None, None], np.where(wrong, -ratio[:, None, None], 0.0)
     )
-    table["mapped_area"].attrs.update(classes.to_attrs())
-    return table
+    first = np.tensordot(residual, weights, ((1, 2), (1, 2))) / n
+    second = np.tensordot(residual**2, squares, ((1, 2), (1, 2))) / n
+    left = 1 - n / sizes  # a stratum that is sampled whole leaves no doubt
+    variance = ((second - first**2) * sizes**2 * left / np.maximum(n - 1, 1)).sum(axis=1)
+    error = np.sqrt(np.maximum(variance, 0.0)) / below
+    error[error < 1e-7] = 0.0  # less is rounding
+    # a label that cannot be right, or wrong, whatever its reference, leaves no doubt either
+    doubts = [
+        (part.any(2) & ~part.all(2)) @ there.T * areas * (left > 0) for part in (right, wrong)
+    ]
+    limits = [_limits(share, n / np.maximum(left, 1e-9), delta) for share in shares]
+    lower, upper = (_ratio_limits(shares, limits, doubts, areas, side) for side in (0, 1))
+    return np.stack([ratio, error, np.minimum(lower, ratio), np.maximum(upper, ratio)], axis=1)
+
+
+def _limits(
+    share: NDArray[np.float64], n: NDArray[np.float64], delta: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return how far a share of n points may lie below and above: Clopper and Pearson's limits."""
+    hits, misses = share * n, (1 - share) * n
+    some, not_all = hits > 1e-9, misses > 1e-9
+    lower = betaincinv(np.where(some, hits, 1.0), misses + 1, delta / 2)
+    upper = betaincinv(hits + 1, np.where(not_all, misses, 1.0), 1 - delta / 2)
+    return share - np.where(some, lower, 0.0), np.where(not_all, upper, 1.0) - share
+
+
+def _ratio_limits(
+    shares: list[NDArray[np.float64]],
+    limits: list[tuple[NDArray[np.float64], NDArray[np.float64]]],
+    doubts: list[NDArray[np.float64]],
+    areas: NDArray[np.float64],
+    side: int,
+) -> NDArray[np.float64]:
+    """Return the lower (0) or upper (1) limits of right / (right + wrong).
+
+    D(R) = sum_h (1 - R) right_h - R wrong_h is 0 at the ratio R, and its limits are 0 at those of
+    R. They follow from the limits of its parts (Zou, Huang and Zhang 2009), with the correlation of
+    two shares of one sample.
+    """
+    right, wrong = shares
+    room = (1 - right) * (1 - wrong)
+    whole = right + wrong > 1 - 1e-12
+    correlation = np.sqrt(np.where(whole, 1.0, right * wrong / np.where(room > 0, room, 1.0)))
+    of_right, of_wrong = doubts[0] * limits[0][side], doubts[1] * limits[1][1 - side]
+    low, high = np.zeros(len(right)), np.ones(len(right))
+    for _ in range(50):
+        middle = (low + high) / 2
+        first, second = (1 - middle)[:, None] * of_right, middle[:, None] * of_wrong
+        spread = np.sqrt((first**2 + second**2 + 2 * correlation * first * second).sum(axis=1))
+        distance = (1 - middle) * (right @ areas) - middle * (wrong @ areas)
+        positive = distance + (2 * side - 1) * spread > 0
+        low, high = np.where(positive, middle, low), np.where(positive, high, middle)
+    return low if side else high
 
 
 def _error_matrix(points: Sample) -> xr.DataArray:

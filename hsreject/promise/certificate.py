@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
-from functools import cached_property
+from dataclasses import KW_ONLY, asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,7 @@ from hsreject import __version__
 from hsreject.class_tree import ClassTree
 from hsreject.errors import FileError, InputError
 from hsreject.files import existing, replacing
-from hsreject.promise.climb import Terms
-from hsreject.promise.fixed_sequence import ROUNDING, Counts, least_points
+from hsreject.promise.climb import Look, Terms, least_points
 from hsreject.promise.frame import map_id, node_of, percent, ranking_of
 from hsreject.promise.sample import CLIMB, EACH, RANDOM
 from hsreject.rejection.hierarchical import answer_map
@@ -44,55 +42,6 @@ _FOLLOWING = (
 
 
 @dataclass(frozen=True)
-class TestedPoint:
-    """One step of the sequence: an operating point and how its test came out."""
-
-    threshold: float  # the smallest confidence kept, or the position of the map in its stack
-    coverage: float  # share of the pixels that is kept
-    n_kept: int  # sampled and kept; of a climb, the pixels of the last look at this region
-    n_errors: int  # of these
-    p_value: float  # of so few errors, if just too many pixels of the region were wrong
-    upper_bound: float  # of the share of wrong pixels, for this region alone
-    n_pixels: int  # of the region
-    boundary: int | None = None  # of a climb: the most errors with which the look passes
-    n_thinned: int | None = None  # of a stratified sample: points left of one density,
-    density: float | None = None  # and that density
-
-    def passes(self, confidence_level: float) -> bool:
-        """Tell whether the region passed."""
-        if self.boundary is not None:
-            return self.n_errors <= self.boundary
-        return self.p_value <= 1 - confidence_level + ROUNDING
-
-
-def points_of(
-    counts: Counts,
-    thresholds: NDArray[np.float64],
-    terms: Terms,
-    *,
-    n_all: int,
-    n_hidden: int = 0,
-    boundary: list[int] | None = None,
-) -> tuple[TestedPoint, ...]:
-    """Return the tests of regions, one after the other."""
-    columns = (
-        thresholds,
-        counts.n_pixels / n_all,
-        counts.n_kept,
-        counts.n_errors,
-        counts.p_values(terms.max_error, n_hidden),
-        counts.upper_bounds(1 - terms.delta),
-        counts.n_pixels,
-        boundary,
-        counts.n_thinned,
-        None if counts.n_thinned is None else counts.density,
-    )
-    none = [None] * thresholds.size
-    rows = (none if column is None else np.asarray(column).tolist() for column in columns)
-    return tuple(TestedPoint(*values) for values in zip(*rows, strict=True))
-
-
-@dataclass(frozen=True)
 class Certificate:
     """What is promised of a map, and why.
 
@@ -105,21 +54,17 @@ class Certificate:
         Sampled pixels, of a climb those with a label.
     n_pixels : int
         Pixels of the map that the promise speaks of.
-    n_needed : int or None
-        Labels of a climb that would probably certify something, where a sample that was drawn at
-        once certifies nothing; None otherwise, and where no number is in sight that would do.
     drawn : str
         How the sample was drawn, in words.
-    tests : tuple of TestedPoint
-        The sequence as far as it was tested. Where some test failed, it is the last one.
-    map_id : str
-        Tells the map, labels and confidences, from any other one.
-    shape : tuple of int
-        Rows and columns of the map.
-    stacked : bool
-        Whether the sequence is a stack of maps instead of thresholds on one confidence.
+    tests : tuple of Look
+        The sequence as far as it was tested: threshold, pixels, sampled pixels, errors, and the
+        most errors with which a region passes. Where some test failed, it is the last one.
+    map_id, shape : str, tuple of int
+        Tell the map, labels and confidences, from any other one; its rows and columns.
     design : str
         "random", "stratified" or "climb".
+    stacked : bool
+        Whether the sequence is a stack of maps instead of thresholds on one confidence.
     n_hidden : int
         Pixels of the map that could not be drawn, where nobody has said again which.
     n_planned : int
@@ -127,22 +72,19 @@ class Certificate:
     finished : bool
         False while a climb may go on.
     n_more : int or None
-        Of a climb that may go on: how many more labels are likely to certify its next step; None if
-        none of its looks is likely to pass.
-    smallest_error : float or None
-        Where nothing can be certified: the smallest error that a climb of so many labels would
-        probably promise.
-    n_cannot_tell : int
-        Sampled pixels that nobody could label, which count as wrong.
-    coverage_if_right : float
-        What would be kept had all of these been right: what they cost.
+        Of a climb that may go on: how many more labels are likely to certify its next step.
+    n_needed, smallest_error : int or None, float or None
+        Where nothing can be certified: labels of a climb that would almost surely certify
+        something, and the smallest error that so many labels would; None where neither is in sight.
+    n_cannot_tell, coverage_if_right : int, float
+        Sampled pixels that nobody could label, which count as wrong, and what would be kept had
+        they been right: what they cost.
     lost_classes : tuple of str
         Classes of the map that lost more than nine tenths of their pixels.
-    by_class : tuple of Certificate
-        Of a climb for each class: the promise of each, with its `class_value` and `class_name`. A
-        map that may answer coarser has those of its groups, too, which are about all pixels below.
-    per_class : str
-        "together" or "each": whether all these promises hold with the confidence level, or each.
+    by_class, per_class : tuple of Certificate, str
+        Of a climb for each class: the promise of each, with its `class_value` and `class_name`, and
+        whether they hold "together" or "each". A map that may answer coarser has those of its
+        groups, too, which are about all pixels below.
     n_promised : int
         Pixels that the promises of classes and groups keep.
 
@@ -157,17 +99,17 @@ class Certificate:
     confidence_level: float
     n_points: int
     n_pixels: int
-    n_needed: int | None
     drawn: str
-    tests: tuple[TestedPoint, ...]
+    tests: tuple[Look, ...]
     map_id: str
-    shape: tuple[int, int]
-    stacked: bool = False
+    shape: tuple[int, ...]
     design: str = RANDOM
+    stacked: bool = False
     n_hidden: int = 0
     n_planned: int = 0
     finished: bool = True
     n_more: int | None = None
+    n_needed: int | None = None
     smallest_error: float | None = None
     n_cannot_tell: int = 0
     coverage_if_right: float = 0.0
@@ -180,11 +122,10 @@ class Certificate:
 
     # What follows from the tests.
 
-    @cached_property
-    def _promised(self) -> TestedPoint | None:
+    @property
+    def _promised(self) -> Look | None:
         """The last test that passed."""
-        passed = [test for test in self.tests if test.passes(self.confidence_level)]
-        return passed[-1] if passed else None
+        return next((test for test in reversed(self.tests) if test.passed), None)
 
     @property
     def threshold(self) -> float | None:
@@ -220,71 +161,67 @@ class Certificate:
         It would hold if this coverage had been the only one asked about; what is promised is
         `max_error`. NaN without a threshold.
         """
-        return math.nan if self._promised is None else self._promised.upper_bound
+        look = self._promised
+        return math.nan if look is None else look.upper_bound(1 - self.confidence_level)
 
     # Words.
 
     @property
     def statement(self) -> str:
         """What is promised, for which pixels, from which sample: one sentence or two."""
-        lost = ""
-        if self.lost_classes:
-            lost = f"Of {', '.join(self.lost_classes)} more than nine tenths are rejected."
-        cost = ""
-        if self.n_cannot_tell:
-            cost = (
-                f"{self.n_cannot_tell} points that nobody could label count as wrong; had they "
-                f"been right, {percent(self.coverage_if_right, 1)} would be kept."
-            )
-        promise = self._promise() if self.coverage > 0 else self._nothing()
-        return " ".join(filter(None, [promise, lost, cost, self._next_step()]))
+        lost, cost = ", ".join(self.lost_classes), percent(self.coverage_if_right, 1)
+        sentences = {
+            self._of_classes() if self.by_class else self._of_kept(): self.coverage > 0,
+            self._nothing(): not self.coverage > 0,
+            f"Of {lost} more than nine tenths are rejected.": lost,
+            f"{self.n_cannot_tell} points that nobody could label count as wrong; had they been "
+            f"right, {cost} would be kept.": self.n_cannot_tell,
+            self._next_step(): True,
+        }
+        return " ".join(sentence for sentence, holds in sentences.items() if holds and sentence)
 
-    def _promise(self) -> str:
-        error, level = percent(self.max_error), percent(self.confidence_level)
-        if self.by_class:
-            return self._promise_of_classes(error, level)
-        which = "kept pixels" if not self.class_name else f"pixels kept as {self.class_name}"
-        looked = "looked at" if self.design == CLIMB else "kept"
+    def _of_kept(self) -> str:
+        pixels = f"pixels kept as {self.class_name}" if self.class_name else "kept pixels"
         return (
-            f"With {level} confidence at most {error} of the {which} are wrong: kept are "
-            f"{percent(self.coverage, 1)} of the {self.n_pixels} pixels that the sample was drawn "
-            f"from, and of {self.n_points} sampled pixels ({self.drawn}) {self.n_kept} are "
-            f"{looked} and {self.n_errors} of those wrong."
+            f"With {percent(self.confidence_level)} confidence at most {percent(self.max_error)} "
+            f"of the {pixels} are wrong: kept are {percent(self.coverage, 1)} of the "
+            f"{self.n_pixels} pixels that the sample was drawn from, and of {self.n_points} "
+            f"sampled pixels ({self.drawn}) {self.n_kept} are "
+            f"{'looked at' if self.design == CLIMB else 'kept'} and {self.n_errors} of those wrong."
         )
 
-    def _promise_of_classes(self, error: str, level: str) -> str:
+    def _of_classes(self) -> str:
         promised = [one for one in self.by_class if one.threshold is not None]
-        others = [one.class_name for one in self.by_class if one.threshold is None]
-        which = "each on its own" if self.per_class == EACH else "all together"
+        others = ", ".join(one.class_name for one in self.by_class if one.threshold is None)
         overlapping = sum(one.n_pixels for one in self.by_class) > self.n_pixels
-        named = "classes and groups" if overlapping else "classes"
-        listed = ", ".join(f"{one.class_name} {percent(one.coverage, 0)}" for one in promised)
-        cannot = f" Cannot be promised: {', '.join(others)}." if others else ""
+        kept = ", ".join(f"{one.class_name} {percent(one.coverage, 0)}" for one in promised)
         return (
-            f"With {level} confidence, {which}, at most {error} of the pixels kept as each of "
-            f"these {named} are wrong, and so much of them is kept: {listed}; of all "
-            f"{self.n_pixels} pixels {percent(self.coverage, 1)}, after {self.n_points} labels "
-            f"({self.drawn}).{cannot}"
-        )
+            f"With {percent(self.confidence_level)} confidence, "
+            f"{'each on its own' if self.per_class == EACH else 'all together'}, at most "
+            f"{percent(self.max_error)} of the pixels kept as each of these "
+            f"{'classes and groups' if overlapping else 'classes'} are wrong, and so much of them "
+            f"is kept: {kept}; of all {self.n_pixels} pixels {percent(self.coverage, 1)}, after "
+            f"{self.n_points} labels ({self.drawn})."
+        ) + (f" Cannot be promised: {others}." if others else "")
 
     def _nothing(self) -> str:
         error, classes = percent(self.max_error), " of any class" if self.by_class else ""
-        if self.design == CLIMB and not self.finished:
+        if not self.finished:
             return f"Nothing is certified yet{classes} with {self.n_points} labels."
-        wish = f"Nothing can be certified{classes} with this sample of {self.n_points} pixels"
-        least = math.ceil(1.5 * least_points(self.max_error, self.confidence_level))
+        nothing = f"Nothing can be certified{classes} with this sample of {self.n_points} pixels"
+        least = math.ceil(1.5 * least_points(self.max_error, 1 - self.confidence_level))
         if self.n_points < least:
-            return f"{wish}: fewer than {least} do not prove {error}, even if all are right."
+            return f"{nothing}: fewer than {least} do not prove {error}, even if all are right."
         if not self.tests:
-            return f"{wish}."
+            return f"{nothing}."
         first = self.tests[0]
         return (
-            f"{wish}: of the surest {percent(first.coverage, 0)} {first.n_errors} of "
-            f"{first.n_kept} are wrong, too many for a promise of {error}."
+            f"{nothing}: of the surest {percent(first.coverage, 0)} "
+            f"{first.n_errors} of {first.n_kept} are wrong, too many for a promise of {error}."
         )
 
     def _next_step(self) -> str:
-        if self.design == CLIMB and not self.finished:
+        if not self.finished:
             if self.n_more is None:
                 return "None of the next looks is likely to pass: this is probably the end."
             labels = "label is" if self.n_more == 1 else "labels are"
@@ -293,19 +230,16 @@ class Certificate:
             return ""
         if self.stacked:
             return "Label more points, allow a larger error, or improve the map."
-        ways = []
-        if self.n_needed is not None:
-            ways.append(
-                f"about n = {self.n_needed} labels would be needed for {percent(self.max_error)}"
-            )
-        if self.smallest_error is not None:
-            ways.append(
-                f"with so many labels {percent(self.smallest_error)} could probably be promised"
-            )
         how = "plan a climb, which labels where it counts ('hsreject sample --for-promise')"
-        if not ways:
-            return f"Improve the map, or allow a larger error; then {how}."
-        return f"To go on, {how}: {', or '.join(ways)}."
+        n = f"about n = {self.n_needed} labels would be needed for {percent(self.max_error)}"
+        error = f"with so many labels {percent(self.smallest_error or 0)} could be promised"
+        ways = [text for text, it in ((n, self.n_needed), (error, self.smallest_error)) if it]
+        if ways:
+            return f"To go on, {how}: {', or '.join(ways)}."
+        return (
+            "These points do not tell how many labels would be enough. Improve the map, or allow a "
+            f"larger error; then {how}."
+        )
 
     @property
     def applies_to(self) -> str:
@@ -355,27 +289,27 @@ class Certificate:
         if entries.pop("format") != _FORMAT:
             raise KeyError
         entries.pop("hsreject")
-        digest = entries.pop("digest", None)
-        if digest is None:
-            raise InputError(
-                "The certificate is of hsreject 0.2 and cannot be checked. Certify the map again."
-            )
-        read = cls._from_entries(entries)
-        if digest != _digest(entries) or not _agree(entries, json.loads(_rebuilt(read).to_json())):
+        digest = entries.pop("digest")
+        certificate = cls._from_entries(entries)
+        following = json.loads(certificate.to_json())
+        if digest != _digest(entries) or not _agree(entries, following):
             raise InputError(
                 "The certificate contradicts itself: its threshold, counts, bounds or statement do "
                 "not follow from its tests. Take the file as it was written, or certify again."
             )
-        return read
+        return certificate
 
     @classmethod
     def _from_entries(cls, entries: dict[str, Any]) -> Certificate:
-        names = {field.name for field in fields(cls)}
-        facts = {name: value for name, value in entries.items() if name in names}
-        facts["tests"] = tuple(TestedPoint(**test) for test in facts["tests"])
-        facts["shape"] = tuple(facts["shape"])
-        facts["lost_classes"] = tuple(facts["lost_classes"])
-        facts["by_class"] = tuple(cls._from_entries(one) for one in facts["by_class"])
+        """Return the certificate of stored facts, with tests that follow from their counts."""
+        facts = {field.name: entries[field.name] for field in fields(cls)}
+        terms = Terms(facts["n_planned"], facts["max_error"], 1 - facts["confidence_level"])
+        options = {"climb": facts["design"] == CLIMB, "n_hidden": facts["n_hidden"]}
+        n_all = facts["n_pixels"] + facts["n_hidden"]
+        tests = (Look(**test | {"coverage": test["n_pixels"] / n_all}) for test in facts["tests"])
+        facts["tests"] = tuple(test.judged(terms, **options) for test in tests)
+        facts["by_class"] = tuple(map(cls._from_entries, facts["by_class"]))
+        facts |= {name: tuple(facts[name]) for name in ("shape", "lost_classes")}
         return cls(**facts)
 
     @classmethod
@@ -387,7 +321,8 @@ class Certificate:
             raise FileError(f"{path}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
             raise FileError(
-                f"{path} is not a certificate. Give the certificate.json of 'hsreject certify'."
+                f"{path} is not a certificate of this version. Give the certificate.json of "
+                "'hsreject certify', or certify again."
             ) from None
 
     # The map.
@@ -423,11 +358,9 @@ class Certificate:
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless a map has the size of the one that the certificate was made for."""
         if shape != self.shape:
-            ours, theirs = (
-                f"{rows} rows x {columns} columns" for rows, columns in (self.shape, shape)
-            )
             raise InputError(
-                f"The certificate is of another map: that one has {ours}, this one {theirs}."
+                f"The certificate is of another map: that one has {self.shape[0]} rows x "
+                f"{self.shape[1]} columns, this one {shape[0]} x {shape[1]}."
             )
 
     def apply(
@@ -486,41 +419,12 @@ def _digest(entries: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _agree(stored: Any, rebuilt: Any) -> bool:
+def _agree(stored: Any, following: Any) -> bool:
     """Tell whether everything that is stored is what follows from the tests, up to rounding."""
     if isinstance(stored, dict):
-        return all(_agree(value, rebuilt.get(name)) for name, value in stored.items())
+        return all(_agree(value, following.get(name)) for name, value in stored.items())
     if isinstance(stored, list):
-        return len(stored) == len(rebuilt) and all(map(_agree, stored, rebuilt))
-    if isinstance(stored, float) and isinstance(rebuilt, float):
-        return math.isclose(stored, rebuilt, rel_tol=1e-6, abs_tol=1e-12)
-    return bool(stored == rebuilt)
-
-
-def _rebuilt(certificate: Certificate) -> Certificate:
-    """Return the certificate that follows from the counts of its own tests."""
-    if certificate.by_class:
-        return replace(certificate, by_class=tuple(_rebuilt(one) for one in certificate.by_class))
-    if not certificate.tests:
-        return certificate
-    column: Any = {
-        name: np.array([getattr(test, name) for test in certificate.tests])
-        for name in ("n_pixels", "n_kept", "n_errors", "n_thinned", "density", "threshold")
-    }
-    threshold, boundary = column.pop("threshold"), None
-    if certificate.tests[0].n_thinned is None:
-        column |= {"n_thinned": None, "density": None}
-    terms = Terms(certificate.n_planned, certificate.max_error, 1 - certificate.confidence_level)
-    if certificate.design == CLIMB:
-        boundary = [
-            dict(terms.boundaries(test.n_pixels)).get(test.n_kept, -1) for test in certificate.tests
-        ]
-    tests = points_of(
-        Counts(**column),
-        threshold,
-        terms,
-        n_all=certificate.n_pixels + certificate.n_hidden,
-        n_hidden=certificate.n_hidden,
-        boundary=boundary,
-    )
-    return replace(certificate, tests=tests)
+        return len(stored) == len(following) and all(map(_agree, stored, following))
+    if isinstance(stored, float) and isinstance(following, float):
+        return math.isclose(stored, following, rel_tol=1e-6, abs_tol=1e-12)
+    return bool(stored == following)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,20 +11,29 @@ import numpy as np
 import xarray as xr
 
 from hsreject.errors import HsrejectWarning, InputError
-from hsreject.promise.certificate import Certificate, points_of
-from hsreject.promise.climb import Step, Terms, climb_start, labels_needed, smallest_error
-from hsreject.promise.design import MapClimb, climb_plan, map_climbs
-from hsreject.promise.fixed_sequence import COVERAGES, Counts, first_region, n_passed
+from hsreject.promise.certificate import Certificate
+from hsreject.promise.climb import (
+    Climb,
+    Look,
+    Terms,
+    cautious_rate,
+    climb_start,
+    labels_needed,
+    least_points,
+    smallest_error,
+    start_of,
+)
+from hsreject.promise.design import climb_plan, map_climbs
 from hsreject.promise.frame import NODATA, Frame, Regions, check_share, labels_of, map_id
 from hsreject.promise.sample import CANNOT_TELL, CLIMB, RANDOM, STRATIFIED, Design, Sample
-from hsreject.promise.sample_file import WAY_OUT, check_complete, given_sample
+from hsreject.promise.sample_file import WAY_OUT, given_sample
 from hsreject.schema import REJECTED, class_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def certify(  # noqa: PLR0913 (what is asked, and of what)
+def certify(
     label: xr.DataArray | NDArray[Any],
     confidence: xr.DataArray | NDArray[Any] | None,
     sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
@@ -33,7 +41,6 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     max_error: float | None = None,
     confidence_level: float | None = None,
     exclude: xr.DataArray | NDArray[Any] | None = None,
-    coverages: Sequence[float] = COVERAGES,
     predicted: xr.DataArray | NDArray[Any] | None = None,
     assume_random: bool = False,
 ) -> Certificate:
@@ -88,8 +95,6 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     exclude : DataArray or array of int, dims (y, x), optional
         Not 0 at training pixels. The promise is about the others. A sample that holds some is
         refused. Where a random sample was drawn without them, this need not be said again.
-    coverages : sequence of float in (0, 1]
-        The sequence. Choose it before looking at the labels.
     predicted : DataArray or array, dims (y, x), optional
         Chance of each label to be wrong (:func:`hsreject.predicted_error`): the sequence of a
         sample that was drawn at once begins where it comes far by this prediction.
@@ -132,122 +137,147 @@ def certify(  # noqa: PLR0913 (what is asked, and of what)
     maps = _maps(label, confidence)
     frame = Frame.of(maps[0], confidence, exclude)
     points = given_sample(sample, frame.label, assume_random=assume_random)
-    _check_none_excluded(points, frame)
+    excluded = ~frame.inside & (frame.label.values != NODATA)
+    n_training = int(np.count_nonzero(excluded[points.row, points.column]))
+    if n_training:
+        raise InputError(
+            f"{n_training} of the {len(points)} sampled pixels are training pixels, of which the "
+            "map knows the class. Draw the sample without them (exclude=train, --exclude)."
+        )
     if points.design is not None and points.design.kind == CLIMB:
-        return _certify_climb(points, frame, max_error, confidence_level)
-    error = check_share("max_error", 0.05 if max_error is None else max_error)
-    level = check_share("confidence_level", 0.9 if confidence_level is None else confidence_level)
-    points = _points(points, maps, frame, assume_random=assume_random)
-    if confidence is None:
-        sequence, errors = _sequence_of_maps(maps, frame, points), None
+        plan = _planned(points, frame, max_error, confidence_level)
+        climbs = map_climbs(plan, frame)
+
+        def certificate(points: Sample) -> Certificate:
+            return _climbed(climbs, points, plan, frame)
     else:
-        regions = frame.regions(coverages)
-        sequence, errors = _sequence(regions, points), regions.predicted_errors(predicted)
-    looks = 1 if points.design is None else max(len(points.design.looks), 1)
-    terms = Terms(len(points), error, (1 - level) / looks)
-    certificate = _certify_at_once(sequence, points, frame, terms, errors)
-    identity = "".join(map_id(one, frame.confidence) for one in maps)
-    drawn = _drawn(points, assume_random=assume_random)
-    return replace(certificate, drawn=drawn, map_id=identity, stacked=confidence is None)
+        error = check_share("max_error", 0.05 if max_error is None else max_error)
+        level = check_share(
+            "confidence_level", 0.9 if confidence_level is None else confidence_level
+        )
+        points = _points(points, maps, frame, assume_random=assume_random)
+        looks = 1 if points.design is None else max(len(points.design.looks), 1)
+        terms = Terms(len(points), error, (1 - level) / looks)
+        regions = frame.regions() if confidence is not None else _Stack.of(maps, frame)
+        errors = regions.predicted_errors(predicted)
+        drawn = _drawn(points, assume_random=assume_random)
+        identity = "".join(map_id(one, frame.confidence) for one in maps)
+
+        def certificate(points: Sample) -> Certificate:
+            made = _tested(regions, points, frame, terms, errors)
+            return replace(made, drawn=drawn, map_id=identity)
+
+    unclear, certificate_now = points.reference == CANNOT_TELL, certificate(points)
+    if not unclear.any():
+        return certificate_now
+    right = replace(points, reference=np.where(unclear, points.label, points.reference))
+    return replace(certificate_now, coverage_if_right=certificate(right).coverage)
 
 
 # A sample that was drawn at once.
 
 
 @dataclass(frozen=True, eq=False)
-class _Sequence:
-    """Regions of a map in the order of their tests, and which points they keep."""
+class _Stack:
+    """Maps with rejection by their coverage, as regions; thresholds are their positions."""
 
+    maps: list[xr.DataArray]
     thresholds: NDArray[np.float64]
     sizes: NDArray[np.int64]
-    kept: NDArray[np.bool_]  # (region, point)
-    wrong: NDArray[np.bool_]  # (region, point)
-    kept_pixels: Callable[[float], tuple[NDArray[Any], NDArray[np.bool_]]]
-    """Labels of the map that is promised at a threshold, and which pixels it keeps."""
+    n_all: int
+
+    @classmethod
+    def of(cls, maps: list[xr.DataArray], frame: Frame) -> _Stack:
+        """Return the maps that keep something."""
+        sizes = [np.count_nonzero(frame.inside & (one.values != REJECTED)) for one in maps]
+        order = [at for at in np.argsort(sizes, kind="stable") if sizes[at]]
+        if not order:
+            raise InputError("No map of the stack keeps a pixel.")
+        return cls(maps, np.array(order, float), np.array(sizes)[order], frame.n_pixels)
+
+    def answers(
+        self, row: NDArray[np.int64], column: NDArray[np.int64], reference: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which points are kept, and the labels of which are wrong (map, point)."""
+        labels = np.array([self.maps[int(place)].values[row, column] for place in self.thresholds])
+        return labels != REJECTED, labels != reference
+
+    def predicted_errors(self, predicted: object) -> None:
+        """Return nothing: maps of a stack are not ranked by a confidence."""
 
 
-def _sequence(regions: Regions, points: Sample) -> _Sequence:
-    frame, row, column = regions.frame, points.row, points.column
-    return _Sequence(
-        regions.thresholds,
-        regions.sizes,
-        regions.kept(row, column),
-        regions.wrong(row, column, points.reference),
-        lambda threshold: (frame.label.values, frame.levels[-1] >= threshold),
-    )
-
-
-def _sequence_of_maps(maps: list[xr.DataArray], frame: Frame, points: Sample) -> _Sequence:
-    """Return the maps that keep something by their coverage; thresholds are their positions."""
-    sizes = np.array([np.count_nonzero(frame.inside & (one.values != REJECTED)) for one in maps])
-    order = np.argsort(sizes, kind="stable")
-    order = order[sizes[order] > 0]
-    if not order.size:
-        raise InputError("No map of the stack keeps a pixel.")
-    labels = np.array([maps[position].values[points.row, points.column] for position in order])
-    return _Sequence(
-        order.astype(np.float64),
-        sizes[order],
-        labels != REJECTED,
-        labels != points.reference,
-        lambda place: (maps[order[-1]].values, maps[int(place)].values != REJECTED),
-    )
-
-
-def _certify_at_once(
-    sequence: _Sequence,
+def _tested(
+    regions: Regions | _Stack,
     points: Sample,
     frame: Frame,
     terms: Terms,
     errors: NDArray[np.float64] | None,
 ) -> Certificate:
     """Return what a fixed sequence of tests certifies, from a start that no label decides."""
-    kept, wrong, sizes = sequence.kept, sequence.wrong, sequence.sizes
-    design, n_all, level = points.design, frame.n_pixels, 1 - terms.delta
+    sizes, design, n_all = regions.sizes, points.design, frame.n_pixels
+    kept, wrong = regions.answers(points.row, points.column, points.reference)
     n_hidden = 0 if design is None else max(n_all - design.n_pixels, 0)
-    n_thinned, density = None, np.full(sizes.size, len(points) / n_all)
+    n_thinned, density = np.zeros_like(sizes), np.full(sizes.size, len(points) / n_all)
     if design is not None and design.kind == STRATIFIED:
-        left, n_thinned, density = _thinned(points, frame, sequence.thresholds)
+        left, n_thinned, density = _thinned(points, frame, regions.thresholds)
         kept = kept & left
-    counts = Counts(sizes, kept.sum(axis=1), (kept & wrong).sum(axis=1), n_thinned, density)
-    first = first_region(
-        sizes * density, sizes, errors, max_error=terms.max_error, confidence_level=level
-    )
-    passed = n_passed(counts[first:].p_values(terms.max_error, n_hidden), level)
-    tested, thresholds = slice(first, first + passed + 1), sequence.thresholds
-    tests = points_of(counts[tested], thresholds[tested], terms, n_all=n_all, n_hidden=n_hidden)
+    expected = sizes * density
+    enough = np.flatnonzero(expected >= 1.5 * least_points(terms.max_error, terms.delta))
+    otherwise = int(enough[0]) if enough.size else sizes.size - 1
+    start = start_of(sizes, errors, terms, looks=expected[:, None], otherwise=otherwise)
+    tests: list[Look] = []
+    while start + len(tests) < sizes.size and all(test.passed for test in tests[-1:]):
+        at = start + len(tests)
+        look = replace(
+            Look.at(regions, at),
+            n_kept=int(kept[at].sum()),
+            n_errors=int((kept[at] & wrong[at]).sum()),
+            n_thinned=int(n_thinned[at]),
+            density=float(density[at]) if n_thinned[at] else 0.0,
+        )
+        tests.append(look.judged(terms, climb=False, n_hidden=n_hidden))
     certificate = Certificate(
         max_error=terms.max_error,
-        confidence_level=level,
+        confidence_level=1 - terms.delta,
         n_points=len(points),
         n_pixels=n_all - n_hidden,
-        n_needed=None,
         drawn="",
-        tests=tests,
+        tests=tuple(tests),
         map_id="",
-        shape=frame.shape,
+        shape=frame.label.shape,
         design=RANDOM if design is None else design.kind,
+        stacked=isinstance(regions, _Stack),
         n_hidden=n_hidden,
-        n_cannot_tell=int(np.count_nonzero(points.reference <= 0)),
+        n_cannot_tell=int(np.count_nonzero(points.reference == CANNOT_TELL)),
     )
-    if certificate.n_cannot_tell:
-        n_errors = (kept & wrong & (points.reference > 0)).sum(axis=1)
-        p_values = replace(counts, n_errors=n_errors)[first:].p_values(terms.max_error, n_hidden)
-        n_if_right = n_passed(p_values, level)
-        coverage = float(sizes[first + n_if_right - 1] / n_all) if n_if_right else 0.0
-        certificate = replace(certificate, coverage_if_right=coverage)
-    if certificate.threshold is not None:
-        lost = _lost_classes(frame, *sequence.kept_pixels(certificate.threshold))
+    if isinstance(regions, _Stack):
+        if certificate.threshold is None:
+            return certificate
+        places = regions.thresholds[-1], certificate.threshold
+        largest, promised = (regions.maps[int(place)].values for place in places)
+        lost = _lost_classes(frame, largest, promised != REJECTED)
         return replace(certificate, lost_classes=lost)
-    if frame.confidence is None:  # there is no climb over a stack of maps
-        return certificate
-    start = climb_start(sizes, errors, terms, n_all=n_all)
-    rate = float((counts.n_errors[start] + 0.5) / (counts.n_kept[start] + 1))
+    if certificate.threshold is not None:
+        kept_pixels = frame.levels[-1] >= certificate.threshold
+        lost = _lost_classes(frame, frame.label.values, kept_pixels)
+        return replace(certificate, lost_classes=lost)
+    start = climb_start(regions, errors, terms)
+    rate = _cautious_rate(regions, points, start)
     return replace(
         certificate,
         n_needed=labels_needed(int(sizes[start]), rate, terms, most=n_all),
         smallest_error=smallest_error(int(sizes[start]), rate, terms),
     )
+
+
+def _cautious_rate(regions: Regions, points: Sample, start: int) -> float:
+    """Return an error rate that the region which a climb begins with hardly exceeds."""
+    kept, wrong = regions.answers(points.row, points.column, points.reference)
+    used = np.flatnonzero(kept[-1] & points.labelled)
+    depth = kept.argmax(axis=0)[used]
+    middle = (regions.sizes - np.diff(regions.sizes, prepend=0) / 2) / regions.n_all
+    share = float(regions.sizes[start] / regions.n_all)
+    return cautious_rate(wrong[depth, used], middle[depth], share)
 
 
 def _thinned(
@@ -278,132 +308,86 @@ def _lost_classes(
     frame: Frame, label: NDArray[np.integer], kept: NDArray[np.bool_]
 ) -> tuple[str, ...]:
     """Return the names of classes that lost more than nine tenths of their pixels."""
-    values, counts = np.unique(label[frame.inside], return_counts=True)
-    left = np.array([np.count_nonzero(kept & frame.inside & (label == value)) for value in values])
-    gone = (left < 0.1 * counts) & (values != REJECTED)
-    table = class_table(frame.label).completed(values[gone].tolist())
-    return tuple(map(table.name_of, values[gone].tolist()))
+    counts = np.bincount(label[frame.inside])
+    left = np.bincount(label[frame.inside & kept], minlength=counts.size)
+    gone = [int(value) for value in np.flatnonzero(left < 0.1 * counts) if value != REJECTED]
+    return tuple(map(class_table(frame.label).completed(gone).name_of, gone))
 
 
 # A climb.
 
 
-def _certify_climb(
+def _planned(
     sample: Sample, frame: Frame, max_error: float | None, confidence_level: float | None
-) -> Certificate:
-    """Return how far a climb has come with the labels that there are."""
+) -> Design:
+    """Return the plan of a climb, which nobody may change after the draw."""
     plan = climb_plan(sample, frame)
-    for name, given, planned in (
-        ("max_error", max_error, plan.max_error),
-        ("confidence_level", confidence_level, plan.confidence_level),
-    ):
-        if given is not None and given != planned:
+    asked = {"max_error": max_error, "confidence_level": confidence_level}
+    for name, share in asked.items():
+        if share not in {None, getattr(plan, name)}:
             raise InputError(
-                f"{name} is {planned:g} in the plan of this climb and cannot be changed after the "
-                f"draw (got {given:g}). Leave it out, or draw a new sample."
+                f"{name} is {getattr(plan, name):g} in the plan of this climb and cannot be "
+                f"changed after the draw (got {share:g}). Leave it out, or draw a new sample."
             )
-    climbs = map_climbs(plan, frame)
-    unclear = sample.reference == CANNOT_TELL
-    if_right = replace(sample, reference=np.where(unclear, sample.label, sample.reference))
+    return plan
+
+
+def _climbed(climbs: list[Climb], sample: Sample, plan: Design, frame: Frame) -> Certificate:
+    """Return how far a climb, or those of the classes, has come with the labels that there are."""
+    used_up = len(sample) >= plan.n_points and bool(sample.labelled.all())
     whole = Certificate(
         max_error=plan.max_error,
         confidence_level=plan.confidence_level,
         n_points=int(np.count_nonzero(sample.labelled)),
         n_pixels=frame.n_pixels,
-        n_needed=None,
         drawn=f"a climb drawn by hsreject, seed {plan.seed}",
         tests=(),
         map_id=map_id(frame.label, frame.confidence),
-        shape=frame.shape,
+        shape=frame.label.shape,
         design=CLIMB,
         n_planned=plan.n_points,
-        finished=len(sample) >= plan.n_points and bool(sample.labelled.all()),
-        n_cannot_tell=int(np.count_nonzero(unclear)),
+        n_cannot_tell=int(np.count_nonzero(sample.reference == CANNOT_TELL)),
         per_class=plan.per_class,
     )
-    steps_if_right = [one.climb.walk(one.outcome(if_right)).reached for one in climbs]
-    parts = tuple(
-        _climbed(one, sample, whole, step) for one, step in zip(climbs, steps_if_right, strict=True)
-    )
+    parts, kept = [], np.zeros(frame.label.shape, dtype=bool)
+    for climb in climbs:
+        walk, regions = climb.walk(climb.outcome(sample)), climb.regions
+        mine = regions.members(sample.label)
+        finished = used_up or not walk.asked.size
+        part = replace(
+            whole,
+            confidence_level=1 - climb.terms.delta,
+            n_points=int(np.count_nonzero(sample.labelled & mine)),
+            n_pixels=regions.n_all,
+            tests=tuple(look for look in walk.looks if look.n_kept),
+            n_planned=climb.terms.n,
+            finished=finished,
+            n_more=None if finished else walk.n_more,
+            n_cannot_tell=int(np.count_nonzero(mine & (sample.reference == CANNOT_TELL))),
+            class_value=regions.node or 0,
+            class_name="" if regions.node is None else frame.nodes.name_of(regions.node),
+        )
+        if part.threshold is not None:
+            members = regions.members(frame.label.values)
+            kept |= frame.inside & members & (frame.levels[regions.level] >= part.threshold)
+        elif finished:
+            rate = _cautious_rate(regions, sample, climb.start)
+            hint = smallest_error(int(regions.sizes[climb.start]), rate, climb.terms)
+            part = replace(part, smallest_error=hint)
+        parts.append(part)
     if not plan.per_class:
-        (certificate,) = parts
-        if certificate.threshold is None:
-            return certificate
-        lost = _lost_classes(frame, frame.label.values, frame.levels[-1] >= certificate.threshold)
-        return replace(certificate, lost_classes=lost)
-    n_if_right = 0
-    if unclear.any():
-        thresholds = [
-            None if step is None else float(one.regions.thresholds[step.region])
-            for one, step in zip(climbs, steps_if_right, strict=True)
-        ]
-        n_if_right = _n_kept(climbs, thresholds)
+        lost = _lost_classes(frame, frame.label.values, kept) if kept.any() else ()
+        return replace(parts[0], lost_classes=lost)
     return replace(
         whole,
-        by_class=parts,
-        n_promised=_n_kept(climbs, [one.threshold for one in parts]),
-        coverage_if_right=n_if_right / frame.n_pixels,
+        by_class=tuple(parts),
+        n_promised=int(np.count_nonzero(kept)),
         finished=all(one.finished for one in parts),
-        n_more=min((one.n_more for one in parts if one.n_more is not None), default=None),
+        n_more=min((one.n_more for one in parts if one.n_more), default=None),
         smallest_error=min(
-            (one.smallest_error for one in parts if one.smallest_error is not None), default=None
+            (one.smallest_error for one in parts if one.smallest_error), default=None
         ),
     )
-
-
-def _climbed(
-    one: MapClimb, sample: Sample, whole: Certificate, step_if_right: Step | None
-) -> Certificate:
-    """Return how far one climb has come: what is said of the whole sample, for its pixels."""
-    climb, terms, regions = one.climb, one.climb.terms, one.regions
-    outcome = one.outcome(sample)
-    walk = climb.walk(outcome)
-    steps = [step for step in walk.steps if step.n_looked]
-    at = np.array([step.region for step in steps], dtype=np.int64)
-    n_looked, n_errors, boundary = (
-        np.array([getattr(step, name) for step in steps], dtype=np.int64)
-        for name in ("n_looked", "n_errors", "boundary")
-    )
-    mine = regions.members(sample.label)
-    unclear = mine & (sample.reference == CANNOT_TELL)
-    finished = whole.finished or not walk.asked.size
-    n_if_right = climb.sizes[step_if_right.region] if unclear.any() and step_if_right else 0
-    certificate = replace(
-        whole,
-        confidence_level=1 - terms.delta,
-        n_points=int(np.count_nonzero(sample.labelled & mine)),
-        n_pixels=regions.n_all,
-        tests=points_of(
-            Counts(climb.sizes[at], n_looked, n_errors),
-            regions.thresholds[at],
-            terms,
-            n_all=regions.n_all,
-            boundary=boundary.tolist(),
-        ),
-        n_planned=terms.n,
-        finished=finished,
-        n_more=None if finished else climb.n_more(walk, outcome),
-        n_cannot_tell=int(np.count_nonzero(unclear)),
-        coverage_if_right=float(n_if_right / regions.n_all),
-        class_value=regions.node or 0,
-        class_name="" if regions.node is None else regions.frame.nodes.name_of(regions.node),
-    )
-    if certificate.threshold is None and finished:
-        rate = climb.start_rate(outcome)
-        hint = smallest_error(int(climb.sizes[climb.start]), rate, terms)
-        return replace(certificate, smallest_error=hint)
-    return certificate
-
-
-def _n_kept(climbs: list[MapClimb], thresholds: list[float | None]) -> int:
-    """Return how many pixels are kept by at least one of the climbs, each at its threshold."""
-    kept = np.zeros(climbs[0].regions.frame.label.shape, dtype=bool)
-    for one, threshold in zip(climbs, thresholds, strict=True):
-        if threshold is not None:
-            regions, frame = one.regions, one.regions.frame
-            members = frame.inside & regions.members(frame.label.values)
-            kept |= members & (frame.levels[regions.level] >= threshold)
-    return int(np.count_nonzero(kept))
 
 
 # What is given.
@@ -424,22 +408,23 @@ def _maps(label: xr.DataArray | NDArray[Any], confidence: object) -> list[xr.Dat
     return maps
 
 
-def _check_none_excluded(points: Sample, frame: Frame) -> None:
-    excluded = ~frame.inside & (frame.label.values != NODATA)
-    n_training = int(np.count_nonzero(excluded[points.row, points.column]))
-    if n_training:
-        raise InputError(
-            f"{n_training} of the {len(points)} sampled pixels are training pixels, of which the "
-            "map knows the class. Draw the sample without them (exclude=train, --exclude)."
-        )
-
-
 def _points(
     points: Sample, maps: list[xr.DataArray], frame: Frame, *, assume_random: bool
 ) -> Sample:
     """Return the points that count, or say why they cannot certify anything."""
-    if points.design is not None:
-        points = _one_draw(points, points.design, maps, assume_random=assume_random)
+    design = points.design
+    if design is not None and design.kind == STRATIFIED and (assume_random or len(maps) > 1):
+        raise InputError(
+            "A stratified sample certifies thresholds of the map that it was drawn from, and it is "
+            "not a simple random one. Draw a sample with design='random' or 'climb'."
+        )
+    if design is not None and not assume_random:
+        if design.map_id not in {map_id(one) for one in maps}:
+            raise InputError(
+                f"The sample was drawn from another map ({design.map_id}) than this one "
+                f"({map_id(maps[0])}), which may have learnt from it. {WAY_OUT}"
+            )
+        points = _until_last_label(points, design)
     points = points.select(frame.inside[points.row, points.column])
     n_open = int(np.count_nonzero(~points.labelled))
     if n_open == len(points):
@@ -455,26 +440,6 @@ def _points(
             stacklevel=3,
         )
     return points
-
-
-def _one_draw(
-    sample: Sample, design: Design, maps: list[xr.DataArray], *, assume_random: bool
-) -> Sample:
-    """Return the points that were meant, in a sample that is one draw from this map."""
-    if design.kind == STRATIFIED and (assume_random or len(maps) > 1):
-        raise InputError(
-            "A stratified sample certifies thresholds of the map that it was drawn from, and it is "
-            "not a simple random one. Draw a sample with design='random' or 'climb'."
-        )
-    if assume_random:
-        return sample
-    if design.map_id not in {map_id(one) for one in maps}:
-        raise InputError(
-            f"The sample was drawn from another map ({design.map_id}) than this one "
-            f"({map_id(maps[0])}), which may have learnt from it. {WAY_OUT}"
-        )
-    check_complete(sample, design)
-    return _until_last_label(sample, design)
 
 
 def _until_last_label(sample: Sample, design: Design) -> Sample:
@@ -495,7 +460,7 @@ def _until_last_label(sample: Sample, design: Design) -> Sample:
             "taken for the sample. This is right if labelling did not end because of what had been "
             "found, and nobody looks a second time; plan looks, or a climb, to look more often.",
             HsrejectWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     return sample.select(sample.id <= last)
 

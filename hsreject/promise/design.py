@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,23 @@ import xarray as xr
 from hsreject.errors import InputError
 from hsreject.promise.climb import (
     LAST_LOOK,
-    OPEN,
     RIGHT,
     Climb,
     Terms,
     climb_start,
     first_batch,
-    first_places,
+    least_points,
     next_batch,
 )
-from hsreject.promise.fixed_sequence import COVERAGES, least_points
-from hsreject.promise.frame import NODATA, Frame, Regions, check_share, map_id, percent
+from hsreject.promise.frame import (
+    CLASS_COVERAGES,
+    COVERAGES,
+    NODATA,
+    Frame,
+    check_share,
+    map_id,
+    percent,
+)
 from hsreject.promise.sample import CLIMB, EACH, RANDOM, STRATIFIED, TOGETHER, Design, Sample
 from hsreject.registry import check_choice, check_count
 from hsreject.sampling.draws import random_keys
@@ -32,12 +38,7 @@ from hsreject.sampling.draws import random_keys
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CLASS_COVERAGES = tuple(step / 20 for step in range(1, 21))
-"""The regions of a class, as shares of its pixels."""
-
-_ORDER = 1 << 16  # streams of random numbers: labels lie below it
-_NAMES = 1 << 17
-_CLIMB = 1 << 19
+_ORDER, _NAMES, _CLIMB = 1 << 16, 1 << 17, 1 << 19  # streams of random numbers above the labels
 
 
 def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
@@ -62,23 +63,21 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         The map. Pixels without data (``schema.nodata_label``) are never drawn; rejected ones (0)
         are, unless in a climb: without them nobody knows what lies there.
     n : int
-        Number of points, at least 1 and at most the number of pixels. Of a climb: the labels that
-        one is ready to make; the first batch is drawn.
+        Number of points. Of a climb: the labels that one is ready to make; the first batch is
+        drawn.
     design : {"random", "stratified", "climb"}
         "climb" is for a promise: batch by batch, points come from where it is decided, and one may
         stop at any time (:func:`hsreject.more_points`, :func:`hsreject.certify`). With few labels
-        it certifies much more than a random sample; where errors do not depend on the confidence,
-        it does not.
+        it certifies much more than a random sample, unless errors do not depend on the confidence.
         "random" is a simple random sample without replacement, for promises and for areas.
         "stratified" draws from each class of the map and from the rejected pixels: half of the
         points in equal parts, half in proportion to area. It estimates the areas of rare classes
         better, and certifies as a random sample of about half the size does.
     exclude : DataArray or array of int, dims (y, x), optional
-        Not 0 where a pixel must not be drawn: training pixels, and places that nobody can label,
-        such as clouds or private land.
+        Not 0 where a pixel must not be drawn: training pixels, and places that nobody can label.
     seed : int
-        0 or larger. The same seed draws the same pixels everywhere; a smaller random sample is the
-        beginning of a larger one.
+        The same seed draws the same pixels; a smaller random sample is the beginning of a larger
+        one.
     looks : sequence of int
         For a random sample: after how many labels one wants to certify, ascending. Each look gets
         an equal part of 1 - confidence level. Without any, there is one look, at the end.
@@ -91,9 +90,9 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         For a climb: one for each class of the map and, if it may answer coarser, for each group.
         "together": all promises hold with the confidence level; "each": every single one does.
     predicted : DataArray or array, dims (y, x), optional
-        For a climb: how probable it is that a label is wrong, in [0, 1]; see
-        :func:`hsreject.predicted_error`. A confidence that is a probability of the label says it
-        itself. It decides where the climb begins, so only its power depends on it.
+        For a climb: how probable it is that a label is wrong (:func:`hsreject.predicted_error`). A
+        confidence that is a probability of the label says it itself. It decides where the climb
+        begins, so only its power depends on it.
 
     Returns
     -------
@@ -125,46 +124,51 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
     frame = Frame.of(label, confidence if design == CLIMB else None, exclude)
     if n > frame.n_pixels:
         raise InputError(
-            f"n must be at most {frame.n_pixels}, the number of pixels that can be drawn (got {n})"
-            f": the map has {int((frame.label.values != NODATA).sum())} pixels with data, less "
-            "those that exclude leaves out."
+            f"n must be at most {frame.n_pixels}, the number of pixels with data that are not "
+            f"excluded (got {n})."
         )
     plan = Design(design, n, frame.n_pixels, int(seed), map_id(frame.label))
-    if design == CLIMB:
-        plan = replace(
-            plan,
-            ranking_id=frame.ranking_id,
-            max_error=check_share("max_error", max_error),
-            confidence_level=check_share("confidence_level", confidence_level),
-            per_class=per_class or "",
-        )
-        return _first_batch(plan, frame, predicted)
-    if looks:
-        plan = replace(plan, looks=_checked_looks(looks, plan))
-    return _drawn_at_once(plan, frame)
+    if design != CLIMB:
+        _check_looks(looks, plan)
+        return _drawn_at_once(replace(plan, looks=tuple(map(int, looks))), frame)
+    plan = replace(
+        plan,
+        ranking_id=frame.ranking_id,
+        max_error=check_share("max_error", max_error),
+        confidence_level=check_share("confidence_level", confidence_level),
+        per_class=per_class or "",
+    )
+    climbs = map_climbs(plan, frame, predicted)
+    plan = replace(plan, starts=tuple(climb.start for climb in climbs))
+    places = first_batch(climbs, n=n)
+    return Sample.at(climbs[0].pixels[places], frame.label, plan)
 
 
-def _checked_looks(looks: Sequence[int], plan: Design) -> tuple[int, ...]:
-    ascending = all(first < second for first, second in pairwise(looks))
-    if plan.kind != RANDOM or not ascending or looks[0] < 1 or looks[-1] != plan.n_points:
+def _check_looks(looks: Sequence[int], plan: Design) -> None:
+    ascending = all(first < second for first, second in pairwise((0, *looks)))
+    if looks and (plan.kind != RANDOM or not ascending or looks[-1] != plan.n_points):
         raise InputError(
             "looks are ascending numbers of labels of a random sample, the last one n, such as "
             f"({plan.n_points // 2}, {plan.n_points}) (got {tuple(looks)})."
         )
-    return tuple(int(look) for look in looks)
 
 
 def _drawn_at_once(plan: Design, frame: Frame) -> Sample:
-    """Return a random or stratified sample."""
-    on_map, n, seed = frame.label, plan.n_points, plan.seed
-    strata = _strata(on_map.values, frame.inside, plan.kind, n)
-    parts = [_drawn(mask, count, seed, stream) for mask, count, stream in strata]
-    row, column = (np.concatenate(axis) for axis in zip(*parts, strict=True))
-    names = np.argsort(random_keys(len(strata), seed, _NAMES), kind="stable") + 1
-    sizes = [np.count_nonzero(mask) for mask, _, _ in strata]
-    counts = [count for _, count, _ in strata]
+    """Return a random or stratified sample; a random one has one stratum."""
+    n, seed, inside = plan.n_points, plan.seed, np.flatnonzero(frame.inside)
+    if plan.kind == RANDOM:
+        labels, of_pixel = np.array([NODATA]), np.zeros(inside.size, dtype=np.intp)
+    else:
+        labels, of_pixel = np.unique(frame.label.values.flat[inside], return_inverse=True)
+    sizes = np.bincount(of_pixel)
+    counts = np.array([n]) if plan.kind == RANDOM else _allocation(sizes, n)
+    draws = [
+        inside[of_pixel == stratum][_distinct(int(counts[stratum]), int(size), seed, int(label))]
+        for stratum, (label, size) in enumerate(zip(labels, sizes, strict=True))
+    ]
+    names = np.argsort(random_keys(labels.size, seed, _NAMES), kind="stable") + 1
     sample = replace(
-        Sample.at(row, column, on_map, plan),
+        Sample.at(np.concatenate(draws), frame.label, plan),
         stratum=np.repeat(names, counts),
         stratum_pixels=np.repeat(sizes, counts),
     )
@@ -172,18 +176,6 @@ def _drawn_at_once(plan: Design, frame: Frame) -> Sample:
         return sample
     shuffled = sample.select(np.argsort(random_keys(n, seed, _ORDER), kind="stable"))
     return replace(shuffled, id=sample.id)
-
-
-def _strata(
-    values: NDArray[np.uint16], free: NDArray[np.bool_], design: str, n: int
-) -> list[tuple[NDArray[np.bool_], int, int]]:
-    """Return for each stratum its pixels, how many to draw, and its stream of random numbers."""
-    if design == RANDOM:
-        return [(free, n, NODATA)]
-    labels, sizes = np.unique(values[free], return_counts=True)
-    counts = _allocation(sizes, n).tolist()
-    named = zip(labels.tolist(), counts, strict=True)
-    return [(free & (values == value), count, value) for value, count in named]
 
 
 def _allocation(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -197,27 +189,13 @@ def _allocation(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
             f"n must be at least {least.sum()}, two points for each of the {sizes.size} strata "
             f"(got {n}). Draw more points, or choose design='random'."
         )
-    wanted = n / (2 * sizes.size) + n / 2 * sizes / sizes.sum()
-    counts = np.clip(np.floor(wanted).astype(np.int64), least, sizes)
+    ideal = n / (2 * sizes.size) + n / 2 * sizes / sizes.sum()
+    counts = np.clip(np.floor(ideal).astype(np.int64), least, sizes)
     while (missing := n - counts.sum()) != 0:  # one point at a time to whom it is due most
         step = 1 if missing > 0 else -1
         open_ = counts < sizes if step > 0 else counts > least
-        due = np.where(open_, step * (wanted - counts), -np.inf)
-        counts[int(np.argmax(due))] += step
+        counts[np.argmax(np.where(open_, step * (ideal - counts), -np.inf))] += step
     return np.asarray(counts)
-
-
-def _drawn(
-    mask: NDArray[np.bool_], count: int, seed: int, stream: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return rows and columns of `count` random pixels of a mask, in the order of the draw."""
-    per_row = np.count_nonzero(mask, axis=1)
-    ends = np.cumsum(per_row)
-    rank = _distinct(count, int(ends[-1]), seed, stream)
-    row = np.searchsorted(ends, rank, side="right")
-    within = rank - (ends - per_row)[row]
-    column = [np.flatnonzero(mask[r])[w] for r, w in zip(row, within, strict=True)]
-    return row.astype(np.int64), np.array(column, dtype=np.int64)
 
 
 def _distinct(count: int, n: int, seed: int, stream: int) -> NDArray[np.int64]:
@@ -238,69 +216,44 @@ def _distinct(count: int, n: int, seed: int, stream: int) -> NDArray[np.int64]:
 # The climb on a map.
 
 
-@dataclass(frozen=True, eq=False)
-class MapClimb:
-    """A climb over a map, or over one of its classes or groups."""
-
-    regions: Regions
-    climb: Climb
-    pixels: NDArray[np.int64]  # flat places of the first pixels of all climbs, in random order
-
-    def outcome(self, sample: Sample, *, assumed: int = OPEN) -> NDArray[np.int8]:
-        """Return what is known of the pixels; points that wait for a label are as `assumed`."""
-        wrong = self.regions.wrong(sample.row, sample.column, sample.reference)
-        first_wrong = np.where(wrong.any(axis=0), wrong.argmax(axis=0), RIGHT)
-        known = np.where(sample.labelled, first_wrong, assumed).astype(np.int8)
-        place = sample.row * sample.grid.width + sample.column
-        order = np.argsort(place)
-        at = order[np.minimum(np.searchsorted(place[order], self.pixels), place.size - 1)]
-        return np.where(place[at] == self.pixels, known[at], np.int8(OPEN))
-
-
 def map_climbs(
     plan: Design, frame: Frame, predicted: xr.DataArray | NDArray[Any] | None = None
-) -> list[MapClimb]:
+) -> list[Climb]:
     """Return the climb of a plan, or those of the classes and groups of the map.
 
     A plan without starts gets them: from the predicted error (y, x), if there is one.
     """
     nodes = frame.nodes.values if plan.per_class else (None,)
+    coverages = CLASS_COVERAGES if plan.per_class else COVERAGES
     terms = _terms(plan, len(nodes))
     flat = np.flatnonzero(frame.inside)
     key = random_keys(flat.size, plan.seed, _CLIMB)
-    label = frame.label.values.flat[flat]
-    parts = []
-    for node in nodes:
-        regions = frame.regions(COVERAGES if node is None else CLASS_COVERAGES, node)
-        depth = regions.depth(frame.levels[regions.level].flat[flat], label)
-        parts.append((regions, depth))
-    first = np.unique(
-        np.concatenate(
-            [first_places(depth, key, one.sizes.size, terms.looks[-1]) for one, depth in parts]
-        )
-    )
-    first = first[np.argsort(key[first], kind="stable")]
-    climbs = []
-    for position, (regions, depth) in enumerate(parts):
-        if plan.starts:
-            start = plan.starts[position]
-        else:
-            error = regions.predicted_errors(predicted)
-            start = climb_start(regions.sizes, error, terms, n_all=regions.n_all)
-        climb = Climb(regions.sizes, depth[first], start, terms)
-        climbs.append(MapClimb(regions, climb, flat[first]))
-    return climbs
+    parts = [frame.regions(coverages, node) for node in nodes]
+    depths = [regions.depth(frame.inside) for regions in parts]
+    # of each ring between two regions, only so many pixels can be among the first of a region
+    first = [
+        ring[np.argsort(key[ring])[: terms.looks[-1]]]
+        for regions, depth in zip(parts, depths, strict=True)
+        for ring in (np.flatnonzero(depth == region) for region in range(regions.sizes.size))
+    ]
+    order = np.unique(np.concatenate(first))
+    order = order[np.argsort(key[order], kind="stable")]
+    starts = plan.starts or [
+        climb_start(regions, regions.predicted_errors(predicted), terms) for regions in parts
+    ]
+    return [
+        Climb(regions, start, terms, depth[order], flat[order])
+        for regions, start, depth in zip(parts, starts, depths, strict=True)
+    ]
 
 
 def _terms(plan: Design, n_climbs: int) -> Terms:
     """Return the labels that each climb plans with, and its part of 1 - confidence level."""
+    n, delta = plan.n_points, 1 - plan.confidence_level
     if plan.per_class:
         check_choice("per_class", plan.per_class, (TOGETHER, EACH))
-    delta = 1 - plan.confidence_level
-    if plan.per_class == TOGETHER:
-        delta /= n_climbs
-    least = math.ceil(least_points(plan.max_error, 1 - delta) / LAST_LOOK)
-    n = plan.n_points
+        delta /= n_climbs if plan.per_class == TOGETHER else 1
+    least = math.ceil(least_points(plan.max_error, delta) / LAST_LOOK)
     if plan.per_class:
         n = max(-(-2 * n // n_climbs), least)
     if n < least:
@@ -310,17 +263,6 @@ def _terms(plan: Design, n_climbs: int) -> Terms:
             "even if all are right."
         )
     return Terms(n, plan.max_error, delta)
-
-
-def _first_batch(
-    plan: Design, frame: Frame, predicted: xr.DataArray | NDArray[Any] | None
-) -> Sample:
-    """Return the pixels of the first look of a climb; of several, the largest classes first."""
-    climbs = map_climbs(plan, frame, predicted)
-    plan = replace(plan, starts=tuple(one.climb.start for one in climbs))
-    places = first_batch([one.climb for one in climbs], n=plan.n_points)
-    row, column = np.divmod(climbs[0].pixels[places], frame.label.shape[1])
-    return Sample.at(row, column, frame.label, plan)
 
 
 def more_points(
@@ -376,19 +318,13 @@ def more_points(
     check_count("n", n, least=1)
     frame = Frame.of(label, confidence, exclude)
     plan = climb_plan(sample, frame)
-    sample = sample.on_map(frame.label)
-    climbs = map_climbs(plan, frame)
-    places = next_batch(
-        [one.climb for one in climbs],
-        [one.outcome(sample, assumed=RIGHT) for one in climbs],
-        n=n,
-        n_left=plan.n_points - len(sample),
-    )
+    climbs, sample = map_climbs(plan, frame), sample.on_map(frame.label)
+    outcomes = [climb.outcome(sample, waiting=RIGHT) for climb in climbs]
+    places = next_batch(climbs, outcomes, n=n, n_left=plan.n_points - len(sample))
     if not places.size:
         return sample
-    row, column = np.divmod(climbs[0].pixels[places], frame.label.shape[1])
     first = int(sample.id.max()) + 1
-    return sample.joined(Sample.at(row, column, frame.label, plan, first=first))
+    return sample.joined(Sample.at(climbs[0].pixels[places], frame.label, plan, first=first))
 
 
 def climb_plan(sample: Sample, frame: Frame) -> Design:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import json
+import sqlite3
+from contextlib import closing
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -16,8 +18,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from PIL import Image
 
 from hsreject import __version__
-from hsreject.errors import InputError
+from hsreject.classes import ClassTable
+from hsreject.errors import FileError, InputError
 from hsreject.files import replacing
+from hsreject.io.grid import Grid
 from hsreject.promise.sample import (
     CANNOT_TELL_TEXT,
     NONE_OF_THESE_TEXT,
@@ -27,11 +31,13 @@ from hsreject.promise.sample import (
 from hsreject.schema import (
     BAND,
     CUBE_DIMS,
+    MAP_DIMS,
     NO_REFERENCE,
     WAVELENGTH,
     X,
     Y,
     as_label_map,
+    attach_classes,
     check_dims,
     good_bands,
 )
@@ -207,3 +213,27 @@ def _medians(
             line = np.round(np.clip(middle, 0, 1), 3).tolist()
             lines.append({"name": name, "color": color, "line": line})
     return lines
+
+
+def offered_map(path: Path, scene: xr.DataArray) -> xr.DataArray:
+    """Return a map without labels on the grid of a scene, with the classes that a file offers.
+
+    Blind labelling needs no more of the map: places, and the names in the GeoPackage of a sample.
+    """
+    query = (
+        "SELECT value FROM gpkg_data_column_constraints WHERE constraint_name = 'classes' "
+        "ORDER BY rowid"
+    )
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+            offered = [value for (value,) in file.execute(query)]
+    except sqlite3.Error:  # another format, or a GeoPackage that somebody else has written
+        offered = []
+    names = [name for name in offered if name not in {NONE_OF_THESE_TEXT, CANNOT_TELL_TEXT}]
+    if not names:
+        raise FileError(
+            f"{path} does not say which classes there are, as a GeoPackage of 'hsreject sample' "
+            "does. Give the map that the points were drawn from with --labels."
+        )
+    blank = xr.DataArray(np.zeros(scene.shape[1:], dtype=np.uint8), dims=MAP_DIMS)
+    return Grid.of(scene).attach(attach_classes(blank, ClassTable.from_names(names)))

@@ -12,7 +12,6 @@ from sklearn.isotonic import IsotonicRegression
 from hsreject.errors import InputError
 from hsreject.measures.curve import counts_of
 from hsreject.promise.climb import RIGHT, WRONG, Climb, Terms, climb_start, labelled
-from hsreject.promise.fixed_sequence import COVERAGES
 from hsreject.promise.frame import Frame, check_share
 from hsreject.schema import as_map
 
@@ -64,17 +63,23 @@ def predicted_error(
             "Give a confidence and whether it was wrong for each held-out pixel (got "
             f"{held_out.size} and {wrong.size})."
         )
+    return _falling_error(confidence, held_out, wrong)
+
+
+def _falling_error(
+    confidence: xr.DataArray | NDArray[Any],
+    held_out: NDArray[Any],
+    error: NDArray[np.float64],
+    weight: NDArray[np.float64] | None = None,
+) -> xr.DataArray:
     confidences = as_map(confidence, name="confidence")
-    regression = IsotonicRegression(increasing=False, out_of_bounds="clip").fit(held_out, wrong)
-    flat = confidences.values.ravel().astype(np.float64)
-    error = np.full(flat.shape, np.nan)
-    has_data = np.isfinite(flat)
-    error[has_data] = regression.predict(flat[has_data])
-    return (
-        confidences.copy(data=error.reshape(confidences.shape))
-        .rename("predicted_error")
-        .drop_attrs()
-    )
+    regression = IsotonicRegression(increasing=False, out_of_bounds="clip")
+    regression.fit(held_out, error, sample_weight=weight)
+    values = confidences.values.astype(np.float64)
+    has_data = np.isfinite(values)
+    values[has_data] = regression.predict(values[has_data])
+    values[~has_data] = np.nan
+    return confidences.copy(data=values).rename("predicted_error").drop_attrs()
 
 
 def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -> xr.DataArray:
@@ -83,17 +88,15 @@ def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -
     Such as the operating points that a model keeps: between two thresholds lie the pixels that one
     of them keeps and the other rejects.
     """
-    threshold = curve["threshold"].values
-    order = np.argsort(-threshold, kind="stable")
-    counts = counts_of(curve)
+    order = np.argsort(-curve["threshold"].values, kind="stable")
+    counts, threshold = counts_of(curve), curve["threshold"].values[order]
     right, wrong = (
-        np.maximum(np.diff(kept[order].astype(np.int64), prepend=0), 0)
+        np.maximum(np.diff(kept[order].astype(float), prepend=0), 0)
         for kept in (counts.accurate_kept, counts.misclassified_kept)
     )
-    finite = np.isfinite(threshold[order])
-    pairs = np.concatenate([right[finite], wrong[finite]])
-    held_out = np.repeat(np.tile(threshold[order][finite], 2), pairs)
-    return predicted_error(confidence, held_out, np.arange(held_out.size) >= right[finite].sum())
+    used = np.isfinite(threshold) & (right + wrong > 0)
+    both = (right + wrong)[used]
+    return _falling_error(confidence, threshold[used], wrong[used] / both, both)
 
 
 def predicted_curve(
@@ -104,7 +107,7 @@ def predicted_curve(
     exclude: xr.DataArray | NDArray[Any] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Return the coverages of a climb and the errors predicted for them; None without any."""
-    regions = Frame.of(label, confidence, exclude).regions(COVERAGES)
+    regions = Frame.of(label, confidence, exclude).regions()
     errors = regions.predicted_errors(predicted)
     return None if errors is None else (regions.sizes / regions.n_all, errors)
 
@@ -162,14 +165,15 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     >>> bool((plan.sel(n=400) > plan.sel(n=100)).all())
     True
     """
-    regions = Frame.of(label, confidence, exclude).regions(COVERAGES)
+    regions = Frame.of(label, confidence, exclude).regions()
     errors, sizes = regions.predicted_errors(predicted), regions.sizes
     if errors is None:
         raise InputError(
             "There is no prediction to plan with. Give the chance of each label to be wrong "
             "(predicted=, --predicted), or a confidence that is a calibrated probability."
         )
-    rates = np.clip(np.diff(errors * sizes, prepend=0) / np.diff(sizes, prepend=0), 0, 1)
+    rings = np.diff(sizes, prepend=0)
+    rates = np.clip(np.diff(errors * sizes, prepend=0) / rings, 0, 1)
     rng = np.random.default_rng(seed)
     delta = 1 - check_share("confidence_level", confidence_level)
     coverage = xr.DataArray(
@@ -178,40 +182,25 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
         coords={"max_error": list(max_error), "n": list(n)},
         name="expected_coverage",
     )
-    for row, share in enumerate(max_error):
-        for column, count in enumerate(n):
-            terms = Terms(count, check_share("max_error", share), delta)
-            if terms.looks:
-                start = climb_start(sizes, errors, terms, n_all=regions.n_all)
-                reached = [_climbed(sizes, rates, start, terms, rng) for _ in range(n_draws)]
-                coverage[row, column] = np.mean(reached) / regions.n_all
+    for row, column in np.ndindex(coverage.shape):
+        terms = Terms(n[column], check_share("max_error", max_error[row]), delta)
+        if not terms.looks:
+            continue
+        start = climb_start(regions, errors, terms)
+        counts = np.minimum(rings, terms.looks[-1])  # pixels of a ring that can be looked at
+        depth = np.repeat(np.arange(sizes.size), counts)
+        place = np.arange(depth.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        n_certified = []
+        for _ in range(n_draws):
+            # errors fall at random at the rate of each ring; the first pixels of a ring in random
+            # order are drawn as ordered exponentials
+            steps = np.cumsum(rng.exponential(size=depth.size) / (rings[depth] - place))
+            before = np.append(0.0, steps)[np.repeat(np.cumsum(counts) - counts, counts)]
+            order = np.argsort(steps - before)
+            wrong = rng.uniform(size=depth.size) < rates[depth]
+            climb = Climb(regions, start, terms, depth[order], place)
+            truth = np.where(wrong, WRONG, RIGHT).astype(np.int8)[order]
+            (outcome,) = labelled([climb], [truth], n=terms.n)
+            n_certified.append(climb.walk(outcome).n_certified)
+        coverage[row, column] = np.mean(n_certified) / regions.n_all
     return coverage
-
-
-def _climbed(
-    sizes: NDArray[np.int64],
-    rates: NDArray[np.float64],
-    start: int,
-    terms: Terms,
-    rng: np.random.Generator,
-) -> int:
-    """Return how many pixels a climb certifies if errors fall at random at the rate of each ring.
-
-    The first pixels of a ring in random order are drawn as ordered exponentials.
-    """
-    rings = np.diff(sizes, prepend=0)
-    counts = np.minimum(rings, terms.looks[-1])
-    depth = np.repeat(np.arange(sizes.size), counts)
-    key = np.concatenate(
-        [
-            np.cumsum(rng.exponential(size=count) / (ring - np.arange(count)))
-            for ring, count in zip(rings, counts, strict=True)
-        ]
-    )
-    wrong = rng.uniform(size=depth.size) < rates[depth]
-    truth = np.where(wrong, WRONG, RIGHT).astype(np.int8)
-    order = np.argsort(key)
-    climb = Climb(sizes, depth[order], start, terms)
-    (outcome,) = labelled([climb], [truth[order]], n=terms.n)
-    reached = climb.walk(outcome).reached
-    return 0 if reached is None else int(sizes[reached.region])

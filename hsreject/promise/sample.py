@@ -6,11 +6,11 @@ import csv
 import hashlib
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import shapely
@@ -20,10 +20,10 @@ from rasterio.warp import transform as transform_coordinates
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, InputError
 from hsreject.files import replacing
-from hsreject.io.grid import Grid
+from hsreject.io.grid import Grid, transformed
 from hsreject.io.vector import write_layer
 from hsreject.promise.frame import NODATA
-from hsreject.schema import MAP_DIMS, NO_REFERENCE, as_label_map, attach_classes, class_table
+from hsreject.schema import NO_REFERENCE, as_label_map, class_table
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -54,8 +54,17 @@ CREATE TABLE gpkg_data_column_constraints (constraint_name TEXT NOT NULL,
 CREATE TABLE IF NOT EXISTS gpkg_extensions (table_name TEXT, column_name TEXT,
     extension_name TEXT NOT NULL, definition TEXT NOT NULL, scope TEXT NOT NULL,
     UNIQUE (table_name, column_name, extension_name));
+INSERT INTO gpkg_extensions SELECT column1, NULL, 'gpkg_schema',
+    'http://www.geopackage.org/spec/#extension_schema', 'read-write'
+    FROM (VALUES ('gpkg_data_columns'), ('gpkg_data_column_constraints'));
+INSERT INTO gpkg_data_columns (table_name, column_name, constraint_name)
+    VALUES ('sample', 'reference', 'classes');
 """
 Columns = dict[str, "NDArray[Any]"]
+
+
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(","))
 
 
 @dataclass(frozen=True)
@@ -80,20 +89,27 @@ class Design:
     per_class: str = ""  # "", "together" or "each"
 
     _TEXT = re.compile(r"\b(random|stratified|climb|chosen)((?: \w+=[\w.,+-]+)+)")
+    _ENTRIES: ClassVar[dict[str, tuple[str, Callable[[str], Any]]]] = {
+        "n": ("n_points", int),
+        "pixels": ("n_pixels", int),
+        "seed": ("seed", int),
+        "map": ("map_id", str),
+        "looks": ("looks", _whole_numbers),
+        "ranking": ("ranking_id", str),
+        "error": ("max_error", float),
+        "level": ("confidence_level", float),
+        "start": ("starts", _whole_numbers),
+        "classes": ("per_class", str),
+    }
 
     def __str__(self) -> str:
-        entries: dict[str, object] = {"n": self.n_points, "pixels": self.n_pixels}
-        entries |= {"seed": self.seed, "map": self.map_id}
-        if self.looks:
-            entries["looks"] = ",".join(map(str, self.looks))
-        if self.kind == CLIMB:
-            entries |= {"ranking": self.ranking_id, "error": repr(self.max_error)}
-            entries |= {"level": repr(self.confidence_level)}
-            entries |= {"start": ",".join(map(str, self.starts))}
-            if self.per_class:
-                entries["classes"] = self.per_class
-        text = " ".join([self.kind, *(f"{name}={value}" for name, value in entries.items())])
-        return f"{text} check={_digest(text)}" if self.kind == CLIMB else text
+        text = self.kind
+        for key, (name, _) in self._ENTRIES.items():
+            value = getattr(self, name)
+            if value or isinstance(value, int):
+                text += f" {key}={','.join(map(str, value)) if type(value) is tuple else value}"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{text} check={digest}" if self.kind == CLIMB else text
 
     @classmethod
     def parse(cls, text: str) -> Design | None:
@@ -103,20 +119,13 @@ class Design:
             return None
         entries = dict(entry.split("=", 1) for entry in stated[2].split())
         try:
-            design = cls(
-                stated[1],
-                int(entries["n"]),
-                int(entries["pixels"]),
-                int(entries["seed"]),
-                entries["map"],
-                looks=_whole_numbers(entries.get("looks", "")),
-                ranking_id=entries.get("ranking", ""),
-                max_error=float(entries.get("error", 0)),
-                confidence_level=float(entries.get("level", 0)),
-                starts=_whole_numbers(entries.get("start", "")),
-                per_class=entries.get("classes", ""),
-            )
-        except (KeyError, ValueError):
+            facts: dict[str, Any] = {
+                name: read(entries[key])
+                for key, (name, read) in cls._ENTRIES.items()
+                if key in entries
+            }
+            design = cls(kind=stated[1], **facts)
+        except (TypeError, ValueError):
             return None
         if design.kind == CLIMB and str(design) != stated[0]:
             raise InputError(
@@ -124,14 +133,6 @@ class Design:
                 "its promise. Take the column from the file that was drawn, or draw a new sample."
             )
         return design
-
-
-def _whole_numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(",") if number)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +153,7 @@ class Sample:
     reference : array of int
         What is really there, 0 where nobody has looked yet, -1 where somebody could not tell.
     stratum : array of int
-        The stratum that the point was drawn from. The numbers mean nothing, so that they do not
-        tell the map's label to whoever labels.
+        The stratum that the point was drawn from; its number does not tell the map's label.
     stratum_pixels : array of int
         Number of pixels in that stratum.
     design : Design or None
@@ -184,21 +184,21 @@ class Sample:
     @classmethod
     def at(
         cls,
-        row: NDArray[np.int64],
-        column: NDArray[np.int64],
+        place: NDArray[np.int64],
         on_map: xr.DataArray,
         design: Design | None = None,
         *,
         first: int = 1,
     ) -> Sample:
-        """Return unlabelled points of a map as `labels_of` returns it, in one stratum."""
-        ones = np.ones(row.size, dtype=np.int64)
+        """Return unlabelled points at flat places of a map of `labels_of`, in one stratum."""
+        row, column = np.divmod(place, on_map.shape[1])
+        ones = np.ones(place.size, dtype=np.int64)
         n_pixels = int(np.count_nonzero(on_map.values != NODATA))
         return cls(
-            id=np.arange(first, first + row.size),
+            id=np.arange(first, first + place.size),
             row=row,
             column=column,
-            label=on_map.values[row, column].astype(np.int64),
+            label=on_map.values.flat[place].astype(np.int64),
             reference=0 * ones,
             stratum=ones,
             stratum_pixels=ones * (n_pixels if design is None else design.n_pixels),
@@ -211,6 +211,11 @@ class Sample:
         return self.id.size
 
     @property
+    def place(self) -> NDArray[np.int64]:
+        """The flat place of each point on the map."""
+        return self.row * self.grid.width + self.column
+
+    @property
     def labelled(self) -> NDArray[np.bool_]:
         """Which points somebody has looked at, with or without success."""
         return np.asarray(self.reference != NO_REFERENCE)
@@ -220,8 +225,8 @@ class Sample:
         """The share of the pixels of its stratum that was drawn, for each point; NaN in a climb."""
         if self.design is not None and self.design.kind == CLIMB:
             return np.full(len(self), np.nan)
-        _, place, counts = np.unique(self.stratum, return_inverse=True, return_counts=True)
-        return np.asarray(counts[place] / self.stratum_pixels)
+        _, stratum, counts = np.unique(self.stratum, return_inverse=True, return_counts=True)
+        return np.asarray(counts[stratum] / self.stratum_pixels)
 
     def select(self, which: NDArray[Any]) -> Sample:
         """Return the points that a mask or an index chooses."""
@@ -244,9 +249,8 @@ class Sample:
                 f"sample was drawn from (got {on_grid.shape[0]} x {on_grid.shape[1]})."
             )
         values = on_grid.values[self.row, self.column].astype(np.int64)
-        listed = ClassTable.from_attrs(on_grid.attrs) or self.classes
-        classes = _completed(self.classes, values, names=listed)
-        return replace(self, reference=values, classes=classes)
+        names = ClassTable.from_attrs(on_grid.attrs) or self.classes
+        return replace(self, reference=values, classes=_completed(self.classes, values, names))
 
     def on_map(self, on_map: xr.DataArray) -> Sample:
         """Return the same points with the labels of a map on their grid."""
@@ -259,7 +263,7 @@ class Sample:
         return replace(
             self,
             label=on_map.values[self.row, self.column].astype(np.int64),
-            classes=_completed(class_table(on_map), self.reference, names=self.classes),
+            classes=_completed(class_table(on_map), self.reference, self.classes),
         )
 
     def write(
@@ -311,7 +315,7 @@ _COLUMNS = tuple(
 )
 
 
-def _completed(classes: ClassTable, values: NDArray[np.int64], *, names: ClassTable) -> ClassTable:
+def _completed(classes: ClassTable, values: NDArray[np.int64], names: ClassTable) -> ClassTable:
     """Return a class table with the values that it lacks, as another table names them."""
     table = classes.completed(values[values > NO_REFERENCE].tolist())
     added = [names.name_of(value) for value in table.values[len(classes) :]]
@@ -324,18 +328,26 @@ def _completed(classes: ClassTable, values: NDArray[np.int64], *, names: ClassTa
 
 
 def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[Any], NDArray[Any]]:
-    """Return the columns of a file, and x and y of its points."""
+    """Return the columns of a file, and x and y of its points.
+
+    Without a place these are columns, and rows downwards, where QGIS draws such an image.
+    """
     grid = sample.grid
-    x, y = _centres(sample.row, sample.column, grid)
-    place = {"x": x, "y": y} if grid.georeferenced else {}
+    x, y = sample.column + 0.5, -(sample.row + 0.5)
+    place: Columns = {}
+    if grid.georeferenced:
+        x, y = transformed(grid.transform, (x, -y))
+        place = {"x": x, "y": y}
     if grid.crs is not None:
         longitude, latitude = transform_coordinates(grid.crs, WGS84, x, y)[:2]
         place |= {"longitude": np.array(longitude), "latitude": np.array(latitude)}
-    texts: dict[int, str | None] = {NO_REFERENCE: None, CANNOT_TELL: CANNOT_TELL_TEXT}
-    names = [
-        texts[v] if v in texts else sample.classes.name_of(v) for v in sample.reference.tolist()
-    ]
-    columns: Columns = {"id": sample.id, "reference": np.array(names, dtype=object), **place}
+
+    def texts(values: NDArray[np.int64], others: dict[int, str | None]) -> NDArray[Any]:
+        names = [others[v] if v in others else sample.classes.name_of(v) for v in values.tolist()]
+        return np.array(names, dtype=object)
+
+    unlabelled = {NO_REFERENCE: None, CANNOT_TELL: CANNOT_TELL_TEXT}
+    columns: Columns = {"id": sample.id, "reference": texts(sample.reference, unlabelled), **place}
     columns |= {"row": sample.row, "column": sample.column}
     if sample.design is None or sample.design.kind in {RANDOM, STRATIFIED}:
         columns |= {
@@ -345,20 +357,8 @@ def file_columns(sample: Sample, *, show_label: bool) -> tuple[Columns, NDArray[
         }
     columns["design"] = np.array([str(sample.design or "unknown")] * len(sample), dtype=object)
     if show_label:
-        shown = [sample.classes.name_of(v) if v else "rejected" for v in sample.label.tolist()]
-        columns["map_label"] = np.array(shown, dtype=object)
+        columns["map_label"] = texts(sample.label, {0: "rejected"})
     return columns, x, y
-
-
-def _centres(
-    row: NDArray[np.int64], column: NDArray[np.int64], grid: Grid
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return map coordinates of pixel centres; without a place, columns and rows downwards."""
-    across, down = column + 0.5, row + 0.5
-    if not grid.georeferenced:
-        return across, -down  # where QGIS draws an image without a place
-    a, b, c, d, e, f = grid.transform[:6]
-    return a * across + b * down + c, d * across + e * down + f
 
 
 def write_csv(path: Path, names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
@@ -384,47 +384,13 @@ def _offer_classes(path: Path, names: list[str]) -> None:
     The tables of the GeoPackage extension "Schema" (OGC 12-128r18, annex F.9), from which QGIS
     makes a drop-down.
     """
-    extension = "http://www.geopackage.org/spec/#extension_schema"
     try:
         with closing(sqlite3.connect(path)) as file, file:
             file.executescript(_SCHEMA_TABLES)
-            file.execute(
-                "INSERT INTO gpkg_data_columns (table_name, column_name, constraint_name) "
-                "VALUES (?, 'reference', 'classes')",
-                (_LAYER,),
-            )
             file.executemany(
                 "INSERT INTO gpkg_data_column_constraints (constraint_name, constraint_type, value,"
-                " description) VALUES ('classes', 'enum', ?, ?)",
-                [(name, name) for name in names],
-            )
-            file.executemany(
-                "INSERT INTO gpkg_extensions VALUES (?, NULL, 'gpkg_schema', ?, 'read-write')",
-                [(f"gpkg_data_column{end}", extension) for end in ("s", "_constraints")],
+                " description) VALUES ('classes', 'enum', ?1, ?1)",
+                [(name,) for name in names],
             )
     except sqlite3.Error as error:
         raise FileError(f"Could not write {path}: {error}.") from error
-
-
-def offered_map(path: Path, scene: xr.DataArray) -> xr.DataArray:
-    """Return a map without labels on the grid of a scene, with the classes that a file offers.
-
-    Blind labelling needs no more of the map: places, and the names in the GeoPackage of a sample.
-    """
-    query = (
-        "SELECT value FROM gpkg_data_column_constraints WHERE constraint_name = 'classes' "
-        "ORDER BY rowid"
-    )
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
-            offered = [value for (value,) in file.execute(query)]
-    except sqlite3.Error:  # another format, or a GeoPackage that somebody else has written
-        offered = []
-    names = [name for name in offered if name not in {NONE_OF_THESE_TEXT, CANNOT_TELL_TEXT}]
-    if not names:
-        raise FileError(
-            f"{path} does not say which classes there are, as a GeoPackage of 'hsreject sample' "
-            "does. Give the map that the points were drawn from with --labels."
-        )
-    blank = xr.DataArray(np.zeros(scene.shape[1:], dtype=np.uint8), dims=MAP_DIMS)
-    return Grid.of(scene).attach(attach_classes(blank, ClassTable.from_names(names)))

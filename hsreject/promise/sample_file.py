@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Iterable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -19,13 +18,14 @@ from rasterio.crs import CRS
 from hsreject.classes import ClassTable
 from hsreject.errors import FileError, GuessWarning, HsrejectWarning, InputError
 from hsreject.files import existing
-from hsreject.io.grid import Grid
+from hsreject.io.grid import Grid, transformed
 from hsreject.io.vector import Features, is_known, onto_grid, read_columns
 from hsreject.promise.frame import labels_of, map_id
 from hsreject.promise.sample import (
     CANNOT_TELL,
     CANNOT_TELL_TEXT,
     CHOSEN,
+    CLIMB,
     STRATIFIED,
     WGS84,
     Columns,
@@ -38,6 +38,8 @@ from hsreject.schema import NO_REFERENCE, as_label_map, check_same_grid, class_t
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Places = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 WAY_OUT = (
     "Draw a sample with 'hsreject sample', or, if these points are a simple random sample of this "
@@ -95,23 +97,23 @@ def open_sample(
     """
     file = existing(path)
     on_map = labels_of(label)
-    grid = Grid.of(on_map)
-    read = _read_csv if file.suffix.lower() == ".csv" else _read_vector
-    columns, row, column = read(file, grid)
-    if not row.size:
-        raise FileError(f"{file} has no points.")
-    design = _design(columns.get("design"), file)
-    if design is not None and design.map_id == map_id(on_map):
-        row, column = _unrounded(columns, row, column, file)
-    _check_places(file, row, column, grid)
-    values = _column(columns, attribute, file)
-    reference, classes = _classes_of(values, class_table(on_map))
-    sample = replace(Sample.at(row, column, on_map, design), reference=reference, classes=classes)
-    if "id" in columns:
-        sample = replace(sample, id=_numbers(columns["id"], file, "id"))
+    table = _Table(file, Grid.of(on_map))
+    design = table.design()
+    row, column = table.pixels(drawn_here=design is not None and design.map_id == map_id(on_map))
+    reference, classes = _classes_of(table.column(attribute), class_table(on_map))
+    sample = Sample.at(row * on_map.shape[1] + column, on_map, design)
+    sample = replace(sample, reference=reference, classes=classes)
+    if "id" in table.columns:
+        sample = replace(sample, id=table.numbers("id"))
     if design is None or design.kind != STRATIFIED:
         return sample
-    stratum, pixels = _strata(columns, design, file)
+    stratum, pixels = table.numbers("stratum"), table.numbers("pixels")
+    pairs = np.unique(np.column_stack([stratum, pixels]), axis=0)
+    if np.unique(pairs[:, 0]).size < len(pairs) or pairs[:, 1].sum() != design.n_pixels:
+        raise FileError(
+            f"{file}: the columns 'stratum' and 'pixels' do not fit together any more. Take them "
+            "from the file that was drawn."
+        )
     return replace(sample, stratum=stratum, stratum_pixels=pixels)
 
 
@@ -130,60 +132,143 @@ def given_sample(
     if not isinstance(sample, Sample):
         on_grid = as_label_map(sample, name="sample")
         check_same_grid(on_map, on_grid, names=("the map", "sample"))
-        row, column = np.nonzero(on_grid.values)
-        return Sample.at(row, column, on_map).with_reference(on_grid)
-    if sample.design is not None and sample.design.kind == CHOSEN:
+        return Sample.at(np.flatnonzero(on_grid.values), on_map).with_reference(on_grid)
+    design = sample.design
+    if design is not None and design.kind == CHOSEN:
         raise InputError(
             "These points were chosen to train on ('hsreject next'): they are not a random sample "
             "of any map. Draw one with 'hsreject sample'."
         )
-    if sample.design is None and not assume_random:
+    if design is None and not assume_random:
         raise InputError(f"The sample does not say how its points were drawn. {WAY_OUT}")
+    if not (assume_random or design is None or design.kind == CLIMB):
+        n_missing = design.n_points - len(sample)
+        if n_missing > 0:
+            raise InputError(
+                f"{n_missing} of the {design.n_points} points that were drawn are missing from the "
+                "sample. Put these rows back, with an empty reference."
+            )
     return sample.on_map(on_map)
 
 
-def check_complete(sample: Sample, design: Design) -> None:
-    """Raise where points of a sample that was drawn at once are missing."""
-    if len(sample) < design.n_points:
-        raise InputError(
-            f"{design.n_points - len(sample)} of the {design.n_points} points that were drawn are "
-            "missing from the sample. Put these rows back, with an empty reference."
-        )
+class _Table:
+    """The columns of a sample file, by lower-case names, and where its points lie on a grid."""
 
+    def __init__(self, path: Path, grid: Grid) -> None:
+        self.path, self.grid = path, grid
+        self._points: Any = None
+        self._crs: CRS | None = None
+        if path.suffix.lower() == ".csv":
+            self.columns = _csv_columns(path)
+            self._find_coordinates()
+        else:
+            self._read_layer()
+        if not len(next(iter(self.columns.values()), ())):
+            raise FileError(f"{path} has no points, or no column with them.")
 
-# What comes back.
+    def _read_layer(self) -> None:
+        geometries, columns, crs = read_columns(self.path)
+        if shapely.is_missing(geometries).any() or shapely.is_empty(geometries).any():
+            raise FileError(f"{self.path} has points without a place. Remove these rows.")
+        points = {shapely.GeometryType.POINT, shapely.GeometryType.MULTIPOINT}
+        if not set(shapely.get_type_id(geometries).tolist()) <= points:
+            raise InputError(
+                f"{self.path} holds polygons or lines, but a sample holds points: the pixels of "
+                "one polygon are not separate draws. Take one random pixel of each polygon, or "
+                "draw points with 'hsreject sample'."
+            )
+        parts, of = shapely.get_parts(geometries, return_index=True)
+        self.columns = {name.lower(): values[of] for name, values in columns.items()}
+        if self.grid.georeferenced:
+            self._points, self._crs = parts, crs
 
+    def _find_coordinates(self) -> None:
+        if self.grid.crs is not None and {"longitude", "latitude"} <= set(self.columns):
+            place, self._crs = ("longitude", "latitude"), CRS.from_user_input(WGS84)
+        elif self.grid.georeferenced and {"x", "y"} <= set(self.columns):
+            place, self._crs = ("x", "y"), self.grid.crs
+        else:
+            return
+        self._points = shapely.points(*map(self._floats, place))
 
-def _read_vector(path: Path, grid: Grid) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the columns of a vector file, and row and column of its points."""
-    geometries, columns, crs = read_columns(path)
-    if shapely.is_missing(geometries).any() or shapely.is_empty(geometries).any():
-        raise FileError(f"{path} has points without a place. Remove these rows.")
-    kinds = np.unique(shapely.get_type_id(geometries))
-    if not set(kinds.tolist()) <= {shapely.GeometryType.POINT, shapely.GeometryType.MULTIPOINT}:
-        raise InputError(
-            f"{path} holds polygons or lines, but a sample holds points: the pixels of one polygon "
-            "are not separate draws. Take one random pixel of each polygon, or draw points with "
-            "'hsreject sample'."
-        )
-    parts, of = shapely.get_parts(geometries, return_index=True)
-    columns = {name.lower(): values[of] for name, values in columns.items()}
-    if not grid.georeferenced:
-        return columns, *_by_number(columns, path)
-    return columns, *_pixels(parts, crs, path, grid)
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column, or say which ones there are."""
+        if name.lower() not in self.columns:
+            raise InputError(
+                f"{self.path} has no column '{name}'. It has: {', '.join(self.columns) or 'none'}."
+                f"{nearest(name, list(self.columns))}"
+            )
+        return self.columns[name.lower()]
 
+    def _floats(self, name: str) -> NDArray[np.float64]:
+        try:
+            return np.array([float(str(v).replace(",", ".")) for v in self.column(name)])
+        except ValueError as error:
+            raise FileError(
+                f"{self.path}: the column '{name}' must hold numbers ({error})."
+            ) from None
 
-def _read_csv(path: Path, grid: Grid) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the columns of a CSV file, and row and column of its points."""
-    columns = _csv_columns(path)
-    if grid.crs is not None and {"longitude", "latitude"} <= set(columns):
-        place, crs = ("longitude", "latitude"), CRS.from_user_input(WGS84)
-    elif grid.georeferenced and {"x", "y"} <= set(columns):
-        place, crs = ("x", "y"), grid.crs
-    else:
-        return columns, *_by_number(columns, path)
-    points = shapely.points(*(_floats(columns[name], path, name) for name in place))
-    return columns, *_pixels(points, crs, path, grid)
+    def numbers(self, name: str) -> NDArray[np.int64]:
+        """Return a column of whole numbers."""
+        numbers = self._floats(name)
+        if not np.array_equal(numbers, np.floor(numbers)):
+            raise FileError(f"{self.path}: the column '{name}' must hold whole numbers.")
+        return numbers.astype(np.int64)
+
+    def design(self) -> Design | None:
+        """Return the design that all rows state, or None."""
+        stated = {Design.parse(str(value)) for value in self.columns.get("design", ["unknown"])}
+        if len(stated) > 1:
+            raise InputError(
+                f"{self.path} holds points of {len(stated)} different samples (column 'design'). "
+                "Give one sample at a time."
+            )
+        return stated.pop()
+
+    def pixels(self, *, drawn_here: bool) -> Places:
+        """Return row and column of the points: by their coordinates, or as the file numbers them.
+
+        Spreadsheets round degrees, which may lead to the next pixel of a fine map: where a sample
+        was drawn from this very map and the numbers are near, they count.
+        """
+        row, column = self._by_number() if self._points is None else self._by_place()
+        if drawn_here and {"row", "column"} <= set(self.columns):
+            drawn = self._by_number()
+            near = (np.abs(drawn[0] - row) <= 2) & (np.abs(drawn[1] - column) <= 2)
+            row, column = np.where(near, drawn[0], row), np.where(near, drawn[1], column)
+        off = (row < 0) | (row >= self.grid.height) | (column < 0) | (column >= self.grid.width)
+        if off.any():
+            raise InputError(
+                f"{int(off.sum())} of the {row.size} points of {self.path} lie off the map, which "
+                f"has {self.grid}. Give the map that they belong to, or correct their reference "
+                "system."
+            )
+        n_twice = row.size - np.unique(row * self.grid.width + column).size
+        if n_twice:
+            raise InputError(
+                f"{n_twice} of the {row.size} points of {self.path} lie in the pixel of another "
+                "point. Keep one row per pixel."
+            )
+        return row, column
+
+    def _by_number(self) -> Places:
+        return self.numbers("row"), self.numbers("column")
+
+    def _by_place(self) -> Places:
+        points, grid, crs = self._points, self.grid, self._crs
+        numbers = np.arange(len(points))
+        stated = Features(points, numbers, numbers, grid.crs if crs is None else crs)
+        near, moved, notes = onto_grid(stated, grid, path=self.path)
+        if crs is None and grid.crs is not None:
+            notes += (f"{self.path.name} has no reference system: taken for that of the map.",)
+        for note in notes:
+            warnings.warn(note, GuessWarning, stacklevel=4)
+        x, y = shapely.get_x(moved), shapely.get_y(moved)
+        pixel = np.floor(transformed(~grid.transform, (x, y)))
+        off = ~(np.abs(pixel) <= np.iinfo(np.int32).max)  # or not finite
+        places = np.full((2, len(points)), -1, dtype=np.int64)  # off the map
+        places[:, near] = np.where(off, -1, pixel)
+        return places[1], places[0]
 
 
 def _csv_columns(path: Path) -> Columns:
@@ -193,105 +278,21 @@ def _csv_columns(path: Path) -> Columns:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = raw.decode("cp1252", errors="replace")
-    head = text.partition("\n")[0]
-    separator = max(",;\t", key=head.count)
+    separator = max(",;\t", key=text.partition("\n")[0].count)
     rows = [row for row in csv.reader(text.splitlines(), delimiter=separator) if any(row)]
-    names = [name.strip().lower() for name in rows[0]] if rows else []
-    uneven = [number for number, row in enumerate(rows, start=1) if len(row) > len(names)]
-    if uneven:
+    if not rows:
+        return {}
+    names = [name.strip().lower() for name in rows[0]]
+    if any(len(row) > len(names) for row in rows):
         raise FileError(
-            f"{path}: row {uneven[0]} has more cells than the {len(names)} columns named in the "
-            "first row."
+            f"{path} has a row with more cells than the {len(names)} columns named in the first."
         )
-    cells = [row + [""] * (len(names) - len(row)) for row in rows[1:]]
-    return {
-        name: np.array([without_apostrophe(row[place].strip()) for row in cells], dtype=object)
-        for place, name in enumerate(names)
-    }
+    cells = [[*map(without_apostrophe, map(str.strip, row))] for row in rows[1:]]
+    table = np.array([row + [""] * (len(names) - len(row)) for row in cells], dtype=object)
+    return dict(zip(names, table.reshape(-1, len(names)).T, strict=True))
 
 
-def _pixels(
-    points: NDArray[Any], crs: CRS | None, path: Path, grid: Grid
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return row and column of the pixels that points lie in, brought into the system of a map."""
-    numbers = np.arange(len(points))
-    stated = Features(points, numbers, numbers, grid.crs if crs is None else crs)
-    near, moved, notes = onto_grid(stated, grid, path=path)
-    if crs is None and grid.crs is not None:
-        notes += (f"{path.name} has no reference system: taken for that of the map.",)
-    for note in notes:
-        warnings.warn(note, GuessWarning, stacklevel=4)
-    a, b, c, d, e, f = (~grid.transform)[:6]
-    x, y = shapely.get_x(moved), shapely.get_y(moved)
-    column, row = np.floor(a * x + b * y + c), np.floor(d * x + e * y + f)
-    huge = np.abs(np.array([row, column])) > np.iinfo(np.int32).max  # or not finite
-    places = np.full((2, len(points)), -1, dtype=np.int64)  # off the map
-    places[:, near] = np.where(huge | np.isnan([row, column]), -1, [row, column])
-    return places[0], places[1]
-
-
-def _by_number(columns: Columns, path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return row and column as a file numbers them: what a map without a place needs."""
-    row, column = (_numbers(_column(columns, name, path), path, name) for name in ("row", "column"))
-    return row, column
-
-
-def _unrounded(
-    columns: Columns, row: NDArray[np.int64], column: NDArray[np.int64], path: Path
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return row and column as numbered at the draw, unless coordinates say something else.
-
-    Spreadsheets round degrees, which may lead to the next pixel of a fine map.
-    """
-    if not {"row", "column"} <= set(columns):
-        return row, column
-    drawn = _by_number(columns, path)
-    near = (np.abs(drawn[0] - row) <= 2) & (np.abs(drawn[1] - column) <= 2)
-    return np.where(near, drawn[0], row), np.where(near, drawn[1], column)
-
-
-def _check_places(
-    path: Path, row: NDArray[np.int64], column: NDArray[np.int64], grid: Grid
-) -> None:
-    """Raise where points lie off the map, or several in one pixel."""
-    off = (row < 0) | (row >= grid.height) | (column < 0) | (column >= grid.width)
-    if off.any():
-        raise InputError(
-            f"{int(off.sum())} of the {row.size} points of {path} lie off the map, which has "
-            f"{grid}. Give the map that they belong to, or correct their reference system."
-        )
-    n_twice = row.size - np.unique(row * grid.width + column).size
-    if n_twice:
-        raise InputError(
-            f"{n_twice} of the {row.size} points of {path} lie in the pixel of another point. Keep "
-            "one row per pixel."
-        )
-
-
-def _column(columns: Columns, name: str, path: Path) -> NDArray[Any]:
-    if name.lower() not in columns:
-        raise InputError(
-            f"{path} has no column '{name}'. It has: {', '.join(columns) or 'none'}."
-            f"{nearest(name, list(columns))}"
-        )
-    return columns[name.lower()]
-
-
-def _floats(values: NDArray[Any], path: Path, name: str) -> NDArray[np.float64]:
-    try:
-        return np.array([float(str(value).replace(",", ".")) for value in values])
-    except ValueError as error:
-        raise FileError(f"{path}: the column '{name}' must hold numbers ({error}).") from None
-
-
-def _numbers(values: NDArray[Any], path: Path, name: str) -> NDArray[np.int64]:
-    numbers = _floats(values, path, name)
-    if not np.array_equal(numbers, np.floor(numbers)):
-        raise FileError(f"{path}: the column '{name}' must hold whole numbers.")
-    return numbers.astype(np.int64)
-
-
-def _classes_of(values: Iterable[Any], classes: ClassTable) -> tuple[NDArray[np.int64], ClassTable]:
+def _classes_of(values: NDArray[Any], classes: ClassTable) -> tuple[NDArray[np.int64], ClassTable]:
     """Return the codes that labellers meant, and the class table with what it lacked."""
     texts = [str(value).strip() if is_known(value) else "" for value in values]
     names = zip(classes.names, classes.values, strict=True)
@@ -304,42 +305,14 @@ def _classes_of(values: Iterable[Any], classes: ClassTable) -> tuple[NDArray[np.
     code_of |= {key: code for code, key in enumerate(sorted(strange), start=start)}
     codes = np.array([code_of[text.casefold()] for text in texts], dtype=np.int64)
     table = classes.completed(codes[codes > NO_REFERENCE].tolist())
-    spelled = {code_of[key]: text for key, text in strange.items()}
-    named = [
-        spelled.get(value, name) for value, name in zip(table.values, table.names, strict=True)
-    ]
-    for value, name in list(zip(table.values, named, strict=True))[len(classes) :]:
+    spelled = dict(zip(table.values, table.names, strict=True))
+    spelled |= {code_of[key]: text for key, text in strange.items()}
+    for value in table.values[len(classes) :]:
         warnings.warn(
-            f"'{name}' ({int((codes == value).sum())} points) is not a class of the map: it counts "
-            f"as an error wherever the map gives a label.{nearest(name, list(classes.names))}",
+            f"'{spelled[value]}' ({int((codes == value).sum())} points) is not a class of the map: "
+            "it counts as an error wherever the map gives a label."
+            f"{nearest(spelled[value], list(classes.names))}",
             HsrejectWarning,
             stacklevel=3,
         )
-    return codes, ClassTable(table.values, tuple(named), table.colors)
-
-
-def _design(values: NDArray[Any] | None, path: Path) -> Design | None:
-    """Return the design that all rows of a file state, or None."""
-    stated = {Design.parse(str(value)) for value in ([] if values is None else values)}
-    if len(stated) > 1:
-        raise InputError(
-            f"{path} holds points of {len(stated)} different samples (column 'design'). Give one "
-            "sample at a time."
-        )
-    return stated.pop() if stated else None
-
-
-def _strata(
-    columns: Columns, design: Design, path: Path
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the stratum of each point and how many pixels that has."""
-    stratum, pixels_of = (
-        _numbers(_column(columns, name, path), path, name) for name in ("stratum", "pixels")
-    )
-    pairs = np.unique(np.column_stack([stratum, pixels_of]), axis=0)
-    if np.unique(pairs[:, 0]).size < len(pairs) or pairs[:, 1].sum() != design.n_pixels:
-        raise FileError(
-            f"{path}: the columns 'stratum' and 'pixels' do not fit together any more. Take them "
-            "from the file that was drawn."
-        )
-    return stratum, pixels_of
+    return codes, ClassTable(table.values, tuple(spelled.values()), table.colors)

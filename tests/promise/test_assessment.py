@@ -65,12 +65,12 @@ def test_accuracies_of_olofsson_2014(olofsson) -> None:
     np.testing.assert_allclose(producers_width, [0.21, 0.254, 0.034, 0.018], atol=half)
 
 
-def test_intervals_of_olofsson_2014_are_made_of_wilsons(olofsson) -> None:
-    """SciPy's limits for each stratum, put together as differences of shares are (MOVER)."""
+def test_intervals_of_olofsson_2014_are_made_of_exact_ones(olofsson) -> None:
+    """SciPy's exact limits for each stratum, put together as differences of shares are (MOVER)."""
     matrix, pixels = np.array(OLOFSSON_MATRIX), np.array(OLOFSSON_PIXELS)
     counts = matrix.sum(axis=1)
     limits = [
-        [binomtest(int(k), int(n)).proportion_ci(method="wilson") for k in row]
+        [binomtest(int(k), int(n)).proportion_ci(method="exact") for k in row]
         for row, n in zip(matrix, counts, strict=True)
     ]
     share = matrix / counts[:, None]
@@ -246,9 +246,9 @@ def test_where_all_points_agree_the_interval_is_not_empty() -> None:
     found = hr.assess(label, hr.draw_sample(label, 40).with_reference(label))
     assert found.kept_accuracy.value == 1
     assert found.kept_accuracy.standard_error == 0
-    # Wilson's bound of 40 of 40, of a map of 2,500 pixels
+    # the exact bound of n of n is the n-th root of 0.025; 40 of a map of 2,500 are a few more
     left = 1 - 40 / 2500
-    assert found.kept_accuracy.lower == pytest.approx(40 / (40 + 1.959964**2 * left))
+    assert found.kept_accuracy.lower == pytest.approx(0.025 ** (left / 40))
 
 
 def test_where_each_class_agrees_with_itself_no_area_is_certain() -> None:

@@ -28,7 +28,7 @@ def sampled(shape: tuple[int, int], pixels, truth: np.ndarray) -> np.ndarray:
     return reference
 
 
-def test_p_values_and_bounds_are_those_of_counting_all_samples() -> None:
+def test_boundaries_and_bounds_are_those_of_counting_all_samples() -> None:
     label, confidence, truth = ranked_map(12, 15)
     sample = hr.draw_sample(label, 60).with_reference(truth)
     made = hr.certify(label, confidence, sample, max_error=0.3, confidence_level=0.8)
@@ -40,9 +40,12 @@ def test_p_values_and_bounds_are_those_of_counting_all_samples() -> None:
         size, n, k = int(region.sum()), int(kept.sum()), int(wrong.sum())
         assert (test.n_kept, test.n_errors) == (n, k)
         assert test.coverage == pytest.approx(size / label.size)
-        assert test.p_value == pytest.approx(tail(k, size, math.floor(0.3 * size) + 1, n))
+        too_many = math.floor(0.3 * size) + 1
+        passing = [b for b in range(n + 1) if tail(b, size, too_many, n) <= 0.2]
+        assert test.boundary == max(passing, default=-1)
+        assert test.passed == (tail(k, size, too_many, n) <= 0.2)
         possible = [m for m in range(k, size - n + k + 1) if tail(k, size, m, n) > 0.2 + 1e-12]
-        assert test.upper_bound == pytest.approx(max(possible) / size)
+        assert test.upper_bound(0.2) == pytest.approx(max(possible) / size)
 
 
 @pytest.mark.parametrize("wrong", [(0, 3), (2, 3, 6, 7), (0, 1, 2, 3)])
@@ -55,8 +58,7 @@ def test_the_promise_holds_over_all_samples_that_there_are(wrong) -> None:
     broken = 0
     for pixels in itertools.combinations(range(8), 4):
         reference = sampled((2, 4), pixels, truth)
-        options = {"max_error": 0.3, "confidence_level": 0.6, "coverages": np.arange(1, 9) / 8}
-        made = hr.certify(label, confidence, reference, **options)
+        made = hr.certify(label, confidence, reference, max_error=0.3, confidence_level=0.6)
         broken += kept_error(made, label, confidence, truth) > 0.3
     assert broken / math.comb(8, 4) <= 0.4
 
@@ -95,11 +97,11 @@ def test_the_sequence_starts_where_enough_points_are_expected_and_stops_at_the_f
     enough = 1.5 * math.log(0.1) / math.log(0.9)
     assert 400 * (made.tests[0].coverage - 0.02) < enough <= 400 * made.tests[0].coverage
     *passed, last = made.tests
-    assert all(test.p_value <= 0.1 for test in passed)
-    assert last.p_value > 0.1
+    assert all(test.passed for test in passed)
+    assert not last.passed
     assert (made.threshold, made.coverage) == (passed[-1].threshold, passed[-1].coverage)
     assert made.upper_bound <= 0.1
-    assert made.upper_bound == passed[-1].upper_bound
+    assert made.upper_bound == passed[-1].upper_bound(0.1)
     for word in ("90 %", "10 %", "8000 pixels", "400 sampled", "simple random", "seed 0"):
         assert word in made.statement
 
@@ -114,7 +116,7 @@ def test_a_perfect_map_is_certified_as_a_whole() -> None:
 @pytest.mark.parametrize(
     ("n", "wrong", "words"),
     [(40, 0.0, "fewer than 68"), (300, 0.03, "about n = 330"),
-     (300, 0.3, "% could probably be promised"), (300, 0.5, "too many for a promise")],
+     (300, 0.3, "% could be promised"), (300, 0.5, "too many for a promise")],
 )  # fmt: skip
 def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
     _, confidence, truth = ranked_map()
@@ -179,7 +181,7 @@ def test_pixels_without_data_and_rejected_ones_are_never_kept() -> None:
 
 
 def test_training_pixels_that_were_not_drawn_make_the_test_no_bolder() -> None:
-    """Where nobody says again which they were, the largest p-value of all that could be counts."""
+    """Where nobody says again which they were, the worst of all that could be counts."""
     label, confidence, truth = ranked_map(20, 20)
     train = np.zeros_like(label)
     train[::4, ::4] = 1
@@ -191,10 +193,13 @@ def test_training_pixels_that_were_not_drawn_make_the_test_no_bolder() -> None:
     for test in hidden.tests:
         size = int((confidence >= test.threshold).sum())
         sizes = range(max(size - 25, test.n_kept), size + 1)
-        wanted = max(
-            tail(test.n_errors, s, math.floor(0.3 * s + 1e-9) + 1, test.n_kept) for s in sizes
-        )
-        assert test.p_value == pytest.approx(wanted)
+        if test.boundary >= 0:
+            allowed = [math.floor(0.3 * s + 1e-9) + 1 for s in sizes]
+            chances = [
+                tail(test.boundary, *one, test.n_kept) for one in zip(sizes, allowed, strict=True)
+            ]
+            assert max(chances) <= 0.2
+    assert 0 < hidden.coverage <= known.coverage
 
 
 def test_maps_of_a_joint_rejector_are_a_sequence_too() -> None:
@@ -211,9 +216,12 @@ def test_maps_of_a_joint_rejector_are_a_sequence_too() -> None:
         (test.threshold for test in made.tests), reverse=True
     )
     ranked = hr.certify(
-        label, confidence, replace(sample, design=None), max_error=0.15, assume_random=True,
-        coverages=[1 - fraction for fraction in fractions],
-    )  # fmt: skip
+        stack[0],
+        np.searchsorted(thresholds, confidence, side="right"),
+        replace(sample, design=None),
+        max_error=0.15,
+        assume_random=True,
+    )
     assert ranked.coverage == made.coverage
     assert ranked.n_errors == made.n_errors
     with pytest.raises(InputError, match="sequence"):
@@ -278,8 +286,6 @@ def test_samples_that_are_not_one_random_draw_are_refused() -> None:
         ({"max_error": 1.0}, "max_error"),
         ({"max_error": float("nan")}, "max_error"),
         ({"confidence_level": 1}, "confidence_level"),
-        ({"coverages": [0.0, 0.5]}, "coverages"),
-        ({"coverages": []}, "coverages"),
     ],
 )
 def test_levels_outside_their_range(options, word) -> None:

@@ -451,6 +451,6 @@ def test_climbs_on_plain_arrays_are_those_on_samples(per_class) -> None:
     climbs = map_climbs(sample.design, Frame.of(label, confidence))
     known = np.where(label == truth, RIGHT, WRONG).astype(np.int8)
     truths = [known.flat[one.pixels] for one in climbs]
-    outcomes = labelled([one.climb for one in climbs], truths, n=250)
+    outcomes = labelled(climbs, truths, n=250)
     places = [one.pixels[known != OPEN] for one, known in zip(climbs, outcomes, strict=True)]
     np.testing.assert_array_equal(np.unique(np.concatenate(places)), np.sort(flat(sample)))

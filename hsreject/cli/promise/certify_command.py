@@ -145,7 +145,7 @@ def _write_certificate(
     from hsreject.io.maps import write_map
     from hsreject.plot import CertificateDisplay, new_row, save_figure
     from hsreject.plot.style import COLUMN_WIDTH
-    from hsreject.promise.certificate import TestedPoint
+    from hsreject.promise.climb import Look
     from hsreject.promise.sample import write_csv
     from hsreject.schema import ZERO_MEANING
 
@@ -156,7 +156,7 @@ def _write_certificate(
             for one in (certificate.by_class or (certificate,))
             for test in one.tests
         ]
-        columns = ["class", *(field.name for field in fields(TestedPoint))]
+        columns = ["class", *(field.name for field in fields(Look))]
         write_csv(work / "tests.csv", columns, tests)
         if certificate.by_class:
             headings = ["class", "promised_error", "coverage", "labels", "wrong"]

@@ -44,8 +44,7 @@ def label_command(
     from hsreject.files import check_target
     from hsreject.io.labels import open_labels
     from hsreject.io.scene import open_scene
-    from hsreject.promise.label_page import write_label_page
-    from hsreject.promise.sample import offered_map
+    from hsreject.promise.label_page import offered_map, write_label_page
     from hsreject.promise.sample_file import open_sample
 
     check_target(out, overwrite=overwrite)
