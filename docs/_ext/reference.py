@@ -62,7 +62,7 @@ RETURNED = {
     "promise": (
         "promise.sample.Design",
         "promise.assessment.Estimate",
-        "promise.certificate.TestedPoint",
+        "promise.climb.Look",
     ),
     "mapping": (
         "mapping.map_scene.SceneMap",

@@ -115,7 +115,7 @@ def test_a_perfect_map_is_certified_as_a_whole() -> None:
 
 @pytest.mark.parametrize(
     ("n", "wrong", "words"),
-    [(40, 0.0, "fewer than 68"), (300, 0.03, "about n = 330"),
+    [(40, 0.0, "fewer than 68"), (300, 0.03, "7 % could be promised"),
      (300, 0.3, "% could be promised"), (300, 0.5, "too many for a promise")],
 )  # fmt: skip
 def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
@@ -129,6 +129,25 @@ def test_nothing_can_be_certified_is_an_answer(n, wrong, words) -> None:
     assert words in made.statement
     with pytest.raises(InputError, match="Nothing can be certified"):
         made.apply(label, confidence)
+
+
+def test_a_number_of_labels_is_named_where_so_many_certify_something() -> None:
+    """And not on a map whose errors do not depend on the confidence."""
+    label, confidence, truth = ranked_map(120, 120)
+    n_named = 0
+    for seed in range(6):
+        sample = hr.draw_sample(label, 150, seed=seed).with_reference(truth)
+        made = hr.certify(label, confidence, sample)
+        if made.n_needed is not None:
+            n_named += 1
+            assert f"about n = {made.n_needed}" in made.statement
+            again = climbed(label, confidence, truth, made.n_needed, seed=seed)
+            assert hr.certify(label, confidence, again).coverage > 0
+    assert n_named
+    flat = np.where(np.random.default_rng(2).uniform(size=truth.shape) < 0.045, 9, truth)
+    sample = hr.draw_sample(flat, 150, seed=0).with_reference(truth)
+    made = hr.certify(flat, confidence, sample)
+    assert made.threshold is made.n_needed is None
 
 
 def test_equal_confidences_are_kept_together() -> None:
