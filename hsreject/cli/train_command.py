@@ -44,7 +44,7 @@ def train_command(
     document = read_document(config)  # before the long imports, to report a mistake at once
 
     from hsreject.files import check_target
-    from hsreject.handover.provenance import ITEM, Provenance, write_model_item
+    from hsreject.handover.provenance import Provenance, write_model_item
     from hsreject.mapping.model_file import save_model
     from hsreject.pipeline.training import train
 
@@ -65,13 +65,11 @@ def train_command(
         "A model of land cover with rejection, trained by hsreject.",
     )
     write_model_item(
-        model.parent,
-        model.name,
+        model,
         trained.tree or trained.classes,
         trained.classifier.band_requirements_.count,
         source,
         architecture=type(trained.classifier).__name__,
-        name=f"{model.stem}.{ITEM}",
     )
     console = Console(highlight=False)
     if trained.calibration:

@@ -13,6 +13,7 @@ import rasterio
 import xarray as xr
 from rasterio.transform import array_bounds
 from rasterio.warp import transform_bounds
+from shapely.geometry import box, mapping
 
 from hsreject import __version__
 from hsreject.class_tree import ClassTree
@@ -31,14 +32,12 @@ ITEM = "item.json"
 _EXTENSION = "https://stac-extensions.github.io/{}/schema.json"
 OF_MAPS = ("projection/v2.0.0", "raster/v2.0.0", "classification/v2.0.0", "processing/v1.2.0")
 OF_MODELS = ("mlm/v1.4.0", "classification/v2.0.0", "processing/v1.2.0")
-_MEDIA = {
-    ".tif": "image/tiff; application=geotiff; profile=cloud-optimized",
-    ".json": "application/json",
-    ".html": "text/html",
-    ".toml": "application/toml",
-    ".gpkg": "application/geopackage+sqlite3",
+_KINDS = {  # media type and role of an asset
+    ".tif": ("image/tiff; application=geotiff; profile=cloud-optimized", "data"),
+    ".json": ("application/json", "metadata"),
+    ".html": ("text/html", "overview"),
+    ".toml": ("application/toml", "metadata"),
 }
-_ROLES = {".tif": ["data"], ".html": ["overview"]}
 
 
 @dataclass(frozen=True)
@@ -103,27 +102,23 @@ def write_map_item(
     for name, path in files.items():
         if not (folder / path).is_file():
             continue
-        suffix = path[path.rfind(".") :]
-        assets[name] = {
-            "href": f"./{path}",
-            "type": _MEDIA.get(suffix, "application/octet-stream"),
-            "roles": _ROLES.get(suffix, ["metadata"]),
-        }
-        if suffix == ".tif":
+        media, role = _KINDS.get(path[path.rfind(".") :], ("application/octet-stream", "metadata"))
+        assets[name] = {"href": f"./{path}", "type": media, "roles": [role]}
+        if role == "data":
             assets[name]["bands"] = _bands(folder / path, classes)
-    bbox = None
-    place: dict[str, Any] = {"proj:shape": [grid.height, grid.width]}
+    properties = {**source.properties(), "proj:shape": [grid.height, grid.width]}
+    place: dict[str, Any] = {}
     if grid.crs is not None:
         west, south, east, north = array_bounds(grid.height, grid.width, grid.transform)
         corners = (min(west, east), min(north, south), max(west, east), max(north, south))
-        bbox = list(transform_bounds(grid.crs, "EPSG:4326", *corners))
+        bbox = transform_bounds(grid.crs, "EPSG:4326", *corners)
+        place = {"bbox": bbox, "geometry": mapping(box(*bbox))}
         code = grid.crs.to_epsg()
-        place["proj:code"] = None if code is None else f"EPSG:{code}"
+        properties["proj:code"] = None if code is None else f"EPSG:{code}"
         if code is None:
-            place["proj:wkt2"] = grid.crs.to_wkt(version="WKT2_2019")
-        place["proj:transform"] = list(grid.transform)[:6]
-    properties = {**source.properties(), **place}
-    _write(folder, map_id(label), OF_MAPS, properties, assets, bbox)
+            properties["proj:wkt2"] = grid.crs.to_wkt(version="WKT2_2019")
+        properties["proj:transform"] = list(grid.transform)[:6]
+    _write(folder / ITEM, map_id(label), OF_MAPS, properties, assets, place)
 
 
 def _bands(path: Path, classes: ClassTable | ClassTree) -> list[dict[str, Any]]:
@@ -142,58 +137,44 @@ def _bands(path: Path, classes: ClassTable | ClassTree) -> list[dict[str, Any]]:
 
 
 def write_model_item(
-    folder: Path,
-    model: str,
+    model: Path,
     classes: ClassTable | ClassTree,
     n_bands: int,
     source: Provenance,
     *,
     architecture: str,
-    name: str = ITEM,
 ) -> None:
     """Write a STAC item with the machine-learning-model extension beside a model file."""
-    tasks = ["segmentation"]
-    dims = ["height", "width"]
+    tasks, dims = ["segmentation"], ["height", "width"]
+    cube = {"shape": [n_bands, -1, -1], "dim_order": ["channel", *dims], "data_type": "float32"}
+    result = {"shape": [-1, -1], "dim_order": dims, "data_type": "uint8"}
+    legend = {"classification:classes": classes_of(classes, zero="rejected")}
     properties = {
         **source.properties(),
-        "mlm:name": f"hsreject_{_word(model)}",
+        "mlm:name": f"hsreject_{_word(model.name)}",
         "mlm:architecture": architecture,
         "mlm:tasks": tasks,
         "mlm:framework": "scikit-learn",
-        "mlm:input": [
-            {
-                "name": "scene",
-                "bands": [],
-                "input": {
-                    "shape": [n_bands, -1, -1],
-                    "dim_order": ["channel", *dims],
-                    "data_type": "float32",
-                },
-            }
-        ],
+        "mlm:input": [{"name": "scene", "bands": [], "input": cube}],
         "mlm:output": [
-            {
-                "name": "label with rejection",
-                "tasks": tasks,
-                "result": {"shape": [-1, -1], "dim_order": dims, "data_type": "uint8"},
-                "classification:classes": classes_of(classes, zero="rejected"),
-            }
+            {"name": "label with rejection", "tasks": tasks, "result": result, **legend}
         ],
     }
     asset = {
-        "href": f"./{model}",
+        "href": f"./{model.name}",
         "type": "application/zip",
         "roles": ["mlm:model"],
         "mlm:artifact_type": "skops",
     }
-    _write(folder, model, OF_MODELS, properties, {"model": asset}, None, name)
+    path = model.with_name(f"{model.stem}.{ITEM}")
+    _write(path, model.name, OF_MODELS, properties, {"model": asset}, {})
 
 
 def classes_of(classes: ClassTable | ClassTree, *, zero: str | None = None) -> list[dict[str, Any]]:
     """Return classes as the classification extension has them; a group lists its members."""
-    tree = classes if isinstance(classes, ClassTree) else None
     table = classes if isinstance(classes, ClassTable) else classes.table
-    members = {} if tree is None else {group.name: group.members for group in tree.groups}
+    groups = () if isinstance(classes, ClassTable) else classes.groups
+    members = {group.name: group.members for group in groups}
     entries = [] if zero is None else [(0, zero, "#000000")]
     entries += zip(table.values, table.names, table.colors, strict=True)
     return [
@@ -214,15 +195,14 @@ def _word(text: str) -> str:
 
 
 def _write(
-    folder: Path,
+    path: Path,
     identity: str,
     extensions: Sequence[str],
     properties: Mapping[str, Any],
     assets: Mapping[str, Any],
-    bbox: Sequence[float] | None,
-    name: str = ITEM,
+    place: Mapping[str, Any],
 ) -> None:
-    item: dict[str, Any] = {
+    item = {
         "type": "Feature",
         "stac_version": "1.1.0",
         "stac_extensions": [_EXTENSION.format(one) for one in extensions],
@@ -231,10 +211,7 @@ def _write(
         "properties": properties,
         "links": [],
         "assets": assets,
+        **place,
     }
-    if bbox is not None:
-        west, south, east, north = bbox
-        ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
-        item |= {"bbox": list(bbox), "geometry": {"type": "Polygon", "coordinates": [ring]}}
-    with replacing(folder / name, overwrite=True) as work:
+    with replacing(path, overwrite=True) as work:
         work.write_text(json.dumps(item, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -122,20 +122,14 @@ def sieve(
     dtype = label_dtype(max(classes.values, default=0))
     painted = regions.value[roots]
     values = np.where(painted == NODATA, nodata_label(dtype), painted).astype(dtype)
-    starts = range(0, regions.n_rows, ROWS)
-    strips = [slice(start, min(start + ROWS, regions.n_rows)) for start in starts]
-    if on_map.chunks is None:
-        data: Any = np.concatenate([regions.painted(values, rows) for rows in strips])
-    else:
-        paint = delayed(regions.painted, pure=True)
-        shapes = [(rows.stop - rows.start, regions.width) for rows in strips]
-        data = da.concatenate(
-            [
-                da.from_delayed(paint(values, rows), shape, dtype)
-                for rows, shape in zip(strips, shapes, strict=True)
-            ]
-        )
-    sieved = attach_classes(on_map.copy(data=data), classes)
+    paint, strips = delayed(regions.painted, pure=True), []
+    for start in range(0, regions.n_rows, ROWS):
+        rows = slice(start, min(start + ROWS, regions.n_rows))
+        shape = (rows.stop - rows.start, regions.width)
+        strips.append(da.from_delayed(paint(values, rows), shape, dtype))
+    data = da.concatenate(strips)
+    sieved = on_map.copy(data=data if on_map.chunks else data.compute(scheduler="synchronous"))
+    sieved = attach_classes(sieved, classes)
     sieved.attrs["_FillValue"] = nodata_label(dtype)
     sieved.attrs["comment"] = f"regions below {area} joined their largest neighbour"
     return sieved

@@ -80,8 +80,8 @@ def test_the_item_of_a_map_whose_reference_system_has_no_number(tmp_path) -> Non
 @pytest.mark.parametrize("name", ["model.skops", "2026 Grünland (b).skops"])
 def test_the_item_of_a_model(tmp_path, name) -> None:
     table = hr.schema.class_table(named_map())
-    write_model_item(tmp_path, name, table, 200, SOURCE, architecture="AutoClassifier")
-    item = opened(tmp_path / "item.json")
+    write_model_item(tmp_path / name, table, 200, SOURCE, architecture="AutoClassifier")
+    item = opened(tmp_path / name.replace("skops", "item.json"))
     assert item["assets"]["model"]["href"] == f"./{name}"
 
 
@@ -138,7 +138,8 @@ def test_the_rules_refuse_what_is_wrong(tmp_path, wrong, of_model) -> None:
     hr.write_map(label, tmp_path / "map.tif")
     if of_model:
         table = hr.schema.class_table(label)
-        write_model_item(tmp_path, "model.skops", table, 200, SOURCE, architecture="a")
+        path = tmp_path / "model.item.json"
+        write_model_item(tmp_path / "model.skops", table, 200, SOURCE, architecture="a")
     else:
         write_map_item(tmp_path, label, SOURCE, {"map": "map.tif"})
     item = opened(path)
