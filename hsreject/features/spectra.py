@@ -24,7 +24,10 @@ Range = Sequence[float]
 # Two band lists of one instrument differ by rounding; bands of another one by nanometres.
 _SAME_WAVELENGTH = 0.1
 
-_REMEDY = "Pass match_bands='nearest' or 'interpolate' to match bands by wavelength."
+_REMEDY = (
+    "To match bands by wavelength, say --match-bands nearest or interpolate (in Python "
+    "match_bands='nearest')."
+)
 
 
 class Normalize(SampleTransformer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from hsreject.promise.certificate import Certificate
 from hsreject.promise.frame import labels_of
 from hsreject.promise.sample_file import given_sample
 from hsreject.rejection.thresholds import threshold_for_fraction
-from hsreject.schema import LEVEL_CONFIDENCE, MAP_DIMS, REJECTION_COST, X, Y
+from hsreject.schema import BAND, LEVEL_CONFIDENCE, MAP_DIMS, REJECTION_COST, X, Y
 
 if TYPE_CHECKING:
     from hsreject.mapping.foreign import Similarity
@@ -58,17 +58,34 @@ class Dial:
             )
         return cls(goal, None, sample, assume_alike)
 
-    def check_map(self, shape: tuple[int, ...], *, flat: bool) -> None:
-        """Raise where a certificate is of no such map, as far as one can tell before the work."""
-        if self.certificate is None:
-            return
-        self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
-        self.certificate.check_shape(shape)
-        if flat:
+    def on_scene(self, cube: xr.DataArray, model: MapModel, *, flat: bool) -> Dial:
+        """Return the dial with its sample opened, or say before the work what is of another scene.
+
+        A certificate may still turn out to be of another map.
+        """
+        if self.certificate is not None:
+            self.certificate.applicable_threshold  # noqa: B018 (raises if there is none)
+            self.certificate.check_shape(cube.shape[1:])
+            if flat and model.tree is not None:
+                raise InputError(
+                    "A certificate is about the map with its groups, and a flat map keeps fewer "
+                    "pixels. Leave out --flat (in Python flat=True), or certify the flat map by "
+                    "itself."
+                )
+        if self.sample is None:
+            return self
+        grid = xr.ones_like(cube.isel({BAND: 0}, drop=True), dtype=np.uint16)
+        on_map = labels_of(grid.drop_attrs(deep=False).assign_attrs(model.classes.to_attrs()))
+        points = given_sample(self.sample, on_map, assume_random=False)
+        if np.ptp(points.inclusion_probability) > 0:
             raise InputError(
-                "A certificate is about the map with its groups, and a flat map keeps fewer "
-                "pixels. Leave out --flat (in Python flat=True), or certify the flat map by itself."
+                "The sample was drawn from strata, more densely in some than in others: it does "
+                "not tell which threshold an accuracy asks for. Give a simple random sample, or "
+                "certify the map ('hsreject certify')."
             )
+        if not points.labelled.any():
+            raise InputError("No point of the sample has a class. Label them first.")
+        return replace(self, sample=points)
 
     def check_backed(self, model: MapModel, similarity: Similarity | None) -> None:
         """Raise where only the training scene tells the threshold, and this is another scene."""
@@ -132,16 +149,10 @@ class Dial:
         self, ranking: xr.Dataset, rejector: RankedRejector
     ) -> tuple[float, int]:
         """Return what the goal asks for on a simple random sample of the scene, and its size."""
-        points = given_sample(self.sample, labels_of(ranking["label"]), assume_random=False)
-        if np.ptp(points.inclusion_probability) > 0:
-            raise InputError(
-                "The sample was drawn from strata, more densely in some than in others: it does "
-                "not tell which threshold an accuracy asks for. Give a simple random sample, or "
-                "certify the map ('hsreject certify')."
-            )
+        points = self.sample.on_map(labels_of(ranking["label"]))
         points = points.select(points.labelled & (points.label > 0))
         if not len(points):
-            raise InputError("No point of the sample has a class. Label them first.")
+            raise InputError("No labelled point of the sample lies on a pixel with data.")
         rows, columns = (xr.DataArray(place, dims=X) for place in (points.row, points.column))
         looked_at = ranking.drop_vars(MAP_DIMS, errors="ignore").isel({Y: rows, X: columns})
         as_map = looked_at.expand_dims(Y).transpose(..., *MAP_DIMS).compute()  # of one row

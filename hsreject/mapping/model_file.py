@@ -300,7 +300,7 @@ def _all_parts(part: Any, *, seen: set[int]) -> Iterator[Any]:
         yield from _all_parts(inner, seen=seen)
 
 
-def _nodes_fit(left: Any, right: Any, leaf: Any, feature: Any, n_features: int) -> bool:
+def _nodes_fit(n_features: int, left: Any, right: Any, leaf: Any, feature: Any) -> bool:
     """Return whether nodes stay within their own table, every child behind its parent."""
     inner = np.flatnonzero(leaf == 0)
     children, features = np.stack([left, right])[:, inner], feature[inner]
@@ -312,14 +312,14 @@ def _tree_fits(tree: Any) -> bool:
     left, right = tree.children_left, tree.children_right
     leaf = left == -1
     ends = bool((leaf == (right == -1)).all())
-    return ends and _nodes_fit(left, right, leaf, tree.feature, tree.n_features)
+    return ends and _nodes_fit(tree.n_features, left, right, leaf, tree.feature)
 
 
 def _boosting_fits(model: Any) -> bool:
     tables = [tree.nodes for trees in model._predictors for tree in trees]  # noqa: SLF001
     names = ("left", "right", "is_leaf", "feature_idx")
     return all(
-        _nodes_fit(*(nodes[name].astype(np.int64) for name in names), model.n_features_in_)
+        _nodes_fit(model.n_features_in_, *(nodes[name].astype(np.int64) for name in names))
         and not nodes["is_categorical"].any()  # whose sets of values are other tables
         for nodes in tables
     )

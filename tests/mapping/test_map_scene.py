@@ -276,7 +276,7 @@ def test_a_dial_holds_where_it_was_set_or_says_that_it_is_assumed(model, tmp_pat
             assert "Assumed, not measured" in file.tags()["comment"]
 
 
-def test_a_sample_of_the_scene_sets_the_dial(model) -> None:
+def test_a_sample_of_the_scene_sets_the_dial(model, tmp_path) -> None:
     other = larger_scene(120, 110, noise=0.3)
     first = hr.map_scene(other, model, fraction=0.0, foreign="allow")
     truth = hr.map_scene(larger_scene(120, 110), model, fraction=0.0).maps.label
@@ -295,8 +295,10 @@ def test_a_sample_of_the_scene_sets_the_dial(model) -> None:
     elsewhere = hr.draw_sample(np.ones((500, 500), int), 50).with_reference(
         np.ones((500, 500), int)
     )
-    with pytest.raises(InputError):
-        hr.map_scene(other, model, accuracy=0.9, sample=elsewhere, foreign="allow")
+    out = tmp_path / "maps"
+    with pytest.raises(InputError, match="another grid"):
+        hr.map_scene(other, model, accuracy=0.9, sample=elsewhere, foreign="allow", out=out)
+    assert not out.exists()  # it was said before the work
 
 
 def test_a_failing_block_leaves_nothing_behind(model, scene, tmp_path: Path) -> None:
