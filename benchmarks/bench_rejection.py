@@ -265,15 +265,15 @@ def held_out(
     return xr.Dataset(maps), test
 
 
-def _auroc(rejector: Any, maps: xr.Dataset, known: np.ndarray, unknown: np.ndarray) -> float:
+def _auroc(rejector: Any, maps: xr.Dataset, others: np.ndarray, unknown: np.ndarray) -> float:
     """Return the probability that an unknown pixel is rejected before a known one."""
-    judged = known | unknown
+    judged = others | unknown
     if isinstance(rejector, hr.RankedRejector):
         confidence = rejector.rank(maps)["confidence"].values
         return float(roc_auc_score(unknown[judged], -confidence[judged]))
     rejected = rejector.sweep(maps, judged.astype(np.uint8)).rejected.values
     return float(
-        auc(*np.sort([rejected[:, known].mean(axis=1), rejected[:, unknown].mean(axis=1)]))
+        auc(*np.sort([rejected[:, others].mean(axis=1), rejected[:, unknown].mean(axis=1)]))
     )
 
 

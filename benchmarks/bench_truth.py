@@ -152,7 +152,7 @@ def rows() -> Iterator[Row]:
         gain = np.mean([one for _, one in judged])
         yield Row(
             f"linear discriminants, {name}: a run warns that coordinates do as well",
-            f"{sum(said for said, _ in judged)} of {N_JUDGED} draws (truly {gain:.1f} points "
+            f"{sum(flagged for flagged, _ in judged)} of {N_JUDGED} draws (truly {gain:.1f} points "
             "better on average)",
             "0" if sampling == "polygons" else "",
         )

@@ -193,13 +193,13 @@ def rows_of(method: Method, task: Task) -> dict[str, list[float]]:
 def figures_of_unknown(answer: Answer, test: xr.DataArray, left_out: np.ndarray) -> list[float]:
     """Return all columns of the table of unknown classes but the time."""
     confidence = answer.confidence.values
-    known = (test > 0).values & np.isfinite(confidence)
+    others = (test > 0).values & np.isfinite(confidence)
     left_out = left_out & np.isfinite(confidence)
-    both = known | left_out
+    both = others | left_out
     auroc = roc_auc_score(left_out[both], -confidence[both])
     shares = [np.nan, np.nan]
     if answer.unknown is not None:
-        shares = [100 * answer.unknown.values[part].mean() for part in (left_out, known)]
+        shares = [100 * answer.unknown.values[part].mean() for part in (left_out, others)]
     return [auroc, figures_of(answer, test)[1], *shares]
 
 
@@ -212,9 +212,9 @@ def figures_of(answer: Answer, test: xr.DataArray) -> list[float]:
     calibration = np.nan
     if answer.is_probability:
         calibration = hr.expected_calibration_error(correct, np.clip(confidence, 0, 1))
-    kept = hr.accuracy_at(curve, [0.1]).values[0]
+    accuracy = hr.accuracy_at(curve, [0.1]).values[0]
     quality = curve["classification_quality"].values.max()
-    return [100 * correct.mean(), 100 * kept, 100 * quality, hr.aurc(curve), calibration]
+    return [100 * correct.mean(), 100 * accuracy, 100 * quality, hr.aurc(curve), calibration]
 
 
 def polygons(
@@ -272,8 +272,8 @@ def without_class(cube: xr.DataArray, labels: xr.DataArray, seed: int) -> Task:
     values, counts = np.unique(labels.values[labels.values > 0], return_counts=True)
     candidates = values[counts > 30]
     left_out = labels.values == candidates[seed % len(candidates)]
-    known = labels.copy(data=np.where(left_out, 0, labels.values))
-    return Task(cube, *hr.sample_per_class(known, 10, seed=seed), left_out=left_out)
+    others = labels.copy(data=np.where(left_out, 0, labels.values))
+    return Task(cube, *hr.sample_per_class(others, 10, seed=seed), left_out=left_out)
 
 
 def water_in_the_south(cube: xr.DataArray, labels: xr.DataArray, seed: int) -> Task:
@@ -282,9 +282,9 @@ def water_in_the_south(cube: xr.DataArray, labels: xr.DataArray, seed: int) -> T
     north, south = {"y": slice(middle)}, {"y": slice(middle, None)}
     train, _ = hr.sample_per_class(labels.isel(north), 10, seed=seed)
     test = labels.isel(south)
-    known = np.isin(test, np.unique(train))
-    left_out = (test.values > 0) & ~known
-    test = test.where(known, 0).astype(test.dtype)
+    trained = np.isin(test, np.unique(train))
+    left_out = (test.values > 0) & ~trained
+    test = test.where(trained, 0).astype(test.dtype)
     return Task(cube.isel(north), train, test, cube.isel(south), left_out)
 
 

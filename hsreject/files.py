@@ -72,8 +72,8 @@ def reading(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _one_line(said: str) -> str:
-    printable = "".join(letter if letter.isprintable() else " " for letter in said)
+def _one_line(message: str) -> str:
+    printable = "".join(letter if letter.isprintable() else " " for letter in message)
     return " ".join(printable.split())
 
 

@@ -146,8 +146,8 @@ def check_number(
     )
     if not inside:
         limits = {"above": above, "at least": least, "at most": most, "below": below}
-        wanted = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
-        raise InputError(f"{name} must be a number {wanted} (got {value!r:.60}).")
+        bounds = " and ".join(f"{word} {x:g}" for word, x in limits.items() if x is not None)
+        raise InputError(f"{name} must be a number {bounds} (got {value!r:.60}).")
     return number
 
 
@@ -164,26 +164,26 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
         raise InputError(f"{name} must be one of {', '.join(choices)} (got {value!r}).{hint}")
 
 
-def build_part(registry: Registry[T], given: object, *, section: str) -> T:
-    """Return the part that `given` describes: a name, or a table with a ``name`` and options.
+def build_part(registry: Registry[T], description: object, *, section: str) -> T:
+    """Return the part that a name, or a table with a ``name`` and options, describes.
 
     Python users may give the part itself. Messages name the `section` of the configuration.
     """
-    if not isinstance(given, str | Mapping):
-        return given  # type: ignore[return-value]  # an object stands for itself
-    part = bind_part(registry, given, section=section)
+    if not isinstance(description, str | Mapping):
+        return description  # type: ignore[return-value]  # an object stands for itself
+    part = bind_part(registry, description, section=section)
     with in_section(section):
         return part()
 
 
-def bind_part(registry: Registry[T], given: object, *, section: str) -> Callable[..., T]:
+def bind_part(registry: Registry[T], description: object, *, section: str) -> Callable[..., T]:
     """Return what :func:`build_part` would call: the constructor or function with its options."""
-    if isinstance(given, str):
-        given = {"name": given}
-    if not isinstance(given, Mapping):
-        return given  # type: ignore[return-value]  # an object stands for itself
-    options = {str(key): value for key, value in given.items() if key != "name"}
-    name = given.get("name")
+    if isinstance(description, str):
+        description = {"name": description}
+    if not isinstance(description, Mapping):
+        return description  # type: ignore[return-value]  # an object stands for itself
+    options = {str(key): value for key, value in description.items() if key != "name"}
+    name = description.get("name")
     if not isinstance(name, str):
         wrong = "needs a name" if name is None else f"name must be text (got {name!r})"
         raise ConfigError(f"[{section}] {wrong}. There are: {', '.join(registry)}.")
@@ -201,13 +201,13 @@ def in_section(section: str) -> Iterator[None]:
         raise ConfigError(f"[{section}] {error}" if section else str(error)) from None
 
 
-def check_keys(table: Mapping[str, object], known: Sequence[str], *, section: str) -> None:
+def check_keys(table: Mapping[str, object], keys: Sequence[str], *, section: str) -> None:
     """Raise unless every key of `table` is known; the message names the nearest one that is."""
     for key in table:
-        if key not in known:
+        if key not in keys:
             where = f"in [{section}]" if section else "at the top of the configuration"
             raise ConfigError(
-                f"Unknown key '{key}' {where}. There are: {', '.join(known)}.{nearest(key, known)}"
+                f"Unknown key '{key}' {where}. There are: {', '.join(keys)}.{nearest(key, keys)}"
             )
 
 

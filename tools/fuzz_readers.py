@@ -283,8 +283,8 @@ def make_case(number: int, *, seed: int, good: Path, into: Path) -> Path:
     shutil.copytree(good / kind, into)
     main = into / (good / f"{kind}.txt").read_text()
     files = sorted(path for path in into.rglob("*") if path.is_file())
-    chosen = main.is_file() and rng.random() < 0.5
-    victim = main if chosen else files[rng.integers(len(files))]
+    hits_main = main.is_file() and rng.random() < 0.5
+    victim = main if hits_main else files[rng.integers(len(files))]
     victim.write_bytes(damaged(victim.read_bytes(), rng))
     return main
 
@@ -339,8 +339,8 @@ def _peak_megabytes() -> float:
     """Return the largest memory of this process."""
     # not ru_maxrss: a process inherits that from the one that started it
     status = Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status.exists() else None
-    return int(found[1]) / 1e3 if found else 0.0
+    match = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status.exists() else None
+    return int(match[1]) / 1e3 if match else 0.0
 
 
 def _work(
@@ -357,15 +357,15 @@ def _work(
             if keep is not None:
                 shutil.copytree(path.parent, keep / str(number), dirs_exist_ok=True)
             start = time.process_time()  # others may be busy, too
-            found = verdict(path, scene)
+            result = verdict(path, scene)
             took = time.process_time() - start
-        if found in FINE and took > SECONDS:
-            found = "slow"
+        if result in FINE and took > SECONDS:
+            result = "slow"
         megabytes = _peak_megabytes()
-        if found in FINE and megabytes > MEGABYTES:
+        if result in FINE and megabytes > MEGABYTES:
             report.send((f"memory: {megabytes:.0f} MB", took))
             return  # the peak of this process says nothing about later cases
-        report.send((found, took))
+        report.send((result, took))
 
 
 @dataclass(frozen=True)
@@ -408,13 +408,13 @@ def _watched(first: int, last: int, seed: int, good: Path, keep: Path | None) ->
                 yield Outcome(number, name, "hang", 6 * SECONDS)
                 return
             try:
-                found, seconds = here.recv()
+                result, seconds = here.recv()
             except EOFError:
                 worker.join()
                 yield Outcome(number, name, f"crash: exit code {worker.exitcode}", 0.0)
                 return
-            yield Outcome(number, name, found, seconds)
-            if found.startswith("memory"):
+            yield Outcome(number, name, result, seconds)
+            if result.startswith("memory"):
                 return
     finally:
         worker.kill()
@@ -427,10 +427,10 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="a folder that gets every damaged file")
-    given = parser.parse_args()
+    options = parser.parse_args()
     counts: Counter[str] = Counter()
     slowest = 0.0
-    for case in fuzz(given.n, first=given.first, seed=given.seed, keep=given.keep):
+    for case in fuzz(options.n, first=options.first, seed=options.seed, keep=options.keep):
         counts[case.found if case.found in FINE else "wrong"] += 1
         slowest = max(slowest, case.seconds)
         if case.found not in FINE:

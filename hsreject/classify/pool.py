@@ -157,8 +157,10 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         self.weights_ = weights / weights.sum()
         mean = np.log(np.maximum(self._mean(scores), _TINY))
         # by log-loss: where no sample is wrong the Brier score would have the pool dead certain
-        wanted = best_temperature(mean, codes, weight, doubt)
-        self.temperature_ = float(np.clip(wanted, min(self.temperatures), max(self.temperatures)))
+        temperature = best_temperature(mean, codes, weight, doubt)
+        self.temperature_ = float(
+            np.clip(temperature, min(self.temperatures), max(self.temperatures))
+        )
         return self
 
     def combine(self, scores: Mapping[str, FloatArray]) -> FloatArray:

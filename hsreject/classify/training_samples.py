@@ -39,9 +39,9 @@ class TrainingSamples:
         check_classification_targets(labels)
         check_finite(features)
         classes, codes = np.unique(labels, return_inverse=True)
-        given = np.ones(len(codes)) if weight is None else _checked_weight(weight, len(codes))
-        used = given > 0
-        empty = np.bincount(codes, given, minlength=len(classes)) <= 0
+        weights = np.ones(len(codes)) if weight is None else _checked_weight(weight, len(codes))
+        used = weights > 0
+        empty = np.bincount(codes, weights, minlength=len(classes)) <= 0
         if len(classes) < 2:
             raise InputError(
                 f"Training needs samples of at least two classes (got one class, {classes[0]!r})."
@@ -52,7 +52,7 @@ class TrainingSamples:
                 f"of class {', '.join(map(repr, classes[empty].tolist()))}). Remove these samples, "
                 "or give them weight."
             )
-        return cls._merged(features[used], codes[used], given[used], classes)
+        return cls._merged(features[used], codes[used], weights[used], classes)
 
     @classmethod
     def _merged(

@@ -69,8 +69,8 @@ app.command("fetch")(fetch_command)
 app.add_typer(config_app, name="config")
 
 
-def _show_version(*, wanted: bool) -> None:
-    if wanted:
+def _show_version(*, show: bool) -> None:
+    if show:
         typer.echo(f"hsreject {__version__}")
         raise typer.Exit
 
@@ -83,7 +83,7 @@ def root(
         typer.Option(
             "--version",
             help="Show the version and exit.",
-            callback=lambda wanted: _show_version(wanted=wanted),
+            callback=lambda show: _show_version(show=show),
             is_eager=True,
         ),
     ] = False,

@@ -118,9 +118,9 @@ def polygons_command(
     if sieved is not None and minimum_area is None:
         raise InputError("A map is sieved by an area: give --minimum-area, too.")
     on_map = open_map(label, chunks=STRIPS)
-    sure = None if confidence is None else open_map(confidence, chunks=STRIPS)
+    confidences = None if confidence is None else open_map(confidence, chunks=STRIPS)
     with progress_on(Console(stderr=True)) as progress:
-        polygons = polygonize(on_map, sure, minimum_area=minimum_area, progress=progress)
+        polygons = polygonize(on_map, confidences, minimum_area=minimum_area, progress=progress)
         if sieved is not None and minimum_area is not None:
             smooth = sieve(on_map, minimum_area, progress=progress)
             write_map(smooth, sieved, overwrite=overwrite, progress=progress)

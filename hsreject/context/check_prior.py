@@ -313,11 +313,11 @@ class _Trial:
                     "U is better. Derive it from value, with its weight times the step.",
                 )
         dual, conjugate = into_domain(term, dual)
-        wanted = float(np.vdot(primal, dual)) - value
-        if not _close(conjugate, wanted, self.slope + abs(value)):
+        expected = float(np.vdot(primal, dual)) - value
+        if not _close(conjugate, expected, self.slope + abs(value)):
             raise self.fault(
                 "conjugate",
-                f"is {conjugate:.6g} where it should be {wanted:.6g}, sup <V, Y> - value(V). "
+                f"is {conjugate:.6g} where it should be {expected:.6g}, sup <V, Y> - value(V). "
                 "For a norm it is 0 up to the dual norm, else infinite.",
             )
         for outside in (1.001 * dual, 2 * dual, self.slope * self.coefficients(10.0)):
@@ -346,7 +346,7 @@ class _Trial:
         spectrum, waves = term.gram_spectrum(), dctn(field, axes=(0, 2), norm="ortho")
         if spectrum is not None and np.shape(spectrum) == self.valid.shape:
             spectrum = idctn(spectrum[:, None] * waves, axes=(0, 2), norm="ortho")
-        for method, given, wanted in (
+        for method, actual, expected in (
             ("new_dual", term.new_dual(), np.zeros(self.shape)),
             ("prox_conjugate", dual, slope * (point - term.prox(point, 1 / slope))),
             ("add_adjoint", summed, field + term.adjoint(dual)),
@@ -354,7 +354,7 @@ class _Trial:
             ("value_of_field", value, term.value(seen)),
             ("gram_spectrum", spectrum, term.adjoint(seen)),
         ):
-            if given is not None and not _close(given, wanted, min(1.0, slope)):
+            if actual is not None and not _close(actual, expected, min(1.0, slope)):
                 raise self.fault(
                     method, "is not what its docstring in Term defines. Leave it out, or mend it."
                 )
@@ -386,8 +386,8 @@ class _Trial:
         # The conjugate may err upwards, which only widens the gap. Erring downwards would certify
         # an optimum that is not one.
         dual = 1.01 * self.term.prox_conjugate(slope * point, slope)  # of a norm: outside its ball
-        given, least = single.conjugate(dual.astype(np.float32)), self.term.conjugate(dual)
-        if given < least and not np.isclose(given, least, rtol=SINGLE, atol=SINGLE * slope):
+        bound, least = single.conjugate(dual.astype(np.float32)), self.term.conjugate(dual)
+        if bound < least and not np.isclose(bound, least, rtol=SINGLE, atol=SINGLE * slope):
             raise self.fault("conjugate", "is smaller in float32 than in float64: it would lie.")
 
     def check_rejection_class(self) -> None:
@@ -434,13 +434,13 @@ class _Trial:
         """
         results = []
         strength = max(1.0, self.term.strength)
-        wanted = TOL * max(1.0, strength / STRONGEST) ** 2
+        target = TOL * max(1.0, strength / STRONGEST) ** 2
         for solver in SOLVERS:
             double = self.solved(solver=solver, dtype="float64")
             single = self.solved(2 * double.n_iterations, solver=solver, dtype="float32")
             for result in (double, single):
                 eps = float(np.finfo(result.hidden_field.dtype).eps)
-                reached = max(wanted * result.objective, 8 * eps * self.valid.size * strength)
+                reached = max(target * result.objective, 8 * eps * self.valid.size * strength)
                 if not (result.converged or result.gap <= reached < np.inf):
                     raise InputError(
                         f"SegSALSA with {type(self.prior).__name__} and solver '{solver}' stops at "
@@ -498,11 +498,11 @@ class _Trial:
             )
 
 
-def _close(given: Any, wanted: Any, scale: float = 1.0, rounding: float = ROUNDING) -> bool:
+def _close(actual: Any, expected: Any, scale: float = 1.0, rounding: float = ROUNDING) -> bool:
     """Return whether two results agree up to rounding."""
-    if np.shape(given) != np.shape(wanted):
+    if np.shape(actual) != np.shape(expected):
         return False
-    if np.array_equal(given, wanted):  # both may be infinite
+    if np.array_equal(actual, expected):  # both may be infinite
         return True
-    size = max(scale, float(np.max(np.abs(wanted), initial=0.0)))
-    return bool(np.max(np.abs(np.subtract(given, wanted)), initial=0.0) <= rounding * size)
+    size = max(scale, float(np.max(np.abs(expected), initial=0.0)))
+    return bool(np.max(np.abs(np.subtract(actual, expected)), initial=0.0) <= rounding * size)

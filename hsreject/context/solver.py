@@ -192,8 +192,8 @@ class Journal:
         # A line through two certificates may be far off, on a plateau for example: so it is never
         # flatter than -0.5, and the next certificate at most at twice as many iterations.
         ratio = math.pow(last.gap / target, -1.0 / slope)
-        wanted = math.ceil(last.n_iterations * min(ratio, 2.0))
-        return max(wanted, last.n_iterations + 2, math.ceil(1.03 * last.n_iterations))
+        iterations = math.ceil(last.n_iterations * min(ratio, 2.0))
+        return max(iterations, last.n_iterations + 2, math.ceil(1.03 * last.n_iterations))
 
     def solution(self, field: Array) -> Solution:
         """Return the solution that ends this journal."""

@@ -65,9 +65,9 @@ class Regions:
         for start in range(0, n_rows, ROWS):
             rows = {Y: slice(start, start + ROWS)}
             labels = canonical_labels(np.asarray(on_map.isel(rows).values), fill, "label")
-            sure = None if confidences is None else confidences.isel(rows).values
+            confidence_rows = None if confidences is None else confidences.isel(rows).values
             areas = pixel_area if len(pixel_area) == 1 else pixel_area[rows[Y]]
-            strips.append(_runs(labels, sure, areas))
+            strips.append(_runs(labels, confidence_rows, areas))
             progress("regions", min(start + ROWS, n_rows), n_rows)
         runs = {name: np.concatenate([strip.pop(name) for strip in strips]) for name in _OF_RUNS}
         row_start = np.concatenate([[0], np.cumsum(runs["n_runs"])])

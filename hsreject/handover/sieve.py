@@ -34,9 +34,9 @@ class Area:
     in_hectares: bool
 
     @classmethod
-    def of(cls, given: str | float) -> Area:
+    def of(cls, text: str | float) -> Area:
         """Return the area that a text states, such as "0.25ha", "400 m2", "12px" or "12"."""
-        match = _MEASURE.fullmatch(str(given))
+        match = _MEASURE.fullmatch(str(text))
         unit = (match[2] or "px").lower() if match else ""
         try:
             size = float(match[1]) if match else -1.0
@@ -45,7 +45,7 @@ class Area:
         if size <= 0 or unit not in {"px", *_HECTARES}:
             raise InputError(
                 f"An area is a number of pixels or has one of the units {', '.join(_HECTARES)}, "
-                f"such as 12px or 0.25ha (got '{given}')."
+                f"such as 12px or 0.25ha (got '{text}')."
             )
         in_hectares = unit in _HECTARES
         return cls(check_number("area", size * _HECTARES.get(unit, 1.0), above=0), in_hectares)

@@ -311,8 +311,8 @@ def _bad_bands(good: NDArray[np.bool_]) -> str:
     return "none" if good.all() else f"{(~good).sum()} of {good.size} ({_numbers(~good)})"
 
 
-def _numbers(chosen: NDArray[np.bool_]) -> str:
+def _numbers(mask: NDArray[np.bool_]) -> str:
     """Return the numbers of the chosen bands, runs joined: "1, 5-6"."""
-    numbers = np.flatnonzero(chosen) + 1
+    numbers = np.flatnonzero(mask) + 1
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
     return ", ".join(f"{run[0]}" if run.size == 1 else f"{run[0]}-{run[-1]}" for run in runs)

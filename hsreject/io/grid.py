@@ -71,18 +71,18 @@ class Grid:
         grid = self
         if transform is not None:
             try:
-                given = Affine(*(float(number) for number in transform[:6]))
+                affine = Affine(*(float(number) for number in transform[:6]))
             except (TypeError, ValueError):
-                given = None
-            if given is not None and given.a and given.d and given.c == given.e == 0:
-                given = None  # these are in the order of GDAL
-            if given is None or given.is_degenerate or not np.isfinite(given[:6]).all():
+                affine = None
+            if affine is not None and affine.a and affine.d and affine.c == affine.e == 0:
+                affine = None  # these are in the order of GDAL
+            if affine is None or affine.is_degenerate or not np.isfinite(affine[:6]).all():
                 raise InputError(
                     "transform must be six numbers that span an area, as rasterio orders them: "
                     f"(a, b, c, d, e, f) with x = a column + b row + c (got {transform!r}). "
                     "GDAL's order is turned with affine.Affine.from_gdal(*numbers)."
                 )
-            grid = replace(grid, transform=given)
+            grid = replace(grid, transform=affine)
         if crs is not None:
             try:
                 grid = replace(grid, crs=CRS.from_user_input(crs))

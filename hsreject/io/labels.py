@@ -116,25 +116,25 @@ def open_labels(
     """
     check_choice("align", align, ("exact", "nearest"))
     file = existing_scene(path)
-    given = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
+    named = dict(names) if isinstance(names, Mapping) else dict(enumerate(names or (), start=1))
     with reading(file):
         kind = file_kind(file)
         if kind is Kind.VECTOR:
-            stored = _read_features(file, like, attribute, variable, given)
+            stored = _read_features(file, like, attribute, variable, named)
         elif kind in {Kind.RASTER, Kind.PRODUCT}:
             stored = _read_raster(file)
         else:
             stored = _read_array(file, kind, variable)
         if nodata is None and kind is not Kind.VECTOR:
-            _ask_about_odd_values(stored, {**stored.classes.names, **given}, file)
+            _ask_about_odd_values(stored, {**stored.classes.names, **named}, file)
         values, grid = label_values(stored.values, path=file, nodata=nodata), stored.grid
         notes = stored.notes
         lookup = None if like is None else LookupTable.of(like)
         if lookup is not None and not grid.georeferenced:
             lookup = None  # rows and columns are those of the sensor already
         if like is not None:
-            wanted = Grid.of(like) if lookup is None else lookup.grid
-            values, grid, more = _on_grid(values, grid, wanted, how=align, path=file)
+            target = Grid.of(like) if lookup is None else lookup.grid
+            values, grid, more = _on_grid(values, grid, target, how=align, path=file)
             notes += more
     polygons = stored.polygons
     if lookup is not None:
@@ -145,7 +145,7 @@ def open_labels(
         values[polygons == 0] = schema.NO_REFERENCE  # pixels of the sensor that two polygons share
         polygons[values == schema.NO_REFERENCE] = 0
         labels = labels.assign_coords({schema.POLYGON: (schema.MAP_DIMS, polygons)})
-    table, more = _class_table(values, stored.classes, given, path=file)
+    table, more = _class_table(values, stored.classes, named, path=file)
     notes += more
     labels = schema.attach_classes(labels, table).assign_attrs(
         source=file.name,
@@ -311,63 +311,63 @@ def _ask_about_odd_values(stored: _StoredLabels, names: Mapping[int, str], path:
 def _on_grid(
     values: NDArray[Any],
     grid: Grid,
-    wanted: Grid,
+    target: Grid,
     *,
     how: Literal["exact", "nearest"],
     path: Path,
 ) -> tuple[NDArray[Any], Grid, tuple[str, ...]]:
     """Return labels on the wanted grid, no reference outside of them, that grid, and notes."""
-    same_size = values.shape == (wanted.height, wanted.width)
-    placed = grid.georeferenced and wanted.georeferenced
-    fits = same_size and (not placed or grid.same_as(wanted))
+    same_size = values.shape == (target.height, target.width)
+    placed = grid.georeferenced and target.georeferenced
+    fits = same_size and (not placed or grid.same_as(target))
     if not fits and not placed:
         raise InputError(
-            f"The labels {path} ({grid}) do not fit the scene ({wanted}), and cannot be aligned "
+            f"The labels {path} ({grid}) do not fit the scene ({target}), and cannot be aligned "
             "unless both have a place on a map. Crop the labels to the rows and columns of the "
             "scene."
         )
-    if not fits and not _overlap(grid, wanted):
+    if not fits and not _overlap(grid, target):
         raise InputError(
             f"The labels {path} do not overlap the scene: the labels have {grid}; the scene has "
-            f"{wanted}."
+            f"{target}."
         )
     if not fits and how == "exact":
         raise InputError(
             f"The labels {path} lie on another grid than the scene: the labels have {grid}; the "
-            f"scene has {wanted}. Pass align='nearest' to bring them onto the grid of the scene."
+            f"scene has {target}. Pass align='nearest' to bring them onto the grid of the scene."
         )
     notes: tuple[str, ...] = ()
-    if wanted.georeferenced and not grid.georeferenced:
+    if target.georeferenced and not grid.georeferenced:
         notes = (f"{path.name} has no place on a map: its pixels are those of the scene.",)
-    elif grid.crs is None and wanted.crs is not None:
+    elif grid.crs is None and target.crs is not None:
         notes = (f"{path.name} has no reference system: taken for that of the scene.",)
     if fits:
-        return values, wanted if wanted.georeferenced else grid, notes
-    aligned = np.full((wanted.height, wanted.width), schema.NO_REFERENCE, dtype=values.dtype)
-    crs = grid.crs or wanted.crs
+        return values, target if target.georeferenced else grid, notes
+    aligned = np.full((target.height, target.width), schema.NO_REFERENCE, dtype=values.dtype)
+    crs = grid.crs or target.crs
     reproject(
         values,
         aligned,
         src_transform=grid.transform,
         src_crs=crs,
-        dst_transform=wanted.transform,
-        dst_crs=wanted.crs or crs,
+        dst_transform=target.transform,
+        dst_crs=target.crs or crs,
         resampling=Resampling.nearest,
         init_dest_nodata=False,
     )
     if values.any() and not aligned.any():
         raise InputError(
             f"The labels {path} do not overlap the scene where they have a class: the labels have "
-            f"{grid}; the scene has {wanted}."
+            f"{grid}; the scene has {target}."
         )
-    return aligned, wanted, notes
+    return aligned, target, notes
 
 
-def _overlap(grid: Grid, wanted: Grid) -> bool:
+def _overlap(grid: Grid, target: Grid) -> bool:
     """Tell whether two grids with a place share some of it."""
-    ours, theirs = (array_bounds(one.height, one.width, one.transform) for one in (grid, wanted))
-    if grid.crs is not None and wanted.crs is not None:
-        ours = transform_bounds(grid.crs, wanted.crs, *ours)
+    ours, theirs = (array_bounds(one.height, one.width, one.transform) for one in (grid, target))
+    if grid.crs is not None and target.crs is not None:
+        ours = transform_bounds(grid.crs, target.crs, *ours)
     (x, y), (other_x, other_y) = (  # ascending, also where the first row lies in the south
         (sorted((west, east)), sorted((south, north)))
         for west, south, east, north in (ours, theirs)
@@ -466,10 +466,10 @@ def _attribute_table(table: ET.Element) -> StatedClasses:
     usages = [column.findtext("Usage", "0") for column in table.iterfind("FieldDefn")]
     titles = [column.findtext("Name", "").lower() for column in table.iterfind("FieldDefn")]
 
-    def column(usage: str, known: set[str]) -> int | None:
+    def column(usage: str, usual_titles: set[str]) -> int | None:
         if usage in usages:
             return usages.index(usage)
-        return next((place for place, title in enumerate(titles) if title in known), None)
+        return next((place for place, title in enumerate(titles) if title in usual_titles), None)
 
     value_at, name_at = column(_MIN_MAX, _VALUE_COLUMNS), column(_NAME, _NAME_COLUMNS)
     rows: dict[int, list[str]] = {}

@@ -163,11 +163,11 @@ class LookupTable:
         """
         shown, rows, columns = self._sources
         labelled = labels[shown] != schema.NO_REFERENCE
-        where, given = (rows[labelled], columns[labelled]), labels[shown][labelled]
+        where, label_values = (rows[labelled], columns[labelled]), labels[shown][labelled]
         largest = np.zeros((self.rows.size, self.columns.size), dtype=labels.dtype)
         smallest = np.full_like(largest, np.iinfo(labels.dtype).max)
-        np.maximum.at(largest, where, given)
-        np.minimum.at(smallest, where, given)
+        np.maximum.at(largest, where, label_values)
+        np.minimum.at(smallest, where, label_values)
         return np.where(largest == smallest, largest, schema.NO_REFERENCE).astype(labels.dtype)
 
 

@@ -434,14 +434,16 @@ def _field(bands: NDArray[Any], info: RasterInfo) -> xr.DataArray:
 
 
 def open_maps(
-    given: Mapping[str, MapOrPath], *, nodata: int | None, attribute: str | None
+    sources: Mapping[str, MapOrPath], *, nodata: int | None, attribute: str | None
 ) -> dict[str, xr.DataArray]:
     """Return maps given as arrays or files, all on the grid of `label`.
 
     Labels from a file are unsigned, and nodata in them is `schema.nodata_label`.
     """
-    judged: dict[str, Any] = {name: found for name, found in given.items() if name != "reference"}
-    files = [name for name, found in judged.items() if isinstance(found, str | PathLike)]
+    judged: dict[str, Any] = {
+        name: source for name, source in sources.items() if name != "reference"
+    }
+    files = [name for name, source in judged.items() if isinstance(source, str | PathLike)]
     if files and len(files) < len(judged):
         raise InputError(
             f"{' and '.join(judged)} must all be files, or all be arrays (only {files[0]} is a "
@@ -450,10 +452,10 @@ def open_maps(
     if files:
         maps = _open_judged(judged, nodata)
     else:
-        maps = {name: schema.as_map(found, name=name) for name, found in judged.items()}
-    if "reference" not in given:
+        maps = {name: schema.as_map(source, name=name) for name, source in judged.items()}
+    if "reference" not in sources:
         return maps
-    reference = _open_reference(given["reference"], given["label"], maps["label"], attribute)
+    reference = _open_reference(sources["reference"], sources["label"], maps["label"], attribute)
     return {"reference": reference, **maps}
 
 
@@ -470,7 +472,7 @@ def _open_judged(paths: Mapping[str, Any], nodata: int | None) -> dict[str, xr.D
 
 
 def _open_reference(
-    reference: MapOrPath, given: MapOrPath, label: xr.DataArray, attribute: str | None
+    reference: MapOrPath, label_source: MapOrPath, label: xr.DataArray, attribute: str | None
 ) -> xr.DataArray:
     """Return the reference; polygons and points are burnt onto the grid of the labels."""
     if not isinstance(reference, str | PathLike):
@@ -478,7 +480,7 @@ def _open_reference(
     if file_kind(existing_scene(reference)) is Kind.VECTOR:
         return open_labels(reference, like=label, attribute=attribute)
     truth = open_labels(reference)
-    _check_grid(truth, reference, label, given)
+    _check_grid(truth, reference, label, label_source)
     return truth
 
 
@@ -532,13 +534,13 @@ def _mask(
 
 
 def _check_grid(
-    other: xr.DataArray, other_given: MapOrPath, first: xr.DataArray, first_given: MapOrPath
+    other: xr.DataArray, other_source: MapOrPath, first: xr.DataArray, first_given: MapOrPath
 ) -> None:
     """Raise unless two maps lie on one grid, or at least have one size where one has no place."""
-    grid, wanted = Grid.of(other), Grid.of(first)
-    if not grid.fits(wanted):
+    grid, target = Grid.of(other), Grid.of(first)
+    if not grid.fits(target):
         named = first_given if isinstance(first_given, str | PathLike) else "label"
         raise InputError(
-            f"{other_given} and {named} lie on different grids: {grid}, against {wanted}. "
+            f"{other_source} and {named} lie on different grids: {grid}, against {target}. "
             "Resample one of them onto the other first, for example with gdalwarp -r near."
         )

@@ -58,13 +58,13 @@ _METADATA = (
 )  # one of them makes a folder a Zarr store
 
 
-def as_path(given: str | PathLike[str]) -> Path:
+def as_path(source: str | PathLike[str]) -> Path:
     """Return a path, one that reads from the network for a URL."""
-    text = str(given)
+    text = str(source)
     if text.lower().startswith("file:/"):
         return Path(url2pathname(urlparse(text).path))
     if not (_URL.match(text) or text.startswith("/vsi")):
-        return Path(given)
+        return Path(source)
     if text.lower().startswith("http"):  # slashes in a query do not part folders
         address, mark, query = text.partition("?")
         text = f"{address}{mark}{query.replace('/', '%2F')}"
@@ -75,9 +75,9 @@ def as_path(given: str | PathLike[str]) -> Path:
     return RemotePath(text)
 
 
-def existing_scene(given: str | PathLike[str]) -> Path:
+def existing_scene(source: str | PathLike[str]) -> Path:
     """Return the path or the URL of a file that is there and may be read."""
-    path = as_path(given)
+    path = as_path(source)
     if is_store(path):
         _metadata(path)
     elif isinstance(path, RemotePath):
@@ -93,7 +93,7 @@ def existing_scene(given: str | PathLike[str]) -> Path:
     return path
 
 
-def _scene_in(folder: Path, given: Path) -> Path:
+def _scene_in(folder: Path, source: Path) -> Path:
     """Return the only scene in a folder, or in those inside of it."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name[0] != "."]
     for pattern in _SCENES:  # products before plain rasters, which may be their parts
@@ -102,8 +102,8 @@ def _scene_in(folder: Path, given: Path) -> Path:
             return fitting[0]
         if fitting:
             names = ", ".join(file.relative_to(folder).as_posix() for file in fitting[:5])
-            raise FileError(f"{given} holds {len(fitting)} scenes: {names}. Give one of them.")
-    raise FileError(f"{given} is a folder or an archive without a scene in it. Give the scene.")
+            raise FileError(f"{source} holds {len(fitting)} scenes: {names}. Give one of them.")
+    raise FileError(f"{source} is a folder or an archive without a scene in it. Give the scene.")
 
 
 @cache

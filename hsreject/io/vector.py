@@ -267,12 +267,12 @@ def _parts(numbers: NDArray[Any], multiple: NDArray[np.bool_]) -> NDArray[np.int
     return np.where(several, parts + numbers.max(initial=0), numbers)
 
 
-def _last_feature(geometries: NDArray[Any], chosen: NDArray[np.intp], grid: Grid) -> NDArray[Any]:
+def _last_feature(geometries: NDArray[Any], numbers: NDArray[np.intp], grid: Grid) -> NDArray[Any]:
     """Return which of the chosen features is the last to hold each pixel; -1 where none does."""
-    if not chosen.size:
+    if not numbers.size:
         return np.full((grid.height, grid.width), -1)
     last: NDArray[np.int32] = rasterize(
-        list(zip(geometries[chosen], chosen.tolist(), strict=True)),
+        list(zip(geometries[numbers], numbers.tolist(), strict=True)),
         out_shape=(grid.height, grid.width),
         transform=grid.transform,
         fill=-1,

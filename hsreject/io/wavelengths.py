@@ -273,10 +273,12 @@ def _unit_of(values: NDArray[np.float64], stated: str | None) -> tuple[str | Non
         return unit, ""
     for likely in (_NANOMETRES, _MICROMETRES):
         if _plausible(_to_nanometres(values, likely)):
-            given = f"The wavelength units are given as '{stated}'" if stated else "No units given"
+            statement = (
+                f"The wavelength units are given as '{stated}'" if stated else "No units given"
+            )
             span = f"values from {np.nanmin(values):g} to {np.nanmax(values):g}"
             but = f", but {span} can only be {likely}: read" if unit else f"; {span} were read"
-            return likely, f"{given}{but} as {likely}."
+            return likely, f"{statement}{but} as {likely}."
     return None, "The wavelengths in the file are not those of light in any unit: ignored."
 
 

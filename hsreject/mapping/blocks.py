@@ -138,9 +138,9 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
         waiting = shape[1] * rows * bytes_waiting
         return PROGRAM + waiting + blocks.n_workers * (piece + rows * columns * bytes_per_pixel)
 
-    wanted = min(max(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
-    smallest = wanted if side else min(max(SMALLEST_SIDE, halo), wanted)
-    cuts = [Blocks(shape, side, halo, 1, size, reach) for side in range(wanted, smallest - 1, -1)]
+    largest = min(max(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
+    smallest = largest if side else min(max(SMALLEST_SIDE, halo), largest)
+    cuts = [Blocks(shape, side, halo, 1, size, reach) for side in range(largest, smallest - 1, -1)]
     blocks = next((cut for cut in cuts if needed(cut) <= bound), None)
     if blocks is None:
         raise InputError(

@@ -187,9 +187,9 @@ def shares_of(maps: xr.Dataset) -> tuple[tuple[ClassShare, ...], tuple[ClassShar
     )
     counts = da.bincount(both.ravel(), minlength=(len(classes) + 1) * n_answers).compute()
     table = counts.reshape(-1, n_answers)[:-1]
-    kept, rejected = table.diagonal(), table[:, -1]  # classes come first among the nodes
-    as_group = table.sum(axis=1) - kept - rejected
-    columns = (kept.tolist(), rejected.tolist(), as_group.tolist())
+    n_kept, rejected = table.diagonal(), table[:, -1]  # classes come first among the nodes
+    as_group = table.sum(axis=1) - n_kept - rejected
+    columns = (n_kept.tolist(), rejected.tolist(), as_group.tolist())
     shares = tuple(map(ClassShare, classes.values, classes.names, *columns))
     tree, n = ClassTree.from_attrs(answer.attrs), len(classes)
     if tree is None:

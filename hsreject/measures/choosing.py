@@ -242,15 +242,15 @@ def cheapest_operating_point(curve: xr.Dataset, rejection_cost: float) -> Operat
     return choose_point(curve, rejection_cost=rejection_cost)
 
 
-def _for_accuracy(curve: xr.Dataset, wanted: float) -> OperatingPoint:
+def _for_accuracy(curve: xr.Dataset, target: float) -> OperatingPoint:
     accuracy = curve["nonrejected_accuracy"].values
-    reached = accuracy >= wanted  # NaN, where everything is rejected, reaches nothing
+    reached = accuracy >= target  # NaN, where everything is rejected, reaches nothing
     if not reached.any():
         highest, what = np.fmax.reduce(accuracy), "none keeps anything"
         if highest >= 0:  # rounded down, so that asking for it succeeds
             what = f"the highest on this curve is {math.floor(1e8 * highest) / 1e8:.8g}"
         raise InputError(
-            f"No operating point keeps an accuracy of {wanted:g}: {what}. Ask for less, or improve "
+            f"No operating point keeps an accuracy of {target:g}: {what}. Ask for less, or improve "
             "the classifier or confidence."
         )
     return _point_of_least(np.where(reached, curve["rejected_fraction"].values, np.inf), curve)

@@ -179,9 +179,9 @@ def counts_of(curve: xr.Dataset) -> Counts:
 def nearest_points(fraction: NDArray[np.float64], n_points: int) -> NDArray[np.intp]:
     """Return the points of an ascending `fraction` nearest to equally spaced fractions."""
     check_count("n_points", n_points, least=2)  # the two ends
-    wanted = np.linspace(fraction[0], fraction[-1], n_points)
+    targets = np.linspace(fraction[0], fraction[-1], n_points)
     # the ends are wanted exactly, so they are always among the points
-    above = np.minimum(np.searchsorted(fraction, wanted), fraction.size - 1)
+    above = np.minimum(np.searchsorted(fraction, targets), fraction.size - 1)
     below = np.maximum(above - 1, 0)
-    nearer_below = wanted - fraction[below] <= fraction[above] - wanted
+    nearer_below = targets - fraction[below] <= fraction[above] - targets
     return np.unique(np.where(nearer_below, below, above))

@@ -23,14 +23,14 @@ def same_layout(arrays: Mapping[str, ArrayLike | xr.DataArray | None]) -> dict[s
 
     DataArrays are brought to the dimension order of the first one; maps must share their grid.
     """
-    given = {name: array for name, array in arrays.items() if array is not None}
-    first_name, first = next(iter(given.items()))
+    present = {name: array for name, array in arrays.items() if array is not None}
+    first_name, first = next(iter(present.items()))
     remedy = "Leave those samples out of all arrays, for example with array[~mask]."
-    for name, array in given.items():
+    for name, array in present.items():
         schema.check_no_mask(array, name=name, remedy=remedy)
         if isinstance(first, xr.DataArray) and isinstance(array, xr.DataArray):
-            given[name] = _like(first, array, names=(first_name, name))
-    plain = dict(zip(given, _loaded(given.values()), strict=True))
+            present[name] = _like(first, array, names=(first_name, name))
+    plain = dict(zip(present, _loaded(present.values()), strict=True))
     shape = plain[first_name].shape
     for name, values in plain.items():
         if values.shape != shape:
@@ -144,11 +144,11 @@ def fraction_values(rejected_fraction: ArrayLike) -> NDArray[np.float64]:
     )
 
 
-def _unit_interval(given: ArrayLike, *, name: str, remedy: str) -> NDArray[np.float64]:
+def _unit_interval(numbers: ArrayLike, *, name: str, remedy: str) -> NDArray[np.float64]:
     try:
-        values = np.asarray(given, dtype=np.float64)
+        values = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number or several (got {given!r}).") from None
+        raise InputError(f"{name} must be a number or several (got {numbers!r}).") from None
     if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
         shown = np.array2string(values, threshold=10)
         raise InputError(f"{name} must lie in [0, 1] (got {shown}). {remedy}")

@@ -120,20 +120,20 @@ def accuracy_at(curve: xr.Dataset, rejected_fraction: ArrayLike) -> xr.DataArray
     (array([0.75 , 0.833, 1. ]), array([ True, False, True]))
     """
     inputs.check_single_curve(curve, needed_by="accuracy_at")
-    wanted = inputs.fraction_values(rejected_fraction)
+    targets = inputs.fraction_values(rejected_fraction)
     fraction = curve["rejected_fraction"].values
     counts = counts_of(curve)
-    share = np.interp(wanted, fraction, counts.accurate_kept / counts.n, left=np.nan, right=np.nan)
+    share = np.interp(targets, fraction, counts.accurate_kept / counts.n, left=np.nan, right=np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
-        accuracy = np.where(wanted < 1, share / (1 - wanted), np.nan)
-    reached = np.isin(wanted, fraction)
-    exact = np.searchsorted(fraction, wanted[reached])
+        accuracy = np.where(targets < 1, share / (1 - targets), np.nan)
+    reached = np.isin(targets, fraction)
+    exact = np.searchsorted(fraction, targets[reached])
     accuracy[reached] = curve["nonrejected_accuracy"].values[exact]
     return xr.DataArray(
         accuracy,
         dims=schema.REJECTED_FRACTION,
         coords={
-            schema.REJECTED_FRACTION: wanted,
+            schema.REJECTED_FRACTION: targets,
             "reached": (schema.REJECTED_FRACTION, reached),
         },
         name="nonrejected_accuracy",

@@ -93,9 +93,9 @@ class Clumps:
         """How many blocks there are."""
         return int(self.block.max()) + 1
 
-    def squares(self, chosen: NDArray[np.bool_]) -> int:
+    def squares(self, subset: NDArray[np.bool_]) -> int:
         """Return the sum over the blocks of the squared number of chosen samples."""
-        return int((np.bincount(self.block[chosen]) ** 2).sum())
+        return int((np.bincount(self.block[subset]) ** 2).sum())
 
     def squares_above(self, confidence: NDArray[Any], threshold: NDArray[Any]) -> NDArray[np.int64]:
         """Return :meth:`squares` of the samples that each threshold keeps, all at once.

@@ -267,23 +267,23 @@ def _varied_parts(document: Sections) -> dict[str, Any]:
     }
 
 
-def _scene(given: object) -> Callable[[], Pair]:
+def _scene(part: object) -> Callable[[], Pair]:
     """Return what gives cube and labels; both may be given themselves, as a tuple."""
-    if isinstance(given, tuple) and len(given) == 2:
-        return lambda: given
-    if isinstance(given, str | Mapping) or callable(given):
-        return bind_part(SCENES, given, section="scene")
+    if isinstance(part, tuple) and len(part) == 2:
+        return lambda: part
+    if isinstance(part, str | Mapping) or callable(part):
+        return bind_part(SCENES, part, section="scene")
     raise ConfigError(
         "[scene] must be a name, a table with a name, or a tuple (cube, labels) "
-        f"(got {type(given).__name__})."
+        f"(got {type(part).__name__})."
     )
 
 
 def _with_answers(
-    scene: Callable[[], Pair], sampling: Callable[..., Pair], given: object
+    scene: Callable[[], Pair], sampling: Callable[..., Pair], answers: object
 ) -> tuple[Callable[[], Pair], Callable[..., Pair]]:
     """Return scene and sampling with further training pixels and the classes that these add."""
-    table = _table({"path": given} if isinstance(given, str | PathLike) else given, "add")
+    table = _table({"path": answers} if isinstance(answers, str | PathLike) else answers, "add")
     check_keys(table, ("path", "new_classes"), section="add")
     if "path" not in table:
         raise ConfigError('[add] needs the file of the answers: path = "points.csv".')
@@ -326,16 +326,16 @@ def _model(features: object, classifier: object) -> SceneModel:
     return cast("SceneModel", part)
 
 
-def _context(given: object) -> SegSALSA | None:
+def _context(part: object) -> SegSALSA | None:
     """Return the context, or None where there is none.
 
     A table with ``prior = "vector_tv"`` takes the options of that prior and those of SegSALSA side
     by side; ``priors`` is a list of tables, one per prior. The name of a prior stands for a table
     that names it, and "auto" for vector TV whose borders follow the image.
     """
-    if given is None or isinstance(given, SegSALSA):
-        return given
-    table = _table(_as_table(given), "context")
+    if part is None or isinstance(part, SegSALSA):
+        return part
+    table = _table(_as_table(part), "context")
     options = [name for name in _CONTEXTS.options("segsalsa") if name != "prior"]
     own = {key: table.pop(key) for key in list(table) if key in options}
     priors = table.pop("priors", None)
@@ -364,11 +364,11 @@ def _as_table(context: object) -> object:
     return {"prior": context} if isinstance(context, str) else context
 
 
-def _rejectors(given: object, context: SegSALSA | None, groups: object) -> dict[str, Rejector]:
-    if isinstance(given, Mapping) and all(isinstance(part, Rejector) for part in given.values()):
-        return {str(name): part for name, part in given.items()}
+def _rejectors(parts: object, context: SegSALSA | None, groups: object) -> dict[str, Rejector]:
+    if isinstance(parts, Mapping) and all(isinstance(part, Rejector) for part in parts.values()):
+        return {str(name): part for name, part in parts.items()}
     rejectors: dict[str, Rejector] = {}
-    for entry in _list(given, "rejectors"):
+    for entry in _list(parts, "rejectors"):
         if isinstance(entry, Rejector):
             name = type(entry).__name__
             names = (f"{name} {number}" if number > 1 else name for number in count(1))
@@ -425,16 +425,16 @@ def _check_names(rejectors: Mapping[str, Rejector], baselines: Mapping[str, obje
             )
 
 
-def _list(given: object, section: str) -> Sequence[Any]:
-    if not isinstance(given, Sequence) or isinstance(given, str):
+def _list(entries: object, section: str) -> Sequence[Any]:
+    if not isinstance(entries, Sequence) or isinstance(entries, str):
         raise ConfigError(
-            f"{section} must be a list (got {given!r}). Write {section} = [...], or one table "
+            f"{section} must be a list (got {entries!r}). Write {section} = [...], or one table "
             f"[[{section}]], in double brackets, per entry."
         )
-    return given
+    return entries
 
 
-def _table(given: object, section: str) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"[{section}] must be a table (got {given!r}).")
-    return dict(given)
+def _table(entry: object, section: str) -> dict[str, Any]:
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"[{section}] must be a table (got {entry!r}).")
+    return dict(entry)

@@ -389,9 +389,9 @@ class Certificate:
         limits = threshold
         if self.by_class:
             limits = self._limits(on_map, tree)
-            kept = (confidences.values >= limits).any(axis=0)
-            kept |= on_map.values == nodata_label(on_map.dtype)
-            coarsest = coarsest.where(on_map.copy(data=kept), -math.inf)
+            answered = (confidences.values >= limits).any(axis=0)
+            answered |= on_map.values == nodata_label(on_map.dtype)
+            coarsest = coarsest.where(on_map.copy(data=answered), -math.inf)
             promised = [one.threshold for one in self.by_class if one.threshold is not None]
             threshold = min(promised, default=0.0)
         attrs = {"certificate": self.statement}

@@ -162,7 +162,7 @@ def _picture(cube: xr.DataArray, sample: Sample) -> str:
     if WAVELENGTH in cube.coords:
         length = cube[WAVELENGTH].values[good]
         if length[0] < 650 < length[-1] or length.min() < 560:
-            bands = good[[int(np.argmin(np.abs(length - wanted))) for wanted in _TRUE_COLOR]]
+            bands = good[[int(np.argmin(np.abs(length - target))) for target in _TRUE_COLOR]]
     color = np.moveaxis(np.asarray(cube.isel({BAND: bands}).values, dtype=np.float32), 0, -1)
     low, high = np.nanpercentile(color, [2, 98], axis=(0, 1))
     scaled = (color - low) / np.maximum(high - low, 1e-12)

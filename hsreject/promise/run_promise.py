@@ -72,14 +72,14 @@ def promise_figures(
         tested = (test != NO_REFERENCE).values
         tested &= (with_rejection != nodata_label(with_rejection.dtype)).values
         others = tested & (sample == NO_REFERENCE).values
-        kept = tested & (with_rejection != REJECTED).values
+        kept_pixels = tested & (with_rejection != REJECTED).values
         tree = ClassTree.from_attrs(with_rejection.attrs)
         wrong = with_rejection.values != test.values
         if tree is not None:
             wrong = ~tree.holds(with_rejection.values, test.values)
-        share = (kept & others).sum() / others.sum()
-        error = wrong[kept & others].mean() if (kept & others).any() else np.nan
-        error_of_all = wrong[kept].mean()
+        share = (kept_pixels & others).sum() / others.sum()
+        error = wrong[kept_pixels & others].mean() if (kept_pixels & others).any() else np.nan
+        error_of_all = wrong[kept_pixels].mean()
     return xr.Dataset(
         {
             "coverage": certificate.coverage,

@@ -109,7 +109,7 @@ class Bracket(NamedTuple):
 
 
 def search_fraction(
-    problem: JointProblem, wanted: float, *, fraction_tol: float, progress: ProgressCallback
+    problem: JointProblem, target: float, *, fraction_tol: float, progress: ProgressCallback
 ) -> JointPoint:
     """Return the failure probability whose rejected fraction is nearest to the target.
 
@@ -124,13 +124,13 @@ def search_fraction(
     probes = [problem.everything, *(probe_of(q, one, problem.asked_of) for q, one in solutions)]
     brackets: list[Bracket] = []
     while True:
-        bracket = bracket_of(probes, wanted)
+        bracket = bracket_of(probes, target)
         brackets.append(bracket)
-        nearest = min(probes, key=lambda probe: (abs(probe.fraction - wanted), probe.fraction))
-        ended = _why_it_ends(nearest, wanted, fraction_tol, bracket, n_solves=len(brackets))
+        nearest = min(probes, key=lambda probe: (abs(probe.fraction - target), probe.fraction))
+        ended = _why_it_ends(nearest, target, fraction_tol, bracket, n_solves=len(brackets))
         if ended is not None:
             break
-        q = next_try(bracket, wanted, n_in_vain=_tries_in_vain(brackets))
+        q = next_try(bracket, target, n_in_vain=_tries_in_vain(brackets))
         solution = problem.solve(q, progress=solves.of_solve())
         probes.append(probe_of(q, solution, problem.asked_of))
     solves.finish()
@@ -138,17 +138,17 @@ def search_fraction(
         point = everything_rejected(problem)
     else:
         point = JointPoint(nearest.failure_probability, problem.solve(nearest.failure_probability))
-    exact = nearest.fraction == wanted
-    reachable = (wanted, wanted) if exact else (bracket.low.fraction, bracket.high.fraction)
+    exact = nearest.fraction == target
+    reachable = (target, target) if exact else (bracket.low.fraction, bracket.high.fraction)
     return replace(point, reachable=reachable, ended=ended)
 
 
 def _why_it_ends(
-    nearest: Probe, wanted: float, fraction_tol: float, bracket: Bracket, *, n_solves: int
+    nearest: Probe, target: float, fraction_tol: float, bracket: Bracket, *, n_solves: int
 ) -> str | None:
     """Return why a search ends here, or None. Nothing and everything must be met exactly."""
-    near = 0 < nearest.fraction < 1 and abs(nearest.fraction - wanted) <= fraction_tol
-    if near or nearest.fraction == wanted:
+    near = 0 < nearest.fraction < 1 and abs(nearest.fraction - target) <= fraction_tol
+    if near or nearest.fraction == target:
         return "near enough"
     if bracket.width < NARROWEST:
         return "jump"
@@ -165,7 +165,7 @@ def _tries_in_vain(brackets: list[Bracket]) -> int:
     return sum(size < 2 * last for size in earlier)
 
 
-def next_try(bracket: Bracket, wanted: float, *, n_in_vain: int) -> float:
+def next_try(bracket: Bracket, target: float, *, n_in_vain: int) -> float:
     """Return the failure probability in a bracket that probably rejects the target fraction.
 
     It lies on the straight line in log-odds. There is no such line where an end rejects nothing or
@@ -176,12 +176,12 @@ def next_try(bracket: Bracket, wanted: float, *, n_in_vain: int) -> float:
     left, right = low.log_odds, high.log_odds
     if n_in_vain == 0 and bracket.has_line:
         start, end = _log_odds(low.fraction), _log_odds(high.fraction)
-        aim = left + (right - left) * (_log_odds(wanted) - start) / (end - start)
+        aim = left + (right - left) * (_log_odds(target) - start) / (end - start)
     else:
         aim = crossing(bracket)
         if low.failure_probability == 0 and high.fraction == 1:
             # the whole scale, at the first try: small fractions lie a little below the crossing
-            aim += STEEPNESS * min(_log_odds(wanted), 0.0)
+            aim += STEEPNESS * min(_log_odds(target), 0.0)
     if not math.isfinite(aim):  # nothing is known of the objective: halve, or step far down
         aim = (left + right) / 2 if math.isfinite(left) else right - 1 - abs(right)
     # Guesses may creep towards one end of the bracket for ever. After three tries in vain the share
@@ -211,13 +211,13 @@ def crossing(bracket: Bracket) -> float:
     return (high.objective - low.objective + end - start) / step
 
 
-def bracket_of(probes: list[Probe], wanted: float) -> Bracket:
+def bracket_of(probes: list[Probe], target: float) -> Bracket:
     """Return the first neighbours of which the second rejects more than the target, or the last.
 
     The first: solves end within their tolerance, so a larger q may reject a pixel less.
     """
     brackets = [Bracket(*pair) for pair in pairwise(sorted(probes))]
-    return next((one for one in brackets if one.high.fraction > wanted), brackets[-1])
+    return next((one for one in brackets if one.high.fraction > target), brackets[-1])
 
 
 def everything_rejected(problem: JointProblem) -> JointPoint:

@@ -62,11 +62,11 @@ def threshold_for_fraction(
         place = _place(values, _rank(fraction, n_pixels))
     # The nearest thresholds are this confidence, which rejects what lies below it, and the next
     # larger one, which rejects this one and its equals, too.
-    wanted, below, above = fraction * n_pixels, place.below, place.not_above
-    nearer_below = wanted - below <= above - wanted
+    target, below, above = fraction * n_pixels, place.below, place.not_above
+    nearer_below = target - below <= above - target
     value, n_rejected = (place.value, below) if nearer_below else (place.next_larger, above)
     for count in (above, below):
-        if abs(count - wanted) < 1e-6:  # 0.29 * 100 is 28.999999999999996
+        if abs(count - target) < 1e-6:  # 0.29 * 100 is 28.999999999999996
             below = above = count
     return Threshold(value, n_rejected / n_pixels, below / n_pixels, above / n_pixels)
 

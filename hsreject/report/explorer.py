@@ -242,11 +242,11 @@ def _along_rejector(maps: xr.Dataset) -> dict[str, xr.Dataset]:
 
 
 def _references(
-    shared: xr.Dataset, given: xr.DataArray | NDArray[Any] | None, grid: xr.DataArray
+    shared: xr.Dataset, stated: xr.DataArray | NDArray[Any] | None, grid: xr.DataArray
 ) -> dict[str, xr.DataArray]:
     """Return what is known, as `reference`, and where is measured, as `test`; or nothing."""
-    everywhere: Any = shared.get("reference", shared.get("test")) if given is None else given
-    tested: Any = shared.get("test", everywhere) if given is None else given
+    everywhere: Any = shared.get("reference", shared.get("test")) if stated is None else stated
+    tested: Any = shared.get("test", everywhere) if stated is None else stated
     if everywhere is None:
         return {}
     maps = {}
@@ -262,9 +262,9 @@ def _references(
 
 
 def _scene(
-    shared: xr.Dataset, given: xr.DataArray | None, grid: xr.DataArray
+    shared: xr.Dataset, image: xr.DataArray | None, grid: xr.DataArray
 ) -> xr.DataArray | None:
-    scene = given
+    scene = image
     for name in ("image", "false_color"):
         scene = shared.get(name) if scene is None else scene
     if scene is None:
@@ -294,20 +294,20 @@ def _class_table(
     stacks: Mapping[str, MapStack],
     references: Mapping[str, xr.DataArray],
     grid: xr.DataArray,
-    given: ClassTable | None,
+    classes: ClassTable | None,
 ) -> ClassTable:
     """Return the classes that occur, with the names and colors that somebody gave them."""
-    found = [np.unique(stack.label[:, stack.has_data]) for stack in stacks.values()]
-    found += [np.unique(array.values) for array in references.values()]
-    values = {int(value) for value in np.concatenate(found)} - {NO_REFERENCE}
+    occurring = [np.unique(stack.label[:, stack.has_data]) for stack in stacks.values()]
+    occurring += [np.unique(array.values) for array in references.values()]
+    values = {int(value) for value in np.concatenate(occurring)} - {NO_REFERENCE}
     if len(values) > _MOST_CLASSES:
         raise InputError(
             f"The maps hold {len(values)} classes, and a page shows at most {_MOST_CLASSES}. Merge "
             "classes; or, if the labels are clusters or identifiers, give a map of classes."
         )
     carried = [ClassTable.from_attrs(array.attrs) for array in (grid, *references.values())]
-    known = given or next((table for table in carried if table is not None), None)
-    table = (known or ClassTable.plain([])).completed(values)
+    stated_table = classes or next((table for table in carried if table is not None), None)
+    table = (stated_table or ClassTable.plain([])).completed(values)
     return table.subset([value for value in table.values if value in values])
 
 

@@ -132,14 +132,16 @@ class Contents:
         notes += _notes(systems, step * self.spacing, self.grid)
         notes += [words for words in (note, self.note) if words]
         every_nth = slice(None, None, step)
-        known = {name: packed(codes[every_nth, every_nth]) for name, codes in self._known.items()}
-        layers = ("labels", *(["outcome"] if known else []), "confidence")
+        references = {
+            name: packed(codes[every_nth, every_nth]) for name, codes in self._known.items()
+        }
+        layers = ("labels", *(["outcome"] if references else []), "confidence")
         return {
             "height": height,
             "width": width,
             "step": step * self.spacing,
             "place": _place(self.grid, step * self.spacing),
-            "layers": [*layers, *(["reference"] if known else [])],
+            "layers": [*layers, *(["reference"] if references else [])],
             "classes": self.classes.names,
             "below": self._below,
             "colors": {
@@ -151,8 +153,8 @@ class Contents:
             "systems": [_entry(system) for system in systems],
             "areas": _areas(place, height, step * self.spacing),
             "ground": _ground(place, step * self.spacing),
-            "reference": known.get("reference"),
-            "test": known.get("test"),
+            "reference": references.get("reference"),
+            "test": references.get("test"),
             "picture": self._picture,
             "spectra": spectra,
             "notes": notes,

@@ -156,15 +156,15 @@ def system_of(
     A label is right where the class of the reference lies below it: `relation`, of codes.
     """
     used = (truth > 0) & stack.has_data
-    known, decision = truth[used], codes[:, used]
-    right = relation[decision, known]
+    reference, decision = truth[used], codes[:, used]
+    right = relation[decision, reference]
     shown_data, levels = stack.has_data[::step, ::step], None
     if stack.confidence is None:
-        kept: Any = ~np.asarray(stack.rejected)
-        gone = (~kept[:, ::step, ::step] & shown_data).sum(axis=(1, 2))
+        kept_pixels: Any = ~np.asarray(stack.rejected)
+        gone = (~kept_pixels[:, ::step, ::step] & shown_data).sum(axis=(1, 2))
         order = np.argsort(gone, kind="stable")
         codes, decision, right, gone = codes[order], decision[order], right[order], gone[order]
-        ranks, sample_ranks = kept[order][:, ::step, ::step], kept[order][:, used]
+        ranks, sample_ranks = kept_pixels[order][:, ::step, ::step], kept_pixels[order][:, used]
     else:
         confidence = stack.confidence
         if confidence.dtype != np.float32:
@@ -175,14 +175,14 @@ def system_of(
         sample_ranks = _rank(levels, of_samples)[np.newaxis]
         gone = _below(ranks[0][shown_data], levels.size)
     clumps = _clumps(used, group, right)
-    every_nth = slice(None, None, -(-known.size // MOST_SAMPLES) or 1)
+    every_nth = slice(None, None, -(-reference.size // MOST_SAMPLES) or 1)
     return ExplorerSystem(
         name,
         codes=codes[:, ::step, ::step],
         ranks=ranks.astype(np.uint16),
         table=np.stack([gone, *_sample_counts(right, sample_ranks, clumps, levels)]),
         thresholds=levels,
-        truth=known[every_nth],
+        truth=reference[every_nth],
         sample_codes=decision[:, every_nth],
         sample_ranks=sample_ranks[:, every_nth].astype(np.uint16),
         clumps=clumps,
@@ -201,10 +201,10 @@ def _sample_counts(
 ) -> tuple[NDArray[np.int64], ...]:
     """Return the four counts of every point, and the sums of squares that its interval needs."""
     if levels is None:
-        kept = ranks > 0
-        parts = (right & kept, ~right & kept, right & ~kept, ~right & ~kept)
-        of_planes = [one.squares(plane) for one, plane in zip(clumps, kept, strict=False)]
-        return *(part.sum(axis=1) for part in parts), np.array(of_planes or [0] * len(kept))
+        keep = ranks > 0
+        parts = (right & keep, ~right & keep, right & ~keep, ~right & ~keep)
+        of_planes = [one.squares(plane) for one, plane in zip(clumps, keep, strict=False)]
+        return *(part.sum(axis=1) for part in parts), np.array(of_planes or [0] * len(keep))
     accurate, misclassified = (
         _below(ranks[0][part], levels.size) for part in (right[0], ~right[0])
     )

@@ -164,11 +164,11 @@ def costs(curves: Curves, *, isolated: Sequence[str] = ()) -> Figure:
 
 
 def reliability(
-    said: Mapping[str, tuple[xr.DataArray, xr.DataArray]], reference: xr.DataArray
+    systems: Mapping[str, tuple[xr.DataArray, xr.DataArray]], reference: xr.DataArray
 ) -> Figure:
     """Draw systems by name, each a label map and how probable its labels are, on a reference."""
     samples = {}
-    for name, (label, probability) in said.items():
+    for name, (label, probability) in systems.items():
         used, correct = reference_pixels(label, reference)
         samples[name] = correct, probability.values[used]
     figure, axes = new_row(1, COLUMN_WIDTH, COLUMN_WIDTH)

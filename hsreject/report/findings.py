@@ -190,12 +190,12 @@ def goal_table(evaluation: Evaluation, accuracies: Sequence[float] = GOALS) -> T
     for goal in goals:
         point, size = goal.point, goal.hectares_kept
         cells = (percent(point.rejected_fraction), percent(goal.scene_share))
-        kept = () if size is None else (area(size) if goal.reached else "-",)
+        area_cells = () if size is None else (area(size) if goal.reached else "-",)
         lost = _names(goal.lost_classes, evaluation.classes) or "none"
         if not goal.reached:
             cells = ("out of reach", "-")
             lost = f"the highest accuracy is {percent(point.nonrejected_accuracy)}"
-        rows.append((percent(goal.accuracy, 0), *cells, *kept, lost))
+        rows.append((percent(goal.accuracy, 0), *cells, *area_cells, lost))
     headings = ["for an accuracy of", f"reject of the {pixels}", "reject of the scene"]
     headings += [] if goals[0].hectares_kept is None else ["area kept"]
     caption = f"Accuracies are those of the {pixels} kept."
@@ -323,9 +323,9 @@ def _matrix(counts: NDArray[np.integer], classes: ClassTable) -> Table:
     )
 
 
-def _confusions(kept: NDArray[np.integer], place: int, names: Sequence[str]) -> str:
+def _confusions(counts: NDArray[np.integer], place: int, names: Sequence[str]) -> str:
     """Name what the kept pixels of a class are mistaken for, most often first."""
-    wrong = kept.copy()
+    wrong = counts.copy()
     wrong[place] = 0
     order = np.argsort(-wrong, kind="stable")[:_NAMED_CONFUSIONS]
     return ", ".join(f"{names[other]} ({wrong[other]:,})" for other in order if wrong[other])

@@ -37,13 +37,13 @@ def level_shares(answer: xr.DataArray, reference: xr.DataArray) -> xr.Dataset | 
     used = (reference.values > 0) & (answer.values != nodata_label(answer.dtype))
     code, truth = answer.values[used], reference.values[used]
     level = np.append(tree.levels, tree.n_levels)[rows_of(tree.table, code)]
-    kept, right = level < tree.n_levels, tree.holds(code, truth)
+    kept_pixels, right = level < tree.n_levels, tree.holds(code, truth)
     values = [value for value in tree.classes.values if (truth == value).any()]
     share, accuracy = [], []
     for value in (*values, 0):
         mine = truth == value if value else np.ones(truth.shape, dtype=bool)
         share.append(np.bincount(level[mine], minlength=tree.n_levels + 1) / max(mine.sum(), 1))
-        accuracy.append(right[mine & kept].mean() if (mine & kept).any() else np.nan)
+        accuracy.append(right[mine & kept_pixels].mean() if (mine & kept_pixels).any() else np.nan)
     return xr.Dataset(
         {"share": (("category", "level"), share), "right": ("category", accuracy)},
         coords={"category": [*values, 0], "level_name": ("level", list(tree.level_names))},

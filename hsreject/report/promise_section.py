@@ -52,5 +52,5 @@ def _row(one: xr.Dataset) -> tuple[str, ...]:
         percent(float(one[column]))
         for column in ("coverage", "kept_share", "kept_error", "error_of_all")
     ]
-    kept, wrong = (str(int(one[count])) for count in ("n_kept", "n_wrong"))
-    return seed, shares[0], kept, wrong, *shares[1:], "held" if one["held"] else "did not hold"
+    n_kept, wrong = (str(int(one[count])) for count in ("n_kept", "n_wrong"))
+    return seed, shares[0], n_kept, wrong, *shares[1:], "held" if one["held"] else "did not hold"

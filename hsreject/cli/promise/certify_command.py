@@ -18,7 +18,7 @@ from hsreject.cli.promise.promise_options import (
     Nodata,
     Predicted,
     SampleFile,
-    open_given,
+    open_inputs,
     open_label_map,
 )
 
@@ -83,28 +83,30 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
     check_folder(out, overwrite=overwrite)
     if (confidence is None) == (len(labels) == 1):
         raise InputError("Give one map of labels and its --confidence, or several maps and none.")
-    given = open_given(labels[0], nodata, confidence, exclude, attribute, predicted)
-    maps = [given.label, *(open_label_map(path, nodata) for path in labels[1:])]
-    points = open_sample(sample, given.label, attribute=column)
+    inputs = open_inputs(labels[0], nodata, confidence, exclude, attribute, predicted)
+    maps = [inputs.label, *(open_label_map(path, nodata) for path in labels[1:])]
+    points = open_sample(sample, inputs.label, attribute=column)
     certificate = certify(
-        given.label
+        inputs.label
         if confidence is not None
         else xr.concat(maps, OPERATING_POINT, combine_attrs="override"),
-        given.confidence,
+        inputs.confidence,
         points,
         max_error=max_error,
         confidence_level=confidence_level,
-        exclude=given.excluded,
-        predicted=given.predicted,
+        exclude=inputs.excluded,
+        predicted=inputs.predicted,
         assume_random=assume_random,
     )
     larger, curve = points, None
-    if given.confidence is not None:
-        ranked = given.label, given.confidence
-        curve = predicted_curve(*ranked, given.predicted, exclude=given.excluded)
+    if inputs.confidence is not None:
+        ranked = inputs.label, inputs.confidence
+        curve = predicted_curve(*ranked, inputs.predicted, exclude=inputs.excluded)
         if more:
-            larger = more_points(*ranked, points, more, exclude=given.excluded)
-    files = _write_certificate(certificate, maps, given.confidence, curve, out, overwrite=overwrite)
+            larger = more_points(*ranked, points, more, exclude=inputs.excluded)
+    files = _write_certificate(
+        certificate, maps, inputs.confidence, curve, out, overwrite=overwrite
+    )
     console = Console(highlight=False)
     print_lines(console, certificate.statement)
     if certificate.by_class:
@@ -166,9 +168,9 @@ def _write_certificate(
         save_figure(figure, work / "certificate")
         if certificate.coverage > 0:
             if confidences is None:
-                kept = maps[int(certificate.threshold or 0)].rename("label_with_rejection")
-                kept = kept.assign_attrs({ZERO_MEANING: "rejected"})
+                certified_map = maps[int(certificate.threshold or 0)].rename("label_with_rejection")
+                certified_map = certified_map.assign_attrs({ZERO_MEANING: "rejected"})
             else:
-                kept = certificate.apply(maps[0], confidences)["label_with_rejection"]
-            write_map(kept, work / "label_with_rejection.tif")
+                certified_map = certificate.apply(maps[0], confidences)["label_with_rejection"]
+            write_map(certified_map, work / "label_with_rejection.tif")
         return sorted(file.name for file in work.iterdir() if file.suffix != ".xml")

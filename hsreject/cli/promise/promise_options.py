@@ -65,7 +65,7 @@ def open_label_map(path: Path, nodata: int | None) -> xr.DataArray:
     return label
 
 
-class Given(NamedTuple):
+class Inputs(NamedTuple):
     """A map and what is known of it before any label."""
 
     label: xr.DataArray
@@ -74,14 +74,14 @@ class Given(NamedTuple):
     predicted: xr.DataArray | None  # the chance of each label to be wrong
 
 
-def open_given(
+def open_inputs(
     label: Path,
     nodata: int | None,
     confidence: Path | None,
     exclude: Path | None,
     attribute: str | None,
     predicted: Path | None,
-) -> Given:
+) -> Inputs:
     """Open a map and what is given beside it."""
     from hsreject.io.labels import open_labels
     from hsreject.io.maps import open_band, open_map
@@ -95,7 +95,7 @@ def open_given(
     error = None
     if predicted is not None and confidences is not None:
         error = _open_predicted(predicted, on_map, confidences)
-    return Given(on_map, confidences, excluded, error)
+    return Inputs(on_map, confidences, excluded, error)
 
 
 def _open_predicted(path: Path, label: xr.DataArray, confidence: xr.DataArray) -> xr.DataArray:

@@ -13,11 +13,11 @@ from hsreject.cli.promise.promise_options import (
     Attribute,
     Confidence,
     Exclude,
-    Given,
+    Inputs,
     Nodata,
     Predicted,
     ShowLabel,
-    open_given,
+    open_inputs,
 )
 
 
@@ -72,26 +72,26 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         raise InputError("A promise ranks the pixels of the map: give their --confidence, too.")
     if out is not None:
         check_target(out, overwrite=overwrite)
-    given = open_given(label, nodata, confidence, exclude, attribute, predicted)
+    inputs = open_inputs(label, nodata, confidence, exclude, attribute, predicted)
     console = Console(highlight=False)
     if plan:
-        _show_plan(console, given, confidence_level)
+        _show_plan(console, inputs, confidence_level)
         return
     if n is None or out is None:
         raise InputError("Give the number of points (--n) and the file to make (--out).")
     climb = for_promise is not None
     sample = draw_sample(
-        given.label,
+        inputs.label,
         n,
         design="climb" if climb else design,
-        exclude=given.excluded,
+        exclude=inputs.excluded,
         seed=seed,
         looks=_whole_numbers(looks),
-        confidence=given.confidence,
+        confidence=inputs.confidence,
         max_error=0.05 if for_promise is None else for_promise,
         confidence_level=confidence_level,
         per_class=per_class,
-        predicted=given.predicted,
+        predicted=inputs.predicted,
     )
     sample.write(out, show_label=show_label, overwrite=overwrite)
     batch = f" (of {n} labels planned)" if climb else ""
@@ -111,18 +111,18 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
         print_lines(console, f"or:   {certify_it}--sample {out} --out ...")
 
 
-def _show_plan(console: Console, given: Given, confidence_level: float) -> None:
+def _show_plan(console: Console, inputs: Inputs, confidence_level: float) -> None:
     """Print what coverage to expect for some numbers of labels and errors."""
     from hsreject.promise.frame import percent
     from hsreject.promise.planning import expected_coverage
 
-    assert given.confidence is not None  # noqa: S101 (asked for before)
+    assert inputs.confidence is not None  # noqa: S101 (asked for before)
     expected = expected_coverage(
-        given.label,
-        given.confidence,
-        given.predicted,
+        inputs.label,
+        inputs.confidence,
+        inputs.predicted,
         confidence_level=confidence_level,
-        exclude=given.excluded,
+        exclude=inputs.excluded,
     )
     rows = [
         (percent(share), *(percent(value, 0) for value in row))

@@ -60,10 +60,10 @@ def describe(path: Path) -> Product | None:
 
     None for an image whose description is missing.
     """
-    given = _METADATA.fullmatch(path.name) is not None
-    source = raster_source((_image_of(path) if given else path).absolute())
+    is_description = _METADATA.fullmatch(path.name) is not None
+    source = raster_source((_image_of(path) if is_description else path).absolute())
     image, info = source.path, raster_info(source)
-    described = path if given else _metadata_of(image, info)
+    described = path if is_description else _metadata_of(image, info)
     if described is None:
         return None
     detector = _parts(image)[1]
@@ -82,7 +82,10 @@ def describe(path: Path) -> Product | None:
         offset=bands["OffsetOfBand"],
         masks=masks,
         place=info.grid,
-        notes=(f"{(image if given else described).name}, found beside, belongs to it.", *notes),
+        notes=(
+            f"{(image if is_description else described).name}, found beside, belongs to it.",
+            *notes,
+        ),
     )
 
 

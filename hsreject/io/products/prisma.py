@@ -40,7 +40,7 @@ _NOTES = (
 def describe(file: h5py.File) -> Product | None:
     """Return the description of a PRISMA scene, or None for another file."""
     swaths = file.get("HDFEOS/SWATHS", {})
-    level = next((found[1] for name in swaths if (found := _SWATH.fullmatch(name))), None)
+    level = next((match[1] for name in swaths if (match := _SWATH.fullmatch(name))), None)
     if level is None:
         return None
     if level not in {"L2C", "L2D"}:

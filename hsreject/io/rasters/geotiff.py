@@ -73,8 +73,8 @@ class CategoryTable:
         """Return the table of a label map, in its type if that is one of those on disk."""
         classes = schema.class_table(labels)
         needed = schema.label_dtype(max(classes.values, default=0))
-        given = labels.dtype if labels.dtype in ("uint8", "uint16") else needed
-        dtype = max(given, needed, key=lambda kind: kind.itemsize)
+        own = labels.dtype if labels.dtype in ("uint8", "uint16") else needed
+        dtype = max(own, needed, key=lambda kind: kind.itemsize)
         groups = str(labels.attrs.get(GROUPS_ATTRIBUTE, ""))
         return cls(classes, schema.zero_meaning(labels), dtype, groups)
 
