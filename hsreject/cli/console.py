@@ -9,9 +9,8 @@ import tempfile
 import textwrap
 import threading
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -166,7 +165,10 @@ def progress_on(console: Console) -> Iterator[ProgressCallback]:
     Ctrl-C was pressed and Python dropped it.
     """
     open_ended: str | None = None
-    with _remembered_interrupts() as check, _shown(console) as show:
+    columns = (TextColumn("{task.description:<32}"), BarColumn(), TimeElapsedColumn())
+    bars = Progress(*columns, console=console) if console.is_terminal else None
+    show = _Lines(console, bars)
+    with _remembered_interrupts() as check, bars or nullcontext():
 
         def progress(stage: str, done: float, total: float | None) -> None:
             nonlocal open_ended
@@ -189,91 +191,49 @@ def saying_how_to_go_on() -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _shown(console: Console) -> Iterator[ProgressCallback]:
-    if not console.is_terminal:
-        yield _Log(console)
-        return
-    columns = (TextColumn("{task.description:<32}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        yield _Bars(progress)
+class _Lines:
+    """One line per stage: a bar with its time, or in a log one line at the beginning and the end.
 
+    Stages nest: a run reports "context", and while that is open its solver reports "loading
+    kernels". Only the outermost stage gets a line; whatever reports inside is a step of it.
+    """
 
-# Stages nest: a run reports "context", and while that is open its solver reports "loading kernels".
-# Only the outermost stage gets a line; whatever reports inside is shown as a step of it.
-class _Lines(ABC):
-    """One line per stage; steps that report while a stage is open belong to its line."""
-
-    def __init__(self) -> None:
+    def __init__(self, console: Console, bars: Progress | None) -> None:
+        self._console, self._bars = console, bars
+        self._tasks: dict[str, TaskID] = {}
         self._open: str | None = None
         self._ended: str | None = None
+        self._begun = 0.0
 
     def __call__(self, stage: str, done: float, total: float | None) -> None:
         complete = total is not None and done >= total
         if self._open is None:
             if complete and stage == self._ended:
                 return  # its end was shown already
-            self._open = stage
-            self.begin(stage)
-        self.show(self._open, stage, done, total)
+            self._open, self._begun = stage, time.monotonic()
+            self._begin(stage)
+        if self._bars is not None:
+            text = stage if stage == self._open else f"{self._open}: {stage}"
+            task = self._tasks[self._open]
+            self._bars.update(task, description=text, completed=done, total=total)
         if stage == self._open and complete:
             self._open, self._ended = None, stage
-            self.end(stage)
+            self._end(stage)
 
-    @abstractmethod
-    def begin(self, stage: str) -> None:
-        """Open the line of a stage."""
-
-    @abstractmethod
-    def show(self, stage: str, step: str, done: float, total: float | None) -> None:
-        """Show how far a step of the stage is, or the stage itself."""
-
-    @abstractmethod
-    def end(self, stage: str) -> None:
-        """Close the line of a stage."""
-
-
-class _Bars(_Lines):
-    """A live line: stage, what it is doing, a bar, which pulses without a total, and its time."""
-
-    def __init__(self, progress: Progress) -> None:
-        super().__init__()
-        self._progress = progress
-        self._tasks: dict[str, TaskID] = {}
-
-    def begin(self, stage: str) -> None:
-        if stage in self._tasks:  # another seed
-            self._progress.reset(self._tasks[stage])
+    def _begin(self, stage: str) -> None:
+        if self._bars is None:
+            self._console.print(f"{stage} ...", highlight=False)
+        elif stage in self._tasks:  # another seed
+            self._bars.reset(self._tasks[stage])
         else:
-            self._tasks[stage] = self._progress.add_task(stage, total=None)
+            self._tasks[stage] = self._bars.add_task(stage, total=None)
 
-    def show(self, stage: str, step: str, done: float, total: float | None) -> None:
-        text = stage if step == stage else f"{stage}: {step}"
-        task = self._tasks[stage]
-        self._progress.update(task, description=text, completed=done, total=total)
-
-    def end(self, stage: str) -> None:
-        self._progress.stop_task(self._tasks[stage])
-
-
-class _Log(_Lines):
-    """One line when a stage begins and one when it is complete, with the seconds it took."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__()
-        self._console = console
-        self._begun = 0.0
-
-    def begin(self, stage: str) -> None:
-        self._begun = time.monotonic()
-        self._console.print(f"{stage} ...", highlight=False)
-
-    def show(self, stage: str, step: str, done: float, total: float | None) -> None:
-        """Leave no line of a step."""
-
-    def end(self, stage: str) -> None:
-        seconds = time.monotonic() - self._begun
-        self._console.print(f"{stage} done in {seconds:.1f} s", highlight=False)
+    def _end(self, stage: str) -> None:
+        if self._bars is None:
+            seconds = time.monotonic() - self._begun
+            self._console.print(f"{stage} done in {seconds:.1f} s", highlight=False)
+        else:
+            self._bars.stop_task(self._tasks[stage])
 
 
 @contextmanager
