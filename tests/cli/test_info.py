@@ -1,7 +1,5 @@
 """`hsreject info` prints what was understood, and every guess."""
 
-import io
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +9,10 @@ import numpy as np
 import pytest
 import scipy.io
 import shapely
-from rich.console import Console
 from typer.testing import CliRunner
 
 import hsreject as hr
 from hsreject.cli import app
-from hsreject.cli.info_command import _show_tables
 from tests.io.writers import write_envi, write_with_gdal
 
 
@@ -133,14 +129,6 @@ def test_features(tmp_path: Path) -> None:
             "Reference system": "EPSG:4326",
         }.items()
     )
-
-
-def test_a_terminal_gets_tables(scene: Path) -> None:
-    screen = Console(force_terminal=True, width=90, record=True, file=io.StringIO())
-    _show_tables(hr.describe(scene), screen)
-    text = screen.export_text()
-    assert re.search(r"Bad bands +2 of 4 \(1, 3\)", text)
-    assert "- The header is scene.hdr" in text
 
 
 def test_progress_counts_what_is_read(scene: Path) -> None:
