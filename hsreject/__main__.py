@@ -6,8 +6,8 @@ import signal
 
 def main() -> None:
     """Run the command line; a signal while its modules load ends it at once and silently."""
-    # Nothing has been written yet, so there is nothing to tidy up. A handler set by somebody else,
-    # or by nohup, stays. Before these lines Python itself is starting, and shows a traceback.
+    # Nothing has been written yet, so there is nothing to tidy up. A handler set elsewhere, or by
+    # nohup, stays. Before these lines Python itself is starting, and shows a traceback.
     defaults = {
         number: handler
         for number in (signal.SIGINT, signal.SIGTERM)

@@ -250,7 +250,7 @@ def _on_grid_of(
 class Maximum(Confidence):
     """The largest value of the field, max_k z_k: the paper's maximum probability (section V-A).
 
-    Lies in [1/K, 1]. On a hidden field it has masses of ties, because the field saturates at 1;
+    Lies in [1/K, 1]. On a hidden field it has many ties, because the field saturates at 1;
     :class:`TieBrokenMaximum` orders those.
 
     Examples
@@ -276,8 +276,8 @@ class TieBrokenMaximum(Confidence):
 
     which lies in [0, 1] and is 1 exactly where context and classifier are both certain. A hidden
     field saturates: most of its pixels have max z within the solver's tolerance of 1, so max z
-    alone is a mass of ties in an order that means nothing. The probability decides between pixels
-    whose z differ by less than `weight`; where z differs by more, z decides.
+    alone is full of ties in a meaningless order. The probability decides between pixels whose z
+    differ by less than `weight`; where z differs by more, z decides.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ class TieBrokenMaximum(Confidence):
 
     Examples
     --------
-    Two saturated pixels that the classifier tells apart, and one on a border of two regions:
+    Two saturated pixels that the classifier distinguishes, and one on a border of two regions:
 
     >>> import numpy as np
     >>> from hsreject.confidence import TieBrokenMaximum

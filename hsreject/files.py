@@ -167,7 +167,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 def _is_new(work: Path) -> bool:
-    """Tell whether somebody may have made a folder and be about to lock it."""
+    """Tell whether a folder is so new that its process may be about to lock it."""
     return not any(work.iterdir()) and time.time() - work.stat().st_mtime < 1
 
 
@@ -320,7 +320,7 @@ def unfinished_folder(folder: Path, key: str) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[bool]:
-    """Keep other processes that ask for the same out of a folder; the end of this one lets go.
+    """Keep other processes that ask for the same out of a folder, until this one ends.
 
     Gives whether that is certain: not every file system has locks.
     """
@@ -369,7 +369,7 @@ def _move(work: Path, folder: Path) -> None:
 
     new = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_file()}
     old = _listed(folder)
-    # before anything moves: whoever is killed in between leaves no file that nobody knows of
+    # before anything moves: a process that is killed in between leaves no unlisted file
     write_manifest(old | new | {INCOMPLETE})
     for name in sorted(new):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

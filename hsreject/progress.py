@@ -51,7 +51,7 @@ _READING: ContextVar[ProgressCallback] = ContextVar("progress of reading", defau
 
 @contextmanager
 def reporting_reads(progress: ProgressCallback) -> Iterator[None]:
-    """Report the pixels that are read inside the block, whoever opens the scenes.
+    """Report the pixels that are read inside the block, no matter which code opens the scenes.
 
     Any function that a configuration names may open a scene, so the callback is not passed down but
     kept for the block.
@@ -64,5 +64,5 @@ def reporting_reads(progress: ProgressCallback) -> Iterator[None]:
 
 
 def report_read(done: float, total: float) -> None:
-    """Report how many rows of a scene have been read, if somebody asked for it."""
+    """Report how many rows of a scene have been read, if that was asked for."""
     _READING.get()("reading pixels", done, total)

@@ -37,7 +37,7 @@ class Registry(Mapping[str, Callable[..., T]], Generic[T]):
     entries : mapping of str to callable
         The parts by name.
     supplied : sequence of str
-        Parameters that are not options, because whoever calls the function supplies them.
+        Parameters that are not options, because the caller of the function supplies them.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def bind_part(registry: Registry[T], description: object, *, section: str) -> Ca
 
 @contextmanager
 def in_section(section: str) -> Iterator[None]:
-    """Say of an option that is wrong in which section of the configuration it stands."""
+    """Say in which section of the configuration a wrong option is."""
     try:
         yield
     except (ConfigError, InputError) as error:

@@ -60,7 +60,8 @@ class Threads:
         """
         n_parts = 1 if self._pool is None else min(PARTS_OF_A_THREAD * self.n_threads, count)
         n_parts = max(n_parts, 1, -(-count // most) if most else 1)
-        # a queue instead of equal shares: whoever is done takes the next part, the caller included
+        # a queue instead of equal shares: a thread that is done takes the next part, the caller
+        # included
         edges = [count * part // n_parts for part in range(n_parts + 1)]
         parts = deque(pairwise(edges))
         n_others = min(self.n_threads, n_parts) - 1
@@ -89,7 +90,7 @@ def _work_off(parts: deque[tuple[int, int]], work: Callable[[int, int], object])
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Run linear algebra on one thread within; for functions that compute at once.
 
-    A lazy array is computed later, outside: whoever computes it sets the limit, as
+    A lazy array is computed later, outside: the code that computes it sets the limit, as
     :func:`~hsreject.map_scene` does.
 
     Examples

@@ -54,18 +54,17 @@ _Expert = Callable[[str, float], Any]  # by chain and time: what predicts from t
 class AutoClassifier(SceneModel):
     r"""A pool of experts and random walkers that chooses everything from the training pixels.
 
-    Nobody knows beforehand whether a scene wants noise-adjusted components or plain ones, smoothing
+    It is not known beforehand whether a scene needs noise-adjusted or plain components, smoothing
     or none. So candidates of all kinds are fitted and averaged, each with the weight that its
     predictions of left-out training pixels deserve (:class:`~hsreject.Pool`).
 
     - Three *chains* lead to 30 components: MNF, scaled bands, scaled spectra of unit length.
     - On each, *experts* (the mean of sparse regression and linear discriminant analysis) see the
       features at diffusion times t (:class:`~hsreject.Diffuse`): probabilities :math:`p_t`.
-    - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R. What
-      holds them back is components that differ and, for the map, discriminants that do: directions
-      in which the training pixels of different classes lie apart. Left-out pixels are predicted
-      without discriminants, which would know them.
-    - Three *profiles* combine them to scores
+    - *Random walkers* (:class:`~hsreject.RandomWalker`) carry classes along the scene: R. They are
+    held back by differences of components and, for the map, of discriminants: directions that
+    separate the training pixels of different classes. Left-out pixels are predicted without
+    discriminants, which were fitted with them. - Three *profiles* combine them to scores
       :math:`z = a \log \overline{p_t} + b \log R`, every probability with a floor of .01 / K:
       *fields* (t = 3, 30, 300; a = .25, b = 1), *mixed* (t = 0, 3; a = 1, b = .5) and *pixels*
       (t = 0; a = 1, b = 0).
@@ -78,7 +77,7 @@ class AutoClassifier(SceneModel):
     What is *carried* to any scene, by `predict_proba`, has no walkers. It is the mean of two
     pools: of the pixels candidates, and of the profiles t = (0), (0, 3), (3, 30, 300) and (300) on
     the graph of the new scene, with the mean squared step of the training scene. The second is
-    judged by folds of place: runs of the pixels of a class along the axis on which they lie. Both
+    weighed by folds of place: runs of the pixels of a class along the axis on which they lie. Both
     also hold a random forest on the bands as they are.
 
     Scattered labels that the pool, left to predict them, gives less than .01 are overruled in the
@@ -92,10 +91,10 @@ class AutoClassifier(SceneModel):
     Parameters
     ----------
     spatial : bool, default True
-        Whether the map of the scene that holds the training pixels may use where they lie. Without,
-        `fit_predict_proba` says what `predict_proba` says.
+        Whether the map of the scene that holds the training pixels may use where they lie. If not,
+        `fit_predict_proba` returns what `predict_proba` returns.
     n_folds : int, default 5
-        Into how many folds the training pixels are dealt, at least 2.
+        Number of folds that the training pixels are dealt into, at least 2.
     seed : int, default 0
         Seed of the folds and of the pool's bootstraps.
 
@@ -111,9 +110,9 @@ class AutoClassifier(SceneModel):
         What was tried: `chain`, `profile`, `brier_score` (held out, 0 to 2), `temperature` and
         `weight`; chains that were dropped early have weight 0.
     held_out_ : Dataset over `sample`
-        What `pool_` says of training pixels that it was not shown: `reference` and `label`, the
-        `probability` of that label, the `polygon` from 1 on (a number of its own for a scattered
-        pixel) and the `position` in the flattened image.
+        What `pool_` predicts for training pixels that it was not shown: `reference` and `label`,
+        the `probability` of that label, the `polygon` from 1 on (a number of its own for a
+        scattered pixel) and the `position` in the flattened image.
     classes_, class_table_, band_requirements_, n_training_pixels_, hsreject_version_
         As for every :class:`SceneModel`.
 
@@ -156,8 +155,8 @@ class AutoClassifier(SceneModel):
     ) -> xr.DataArray:
         """Fit to a scene and return the strongest map of it: its class probabilities.
 
-        As :meth:`SceneModel.fit_predict_proba`. The attribute `calibrated` is set where left-out
-        pixels could tell: not with a single polygon per class.
+        As :meth:`SceneModel.fit_predict_proba`. The attribute `calibrated` is set if left-out
+        pixels allow it: not with a single polygon per class.
         """
         if self.spatial:
             chains = self._checked_learn(cube, labels, progress, mapped=True)
@@ -234,7 +233,7 @@ class AutoClassifier(SceneModel):
 
     @property
     def held_out_(self) -> xr.Dataset:
-        """What the pool says of training pixels that it was not shown, over `sample`."""
+        """What the pool predicts for training pixels that it was not shown, over `sample`."""
         check_is_fitted(self, "pool_")
         return xr.Dataset({name: ("sample", part) for name, part in self.held_out_pixels_.items()})
 
@@ -354,9 +353,9 @@ class AutoClassifier(SceneModel):
         training = _training_of(chains)
         with one_blas_thread():
             # Left out at random, a training pixel has others of its field beside it, which flatters
-            # candidates that look around. On another scene there are none: so these are judged by
-            # folds of place. The map is the mean of their pool and of the one that sees single
-            # pixels.
+            # candidates that look around. On another scene there are no such neighbours: so these
+            # are judged by folds of place. The map is the mean of their pool and of the one that
+            # sees single pixels.
             self.carried_pools_ = [
                 self._weighed(held_out_scores(chains, profiles, kind), training)
                 for profiles, kind in ((("pixels",), "random"), (CARRIED, "place"))
@@ -430,7 +429,7 @@ class AutoClassifier(SceneModel):
     ) -> Any:
         """Return the mean of pools (category, y, x) from features and walkers of a scene."""
         # All inputs become bands of one scene, which is passed over once. An expert is asked once
-        # per pixel, however many candidates of however many pools listen to it.
+        # per pixel, however many candidates of however many pools use it.
         keys = _inputs(pools)
         arrays = [seen[key] for key in keys] + list(walked.values())
         ends = np.cumsum([len(one) for one in arrays])[:-1]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _N_COMPONENTS = 30
 _SPARSITY = 0.01
 _MOST_CENTERS = 200  # basis functions of the regression: bounds its time where pixels are many
-# What bounds the time of experts: pixels and trees, for the map and for the folds; Newton steps.
+# Bounds on the time of experts: pixels and trees, for the map and for the folds; Newton steps.
 _MOST_PIXELS = 1000
 _MOST_PIXELS_OF_FOLDS = 400
 _MOST_STEPS = 25
@@ -84,9 +84,10 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
     """The mean of sparse regression (radial basis) and linear discriminant analysis.
 
     The discriminant has equal priors and, per class, a covariance shrunken after Ledoit and Wolf in
-    units of deviations: scikit-learn's, but with classes of a single pixel, which have none. The
-    regression sees at most `most_pixels`, as many of each class, and ends after 25 steps: with ten
-    pixels per class it has converged by then, with hundreds more steps change little.
+    units of deviations: as in scikit-learn, but classes of a single pixel, which have no
+    covariance, are allowed. The regression sees at most `most_pixels`, as many of each class, and
+    ends after 25 steps: with ten pixels per class it has converged by then, with hundreds more
+    steps change little.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ class TwoExperts(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no ty
         return self
 
     def discriminants(self, most: int) -> NDArray[np.float64]:
-        """Return directions (feature, direction) that tell the classes apart, the best first.
+        """Return directions (feature, direction) that separate the classes, the best first.
 
         They are Fisher's: in units of the deviation within classes, their means differ most. There
         are fewer than `most` if the means of the classes span fewer.

@@ -1,4 +1,4 @@
-"""The sparse multinomial regression problem, and a proven bound on how far its optimum is."""
+"""The sparse multinomial regression problem, and a proven bound on the distance to its optimum."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def duality_gap(
     on what is orthogonal to all features; if that leaves the simplex, Y remains, and D(Y) = 0.
 
     `probability` (sample, category), `gradient` (feature, category) of the loss and `objective` are
-    those at the weights and intercepts in question. But for rounding, the result is never smaller
+    those at the weights and intercepts in question. Up to rounding, the result is never smaller
     than F(W, b) - min F.
     """
     dual, slack = _meet_intercepts(problem, probability, gradient)

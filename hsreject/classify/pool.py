@@ -1,7 +1,7 @@
 """Pooling candidates by how well they predict training pixels that they have not seen.
 
-Below the pool stand the scores that decide: Brier score, log-loss, and temperatures that make
-probabilities honest.
+Below the pool are the scores that decide: Brier score, log-loss, and temperatures that calibrate
+probabilities.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     .. math:: w_c = \mathrm{E}_u \, \mathrm{softmax}_c \Big( n \sum_i u_i s_{ci} \Big),
               \quad u \sim \mathrm{Dirichlet}(1, \ldots, 1)
 
-    the expectation being a mean over bootstraps. A candidate that is better by luck of a few
-    samples does not take all: averaging beats picking. The mean of the candidates is brought to one
-    last temperature, the one with the smallest log-loss on the same samples.
+    the expectation being a mean over bootstraps. A candidate that is better only by luck does not
+    get all the weight: averaging beats picking. The mean of the candidates is brought to one last
+    temperature, the one with the smallest log-loss on the same samples.
 
     Samples of one group (pixels of one polygon) are near copies of each other. Then groups are the
     sample: a sample weighs 1 / size of its group, :math:`s_{cg}` is the mean over a group and n
-    their number. Two halves of the only group of a class know each other: its labels count as right
-    in 95 of 100 cases when the last temperature is set.
+    their number. Two halves of the only group of a class are not independent: its labels count as
+    right in 95 of 100 cases when the last temperature is set.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     Examples
     --------
-    Two candidates and four samples of two classes; the second candidate knows nothing.
+    Two candidates and four samples of two classes; the second candidate has learned nothing.
 
     >>> import numpy as np
     >>> from hsreject import Pool
@@ -146,17 +146,18 @@ class Pool(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             doubt = np.where(n_groups[codes] == 1, _DOUBT_OF_ONE_GROUP, 0.0)
         weight = 1 / np.bincount(groups)[groups]
         # First the temperatures, then the weights: a candidate is judged by what it knows, not by
-        # how loudly it says so.
+        # how certain it claims to be.
         best = [best_of_temperatures(z, codes, self.temperatures, weight) for z in scores.values()]
         self.temperatures_ = np.array([temperature for temperature, _ in best])
         # weights are 1 / size, so a sum over a group is its mean
         brier = np.array([np.bincount(groups, weight * score) for _, score in best], dtype=float)
         self.scores_ = brier.mean(axis=1)
         weights = pseudo_bma(-brier, n_bootstraps=self.n_bootstraps, seed=self.seed)
-        weights[weights < _NEGLIGIBLE] = 0.0  # nobody needs to compute such a candidate
+        weights[weights < _NEGLIGIBLE] = 0.0  # so that such a candidate need not be computed
         self.weights_ = weights / weights.sum()
         mean = np.log(np.maximum(self._mean(scores), _TINY))
-        # by log-loss: where no sample is wrong the Brier score would have the pool dead certain
+        # by log-loss: where no sample is wrong the Brier score would make the pool completely
+        # certain
         temperature = best_temperature(mean, codes, weight, doubt)
         self.temperature_ = float(
             np.clip(temperature, min(self.temperatures), max(self.temperatures))

@@ -24,8 +24,8 @@ _CONTINUATION = 0.1
 _INNER_ACCURACY = 0.05
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-10
-# Gradients in single precision pay in problems with at least so many feature values, until the gap
-# is this share of the objective.
+# Gradients in single precision pay off in problems with at least this many feature values, until
+# the gap is this share of the objective.
 _ROUGH_PAYS = 2**20
 _ROUGH_TOL = 1e-4
 _PATIENCE = 10  # iterations without a measurable fall of the objective

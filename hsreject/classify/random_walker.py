@@ -51,7 +51,7 @@ def walk(
     *,
     leak: float = LEAK,
 ) -> NDArray[np.float32]:
-    """Return which class's seed a walker from each node meets first, (node, category).
+    """Return which class's seed a walker from each node reaches first, (node, category).
 
     The field solves (L + leak I) R = 0 but at the seeds, where its values are fixed: they are
     eliminated, and what is left is factorised.
@@ -67,7 +67,7 @@ def walk(
     # The matrix has no positive entry beside its diagonal and dominates by it (an M-matrix), so
     # exact values lie in [0, 1] and sum to at most 1: only rounding is cut off here.
     np.maximum(field, 0, out=field)
-    # walkers that met no seed are shared equally by all classes
+    # walkers that reached no seed are shared equally by all classes
     field += np.maximum(1 - field.sum(axis=1, keepdims=True), 0) / n_classes
     field /= field.sum(axis=1, keepdims=True)  # a solver's error may have made it more than one
     return field
@@ -129,7 +129,7 @@ def layers_of(
 
 
 class RandomWalker(SceneModel):
-    r"""Probabilities of meeting the training pixels of a class first, on a random walk.
+    r"""Probabilities of reaching the training pixels of a class first, on a random walk.
 
     A walker starts at a pixel and steps to one of its four neighbours, the more likely the more
     alike they are (the weights of :class:`~hsreject.Diffuse`), until it stands on a training pixel
@@ -139,18 +139,18 @@ class RandomWalker(SceneModel):
 
     .. math:: M_{UU} \, R_U = -M_{UA} \, Y_A, \quad R_A = Y_A
 
-    averaged over graphs of different contrast and smoothing. What is missing to a sum of one,
-    the walkers that gave up, is shared equally by all classes: a field without a training pixel is
+    averaged over graphs of different contrast and smoothing. The walkers that gave up are shared
+    equally by all classes, so that probabilities sum to one: a field without a training pixel is
     left by few walkers, so it does not take the class of the fields around it but stays uncertain.
-    The method knows where training pixels lie, not what their spectra are: it maps the scene that
-    holds them and no other, so there is `fit_predict_proba` and nothing to be carried.
-    :class:`~hsreject.AutoClassifier` has walkers in its pool; alone they are the baseline that
-    shows what place is worth along the edges of a scene.
+    The method uses where training pixels lie, not their spectra: it maps only the scene that holds
+    them, by `fit_predict_proba`, and cannot be carried to another.
+    :class:`~hsreject.AutoClassifier` has walkers in its pool; alone they are a baseline that shows
+    how far location and the edges of a scene suffice.
 
     Parameters
     ----------
     chain : {"mnf", "raw", "normalized"}, default "mnf"
-        What tells where edges are: components in units of noise, of scaled bands, or of scaled
+        What edges are measured in: components in units of noise, of scaled bands, or of scaled
         spectra of unit length.
     n_guides : int, default 10
         How many components.

@@ -106,7 +106,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         return 0
 
     def agreement(self, cube: xr.DataArray) -> float | None:
-        """Return on which share of the labels of a scene its experts agree; None: it has none.
+        """Return on which share of the labels of a scene its experts agree; None without experts.
 
         The scene has the bands of `band_requirements_`.
         """
@@ -130,7 +130,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
             from its class table. A coordinate `polygon` (y, x) says which polygon a pixel belongs
             to; without it, connected pixels of a class are one.
         progress : callable, optional
-            Told how far the work is.
+            Called with the progress.
         """
         self._checked_learn(cube, labels, progress)
         return self
@@ -174,18 +174,19 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
             What to do when its wavelengths differ from those of the training scene: refuse it, take
             the nearest band, or interpolate between neighbouring bands.
         wavelength_tol : float, optional
-            How far (nm) the nearest wavelength may lie from a wanted one; by default the median
-            spacing of the wanted wavelengths.
+            How far (nm) the nearest wavelength may lie from one of the training scene; by default
+            the median spacing of these.
         progress : callable, optional
-            Told how many rows are done; a dask-backed scene is computed later, with dask's own
-            progress.
+            Called with the number of rows that are done; a dask-backed scene is computed later,
+            with dask's own progress.
 
         Returns
         -------
         DataArray (category, y, x) of float32
             On the grid of `cube`, NaN where it has no data; `category` holds the label values,
-            `class_name` their names, the attributes the class table. Lazy when `cube` is: whoever
-            computes it decides about threads, on whose number the last digits may then depend.
+            `class_name` their names, the attributes the class table. Lazy when `cube` is: the
+            caller who computes it chooses the number of threads, on which the last digits may then
+            depend.
         """
         matched = self._matched(cube, match_bands, wavelength_tol)
         return self._on_grid(matched, self._probability(matched, progress))
@@ -193,7 +194,7 @@ class SceneModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
     def held_out_proba(
         self, cube: xr.DataArray, labels: xr.DataArray, *, n_folds: int = 5, seed: int = 0
     ) -> Iterator[HeldOut]:
-        """Yield per fold what the scene looks like to a model that has not seen the fold.
+        """Yield per fold the map of the scene by a model that has not seen the fold.
 
         Scattered training pixels are dealt into folds class by class, polygons are dealt whole
         (`training_folds`). This model stays as it is.

@@ -64,7 +64,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
     tol : float, default 1e-4
         Stop when the duality gap is below this share of the objective.
     max_iter : int, default 500
-        Largest number of iterations; a warning tells if the gap is still above `tol` then.
+        Largest number of iterations; a warning says if the gap is still above `tol` then.
 
     Attributes
     ----------
@@ -239,8 +239,7 @@ class SparseMultinomialRegression(ClassifierMixin, BaseEstimator):  # type: igno
     def _cross_validated_temperature(self, samples: TrainingSamples) -> float:
         """Return the best temperature for samples that were held out in turn."""
         # Samples that a fit has seen look too certain, and would ask for too low a temperature.
-        # Basis functions are chosen anew in each fold, so that held-out samples have no part in
-        # them.
+        # Basis functions are chosen anew in each fold, without the held-out samples.
         fold = samples.folds(N_FOLDS)
         scores = np.zeros((len(fold), len(samples.classes)))
         for number in range(fold.max() + 1):

@@ -17,7 +17,7 @@ from hsreject.sampling.polygons import CLUMPED, clump_size, polygon_folds, polyg
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_JUDGED = 500  # training pixels that candidates are judged by: they tell enough
+_MOST_JUDGED = 500  # training pixels that candidates are judged by: more would change little
 _DOUBT = 0.01  # probability of a left-out label below which it may be wrong
 _TOO_OFTEN = 3.0  # times as many as a calibrated pool would have
 
@@ -26,7 +26,7 @@ _TOO_OFTEN = 3.0  # times as many as a calibrated pool would have
 class Training:
     """The training pixels of a scene, and the folds by which candidates are judged.
 
-    A fold is left out whole, but only the `judged` pixels count: they tell enough.
+    A fold is left out whole, but only the `judged` pixels count: more would change little.
     """
 
     classes: NDArray[np.int64]  # (category,): label values, ascending
@@ -71,7 +71,7 @@ class Training:
         )
 
     def without(self, doubtful: NDArray[np.bool_]) -> Training:
-        """Return the training pixels but for some."""
+        """Return the training pixels without some of them."""
         keep = ~doubtful
         return replace(
             self,
@@ -111,9 +111,9 @@ class Training:
         return np.bincount(self.codes[first], minlength=len(self.classes))
 
     def can_calibrate(self) -> bool:
-        """Return whether left-out pixels tell how sure one may be: most classes have two polygons.
+        """Return whether left-out pixels can calibrate: most classes have two polygons.
 
-        Two halves of one polygon know each other.
+        Two halves of one polygon are not independent.
         """
         if self.polygon is None:
             return bool(self.judged.any())

@@ -100,7 +100,7 @@ def goal_table(goal: list[str] | None) -> dict[str, object] | None:
         raise InputError(f"Give exactly one --goal (got {' and '.join(goal)}).")
     if goal and "=" not in goal[0]:
         raise InputError(
-            "--goal wants a kind and its value: accuracy=0.95, max_error=0.05, rejection_cost=0.3 "
+            "--goal needs a kind and its value: accuracy=0.95, max_error=0.05, rejection_cost=0.3 "
             f"or fraction=0.1 (got '{goal[0]}')."
         )
     return dict([named_value(goal[0], "--goal accuracy=0.95")]) if goal else None
@@ -256,7 +256,7 @@ def _remembered_interrupts() -> Iterator[Callable[[], None]]:
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not in_main_thread or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield check  # never raises: whoever embeds the command line handles Ctrl-C themselves
+        yield check  # never raises: a program that embeds the command line handles Ctrl-C itself
         return
     show_dropped = sys.unraisablehook
 

@@ -40,7 +40,8 @@ def next_command(
     """List where the map is rejected, largest regions first, as points to look at and label.
 
     The centres of these regions, each with its reason. Fill in the column 'reference' and run again
-    with --add. Chosen points train a map; they are no sample: 'certify' and 'assess' refuse them.
+    with --add. Chosen points train a map; they are not a sample: 'certify' and 'assess' refuse
+    them.
     """
     check_there(source, exclude, scene)
     from hsreject.files import check_target

@@ -1,4 +1,4 @@
-"""``hsreject init``: a first configuration for a scene of one's own."""
+"""``hsreject init``: a first configuration for your own scene."""
 
 from __future__ import annotations
 

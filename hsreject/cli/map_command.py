@@ -68,7 +68,7 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     ] = None,
     certificate: Annotated[
         Path | None,
-        typer.Option(help="Apply what 'hsreject certify' certified for this very map: JSON."),
+        typer.Option(help="Apply what 'hsreject certify' certified for exactly this map: JSON."),
     ] = None,
     sample: Annotated[
         Path | None,
@@ -130,12 +130,12 @@ def map_command(  # noqa: PLR0913 (one argument per option)
     overwrite: Overwrite = False,
     trust_vrt: TrustVrt = False,  # its callback acts
 ) -> None:
-    """Map a scene with a trained model, rejecting the pixels that it is least sure of.
+    """Map a scene with a trained model, rejecting its least certain pixels.
 
     Give one of --fraction, --threshold, --accuracy, --rejection-cost and --certificate. Pixels like
-    no training pixel are rejected beside that, as unknown. A model that was trained with [groups]
-    answers with a group where the class is unclear. On another scene than the training scene
-    nobody knows which threshold an accuracy or a cost asks for: give a --sample of it, or say
+    no training pixel are rejected in addition, as unknown. A model that was trained with [groups]
+    answers with a group where the class is unclear. On another scene than the training scene nobody
+    knows which threshold an accuracy or a cost asks for: give a --sample of it, or say
     --assume-alike. Scenes larger than memory are mapped in blocks. Of several scenes, those that
     are finished are skipped, and one that fails does not stop the others: the exit code is then 1.
     """
@@ -186,7 +186,7 @@ def _map_several(
     running: dict[str, Any],
     console: Console,
 ) -> None:
-    """Map several scenes, print what became of each, and exit with 1 if some have failed."""
+    """Map several scenes, print the outcome of each, and exit with 1 if some have failed."""
     from hsreject.mapping.archive import FAILED, SUMMARY, find_scenes, map_archive
 
     scenes, n_mapped = find_scenes(paths), 0

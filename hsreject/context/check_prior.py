@@ -1,4 +1,4 @@
-"""Trying a prior: what every prior must satisfy, and a sentence for what one does not."""
+"""Trying a prior: what every prior must satisfy, and what to say when one does not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_prior(
     Parameters
     ----------
     prior : Prior
-        With the parameters to be tried; once with each interesting choice is best.
+        With the parameters to be tried; call it once per interesting choice.
     scene : array (band, y, x), optional
         An image to try it on, NaN where there is no data. By default two small ones of five bands,
         with and without gaps, and a larger one. Give one where the prior fits only scenes of one
@@ -129,7 +129,7 @@ def _watched(prior: Prior, method: str, call: Callable[..., Any], *arguments: An
     before = [array.copy() for array in arrays]
     try:
         returned = call(*arguments)
-    except InputError:  # it says itself what is wrong
+    except InputError:  # its own message says what is wrong
         raise
     except Exception as error:  # whatever a new prior may raise
         what = f"fails: {type(error).__name__}: {error}. Its shapes and types are at fault, or "
@@ -329,7 +329,7 @@ class _Trial:
                     raise self.fault(
                         "conjugate",
                         f"is {conjugate:.6g} where sup <V, Y> - value(V) is at least {least:.6g}: "
-                        "the certificate would lie. For a norm it is infinite outside its ball.",
+                        "certificates would be wrong. For a norm it is infinite outside its ball.",
                     )
 
     def check_shortcuts(self) -> None:
@@ -388,7 +388,9 @@ class _Trial:
         dual = 1.01 * self.term.prox_conjugate(slope * point, slope)  # of a norm: outside its ball
         bound, least = single.conjugate(dual.astype(np.float32)), self.term.conjugate(dual)
         if bound < least and not np.isclose(bound, least, rtol=SINGLE, atol=SINGLE * slope):
-            raise self.fault("conjugate", "is smaller in float32 than in float64: it would lie.")
+            raise self.fault(
+                "conjugate", "is smaller in float32 than in float64: certificates would be wrong."
+            )
 
     def check_rejection_class(self) -> None:
         """Check that joint rejection, which adds a class, can use the prior."""
@@ -428,7 +430,7 @@ class _Trial:
 
         A prior multiplies the rounding of the field by its strength, so that single precision
         cannot come nearer to the optimum than that. A strong prior with uneven edge weights is
-        slow, which is no fault: with those of an image and strengths of 84, 840 and 840,000 the
+        slow, which is not a fault: with those of an image and strengths of 84, 840 and 840,000 the
         relative gap after 4,000 iterations is 0.001, 0.03 and 1. So it may grow with the square of
         the strength.
         """

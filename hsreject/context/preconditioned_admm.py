@@ -119,11 +119,11 @@ def _usual_iterations(strength: float, tol: float) -> int:
 
 
 def _forget_tiny(array: Array, threads: Threads) -> None:
-    """Set unknowns to 0 that are on their way there.
+    """Set unknowns that approach 0 to 0.
 
-    What over-relaxation leaves of them shrinks by the same factor in every iteration and is never
-    0. After 200 iterations of single precision their squares would be denormal numbers, with which
-    an iteration takes three times as long.
+    Over-relaxation shrinks them by the same factor in every iteration, so they never reach 0. After
+    200 iterations of single precision their squares would be denormal numbers, with which an
+    iteration takes three times as long.
     """
     numbers = array.ravel(order="K")  # a view
     tiny = 0.01 * np.finfo(array.dtype).eps

@@ -33,7 +33,7 @@ class Grid:
     """The pixels on which a problem is solved: what a prior may know when it is bound to a scene.
 
     Fields are stored as **(y, category, x)**: rows of one class are contiguous, which is what the
-    compiled loops want. A difference along y is along axis 0, along x along axis -1.
+    compiled loops need. A difference along y is along axis 0, along x along axis -1.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Grid:
     good_bands : array of bool, (band,), optional
         Which bands of the image may be used where none are named; by default all.
     n_rejection_classes : int
-        How many of the classes, the last ones, are rejection: 0 but for joint rejection.
+        How many of the classes, the last ones, are rejection: 0 except in joint rejection.
     classes : ClassTable, optional
         Values and names of the other classes, in the order of the field, where they are known.
     train : array of int, (y, x), optional
@@ -163,7 +163,7 @@ class Prior(ABC):
         """Return the term of this prior on `grid`: its pixels with data, image, classes, labels."""
 
     # A scene that is too large to be solved at once is solved in blocks, each with a halo of pixels
-    # around it. A prior that says nothing here is solved on whole scenes only. One that has a halo
+    # around it. A prior without a halo is solved on whole scenes only. One that has a halo
     # and looks at the image has a guide: blocks do not see the image.
 
     @property
@@ -227,7 +227,7 @@ class Term(ABC):
     at least 0), and so is a constraint, a g that is 0 or infinite, with :meth:`feasible`; it need
     not hold at 0. There are no variables beside Z: a g that is itself a minimum over others needs
     its own prox. Fields Z are arrays (y, category, x); coefficients H Z may have any shape. No
-    method changes its arguments, but for those that say so, and numbers keep the precision of the
+    method changes its arguments, except those that say so, and numbers keep the precision of the
     grid. Everything a solver knows of a prior is here. :class:`~hsreject.Prior` shows how the
     abstract methods are written; the others follow from them and may be overridden where a faster
     way exists.
@@ -294,8 +294,9 @@ class Term(ABC):
     def strength(self) -> float:
         """How large duals get, which sets the step sizes: within a factor of a few is enough.
 
-        By default g(H Z) per pixel and unit of H Z, on a field of random labels; the largest that
-        counts if that is infinite, because constraints balance whatever the data say.
+        By default g(H Z) per pixel and unit of H Z, on a field of random labels; or, if that is
+        infinite, the largest strength that counts, because constraints balance the data whatever
+        these are.
         """
         n_rows, n_classes, n_columns = self.grid.shape
         drawn = np.random.default_rng(0).integers(n_classes, size=(n_rows, 1, n_columns))

@@ -45,7 +45,7 @@ class Problem:
 
     @property
     def rounding(self) -> float:
-        """How exactly an objective can be reached: 8 roundings of one number per pixel."""
+        """How precisely an objective can be reached: 8 roundings of one number per pixel."""
         n_rows, _, n_columns = self.probability.shape
         return float(8 * np.finfo(self.probability.dtype).eps * n_rows * n_columns)
 

@@ -1,4 +1,4 @@
-"""Confidence classes: which third of a map a pixel belongs to, from the least sure to the surest.
+"""Confidence classes: which third of a map a pixel belongs to, from the least to the most certain.
 
 A confidence is often only a rank. Low, medium and high are what a reader of the map can use, with
 the accuracy that was measured in each.
@@ -23,8 +23,8 @@ LOW = CONFIDENCE_CLASSES.values[0]
 def confidence_classes(maps: xr.Dataset) -> xr.DataArray | None:
     """Return the confidence class of each pixel; None where all confidences are equal.
 
-    The pixels with data are cut into thirds by their confidence. No label has a say in the limits.
-    Equal confidences stay together, in the third that the middle of their ranks lies in.
+    The pixels with data are cut into thirds by their confidence. Labels do not influence the
+    limits. Equal confidences stay together, in the third that the middle of their ranks lies in.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The dial of a map: what a rejection is to reach, what backs it, and the threshold it comes to."""
+"""The dial of a map: what a rejection is to reach, what backs it, and the resulting threshold."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ASSUMPTION = (
 
 @dataclass(frozen=True, eq=False)
 class Dial:
-    """What a rejection is to reach, and what backs it on a scene that nobody has tested."""
+    """What a rejection is to reach, and what backs it on an untested scene."""
 
     goal: Goal
     certificate: Certificate | None = None
@@ -45,7 +45,7 @@ class Dial:
     def of(
         cls, wishes: dict[str, Any], certificate: Any, sample: Any, *, assume_alike: bool
     ) -> Dial:
-        """Return the dial of the one wish that is not None, or say that there is not one."""
+        """Return the dial of the only goal that is not None, or say that there is no single one."""
         if certificate is not None and all(wish is None for wish in wishes.values()):
             if isinstance(certificate, str | PathLike):
                 certificate = Certificate.read(certificate)
@@ -88,10 +88,10 @@ class Dial:
         return replace(self, sample=points)
 
     def check_backed(self, model: MapModel, similarity: Similarity | None) -> None:
-        """Raise where only the training scene tells the threshold, and this is another scene."""
+        """Raise where only the training scene gives the threshold, and this is another scene."""
         if self.goal.kind not in {ACCURACY, REJECTION_COST} or self.sample is not None:
             return
-        model.threshold_for(self.goal)  # raises if it cannot tell
+        model.threshold_for(self.goal)  # raises if it has none
         if self.assume_alike or (similarity is not None and similarity.is_training_scene):
             return
         raise InputError(
@@ -127,7 +127,7 @@ class Dial:
             confidence = ranking["confidence"].where(ranking["confidence"] >= lowest)
             threshold = threshold_for_fraction(confidence, value, progress=progress)
             reachable = (threshold.reachable_below, threshold.reachable_above)
-            source = "the confidence at the wanted rank among the pixels of this scene"
+            source = "the confidence at that rank among the pixels of this scene"
             source += " that are not unknown" if np.isfinite(lowest) else ""
             return Rejection(kind, value, threshold.value, source, reachable)
         source = {

@@ -32,7 +32,7 @@ KEPT_AT_LEVEL, KEPT_AS_CLASS = "kept_at_level", "kept_as_class"
 
 @dataclass(frozen=True, eq=False)
 class MapModel:
-    """A fitted classifier, how context and confidence follow from it, and what thresholds bring.
+    """A fitted classifier, its context and confidence, and what thresholds reach.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class MapModel:
         were none. They say which threshold a rejection cost or an accuracy asks for on the
         training scene; on another one nothing was measured.
     training_scene : TrainingScene, optional
-        What the training scene looked like, so that other scenes and unknown land cover can be
-        told; without it every scene is mapped, and nothing on it is unknown.
+        What the training scene looked like, so that other scenes and unknown land cover are
+        recognised; without it every scene is mapped, and nothing on it is unknown.
     title : str
         What the configuration calls itself.
     configuration : str
@@ -83,7 +83,7 @@ class MapModel:
 
     @property
     def halo(self) -> int | None:
-        """How many pixels around a pixel decide about it; None: the whole scene does."""
+        """How many pixels around a pixel decide its label; None: the whole scene does."""
         return total_halo([self.classifier.halo, self.rejector.halo])
 
     @property

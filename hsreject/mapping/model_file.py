@@ -269,7 +269,7 @@ def _fault(model: Any) -> str:
         cube = xr.DataArray(pixels.astype(np.float32), dims=CUBE_DIMS)
         if bands.wavelength is not None:
             cube = cube.assign_coords({WAVELENGTH: (BAND, bands.wavelength, {"units": "nm"})})
-        # a scene that the model does not like is not its fault
+        # a scene that the model refuses is not a fault of the file
         with suppress(HsrejectError), np.errstate(all="ignore"):
             classifier.predict_proba(cube).compute()
     except Exception as error:  # noqa: BLE001  # arrays that do not fit each other raise anything

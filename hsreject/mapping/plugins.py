@@ -1,4 +1,4 @@
-"""Plugins: parts from one's own file or package, known by name in runs, training and maps."""
+"""Plugins: parts from your own file or package, known by name in runs, training and maps."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _load(plugin: object) -> list[str]:
 
 
 def _executed(name: str, path: Path, source: str) -> ModuleType:
-    """Return the module of a plugin file; an error in it is told with its line."""
+    """Return the module of a plugin file; an error in it is reported with its line."""
     module = ModuleType(name)
     module.__file__, module.__source__ = str(path), source  # type: ignore[attr-defined]
     sys.modules[name] = module  # dataclasses and pickle look it up

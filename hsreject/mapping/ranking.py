@@ -86,7 +86,7 @@ class MapJob:
     names: tuple[str, str]  # of scene and model
     flat: bool  # whether groups are rejected
     similarity: Similarity | None = None  # to the training scene, where the model remembers that
-    n_finished: int = 0  # blocks, when the work went on after it had been stopped
+    n_finished: int = 0  # finished blocks, when stopped work is continued
 
     @property
     def shift(self) -> Sequence[float] | None:
@@ -124,7 +124,7 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
     if cube.chunks is None:
         cube = cube.chunk(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     bands = model.classifier.band_requirements_
-    matched = bands.match(cube, how=job.match_bands)  # a guess is told here, once
+    matched = bands.match(cube, how=job.match_bands)  # guesses are warned about here, once
     if bands.wavelength is not None and WAVELENGTH not in matched.coords:
         matched = matched.assign_coords({WAVELENGTH: (BAND, bands.wavelength)})
     probability = _probability(model.classifier, matched, blocks)
@@ -159,7 +159,7 @@ def rank_scene(job: MapJob, folder: Path | None, progress: ProgressCallback) -> 
     with counting_tasks("mapping", progress):
         ranked = ranked.persist() if folder is None else _stored_blocks(ranked, folder)
     ranking = _on_grid(ranked, probability, model)
-    if folder is None:  # in the memory of whoever has computed it
+    if folder is None:  # in the memory of the process that computed it
         return ranking.load()
     return ranking.load(scheduler="threads") if ranking.nbytes <= READ_AT_ONCE else ranking
 
@@ -274,7 +274,7 @@ def finished_blocks(
 
 
 def _identity(part: object) -> object:
-    """Return what tells a file or an object from others."""
+    """Return what identifies a file or an object."""
     if isinstance(part, str | PathLike):
         return str(part), *state_of(as_path(part))
     return tokenize(part) if isinstance(part, xr.DataArray) else part

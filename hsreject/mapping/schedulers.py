@@ -20,7 +20,7 @@ SECONDS_TO_CONNECT = 10.0
 
 @contextmanager
 def local_threads(n_workers: int) -> Iterator[bool]:
-    """Run dask on `n_workers` threads within, unless a scheduler was chosen already: give whether.
+    """Run dask on `n_workers` threads within, unless a scheduler was chosen already; yield whether.
 
     Each task has one thread for its linear algebra: results do not depend on the number of tasks.
     """
@@ -74,10 +74,10 @@ def explained_loss_of_workers() -> Iterator[None]:
             f"The workers of the cluster died {error.allowed_failures + 1} times over the same "
             "block, most likely because it needs more memory than they have. Give each more "
             "('dask worker --memory-limit'), or allow this work less (--memory, in Python "
-            "memory=). The same command goes on from the finished blocks."
+            "memory=). The same command continues from the finished blocks."
         ) from None
     except (CancelledError, CommClosedError):
         raise HsrejectError(
             "The connection to the dask scheduler was lost. Start it again with its workers, and "
-            "give the same command: it goes on from the finished blocks."
+            "give the same command: it continues from the finished blocks."
         ) from None

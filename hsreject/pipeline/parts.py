@@ -100,7 +100,7 @@ def _given(labels: xr.DataArray, train: str, test: str, *, seed: int = 0) -> Pai
 
 
 def _coordinates() -> Sections:
-    """Classify by place alone: a system that is no better may owe its accuracy to the place."""
+    """Classify by place alone: a system that is not better may owe its accuracy to the place."""
     return {"features": ["coordinates"], "classifier": "nearest_neighbor"}
 
 

@@ -43,7 +43,7 @@ _FOLLOWING = (
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is promised of a map, and why.
+    """What is promised of a map, and on what grounds.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Certificate:
     stacked : bool
         Whether the sequence is a stack of maps instead of thresholds on one confidence.
     n_hidden : int
-        Pixels of the map that could not be drawn, where nobody has said again which.
+        Pixels of the map that could not be drawn, if they were not stated again.
     n_planned : int
         Labels that a climb was planned with.
     finished : bool
@@ -420,7 +420,7 @@ def _digest(entries: dict[str, Any]) -> str:
 
 
 def _agree(stored: Any, following: Any) -> bool:
-    """Tell whether everything that is stored is what follows from the tests, up to rounding."""
+    """Tell whether everything that is stored follows from the tests, up to rounding."""
     if isinstance(stored, dict):
         return all(_agree(value, following.get(name)) for name, value in stored.items())
     if isinstance(stored, list):

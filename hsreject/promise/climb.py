@@ -1,9 +1,9 @@
 """The climb: which pixels to look at next, exactly how many may be wrong, and where to begin.
 
-Plain arrays only. Regions are the surest pixels of a map, each a part of the next one. All pixels
-stand in one random order, fixed beforehand, so that the first k pixels of a region in this order
-are a simple random sample of it, for every k and every region. A sample that was drawn at once is
-a climb with one look at each region: at the points that happen to lie in it.
+Plain arrays only. Regions are the most confident pixels of a map, each a part of the next one. All
+pixels have one random order, fixed beforehand, so that the first k pixels of a region in this order
+are a simple random sample of it, for every k and every region. A sample that was drawn at once is a
+climb with one look at each region: at the points that happen to lie in it.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def least_points(max_error: float, delta: float) -> float:
 class Terms:
     """What is to be promised, and with how many labels."""
 
-    n: int  # labels that one is ready to make
+    n: int  # labels that can be made
     max_error: float
     delta: float  # 1 - confidence level
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """After how many pixels of a region one looks whether it passes.
+        """After how many pixels of a region it is tested.
 
         16 geometric steps from what could pass at all, or n / 10, to 0.92 n; none if n is too
         small.
@@ -251,7 +251,7 @@ class Climb:
         return known[self.pixels]
 
     def walk(self, outcome: NDArray[np.int8]) -> Walk:
-        """Return how far the climb comes if `outcome` (OPEN, WRONG to RIGHT) is known of pixels."""
+        """Return how far the climb comes, given the `outcome` (OPEN, WRONG to RIGHT) of pixels."""
         looks: list[Look] = []
         for region in range(self.start, self.regions.sizes.size):
             places, look = self.places[region], Look.at(self.regions, region)
@@ -320,14 +320,14 @@ def _counted(outcome: NDArray[np.int8], region: int) -> tuple[NDArray[np.int64],
 def _chance(
     most: int | NDArray[np.int64], n: int, rate: float | NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the chance of at most so many errors among n pixels."""
+    """Return the chance of at most this many errors among n pixels."""
     return np.where(np.less(most, 0), 0.0, bdtr(np.maximum(most, 0.0), int(n), rate))
 
 
 def first_batch(climbs: Sequence[Climb], *, n: int) -> NDArray[np.intp]:
     """Return the places of the first looks in the random order, at most n, the largest climb first.
 
-    All climbs are over the same pixels; what is labelled for one serves the others.
+    All climbs are over the same pixels; what is labelled for one counts for the others.
     """
     nothing = np.full(climbs[0].depth.size, OPEN, dtype=np.int8)
     largest_first = sorted(climbs, key=lambda climb: -int(climb.regions.sizes[-1]))
@@ -341,9 +341,9 @@ def next_batch(
     """Return the places in the random order to label next, given what is known by each climb.
 
     Each step goes to the climb with the most pixels per label. Those of its next look come first;
-    the others are those that would be asked for if all of them turn out right, so that one need not
-    come back for every few points. At most n are handed out, and at most a quarter of the `n_left`
-    labels that may still be made (but 10), to keep some for later.
+    the others are those that would be asked for if all of them turn out right, so that points come
+    in larger batches. At most n are handed out, and at most a quarter of the `n_left` labels that
+    may still be made (or 10, if that is more), to keep some for later.
     """
     walks = [climb.walk(one.copy()) for climb, one in zip(climbs, outcomes, strict=True)]
     count = min(n, n_left, max(-(-n_left // 4), _FEWEST))

@@ -55,15 +55,15 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
     per_class: str | None = None,
     predicted: xr.DataArray | NDArray[Any] | None = None,
 ) -> Sample:
-    """Draw pixels of a map whose true class is then to be found out.
+    """Draw the pixels of a map whose true class is to be determined.
 
     Parameters
     ----------
     label : DataArray or array of int, dims (y, x)
         The map. Pixels without data (``schema.nodata_label``) are never drawn; rejected ones (0)
-        are, unless in a climb: without them nobody knows what lies there.
+        are, unless in a climb: without them nobody would know what lies there.
     n : int
-        Number of points. Of a climb: the labels that one is ready to make; the first batch is
+        Number of points. Of a climb: the most labels that you will make; only the first batch is
         drawn.
     design : {"random", "stratified", "climb"}
         "climb" is for a promise: batch by batch, points come from where it is decided, and one may
@@ -79,7 +79,7 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         The same seed draws the same pixels; a smaller random sample is the beginning of a larger
         one.
     looks : sequence of int
-        For a random sample: after how many labels one wants to certify, ascending. Each look gets
+        For a random sample: after how many labels you will certify, ascending. Each look gets
         an equal part of 1 - confidence level. Without any, there is one look, at the end.
     confidence : DataArray or array, dims (y, x)
         For a climb: larger is more certain, or the `level_confidence` (level, y, x) of a map that
@@ -90,9 +90,9 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
         For a climb: one for each class of the map and, if it may answer coarser, for each group.
         "together": all promises hold with the confidence level; "each": every single one does.
     predicted : DataArray or array, dims (y, x), optional
-        For a climb: how probable it is that a label is wrong (:func:`hsreject.predicted_error`). A
-        confidence that is a probability of the label says it itself. It decides where the climb
-        begins, so only its power depends on it.
+        For a climb: how probable it is that a label is wrong (:func:`hsreject.predicted_error`). It
+        follows from a confidence that is a probability of the label. It decides where the climb
+        begins, so only the power depends on it, not the guarantee.
 
     Returns
     -------
@@ -120,7 +120,9 @@ def draw_sample(  # noqa: PLR0913 (one argument per choice of a design)
     check_count("n", n, least=1)
     check_choice("design", design, (RANDOM, STRATIFIED, CLIMB))
     if design == CLIMB and confidence is None:
-        raise InputError("A climb goes from the surest pixels on: give it the confidence, too.")
+        raise InputError(
+            "A climb starts from the most confident pixels: give it the confidence, too."
+        )
     frame = Frame.of(label, confidence if design == CLIMB else None, exclude)
     if n > frame.n_pixels:
         raise InputError(
@@ -191,7 +193,7 @@ def _allocation(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
         )
     ideal = n / (2 * sizes.size) + n / 2 * sizes / sizes.sum()
     counts = np.clip(np.floor(ideal).astype(np.int64), least, sizes)
-    while (missing := n - counts.sum()) != 0:  # one point at a time to whom it is due most
+    while (missing := n - counts.sum()) != 0:  # one point at a time to the stratum that lacks most
         step = 1 if missing > 0 else -1
         open_ = counts < sizes if step > 0 else counts > least
         counts[np.argmax(np.where(open_, step * (ideal - counts), -np.inf))] += step
@@ -276,8 +278,8 @@ def more_points(
     """Return a sample of a climb with the next points that it asks for.
 
     Those of the next look come first. The others are those that would be asked for if all of them
-    turn out right, so that one need not come back for every few points. To keep some labels for
-    later, at most a quarter of those that are left is handed out at once, but 10.
+    turn out right, so that points come in larger batches. To keep some labels for later, at most a
+    quarter of those that are left is handed out at once (or 10, if that is more).
 
     Parameters
     ----------
@@ -328,7 +330,7 @@ def more_points(
 
 
 def climb_plan(sample: Sample, frame: Frame) -> Design:
-    """Return the plan of a sample of a climb over this map, or say why it is none."""
+    """Return the plan of a sample of a climb over this map, or say why it is not one."""
     plan = sample.design
     if plan is None or plan.kind != CLIMB:
         raise InputError(

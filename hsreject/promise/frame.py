@@ -93,7 +93,7 @@ class Frame:
 
     @cached_property
     def ranking_id(self) -> str:
-        """Tells labels, confidences and what is excluded from any other: a changed map is found."""
+        """Identifies labels, confidences and exclusions, so that a changed map is noticed."""
         masked = np.where(self.inside, self.label.values, np.uint16(NODATA))
         return map_id(self.label.copy(data=masked), self.confidence)
 
@@ -144,7 +144,8 @@ class Regions:
     """What falling thresholds keep of a map, or of one of its classes or groups.
 
     Of the whole map, a pixel is kept where its coarsest answer reaches the threshold, and answered
-    with the finest that does. Of a class or group, where that very answer reaches it.
+    with the finest that does. Of a class or group, a pixel is kept where that answer itself reaches
+    the threshold.
     """
 
     frame: Frame
@@ -193,7 +194,7 @@ class Regions:
     ) -> NDArray[np.float64] | None:
         """Return the share of wrong pixels predicted for each region, or None without a prediction.
 
-        Where none is given, a confidence that is a probability of the answer says it itself.
+        Without a prediction, a confidence that is a probability of the answer gives it.
         """
         frame = self.frame
         members = frame.inside & self.members(frame.label.values)
@@ -312,7 +313,7 @@ def canonical_labels(values: NDArray[Any], fill: Any, name: str) -> NDArray[np.u
 
 
 def map_id(label: xr.DataArray, confidence: xr.DataArray | None = None) -> str:
-    """Return 16 hexadecimal digits that tell a label map, or a ranking, from any other.
+    """Return 16 hexadecimal digits that identify a label map, or a ranking.
 
     They do not depend on the type that labels and confidences are stored in, nor on chunks: a map
     in memory and the same one in a file agree. A lazy map is read some rows at a time.

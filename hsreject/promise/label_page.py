@@ -60,9 +60,9 @@ def write_label_page(
     show_label: bool = False,
     overwrite: bool = False,
 ) -> Path:
-    """Write one HTML file on which somebody labels the points of a sample.
+    """Write one HTML file for labelling the points of a sample.
 
-    It needs no server and no network, keeps the labels in the browser while one works, and saves
+    It needs no server and no network, keeps the labels in the browser meanwhile, and saves
     the CSV file that :func:`hsreject.certify` and :func:`hsreject.assess` read. What the map says
     is not in the file unless it is asked for.
 
@@ -77,7 +77,7 @@ def write_label_page(
     medians : map (y, x) of int, optional
         Labels of training pixels, 0 elsewhere: the median spectrum of each class is shown, too.
     show_label : bool
-        Tell what the map says. Whoever sees it tends to agree with it.
+        Show what the map says. People who see it tend to agree with it.
     overwrite : bool
         Replace a file that is already there.
 

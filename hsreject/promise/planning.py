@@ -24,18 +24,18 @@ def predicted_error(
     held_out_confidence: NDArray[Any],
     held_out_wrong: NDArray[Any],
 ) -> xr.DataArray:
-    """Predict how probable it is that a label is wrong, from pixels that the map has not learnt.
+    """Predict how probable it is that a label is wrong, from pixels that did not train the map.
 
     Held-out pixels, such as the training pixels of a cross-validation, say how often labels of some
     confidence are wrong: an isotonic regression, which falls as confidence grows. It is a
-    prediction and promises nothing: a climb only begins where it comes far by it.
+    prediction and promises nothing: it only decides where a climb begins.
 
     Parameters
     ----------
     confidence : DataArray or array, dims (y, x)
         Of the map.
     held_out_confidence : array
-        Of pixels whose class is known, as a map that has not learnt from them ranks them.
+        Of pixels whose class is known, as ranked by a map that has not learned from them.
     held_out_wrong : array of bool
         Which of them have a wrong label.
 
@@ -134,7 +134,7 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
         As for :func:`hsreject.draw_sample`. Without any prediction there is nothing to expect, and
         an error.
     n : sequence of int
-        Labels that one is ready to make.
+        Numbers of labels to plan for.
     max_error : sequence of float in (0, 1)
         What is to be promised.
     confidence_level : float in (0, 1)
@@ -153,7 +153,7 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
     See Also
     --------
     hsreject.draw_sample : draws what was planned.
-    hsreject.predicted_error : what it needs to know.
+    hsreject.predicted_error : what it plans with.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The promise of a run: half of the test pixels certifies a rejection, the other half evaluates it.
 
 The certifying half is a simple random sample of the test pixels, so the promise is about all of
-them. What came of it is measured on the other half, which chose nothing, and on all of them.
+them. Whether it holds is measured on the other half, which chose nothing, and on all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def certified_place(
     if UNKNOWN in swept:  # rejected whatever is promised
         rejected = rejected | swept[UNKNOWN]
     if OPERATING_POINT in label.dims:
-        # by what they keep of the whole scene: where test pixels do not tell two maps apart, their
+        # by what they keep of the whole scene: where two maps are equal on the test pixels, their
         # order must not come from their labels
         order = np.argsort(-swept["rejected"].values.sum(axis=(1, 2)), kind="stable")
         rejected = rejected | swept["rejected"]
@@ -66,7 +66,7 @@ def promise_figures(
     test: xr.DataArray,
     sample: xr.DataArray,
 ) -> xr.Dataset:
-    """Return what was promised, and what came of it on the other half and on all test pixels."""
+    """Return what was promised, and how it turned out on the other half and on all test pixels."""
     share, error, error_of_all = 0.0, np.nan, np.nan
     if certificate.threshold is not None:
         tested = (test != NO_REFERENCE).values
@@ -96,7 +96,7 @@ def promise_figures(
 
 
 def promise_words(certificate: Certificate, one: xr.Dataset) -> dict[str, str]:
-    """Return what is promised of the delivered map, and what came of it."""
+    """Return what is promised of the delivered map, and how it turned out."""
     if certificate.threshold is None:
         return {"statement": certificate.statement}
     share, error, error_of_all = (

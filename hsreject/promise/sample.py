@@ -35,7 +35,7 @@ CHOSEN = "chosen"  # to train on, of :func:`hsreject.next_labels`: not a random 
 TOGETHER, EACH = "together", "each"
 
 CANNOT_TELL = -1
-"""The reference of a point that somebody looked at and could not label."""
+"""The reference of a point that was looked at and could not be labelled."""
 CANNOT_TELL_TEXT = "cannot tell"
 NONE_OF_THESE_TEXT = "none of these"
 
@@ -73,7 +73,7 @@ class Design:
 
     Its text, such as "random n=500 pixels=20865 seed=0 map=0123456789abcdef", stands in every row
     of a sample file, because a column survives every program that files go through. That of a climb
-    holds the whole plan and ends in a digest of itself: a changed plan is found.
+    holds the whole plan and ends in a digest of itself: a changed plan is noticed.
     """
 
     kind: str  # "random", "stratified" or "climb"
@@ -151,7 +151,7 @@ class Sample:
     label : array of int
         What the map says, 0 where it rejects.
     reference : array of int
-        What is really there, 0 where nobody has looked yet, -1 where somebody could not tell.
+        What is really there, 0 where nobody has looked yet, -1 where it could not be told.
     stratum : array of int
         The stratum that the point was drawn from; its number does not tell the map's label.
     stratum_pixels : array of int
@@ -217,7 +217,7 @@ class Sample:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """Which points somebody has looked at, with or without success."""
+        """Which points have been looked at, with or without success."""
         return np.asarray(self.reference != NO_REFERENCE)
 
     @property
@@ -283,7 +283,7 @@ class Sample:
             classes, or "cannot tell"; leave the others as they are. A GeoPackage offers the classes
             in QGIS as a drop-down.
         show_label : bool
-            Add what the map says in a column `map_label`. Whoever sees it tends to agree with it.
+            Add what the map says in a column `map_label`. People who see it tend to agree with it.
         notes : mapping, optional
             Further columns by their names, one entry per point.
         overwrite : bool

@@ -203,11 +203,11 @@ WRONG_TERMS: dict[str, tuple[dict[str, Any], str]] = {
         "prox .* float64 for float32",
     ),
     "conjugate at zero": ({"conjugate": lambda t, y: 3.0}, "conjugate .* 3 at 0"),
-    "conjugate always 0": ({"conjugate": lambda t, y: 0.0}, "conjugate .* would lie"),
-    "ball too large": ({"conjugate": lambda t, y: ball(t, y, 1.2)}, "conjugate .* would lie"),
+    "conjugate always 0": ({"conjugate": lambda t, y: 0.0}, "conjugate .* would be wrong"),
+    "ball too large": ({"conjugate": lambda t, y: ball(t, y, 1.2)}, "conjugate .* would be wrong"),
     "ball a little too large": (
         {"conjugate": lambda t, y: ball(t, y, 1.009)},
-        "conjugate .* would lie",
+        "conjugate .* would be wrong",
     ),
     "ball without the weight": (
         {"conjugate": lambda t, y: ball(t, y, 1 / t.weight)},
@@ -341,7 +341,7 @@ def test_a_conjugate_is_infinite_where_the_prior_says_nothing() -> None:
             right = super().bind(grid)
             return Term(grid, right.weight, right.partitions)
 
-    with pytest.raises(InputError, match=r"conjugate .* would lie"):
+    with pytest.raises(InputError, match=r"conjugate .* would be wrong"):
         hr.check_prior(Wrong(2.0))
 
 

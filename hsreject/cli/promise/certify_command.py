@@ -41,10 +41,11 @@ def certify_command(  # noqa: PLR0913 (one argument per option)
         typer.Option(help="Share of the kept pixels that may be wrong: 0.05, or as planned."),
     ] = None,
     confidence_level: Annotated[
-        float | None, typer.Option(help="How sure the promise is: 0.9, or as planned.")
+        float | None, typer.Option(help="Confidence of the promise: 0.9, or as planned.")
     ] = None,
     more: Annotated[
-        int, typer.Option(help="Add up to so many points to the sample, if its plan asks for them.")
+        int,
+        typer.Option(help="Add up to this many points to the sample, if its plan asks for them."),
     ] = 0,
     predicted: Predicted = None,
     out: Annotated[

@@ -37,7 +37,7 @@ def label_command(
 ) -> None:
     """Make a page on which the points of a sample are labelled, without a network.
 
-    It saves a CSV file that 'hsreject certify' and 'hsreject assess' read, and goes on from one.
+    It saves a CSV file that 'hsreject certify' and 'hsreject assess' read, and continues from one.
     """
     check_there(sample, scene, labels, medians)
     from hsreject.errors import InputError

@@ -44,7 +44,10 @@ def sample_command(  # noqa: PLR0913 (one argument per option)
     ] = None,
     predicted: Predicted = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Only print what to expect of so many labels.")
+        bool,
+        typer.Option(
+            "--plan", help="Only print what coverage to expect for some numbers of labels."
+        ),
     ] = False,
     design: Annotated[str, typer.Option(help="random, or stratified by class.")] = "random",
     looks: Annotated[

@@ -40,9 +40,9 @@ class GraphTV(Prior):
 
     Segments are superpixels of the image unless partitions are given. Pixels without data belong
     to no segment and enter no mean. A label that names pixels on both sides of a gap of nodata
-    names two segments: what nodata keeps apart stays independent. Pixels of one label that merely
-    do not touch, within one region of data, remain one segment, so that any grouping can be given
-    (parcels, clusters).
+    names two segments: regions separated by nodata stay independent. Pixels of one label that
+    merely do not touch, within one region of data, remain one segment, so that any grouping can be
+    given (parcels, clusters).
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class GraphTVTerm(Term):
 
     @property
     def strength(self) -> float:
-        """A law found by trial, with weights from 0.1 to 100 and one partition or four.
+        """A rule found by trial, with weights from 0.1 to 100 and one or four partitions.
 
         Duals are 2 weight times distances of at most 1, but also balance the slopes of the data
         term, which do not grow with the weight.

@@ -1,4 +1,4 @@
-"""Structure tensor: borders run straight, and fall together for all classes, over whole patches."""
+"""Structure tensor: borders are straight and shared by all classes over whole patches."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StructureTensor(Prior):
     Parameters
     ----------
     weight : float, at least 0
-        How strongly changes of the field are punished. On Indian Pines 1 to 4.
+        How strongly changes of the field are penalised. On Indian Pines 1 to 4.
     patch : int, odd
         Height and width of the patch in pixels.
     width : float, above 0
