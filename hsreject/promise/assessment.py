@@ -228,7 +228,12 @@ def assess(
     """
     check_share("confidence_level", confidence_level)
     on_map = labels_of(label_with_rejection, name="label_with_rejection")
-    points = _points(sample, on_map, assume_random=assume_random)
+    points = given_sample(sample, on_map, assume_random=assume_random)
+    if points.design is not None and points.design.kind == CLIMB:
+        raise InputError(
+            "The points of a climb certify a map, but do not estimate accuracies and areas: none "
+            "lies where it rejects. Draw a sample with design='random' or 'stratified'."
+        )
     rejected = points.label == REJECTED
     n_rejected = int(np.count_nonzero(on_map.values == REJECTED))
     n_known = int(np.count_nonzero((points.reference > 0) & rejected))
@@ -290,28 +295,6 @@ def assess(
         if points.design is None
         else f"a {points.design.kind} sample drawn by hsreject, seed {points.design.seed}",
     )
-
-
-def _points(
-    sample: Sample | xr.DataArray | NDArray[Any] | str | PathLike[str],
-    on_map: xr.DataArray,
-    *,
-    assume_random: bool,
-) -> Sample:
-    """Return the points where the map has data, or say why they tell nothing about it."""
-    points = given_sample(sample, on_map, assume_random=assume_random)
-    if points.design is not None and points.design.kind == CLIMB:
-        raise InputError(
-            "The points of a climb certify a map, but do not estimate accuracies and areas: none "
-            "lies where it rejects. Draw a sample with design='random' or 'stratified'."
-        )
-    points = points.select(points.label != NODATA)
-    if not (points.reference > 0).any():
-        raise InputError(
-            "No sampled pixel has a reference where the map has data. Fill in the column "
-            "'reference' with class names or codes."
-        )
-    return points
 
 
 def _strata(

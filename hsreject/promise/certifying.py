@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -146,32 +147,27 @@ def certify(
         )
     if points.design is not None and points.design.kind == CLIMB:
         plan = _planned(points, frame, max_error, confidence_level)
-        climbs = map_climbs(plan, frame)
-
-        def certificate(points: Sample) -> Certificate:
-            return _climbed(climbs, points, plan, frame)
+        certificate_of = partial(_climbed, climbs=map_climbs(plan, frame), plan=plan, frame=frame)
     else:
-        error = check_share("max_error", 0.05 if max_error is None else max_error)
-        level = check_share(
-            "confidence_level", 0.9 if confidence_level is None else confidence_level
+        points = _points(points, maps, assume_random=assume_random)
+        alpha = check_share("max_error", 0.05 if max_error is None else max_error)
+        level = 0.9 if confidence_level is None else confidence_level
+        delta = 1 - check_share("confidence_level", level)
+        n_looks = 1 if points.design is None else max(len(points.design.looks), 1)
+        certificate_of = partial(
+            _tested,
+            regions=frame.regions() if confidence is not None else _Stack.of(maps, frame),
+            frame=frame,
+            terms=Terms(len(points), alpha, delta / n_looks),
+            predicted=predicted,
+            drawn=_drawn(points, assume_random=assume_random),
+            identity="".join(map_id(one, frame.confidence) for one in maps),
         )
-        points = _points(points, maps, frame, assume_random=assume_random)
-        looks = 1 if points.design is None else max(len(points.design.looks), 1)
-        terms = Terms(len(points), error, (1 - level) / looks)
-        regions = frame.regions() if confidence is not None else _Stack.of(maps, frame)
-        errors = regions.predicted_errors(predicted)
-        drawn = _drawn(points, assume_random=assume_random)
-        identity = "".join(map_id(one, frame.confidence) for one in maps)
-
-        def certificate(points: Sample) -> Certificate:
-            made = _tested(regions, points, frame, terms, errors)
-            return replace(made, drawn=drawn, map_id=identity)
-
-    unclear, certificate_now = points.reference == CANNOT_TELL, certificate(points)
+    certificate, unclear = certificate_of(points), points.reference == CANNOT_TELL
     if not unclear.any():
-        return certificate_now
+        return certificate
     right = replace(points, reference=np.where(unclear, points.label, points.reference))
-    return replace(certificate_now, coverage_if_right=certificate(right).coverage)
+    return replace(certificate, coverage_if_right=certificate_of(right).coverage)
 
 
 # A sample that was drawn at once.
@@ -207,13 +203,17 @@ class _Stack:
 
 
 def _tested(
-    regions: Regions | _Stack,
     points: Sample,
+    *,
+    regions: Regions | _Stack,
     frame: Frame,
     terms: Terms,
-    errors: NDArray[np.float64] | None,
+    predicted: xr.DataArray | NDArray[Any] | None,
+    drawn: str,
+    identity: str,
 ) -> Certificate:
     """Return what a fixed sequence of tests certifies, from a start that no label decides."""
+    errors = regions.predicted_errors(predicted)
     sizes, design, n_all = regions.sizes, points.design, frame.n_pixels
     kept, wrong = regions.answers(points.row, points.column, points.reference)
     n_hidden = 0 if design is None else max(n_all - design.n_pixels, 0)
@@ -241,9 +241,9 @@ def _tested(
         confidence_level=1 - terms.delta,
         n_points=len(points),
         n_pixels=n_all - n_hidden,
-        drawn="",
+        drawn=drawn,
         tests=tuple(tests),
-        map_id="",
+        map_id=identity,
         shape=frame.label.shape,
         design=RANDOM if design is None else design.kind,
         stacked=isinstance(regions, _Stack),
@@ -332,7 +332,7 @@ def _planned(
     return plan
 
 
-def _climbed(climbs: list[Climb], sample: Sample, plan: Design, frame: Frame) -> Certificate:
+def _climbed(sample: Sample, *, climbs: list[Climb], plan: Design, frame: Frame) -> Certificate:
     """Return how far a climb, or those of the classes, has come with the labels that there are."""
     used_up = len(sample) >= plan.n_points and bool(sample.labelled.all())
     whole = Certificate(
@@ -408,9 +408,7 @@ def _maps(label: xr.DataArray | NDArray[Any], confidence: object) -> list[xr.Dat
     return maps
 
 
-def _points(
-    points: Sample, maps: list[xr.DataArray], frame: Frame, *, assume_random: bool
-) -> Sample:
+def _points(points: Sample, maps: list[xr.DataArray], *, assume_random: bool) -> Sample:
     """Return the points that count, or say why they cannot certify anything."""
     design = points.design
     if design is not None and design.kind == STRATIFIED and (assume_random or len(maps) > 1):
@@ -425,13 +423,7 @@ def _points(
                 f"({map_id(maps[0])}), which may have learnt from it. {WAY_OUT}"
             )
         points = _until_last_label(points, design)
-    points = points.select(frame.inside[points.row, points.column])
     n_open = int(np.count_nonzero(~points.labelled))
-    if n_open == len(points):
-        raise InputError(
-            "No sampled pixel has a reference where the map has data. Fill in the column "
-            "'reference' with class names or codes."
-        )
     if n_open:
         warnings.warn(
             f"{n_open} of {len(points)} points have no reference: they count as errors where they "

@@ -20,7 +20,7 @@ from hsreject.errors import FileError, GuessWarning, HsrejectWarning, InputError
 from hsreject.files import existing
 from hsreject.io.grid import Grid, transformed
 from hsreject.io.vector import Features, is_known, onto_grid, read_columns
-from hsreject.promise.frame import labels_of, map_id
+from hsreject.promise.frame import NODATA, labels_of, map_id
 from hsreject.promise.sample import (
     CANNOT_TELL,
     CANNOT_TELL_TEXT,
@@ -132,7 +132,8 @@ def given_sample(
     if not isinstance(sample, Sample):
         on_grid = as_label_map(sample, name="sample")
         check_same_grid(on_map, on_grid, names=("the map", "sample"))
-        return Sample.at(np.flatnonzero(on_grid.values), on_map).with_reference(on_grid)
+        sample = Sample.at(np.flatnonzero(on_grid.values), on_map).with_reference(on_grid)
+        assume_random = True
     design = sample.design
     if design is not None and design.kind == CHOSEN:
         raise InputError(
@@ -148,7 +149,14 @@ def given_sample(
                 f"{n_missing} of the {design.n_points} points that were drawn are missing from the "
                 "sample. Put these rows back, with an empty reference."
             )
-    return sample.on_map(on_map)
+    points = sample.on_map(on_map)
+    points = points.select(points.label != NODATA)
+    if not points.labelled.any() and (design is None or design.kind != CLIMB):
+        raise InputError(
+            "No sampled pixel has a reference where the map has data. Fill in the column "
+            "'reference' with class names or codes."
+        )
+    return points
 
 
 class _Table:
