@@ -166,6 +166,7 @@ class LookupTable:
         where, label_values = (rows[labelled], columns[labelled]), labels[shown][labelled]
         largest = np.zeros((self.rows.size, self.columns.size), dtype=labels.dtype)
         smallest = np.full_like(largest, np.iinfo(labels.dtype).max)
+        # largest and smallest label of each pixel of the sensor: they agree where there is only one
         np.maximum.at(largest, where, label_values)
         np.minimum.at(smallest, where, label_values)
         return np.where(largest == smallest, largest, schema.NO_REFERENCE).astype(labels.dtype)
@@ -227,6 +228,7 @@ def _known_places(
     """Return where there is a place on the earth, and these; 180 degrees may lie in between."""
     placed = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
     across, down = longitude[placed], latitude[placed]
+    # a scene across the date line: counted from 0 to 360 its longitudes are one piece
     if across.size and np.ptp(across) > 180:
         across = across % 360
     return placed, across, down
@@ -263,6 +265,7 @@ def _grid_of_swath(
     size = float(f"{min(sizes):.2g}") if sizes and min(sizes) > 0 else 0.0
     if not size:
         return None
+    # whole multiples of the pixel size, half a pixel around the outermost centres
     west, south = np.floor(places.min(axis=0) / size - 0.5) * size
     east, north = np.ceil(places.max(axis=0) / size + 0.5) * size
     width, height = round((east - west) / size), round((north - south) / size)

@@ -114,6 +114,8 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
             check_count(name, value, least=1)
     size = _piece(shape, grain or (1, shape[1]), n_bands)
     piece = size[0] * size[1] * n_bands * BYTES_PER_BAND
+    # A classifier that looks around reads its surroundings again for every piece. The largest piece
+    # that leaves half of the memory to the blocks wastes least.
     for factor in PIECE_SIDES if reach else ():
         size = min(factor * reach, shape[0]), min(factor * reach, shape[1])
         rows, columns = (side + 2 * reach for side in size)
@@ -140,6 +142,8 @@ def cut_scene(  # noqa: PLR0913 (all but one are options)
 
     largest = min(max(side or max(USUAL_SIDE, HALOS_PER_SIDE * halo), halo), max(shape))
     smallest = largest if side else min(max(SMALLEST_SIDE, halo), largest)
+    # the largest block that one worker can hold; only then as many workers as fit, so that the map
+    # does not depend on their number
     cuts = [Blocks(shape, side, halo, 1, size, reach) for side in range(largest, smallest - 1, -1)]
     blocks = next((cut for cut in cuts if needed(cut) <= bound), None)
     if blocks is None:

@@ -205,6 +205,7 @@ def _distinct(count: int, n: int, seed: int, stream: int) -> NDArray[np.int64]:
 
     Only the places that were swapped are kept, so a scene of any size costs nothing.
     """
+    # 53 random bits, as many as a float holds; the product below spreads them over what is left
     words = random_keys(count, seed, stream) >> np.uint64(11)
     swapped: dict[int, int] = {}
     numbers = np.empty(count, dtype=np.int64)

@@ -133,6 +133,8 @@ class Frame:
         if not ascending.size:
             raise InputError("label keeps no pixel: it is 0 (rejected) wherever there is data.")
         n_all = self.n_pixels if node is None else ascending.size
+        # A threshold is the confidence at a rank. Equal confidences fall together, so regions may
+        # be larger than asked for, and two coverages may share one.
         rank = np.clip(np.ceil(shares * n_all - 1e-9).astype(np.int64), 1, ascending.size)
         thresholds = np.unique(ascending[ascending.size - rank])[::-1]
         sizes = ascending.size - np.searchsorted(ascending, thresholds)
@@ -181,6 +183,9 @@ class Regions:
             return kept, np.broadcast_to(~np.isin(reference, self.below), kept.shape)
         if tree is None:
             return kept, np.broadcast_to(label != reference, kept.shape)
+        # Answers get finer as the threshold falls, and a finer answer of the same path is right
+        # only if all coarser ones are. So it is enough to know how many of the finest are wrong:
+        # the answer is wrong from the threshold on at which the first of them is given.
         over = np.append(tree.over, np.full((tree.n_levels, 1), -1), axis=1)
         code = np.append(tree.table.values, REJECTED)[over[:, rows_of(tree.classes, label)]]
         n_wrong = (~tree.holds(code, reference)).sum(axis=0)  # the finest answers, if any
@@ -215,6 +220,8 @@ class Regions:
             values = 1 - confidence.astype(np.float64)
         else:
             return None
+        # regions are the first so many pixels by confidence: running sums give the mean error of
+        # each
         order = np.argsort(-confidence, kind="stable")
         return np.asarray(np.cumsum(values[order])[self.sizes - 1] / self.sizes)
 

@@ -90,6 +90,8 @@ def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -
     """
     order = np.argsort(-curve["threshold"].values, kind="stable")
     counts, threshold = counts_of(curve), curve["threshold"].values[order]
+    # Thresholds fall, so what a point keeps beyond the one before lies between two thresholds.
+    # Curves of resampled pixels may lose a few: no count is negative.
     right, wrong = (
         np.maximum(np.diff(kept[order].astype(float), prepend=0), 0)
         for kept in (counts.accurate_kept, counts.misclassified_kept)
@@ -173,6 +175,7 @@ def expected_coverage(  # noqa: PLR0913 (a climb, and how often)
             "(predicted=, --predicted), or a confidence that is a calibrated probability."
         )
     rings = np.diff(sizes, prepend=0)
+    # errors of whole regions become those of the rings between them, which are drawn independently
     rates = np.clip(np.diff(errors * sizes, prepend=0) / rings, 0, 1)
     rng = np.random.default_rng(seed)
     delta = 1 - check_share("confidence_level", confidence_level)

@@ -204,6 +204,8 @@ class JointRejector(Rejector):
             [problem.label(candidate.solution) for candidate in candidates], dim=OPERATING_POINT
         )
         confidence = np.stack([candidate.solution.confidence for candidate in candidates])
+        # 0, where the field itself decides; infinity at the end of the scale, which rejects
+        # everything
         threshold = np.reshape([candidate.threshold for candidate in candidates], (-1, 1, 1))
         rejected = (confidence < threshold) & problem.has_data
         swept = points.assign(
@@ -237,6 +239,7 @@ class JointRejector(Rejector):
 
         They are in ascending order of the rejected fraction, then of the accurate pixels kept.
         """
+        # without rejection every pixel with data has a label, so these are all that can be measured
         used, _ = reference_pixels(problem.label(problem.solve(0.0)), reference, name=name)
         n_workers = self.n_workers or usable_cores()
         sweep = sweep_fractions(
@@ -252,6 +255,8 @@ class JointRejector(Rejector):
             _, correct = reference_pixels(problem.label(candidate.solution), reference, name=name)
             rejected = candidate.solution.confidence[used] < candidate.threshold
             rows.append((operating_point(correct, rejected), candidate))
+        # By what is rejected, not by failure probability: solves end within a tolerance, so a
+        # larger probability may reject a pixel less.
         rows.sort(key=lambda row: (row[0].rejected_fraction, row[0].accurate_kept))
         points, candidates = [point for point, _ in rows], [candidate for _, candidate in rows]
         curve = with_columns(

@@ -251,6 +251,8 @@ def _levels(
     every = np.unique(np.concatenate([shown, of_samples, marked]))
     if every.size <= MOST_LEVELS:
         return every
+    # Half of the levels at most for the curve, so that the map still changes smoothly where no test
+    # pixel lies. Corners of the envelope stay: the page names them the cheapest points.
     of_curve = np.unique(of_samples)
     if of_curve.size > MOST_LEVELS // 2:
         curve = rejection_curve(correct, of_samples)
