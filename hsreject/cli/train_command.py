@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hsreject.cli.console import Plugins, Settings, progress_on, result_table, with_plugins
+from hsreject.cli.console import (
+    Plugins,
+    ReplaceFile,
+    Settings,
+    print_lines,
+    progress_on,
+    result_table,
+    with_plugins,
+)
 
 if TYPE_CHECKING:
     from hsreject.mapping.map_model import MapModel
@@ -30,9 +38,7 @@ def train_command(
             help="Which rejector of CONFIG gives label and confidence; by default a sequential one."
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model that is already there.")
-    ] = False,
+    overwrite: ReplaceFile = False,
 ) -> None:
     """Train a map model: features, classifier, context, confidence and thresholds, in one file.
 
@@ -76,7 +82,7 @@ def train_command(
         show_points(trained, console)
     else:
         console.print("No test pixels: 'hsreject map' can take --fraction and --threshold only.")
-    console.print(f"wrote {model}", soft_wrap=True, markup=False)
+    print_lines(console, f"wrote {model}")
 
 
 def show_points(model: MapModel, console: Console) -> None:

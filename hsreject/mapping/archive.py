@@ -54,8 +54,6 @@ def find_scenes(paths: Iterable[str | PathLike[str]]) -> list[Path]:
             scenes += [n if isinstance(n, RemotePath) else path.parent / n for n in named]
         else:
             scenes.append(path)
-    if twice := [path for path, count in Counter(scenes).items() if count > 1]:
-        raise InputError(f"{twice[0]} is there twice. Give each scene once.")
     return scenes
 
 
@@ -136,10 +134,10 @@ def _named(scenes: Sequence[Path]) -> list[tuple[Path, str]]:
         scene.stem if count[scene.stem] == 1 else f"{scene.parent.name}_{scene.name}"
         for scene in scenes
     ]
-    if len(set(names)) < len(names):
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(
-            "Scenes need different names (some have the same name in folders of the same name). "
-            "Map them into different folders."
+            f"{twice[0]} is there twice. Give each scene once; scenes of the same name in folders "
+            "of the same name need separate calls."
         )
     return list(zip(scenes, names, strict=True))
 

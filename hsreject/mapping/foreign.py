@@ -73,14 +73,14 @@ class TrainingScene:
         """Return what to remember of a scene and its training pixels (y, x), 0 elsewhere."""
         needed = needed_bands(cube, classifier)
         windows = look_at(cube, classifier, match_bands="exact")
-        seen = needed_bands(windows, classifier).values
-        values, _ = samples_of(seen)
+        pixels = needed_bands(windows, classifier).values
+        values, _ = samples_of(pixels)
         if not len(values):  # what has data lies between the windows
             values = labelled_samples(needed, training)[0]
         return cls(
             Novelty().fit(needed, training),
             np.quantile(values, _VALUE_QUANTILES, axis=0),
-            _fingerprint(cube.shape, seen),
+            _fingerprint(cube.shape, pixels),
             str(cube.attrs.get("units", "")),
             classifier.agreement(windows),
         )
@@ -90,11 +90,11 @@ class TrainingScene:
     ) -> Similarity:
         """Return how like the training scene another scene is; a few windows of it are read."""
         windows = look_at(cube, classifier, match_bands=match_bands)
-        seen = needed_bands(windows, classifier)
-        values, valid = samples_of(seen.values)
+        pixels = needed_bands(windows, classifier)
+        values, valid = samples_of(pixels.values)
         if not len(values):
             return Similarity(0)
-        mixed, plain = (score.values[valid] for score in self.novelty.scores(seen))
+        mixed, plain = (score.values[valid] for score in self.novelty.scores(pixels))
         rise = np.array([np.median(mixed), np.median(plain)]) - self.novelty.medians_
         return Similarity(
             len(values),
@@ -105,7 +105,7 @@ class TrainingScene:
             usual_agreement=self.agreement,
             power=_power_of_ten(np.quantile(values, _VALUE_QUANTILES, axis=0), self.values),
             units=(str(cube.attrs.get("units", "")), self.units),
-            is_training_scene=_fingerprint(cube.shape, seen.values) == self.fingerprint,
+            is_training_scene=_fingerprint(cube.shape, pixels.values) == self.fingerprint,
         )
 
 

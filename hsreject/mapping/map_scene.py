@@ -208,8 +208,8 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     if out is not None:
         check_folder(Path(out), overwrite=overwrite)  # before the work, not after it
     trained = model if isinstance(model, MapModel) else open_map_model(model)
-    opened = _opener(scene, variable, band_axis)
-    cube = opened("auto")
+    open_in = _opener(scene, variable, band_axis)
+    cube = open_in("auto")
     dial = dial.on_scene(cube, trained, flat=flat)
     record = ranking_dtype(trained, probabilities=probabilities)
     blocks = _cut(cube, trained, record, memory=memory, side=block_size, n_workers=n_workers)
@@ -217,7 +217,7 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
     job = MapJob(cube, trained, dial, blocks, record, match_bands, names, flat)
     with local_threads(blocks.n_workers) as in_memory, explained_loss_of_workers():
         from_file = in_memory and not isinstance(scene, xr.DataArray)
-        job = _prepare(job, opened, foreign=foreign, read_once=from_file)
+        job = _prepare(job, open_in, foreign=foreign, read_once=from_file)
         if out is None:
             return _finish(job, rank_scene(job, None, progress), progress)
         options = (variable, band_axis, match_bands, blocks.side, blocks.halo, record.descr)
@@ -225,9 +225,9 @@ def map_scene(  # noqa: PLR0913 (all but two are options)
             finished_blocks(out, model, scene, options) as folder_of_blocks,
             complete_folder(Path(out).absolute(), overwrite=overwrite) as folder,
         ):
-            finished = [path.stat().st_size for path in folder_of_blocks.glob("*.npy")]
-            check_space(Path(out), job.size_of_files - sum(finished))
-            job = replace(job, n_finished=len(finished))
+            sizes = [path.stat().st_size for path in folder_of_blocks.glob("*.npy")]
+            check_space(Path(out), job.size_of_files - sum(sizes))
+            job = replace(job, n_finished=len(sizes))
             result = _finish(job, rank_scene(job, folder_of_blocks, progress), progress)
             _write(result, folder, progress)
     return replace(result, maps=_written(Path(out), result.maps))
@@ -290,7 +290,7 @@ def _cut(
 
 
 def _prepare(
-    job: MapJob, opened: Callable[[Any], xr.DataArray], *, foreign: str, read_once: bool
+    job: MapJob, open_in: Callable[[Any], xr.DataArray], *, foreign: str, read_once: bool
 ) -> MapJob:
     """Look at some pixels of a scene and decide whether it may be mapped as it is asked for.
 
@@ -298,14 +298,14 @@ def _prepare(
     of a tiled one, many have to be unpacked.
     """
     blocks, training_scene = job.blocks, job.model.training_scene
-    cube = opened(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
+    cube = open_in(dict(zip(MAP_DIMS, blocks.pieces, strict=True)))
     is_small = 1.5 * cube.nbytes <= blocks.bytes_left  # not all that is freed returns
     in_memory = read_once and is_small and len(blocks.pieces[1]) > 1
     if in_memory:
         cube = cube.persist()
     similarity = None
     if training_scene is not None:
-        windows = cube if in_memory else opened(window_chunks((cube.shape[1], cube.shape[2])))
+        windows = cube if in_memory else open_in(window_chunks((cube.shape[1], cube.shape[2])))
         similarity = training_scene.compare(
             windows, job.model.classifier, match_bands=job.match_bands
         )
@@ -409,19 +409,19 @@ def _write(result: SceneMap, folder: Path, progress: ProgressCallback) -> None:
 
 def _written(folder: Path, maps: xr.Dataset) -> xr.Dataset:
     """Return the maps as they are on disk, lazily."""
-    opened = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in FILES}
-    opened["rejected"] = (opened[LABEL_WITH_REJECTION] == REJECTED).drop_attrs()
+    layers = {name: open_map(folder / f"{name}.tif", chunks="auto") for name in FILES}
+    layers["rejected"] = (layers[LABEL_WITH_REJECTION] == REJECTED).drop_attrs()
     if "unknown" in maps:
-        opened["unknown"] = (opened["flag"] == UNKNOWN_FLAG).drop_attrs()
-    opened["second"] = open_filled_map(folder / FILLED, chunks="auto")["second"]
+        layers["unknown"] = (layers["flag"] == UNKNOWN_FLAG).drop_attrs()
+    layers["second"] = open_filled_map(folder / FILLED, chunks="auto")["second"]
     for name in set(FIELD_FILES) & set(maps):
         # a file has bands and their names; which classes or levels these are, the maps know
         bands = open_map(folder / FIELD_FILES[name], chunks="auto")
         dim = str(maps[name].dims[0])
         field = bands.drop_vars((CATEGORY, CLASS_NAME)).rename({CATEGORY: dim}).drop_attrs()
         along = {key: one for key, one in maps[name].coords.items() if one.dims == (dim,)}
-        opened[name] = field.assign_coords(along).assign_attrs(maps[name].attrs)
-    return xr.Dataset(opened, attrs=maps.attrs)
+        layers[name] = field.assign_coords(along).assign_attrs(maps[name].attrs)
+    return xr.Dataset(layers, attrs=maps.attrs)
 
 
 def _name(source: object) -> str:

@@ -120,8 +120,14 @@ class MapSummary:
 
     def to_toml(self) -> str:
         """Return the summary as TOML."""
-        unknown = {"flag": UNKNOWN_FLAG, "p_value_below": UNKNOWN_BELOW, "pixels": self.n_unknown}
-        seen = self.similarity
+        n_unknown = self.n_unknown or 0
+        unknown = {
+            "pixels": n_unknown,
+            "share": n_unknown / self.n_pixels,
+            "flag": UNKNOWN_FLAG,
+            "p_value_below": UNKNOWN_BELOW,
+        }
+        likeness = self.similarity
         document = {
             "hsreject": __version__,
             "scene": self.scene,
@@ -132,13 +138,13 @@ class MapSummary:
             "rejected_fraction": self.rejected_fraction,
             "rejection": asdict(self.rejection),
             "unknown": None if self.n_unknown is None else unknown,
-            "similarity": seen
+            "similarity": likeness
             and {
-                "is_training_scene": seen.is_training_scene,
-                "pixels_looked_at": seen.n_sampled,
-                "novel_share_of_these": seen.novel_share,
-                "mean_novelty": seen.mean_score,
-                "agreement_of_experts": seen.agreement,
+                "is_training_scene": likeness.is_training_scene,
+                "pixels_looked_at": likeness.n_sampled,
+                "novel_share_of_these": likeness.novel_share,
+                "mean_novelty": likeness.mean_score,
+                "agreement_of_experts": likeness.agreement,
             },
             "blocks": {"number": self.n_blocks, "side": self.side, "halo": self.halo},
             "levels": self.levels if self.groups else None,

@@ -217,8 +217,9 @@ def test_a_scene_is_mapped_onto_the_ground(
     config: dict, emit: Path, tmp_path: Path, block_size: int | None
 ) -> None:
     model = hr.train(config)
-    in_memory = hr.map_scene(emit, model, fraction=0.1, block_size=block_size)
-    made = hr.map_scene(emit, model, fraction=0.1, block_size=block_size, out=tmp_path / "out")
+    options = {"fraction": 0.1, "block_size": block_size, "probabilities": True}
+    in_memory = hr.map_scene(emit, model, **options)
+    made = hr.map_scene(emit, model, out=tmp_path / "out", **options)
     assert in_memory.maps["label"].shape == (ROWS, COLUMNS)
     assert made.summary.n_rejected == in_memory.summary.n_rejected
     for name, missing in (("label", 255), ("label_with_rejection", 255), ("confidence", np.nan)):
@@ -229,6 +230,8 @@ def test_a_scene_is_mapped_onto_the_ground(
         assert filled.transform == made.maps["label"].rio.transform()
     np.testing.assert_array_equal(label, made.maps["label"])
     np.testing.assert_array_equal(flag == 0, made.maps["label"] == 255)
+    for probability, sensed in zip(made.maps.probability, in_memory.maps.probability, strict=True):
+        np.testing.assert_array_equal(probability, slowly(sensed.values, np.nan))
 
 
 def test_a_file_without_a_table_stays_in_sensor_geometry(tmp_path: Path) -> None:
