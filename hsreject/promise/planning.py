@@ -91,7 +91,7 @@ def error_of_curve(confidence: xr.DataArray | NDArray[Any], curve: xr.Dataset) -
     order = np.argsort(-curve["threshold"].values, kind="stable")
     counts, threshold = counts_of(curve), curve["threshold"].values[order]
     # Thresholds fall, so what a point keeps beyond the one before lies between two thresholds.
-    # Curves of resampled pixels may lose a few: no count is negative.
+    # A lower threshold may turn a right group into a wrong class: no count is negative.
     right, wrong = (
         np.maximum(np.diff(kept[order].astype(float), prepend=0), 0)
         for kept in (counts.accurate_kept, counts.misclassified_kept)
