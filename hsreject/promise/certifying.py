@@ -33,6 +33,8 @@ from hsreject.schema import REJECTED, class_table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MOST_HIDDEN = 1000  # wrong pixels that the promise would allow among those
+
 
 def certify(
     label: xr.DataArray | NDArray[Any],
@@ -217,6 +219,11 @@ def _tested(
     sizes, design, n_all = regions.sizes, points.design, frame.n_pixels
     kept, wrong = regions.answers(points.row, points.column, points.reference)
     n_hidden = 0 if design is None else max(n_all - design.n_pixels, 0)
+    if terms.max_error * n_hidden > _MOST_HIDDEN:
+        raise InputError(
+            f"{n_hidden} pixels could not be drawn, too many to promise anything without knowing "
+            "which. Exclude the same pixels as for the draw (exclude=, --exclude)."
+        )
     n_thinned, density = np.zeros_like(sizes), np.full(sizes.size, len(points) / n_all)
     if design is not None and design.kind == STRATIFIED:
         left, n_thinned, density = _thinned(points, frame, regions.thresholds)

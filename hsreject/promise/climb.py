@@ -1,7 +1,7 @@
 """The climb: which pixels to look at next, exactly how many may be wrong, and where to begin.
 
-Plain arrays only. Regions are the most confident pixels of a map, each a part of the next one. All
-pixels have one random order, fixed beforehand, so that the first k pixels of a region in this order
+Regions are the most confident pixels of a map, each a part of the next one. All pixels have one
+random order, fixed beforehand, so that the first k pixels of a region in this order
 are a simple random sample of it, for every k and every region. A sample that was drawn at once is a
 climb with one look at each region: at the points that happen to lie in it.
 """
@@ -246,9 +246,9 @@ class Climb:
         """Return what is known of the pixels; points that wait for a label are as `waiting`."""
         wrong = self.regions.answers(sample.row, sample.column, sample.reference)[1]
         first_wrong = np.where(wrong.any(axis=0), wrong.argmax(axis=0), RIGHT)
-        known = np.full(sample.grid.height * sample.grid.width, OPEN, dtype=np.int8)
-        known[sample.place] = np.where(sample.labelled, first_wrong, waiting)
-        return known[self.pixels]
+        outcomes = np.full(sample.grid.height * sample.grid.width, OPEN, dtype=np.int8)
+        outcomes[sample.place] = np.where(sample.labelled, first_wrong, waiting)
+        return outcomes[self.pixels]
 
     def walk(self, outcome: NDArray[np.int8]) -> Walk:
         """Return how far the climb comes, given the `outcome` (OPEN, WRONG to RIGHT) of pixels."""

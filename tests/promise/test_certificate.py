@@ -219,6 +219,11 @@ def test_training_pixels_that_were_not_drawn_make_the_test_no_bolder() -> None:
             ]
             assert max(chances) <= 0.2
     assert 0 < hidden.coverage <= known.coverage
+    large = np.tile(label, (20, 20))
+    clouds = np.arange(large.size).reshape(large.shape) % 4 == 0
+    sample = hr.draw_sample(large, 100, exclude=clouds).with_reference(large)
+    with pytest.raises(InputError, match="Exclude the same pixels"):
+        hr.certify(large, np.tile(confidence, (20, 20)), sample)
 
 
 def test_maps_of_a_joint_rejector_are_a_sequence_too() -> None:
