@@ -15,7 +15,7 @@ from hsreject.files import existing, reading
 from hsreject.io.grid import Grid
 from hsreject.io.labels import stated_classes
 from hsreject.io.lookup import on_the_map
-from hsreject.io.maps import Raster, write_maps
+from hsreject.io.maps import Raster
 from hsreject.io.rasters.geotiff import CategoryTable
 from hsreject.io.rasters.raster import raster_info, raster_source, read_pixels
 from hsreject.rejection.rejector import FLAGS as FLAG_CLASSES
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 FILLED = "map_filled.tif"
 """What the file is called that lies beside a delivered map."""
 
-PROBABILITY = "label_probability"
+PROBABILITY, PERCENT = "label_probability", "probability_percent"  # of a map, of its file
 NO_DATA = 0  # beside the codes of :func:`hsreject.rejection.rejector.flag_map`
 FLAGS = ("no data", "kept", "rejected", "novel", "group")
 """What the values of `flag` mean."""
@@ -149,8 +149,7 @@ def _choices(
         )
         return best.copy(data=choice.transpose(*MAP_DIMS).data)
 
-    second = per_pixel(partial(second_choice, values=values), best.dtype)
-    maps = {"second": second.where(has_data, best.dtype.type(nodata_label(best.dtype)))}
+    maps = {"second": per_pixel(partial(second_choice, values=values), best.dtype)}
     if field.attrs.get(CALIBRATED):
         chance = per_pixel(of_label, np.float32).where(has_data)
         maps[PROBABILITY] = chance.drop_attrs(deep=False)
@@ -166,50 +165,37 @@ def second_choice(
     """
     others = np.where((label[..., None] == values) | np.isnan(probability), -1.0, probability)
     second = values[others.argmax(axis=-1)]
-    return np.asarray(np.where(label == nodata_label(label.dtype), label, second), label.dtype)
+    return np.where(label == nodata_label(label.dtype), label, second).astype(label.dtype)
 
 
 def filled_raster(maps: xr.Dataset) -> Raster:
     """Return a filled map as a file of whole numbers holds it, one band for each part of it.
 
     The probability is in percent; its last value, like that of the classes, is no data. A map in
-    the geometry of a sensor is brought onto the ground, as :func:`hsreject.write_map` does.
+    the geometry of a sensor is brought onto the ground, as :func:`hsreject.write_map` does. QGIS
+    draws the classes; styles of the other bands lie beside the file, as ``map_filled_flag.qml``.
     """
     flag = maps["flag"].assign_attrs(_FillValue=NO_DATA)
     maps = xr.Dataset({name: on_the_map(one) for name, one in {**maps, "flag": flag}.items()})
     label = maps["label"]
     categories = CategoryTable.of(label.assign_attrs({ZERO_MEANING: NO_REFERENCE_MEANING}))
-    nodata, bands = categories.nodata, {"label": categories.encode(label), "flag": maps["flag"]}
-    if "second" in maps:
-        bands["second"] = categories.encode(maps["second"])
-    if PROBABILITY in maps:
-        percent = (100 * maps[PROBABILITY]).round()
-        bands["probability_percent"] = percent.fillna(nodata)
-    stack = [band.data.astype(categories.dtype) for band in bands.values()]
-    lazy = any(hasattr(band, "dask") for band in stack)
-    values = da.stack(stack) if lazy else np.stack(stack)
-    tags = {"flag": ", ".join(f"{value} {meaning}" for value, meaning in enumerate(FLAGS))}
     flags = CategoryTable(FLAG_CLASSES, NO_REFERENCE_MEANING, categories.dtype)
-    styles: dict[str, CategoryTable | tuple[float, float]] = {
-        "flag": flags, "second": categories, "probability_percent": (0, 100)
-    }  # fmt: skip
-    of_bands = {name: style for name, style in styles.items() if name in bands}
-    return Raster(values, nodata, tuple(bands), categories, Grid.of(label), tags, of_bands)
-
-
-def write_filled_map(
-    maps: xr.Dataset, path: str | PathLike[str], *, overwrite: bool = False
-) -> None:
-    """Write a filled map as one GeoTIFF, with names of its classes and a style of every band.
-
-    QGIS draws the classes. The style of another band lies beside them to be loaded, such as
-    ``map_filled_flag.qml``.
-    """
-    write_maps({path: filled_raster(maps)}, overwrite=overwrite)
+    bands = {"label": categories.encode(label), "flag": maps["flag"]}
+    styles: dict[str, CategoryTable | tuple[float, float]] = {"flag": flags}
+    if "second" in maps:
+        bands["second"], styles["second"] = categories.encode(maps["second"]), categories
+    if PROBABILITY in maps:
+        percent = (100 * maps[PROBABILITY]).round().fillna(categories.nodata)
+        bands[PERCENT], styles[PERCENT] = percent, (0, 100)
+    stack = [band.data.astype(categories.dtype) for band in bands.values()]
+    values = (da if any(hasattr(band, "dask") for band in stack) else np).stack(stack)
+    tags = {"flag": ", ".join(f"{value} {meaning}" for value, meaning in enumerate(FLAGS))}
+    names, nodata = tuple(bands), categories.nodata
+    return Raster(values, nodata, names, categories, Grid.of(label), tags, styles)
 
 
 def open_filled_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.Dataset:
-    """Open a filled map: the inverse of :func:`write_filled_map`."""
+    """Open a filled map that was written as :func:`filled_raster` has it."""
     source = existing(path)
     with reading(source):
         info = raster_info(raster_source(source))
@@ -222,13 +208,14 @@ def open_filled_map(path: str | PathLike[str], *, chunks: Any = None) -> xr.Data
         bands = dict(zip(names, read_pixels(info, chunks=chunks), strict=True))
         stated = stated_classes(info.source)
         table = stated.table(stated.names.keys() - {0})
-    percent = bands.pop("probability_percent", None)
-    nodata = nodata_label(info.dtype)
     maps = {}
     for name, band in bands.items():
-        missing = NO_DATA if name == "flag" else nodata
-        whole = xr.DataArray(band, dims=MAP_DIMS).fillna(missing).astype(info.dtype)
-        maps[name] = whole if name == "flag" else attach_classes(whole, table)
-    if percent is not None:
-        maps[PROBABILITY] = xr.DataArray(percent / 100, dims=MAP_DIMS).astype(np.float32)
+        values = xr.DataArray(band, dims=MAP_DIMS)
+        if name == PERCENT:
+            maps[PROBABILITY] = (values / 100).astype(np.float32)
+        elif name == "flag":
+            maps[name] = values.fillna(NO_DATA).astype(info.dtype)
+        else:
+            whole = values.fillna(nodata_label(info.dtype)).astype(info.dtype)
+            maps[name] = attach_classes(whole, table)
     return xr.Dataset({name: info.grid.attach(one.rename(name)) for name, one in maps.items()})

@@ -30,7 +30,7 @@ MOST = 1_000_000
 """Polygons that a file may hold: with more, a GIS program does little else than draw them."""
 
 _DRIVERS = {".gpkg": "GPKG", ".fgb": "FlatGeobuf", ".geojson": "GeoJSON"}
-_AT_ONCE = 50_000  # polygons turned into bytes at a time
+_AT_ONCE = 50_000  # polygons made at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +94,7 @@ class Polygons:
         }
         if np.isnan(self.mean_confidence).all():
             del columns["mean_confidence"], columns["least_confidence"]
-        wkb = np.empty(len(self), dtype=object)
-        for start in range(0, len(self), _AT_ONCE):
-            some = slice(start, start + _AT_ONCE)
-            wkb[some] = shapely.to_wkb(self.geometry[some])
+        wkb = shapely.to_wkb(self.geometry)
         with replacing(target, overwrite=overwrite) as work:
             write_layer(work, wkb, columns, "Polygon", self.crs, driver, layer="polygons")
         return target
@@ -161,39 +158,38 @@ def polygonize(
     regions = Regions.of(on_map, confidence, progress=progress)
     everything = np.arange(len(regions))
     roots = everything if minimum is None else joined(regions, minimum, across=True)
-    kept_regions = np.unique(roots[regions.value[roots] != NODATA])
-    if kept_regions.size > MOST:
+    outer = np.unique(roots[regions.value[roots] != NODATA])  # one region per polygon
+    if outer.size > MOST:
         raise InputError(
-            f"The map has {kept_regions.size:,} regions, more polygons than a GIS program can use "
+            f"The map has {outer.size:,} regions, more polygons than a GIS program can use "
             f"({MOST:,}). Let small ones join their neighbours: --minimum-area 0.25ha or 12px "
             "(minimum_area=...)."
         )
     number = np.full(len(regions), -1, dtype=np.int32)
-    number[kept_regions] = np.arange(kept_regions.size)
+    number[outer] = np.arange(outer.size)
     polygon = number[roots]  # of each region; -1 without data
-    grid = Grid.of(on_map)
-    geometry = _geometries(regions, polygon, kept_regions.size, grid, progress)
     inside = polygon >= 0
-    place, area_of = polygon[inside], regions.area[inside]
-    total = sums(place, area_of, kept_regions.size)
-    rejected = sums(place, area_of * (regions.value[inside] == REJECTED), kept_regions.size)
+
+    def total(of_regions: NDArray[Any]) -> NDArray[np.float64]:
+        return sums(polygon[inside], of_regions[inside], outer.size)
+
+    area = total(regions.area)
     with np.errstate(invalid="ignore"):  # 0 / 0 without confidences
-        mean = sums(place, regions.confidence_sum[inside], kept_regions.size)
-        mean /= sums(place, regions.n_confidences[inside], kept_regions.size)
-    least = np.full(kept_regions.size, np.nan)
-    np.fmin.at(least, place, regions.least_confidence[inside])
-    values = regions.value[kept_regions].astype(np.int64)
-    classes = regions.classes(on_map.attrs)
+        mean = total(regions.confidence_sum) / total(regions.n_confidences)
+    least = np.full(outer.size, np.nan)
+    np.fmin.at(least, polygon[inside], regions.least_confidence[inside])
+    values = regions.value[outer].astype(np.int64)
+    classes, grid = regions.classes(on_map.attrs), Grid.of(on_map)
     name_of = {REJECTED: str(on_map.attrs.get(ZERO_MEANING, "rejected"))}
     name_of |= dict(zip(classes.values, classes.names, strict=True))
     return Polygons(
-        geometry=geometry,
+        geometry=_geometries(regions, polygon, outer.size, grid, progress),
         value=values,
         name=np.array([name_of[value] for value in values.tolist()], dtype=object),
-        area=total,
+        area=area,
         mean_confidence=mean,
         least_confidence=least,
-        rejected_share=rejected / total,
+        rejected_share=total(regions.area * (regions.value == REJECTED)) / area,
         in_hectares=regions.in_hectares,
         crs=grid.crs,
     )

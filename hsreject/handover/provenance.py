@@ -20,6 +20,7 @@ from hsreject.class_tree import ClassTree
 from hsreject.classes import ClassTable
 from hsreject.files import replacing
 from hsreject.handover.confidence_classes import CONFIDENCE_CLASSES
+from hsreject.handover.filled_map import PERCENT
 from hsreject.io.grid import Grid, quiet_without_place
 from hsreject.promise.frame import map_id
 from hsreject.rejection.rejector import FLAGS
@@ -130,7 +131,7 @@ def _bands(path: Path, classes: ClassTable | ClassTree) -> list[dict[str, Any]]:
     meanings: dict[str, dict[str, Any]] = {
         "flag": {"classification:classes": classes_of(FLAGS, zero="no data")},
         CONFIDENCE_CLASS: {"classification:classes": classes_of(CONFIDENCE_CLASSES)},
-        "probability_percent": {"unit": "%"},
+        PERCENT: {"unit": "%"},
     }
     labels = {"classification:classes": classes_of(classes, zero=zero)}
     return [{"name": name, **stored, **meanings.get(name, labels)} for name in names]

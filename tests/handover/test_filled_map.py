@@ -9,7 +9,8 @@ import xarray as xr
 
 import hsreject as hr
 from hsreject.errors import FileError
-from hsreject.handover.filled_map import open_filled_map, write_filled_map
+from hsreject.handover.filled_map import filled_raster, open_filled_map
+from hsreject.io.maps import write_maps
 from tests.handover.test_polygons_and_sieve import place, random_map
 
 
@@ -41,7 +42,7 @@ def test_every_pixel_has_a_class_a_flag_and_a_second_choice(maps) -> None:
 
 def test_the_file_has_named_bands_and_comes_back(maps, tmp_path) -> None:
     path = tmp_path / "map_filled.tif"
-    write_filled_map(maps, path)
+    write_maps({path: filled_raster(maps)})
     with rasterio.open(path) as file:
         assert file.descriptions == ("label", "flag", "second", "probability_percent")
         assert file.dtypes == ("uint8",) * 4
@@ -55,9 +56,9 @@ def test_the_file_has_named_bands_and_comes_back(maps, tmp_path) -> None:
             entries = {one.get("value"): one.get("label") for one in style.iter("paletteEntry")}
             assert (entries["1"], entries["2"]) == ("kept", "rejected")
     (tmp_path / "map_filled_flag.qml").write_text("<!DOCTYPE qgis>")  # as QGIS saves one
-    write_filled_map(maps[["label", "flag"]], path, overwrite=True)
+    write_maps({path: filled_raster(maps[["label", "flag"]])}, overwrite=True)
     assert (tmp_path / "map_filled_flag.qml").read_text() == "<!DOCTYPE qgis>"
-    write_filled_map(maps, path, overwrite=True)
+    write_maps({path: filled_raster(maps)}, overwrite=True)
     back = open_filled_map(path, chunks=(1, 8, 8)).compute()
     for name in ("label", "flag", "second"):
         np.testing.assert_array_equal(back[name], maps[name])

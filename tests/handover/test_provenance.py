@@ -13,8 +13,9 @@ import rasterio
 from pystac.validation.stac_validator import JsonSchemaSTACValidator
 
 import hsreject as hr
-from hsreject.handover.filled_map import write_filled_map
+from hsreject.handover.filled_map import filled_raster
 from hsreject.handover.provenance import Provenance, write_map_item, write_model_item
+from hsreject.io.maps import write_maps
 from tests.cli.calling import call
 from tests.handover import stac_rules
 from tests.handover.test_polygons_and_sieve import place, random_map
@@ -39,7 +40,8 @@ def named_map():
 def test_the_item_of_a_map(tmp_path) -> None:
     label = named_map()
     hr.write_map(label, tmp_path / "map.tif")
-    write_filled_map(hr.filled_map(label.where(label > 0, 1), label == 0), tmp_path / "filled.tif")
+    filled = hr.filled_map(label.where(label > 0, 1), label == 0)
+    write_maps({tmp_path / "filled.tif": filled_raster(filled)})
     files = {"map": "map.tif", "filled": "filled.tif", "report": "report.html"}
     write_map_item(tmp_path, label, SOURCE, files)
     item = opened(tmp_path / "item.json")
